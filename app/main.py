@@ -16,7 +16,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.engine_thread import EngineThread
-from app.settings.preferences import Preferences, follow_looks
+from app.settings.preferences import Preferences, apply_appearance
 from app.theme.style import Style
 from app.window.crash_reporter import CrashDialog, CrashReporter
 from app.window.main_window import program_icon
@@ -61,7 +61,7 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
     application.setQuitOnLastWindowClosed(False)
     Style(application)
     preferences = Preferences()
-    follow_looks(preferences)
+    apply_appearance(preferences)
     engine = EngineThread()
     workbench = Workbench(engine, preferences, store=store)
     reporter = report_crashes(workbench)

@@ -141,7 +141,7 @@ class Workbench(QObject):
         """Opens and closes documents."""
         from app.controllers.document_controller import DocumentController
         from app.controllers.subflow_controller import SubflowController
-        from app.settings.available_models import model_names
+        from app.settings.available_models import available_model_names
 
         documents = DocumentController(
             self.window,
@@ -150,7 +150,7 @@ class Workbench(QObject):
             self.dialogs,
             self.factories,
             self.data_folder,
-            lambda: model_names(self.preferences),
+            lambda: available_model_names(self.preferences),
         )
         self.subflows = SubflowController(documents, self.engine)
         documents.opened.connect(self._add_document)
@@ -271,7 +271,7 @@ class Workbench(QObject):
         self.status_bar.stored_clicked.connect(lambda run_id: self.history.show_in_list(run_id))
         self.bottom_panel.unfolded.connect(lambda _name: self.refresh_actions())
         self.preferences.changed.connect(self._apply_preferences)
-        self.preferences.refused.connect(self.status_bar.refuse)
+        self.preferences.save_failed.connect(self.status_bar.refuse)
         self.window.files_dropped.connect(self.open_dropped)
         self.window.closed.connect(self._finish)
 

@@ -162,7 +162,7 @@ def _draw_parts(studio: Studio, document: DocumentPage) -> None:
     studio.take("panel-inspector", document.inspector)
     workbench.commands.open_settings()
     assert workbench.commands.settings is not None
-    for page in ("models", "runs", "history", "looks"):
+    for page in ("models", "runs", "history", "appearance"):
         workbench.commands.settings.show_page(page)
         studio.take(f"settings-{page}", workbench.commands.settings)
     workbench.commands.settings.close()

@@ -39,7 +39,7 @@ _Index = QModelIndex | QPersistentModelIndex
 _NO_INDEX: Final = QModelIndex()
 
 
-class ResultsModel(QAbstractTableModel):
+class BatchResultsModel(QAbstractTableModel):
     """The rows of the table that is run, with what they came to."""
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -174,10 +174,10 @@ _SHARING: Final = frozenset({1, 3, 6})
 """The columns that share what is left: inputs, result and reason. The others are as wide as what they say."""
 
 
-class ResultsView(QTableView):
+class BatchResultsView(QTableView):
     """The table."""
 
-    def __init__(self, model: ResultsModel, parent: QWidget | None = None) -> None:
+    def __init__(self, model: BatchResultsModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setModel(model)
         self.setAccessibleName("Rows")
@@ -196,7 +196,7 @@ class ResultsView(QTableView):
         self.verticalHeader().setDefaultSectionSize(round(7 * UNIT * style().scale))
 
 
-def summary_words(summary: BatchSummary) -> str:
+def summary_text(summary: BatchSummary) -> str:
     """What a batch came to, in two lines: the counts, and quality against iterations against cost."""
     counts = [f"{summary.completed} of {format_count(summary.rows, 'row')} completed"]
     counts += [f"{summary.reused} of them before"] if summary.reused else []

@@ -21,7 +21,7 @@ MOST_AT_ONCE: Final = 200
 """The most rows taken up at once, so that a flood of them never holds the window up."""
 
 
-class LiveBatch(QObject):
+class BatchRunner(QObject):
     """A batch under way.
 
     Args:

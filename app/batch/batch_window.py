@@ -24,8 +24,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.batch.batch_input import ColumnsForm, TableField, dropped_files
-from app.batch.batch_results import ResultsModel, ResultsView, summary_words
-from app.batch.batch_runner import LiveBatch
+from app.batch.batch_results import BatchResultsModel, BatchResultsView, summary_text
+from app.batch.batch_runner import BatchRunner
 from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
 from app.theme.style import style
@@ -129,7 +129,7 @@ class BatchWindow(QDialog):
         self._out: Path | None = None
         self._is_closing = False
         self.table: Table | None = None
-        self.batch: LiveBatch | None = None
+        self.batch: BatchRunner | None = None
         self.notice = MessageBar("", "bad", self)
         self.notice.hide()
         self.source = TableField(asker, self)
@@ -152,8 +152,8 @@ class BatchWindow(QDialog):
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName("Rows that have ended")
         self.progress = PlainLabel("", self, look="dim small")
-        self.model = ResultsModel(self)
-        self.view = ResultsView(self.model, self)
+        self.model = BatchResultsModel(self)
+        self.view = BatchResultsView(self.model, self)
         self.view.activated.connect(self._open)
         self.view.selectionModel().currentChanged.connect(lambda _now, _before: self._show_possible())
         self.summary = PlainLabel("", self, wrap=True, selectable=True)
@@ -336,7 +336,7 @@ class BatchWindow(QDialog):
             store=usual.store,
             models=usual.models,
         )
-        self.batch = LiveBatch(self._engine, self._workflow, lambda: inputs, options, self)
+        self.batch = BatchRunner(self._engine, self._workflow, lambda: inputs, options, self)
         self.batch.rows_begun.connect(self.model.begin)
         self.batch.rows_ended.connect(self._take_rows)
         self.batch.ended.connect(self._end)
@@ -358,7 +358,7 @@ class BatchWindow(QDialog):
             self.batch.stop()
 
     def _end(self, result: BatchResult) -> None:
-        self.summary.setText(summary_words(result.summary))
+        self.summary.setText(summary_text(result.summary))
         notes = list(result.notes)
         if result.summary.is_budget_spent:
             notes.insert(0, "The budget is spent. Raise it and run again to continue; completed rows are kept.")

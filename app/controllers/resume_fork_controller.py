@@ -28,7 +28,7 @@ from app.history.store_client import StoreAccess
 from app.history.store_run import StoredRun
 from app.history.store_session import StoredSession
 from app.run_status import models_in_use
-from app.settings.available_models import model_names
+from app.settings.available_models import available_model_names
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.window.permissions_form import PermissionDialog, PermissionFields, Permissions, ToolNeeds, needs_of
@@ -164,7 +164,7 @@ class ResumeForkController(QObject):
     def _ask_for_fork(self, found: tuple[RunSummary, ForkPlace, ToolNeeds, Budget]) -> None:
         run, place, needs, budget = found
         fields = self._permission_fields(run, needs, budget)
-        names = partial(model_names, self._preferences)
+        names = partial(available_model_names, self._preferences)
         dialog = ForkDialog(self._store, run.run_id, place, names, fields, self._window)
         dialog.wanted.connect(lambda plan: self._run_fork(plan, fields.allowed))
         dialog.open()

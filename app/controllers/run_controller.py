@@ -18,7 +18,7 @@ from app.history.store_client import StoreAccess
 from app.live_run import LiveRun
 from app.run_status import budget_limit, models_in_use
 from app.session import Session, analyse_document
-from app.settings.available_models import AddressedModels
+from app.settings.available_models import CustomServerModels
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.window.permissions_form import Permissions, needs_in
@@ -114,7 +114,7 @@ def _models(
             engine.models.keys, recorded_models(lambda: closing(open_store()) if store is None else nullcontext(store))
         )
     is_scripted = any(name.startswith(SCRIPTED_PREFIX) for name in called)
-    return None if is_scripted else AddressedModels(engine.models, preferences.servers)
+    return None if is_scripted else CustomServerModels(engine.models, preferences.servers)
 
 
 _Role = QMessageBox.ButtonRole

@@ -1,1 +1,1 @@
-"""What a person decides for the whole program: models and keys, budget, looks."""
+"""Settings of the program: models and API keys, runs, history, tools, plugins, appearance."""

@@ -1,4 +1,4 @@
-"""The names of models that a chooser offers. No network, no keyring: it is asked while somebody opens a list."""
+"""Models to choose from, found without network or keyring access, and the lookup of models on custom servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from app.settings.preferences import Preferences
-from app.settings.preferences_schema import OwnServer
+from app.settings.preferences_schema import CustomServer
 from engine.models.base import Model
 from engine.models.catalogue import Models, known_examples
 from engine.models.keys import Keys
@@ -14,21 +14,21 @@ from engine.models.model_names import EMBEDDED_MODEL
 from engine.models.providers import provider_named
 
 
-def model_names(preferences: Preferences) -> list[str]:
-    """The models that can most likely be called, the likeliest choice first.
+def available_model_names(preferences: Preferences) -> list[str]:
+    """Return the available models, the most likely choice first.
 
-    The default, those used of late, the built-in one, the person's own servers, those found on local servers, and an
-    example of each provider of which there is a key.
+    These are the default model, recent models, the built-in model, models on custom and local servers, and an example
+    for each provider with an API key.
     """
-    choices = preferences.choices
-    default = [choices.default_model] if choices.default_model else []
-    own = [server.model for server in choices.servers]
-    names = [*default, *choices.recent_models, EMBEDDED_MODEL, *own, *choices.local_models]
-    return list(dict.fromkeys([*names, *_examples(choices.providers_with_key)]))
+    values = preferences.values
+    default = [values.default_model] if values.default_model else []
+    custom = [server.model for server in values.servers]
+    names = [*default, *values.recent_models, EMBEDDED_MODEL, *custom, *values.local_models]
+    return list(dict.fromkeys([*names, *_examples(values.providers_with_key)]))
 
 
 def is_placeholder(name: str) -> bool:
-    """Whether a name stands for others (`openrouter/VENDOR/MODEL`)."""
+    """Return whether a name is only a placeholder (`openrouter/VENDOR/MODEL`)."""
     return name.rpartition("/")[2] == "MODEL"
 
 
@@ -38,36 +38,36 @@ def _examples(providers_with_key: Iterable[str]) -> list[str]:
 
 
 class _KnownKeys(Keys):
-    """Tells of which providers there is a key, by what is known of the keyring without asking it."""
+    """Knows which providers have a key without accessing the keyring."""
 
     def __init__(self, providers: frozenset[str]) -> None:
         super().__init__()
         self._providers = providers
 
     def get(self, provider: str) -> str | None:
-        """An empty text where there is a key, None where there is none."""
+        """Return an empty text if there is a key, else None."""
         known = provider_named(provider)
         in_environment = any(os.environ.get(variable, "").strip() for variable in known.key_variables)
         return "" if in_environment or known.name in self._providers else None
 
 
-class AddressedModels:
-    """A catalogue for `RunOptions.models`: where a document gives no address, the address of the person's own server.
+class CustomServerModels:
+    """Model catalogue for `RunOptions.models` that adds the addresses of custom servers.
 
-    A document's own address comes first. The models belong to the program and are not closed with a run.
+    An address in the workflow takes precedence. The models are shared by all runs and not closed with a run.
     """
 
-    def __init__(self, models: Models, servers: Iterable[OwnServer]) -> None:
+    def __init__(self, models: Models, servers: Iterable[CustomServer]) -> None:
         self._models = models
         self._addresses = {server.model: server.address for server in servers}
 
     def get(self, name: str, api_base: str | None = None) -> Model:
-        """The model of that name.
+        """Return a model by name.
 
         Raises:
-            ModelError: There is no such model.
+            ModelError: The model does not exist.
         """
         return self._models.get(name, api_base or self._addresses.get(name))
 
     async def close(self) -> None:
-        """Leave the models open: other runs use them too."""
+        """Do nothing: other runs use the models too."""

@@ -1,4 +1,4 @@
-"""The part of the settings for MCP servers: those there are, what can be done with one, and a form for another."""
+"""Extensions in the settings: MCP servers and plugins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.extensions_controller import ExtensionsController
-from app.settings.settings_widgets import Note, key_field, push_button
+from app.settings.settings_widgets import StatusLabel, make_button, password_field
 from app.theme.style import set_style_properties, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import CollapsibleSection, PlainLabel
@@ -30,30 +30,30 @@ from engine.formatting import format_count
 from engine.tools.mcp.settings import McpServer, names_in
 
 
-class McpForm(QWidget):
-    """Where one server is described.
+class McpServerForm(QWidget):
+    """Form to add an MCP server.
 
     Signals:
-        wanted: It is to be added: its name, an `McpServer`, and the secrets that are given for its variables, by name.
+        submitted: The user added a server: its name, an `McpServer`, and the entered secrets by variable.
 
     Attributes:
-        secrets: By variable that the settings name, the field for what it stands for.
+        secrets: The field for the value of each secret variable.
     """
 
-    wanted = Signal(str, object, object)
+    submitted = Signal(str, object, object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.name = _line("Name of the server", "files")
-        self.where = _line("Command or address", "npx -y @modelcontextprotocol/server-filesystem /some/folder")
-        self.variables = _line("Variables for the server", "API_TOKEN=${MY_TOKEN}")
-        self.note = Note()
-        self.add = push_button("Add, and ask for its tools", self._add)
+        self.name = _line("Server name", "files")
+        self.where = _line("Command or URL", "npx -y @modelcontextprotocol/server-filesystem /some/folder")
+        self.variables = _line("Variables", "API_TOKEN=${MY_TOKEN}")
+        self.note = StatusLabel()
+        self.add = make_button("Add and list tools", self._add)
         for field in self._fields:
             field.textEdited.connect(self._typed)
             field.returnPressed.connect(self._add)
         for field in (self.where, self.variables):
-            field.textChanged.connect(self._ask_for_secrets)
+            field.textChanged.connect(self._update_secret_fields)
         self.secrets: dict[str, QLineEdit] = {}
         self._lay_out()
 
@@ -61,13 +61,13 @@ class McpForm(QWidget):
     def _fields(self) -> tuple[QLineEdit, ...]:
         return (self.name, self.where, self.variables)
 
-    def say(self, sentence: str, tone: str = "") -> None:
-        """Say how it went."""
+    def say(self, text: str, tone: str = "") -> None:
+        """Show the outcome."""
         self.add.setEnabled(True)
-        self.note.say(sentence, tone)
+        self.note.say(text, tone)
 
     def clear(self) -> None:
-        """Make room for another."""
+        """Clear the form."""
         for field in self._fields:
             field.clear()
 
@@ -77,13 +77,13 @@ class McpForm(QWidget):
         form.setVerticalSpacing(2 * UNIT)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        for title, field in zip(("Name", "Command or address", "Variables"), self._fields, strict=True):
+        for title, field in zip(("Name", "Command or URL", "Variables"), self._fields, strict=True):
             label = PlainLabel(title)
             label.setBuddy(field)
             form.addRow(label, field)
         words = (
-            "Variables are handed to a command, and sent to an address as headers. Write ${NAME} for a secret: "
-            "it is taken from your environment, or kept in the system's keyring, and never in a file."
+            "Variables are passed to a command, or sent to a URL as headers. Write ${NAME} for a secret: "
+            "its value comes from your environment or the system keyring, never from a file."
         )
         buttons = QHBoxLayout()
         buttons.addStretch(1)
@@ -96,24 +96,24 @@ class McpForm(QWidget):
         layout.addWidget(self.note)
         layout.addLayout(buttons)
 
-    def _ask_for_secrets(self) -> None:
-        """A field for each variable that is named, as long as it is."""
+    def _update_secret_fields(self) -> None:
+        """Show a field for each secret that the settings refer to."""
         names = names_in(f"{self.where.text()}\n{self.variables.text()}")
         for name in [name for name in self.secrets if name not in names]:
             self._form.removeRow(self.secrets.pop(name))
         for name in names:
             if name not in self.secrets:
-                field = self.secrets[name] = key_field(f"What {name} stands for")
-                field.setPlaceholderText("kept in the keyring; empty where your environment has it")
+                field = self.secrets[name] = password_field(f"Value of {name}")
+                field.setPlaceholderText("Stored in the keyring. Leave empty if it is set in your environment.")
                 field.returnPressed.connect(self._add)
                 label = PlainLabel(name)
                 label.setBuddy(field)
                 self._form.addRow(label, field)
 
     def _typed(self) -> None:
-        self._fault(None, "")
+        self._show_error(None, "")
 
-    def _fault(self, where: QLineEdit | None, sentence: str) -> None:
+    def _show_error(self, where: QLineEdit | None, sentence: str) -> None:
         for field in self._fields:
             set_style_properties(field, invalid=field is where)
         self.note.say(sentence, "bad")
@@ -127,12 +127,12 @@ class McpForm(QWidget):
         try:
             words = [where] if is_address else shlex.split(where) or [""]
         except ValueError:
-            self._fault(self.where, "A quotation mark is not closed, or nothing stands behind the last backslash.")
+            self._show_error(self.where, "A quotation mark is not closed, or the command ends with a backslash.")
             return
         try:
             variables = _variables(self.variables.text())
         except ValueError:
-            self._fault(self.variables, "Write variables as NAME=VALUE, with quotes around a value that has spaces.")
+            self._show_error(self.variables, "Use the form NAME=VALUE, with quotes around values that contain spaces.")
             return
         settings: dict[str, Any] = (
             {"url": where, "headers": variables}
@@ -142,22 +142,22 @@ class McpForm(QWidget):
         try:
             server = Extensions.model_validate({"mcpServers": {name: settings}}).servers[name]
         except ValidationError as error:
-            told = error.errors()[0]
-            place = told["loc"]
-            self._fault(self.name if len(place) < 2 else self._field_of(place), told["msg"])
+            details = error.errors()[0]
+            location = details["loc"]
+            self._show_error(self.name if len(location) < 2 else self._field_at(location), details["msg"])
             return
-        self._fault(None, "")
+        self._show_error(None, "")
         self.add.setEnabled(False)
-        self.note.say("Asking it…")
-        given = {variable: field.text().strip() for variable, field in self.secrets.items()}
-        self.wanted.emit(name, server, {variable: value for variable, value in given.items() if value})
+        self.note.say("Connecting…")
+        secrets = {variable: field.text().strip() for variable, field in self.secrets.items()}
+        self.submitted.emit(name, server, {variable: value for variable, value in secrets.items() if value})
 
-    def _field_of(self, place: tuple[Any, ...]) -> QLineEdit:
-        return self.variables if place[-1] in {"env", "headers"} else self.where
+    def _field_at(self, location: tuple[Any, ...]) -> QLineEdit:
+        return self.variables if location[-1] in {"env", "headers"} else self.where
 
 
 def _variables(text: str) -> dict[str, str]:
-    """Variables as they are typed; raises ValueError where they cannot be read."""
+    """Parse variables; raises ValueError if the syntax is invalid."""
     variables: dict[str, str] = {}
     for part in shlex.split(text):
         key, sign, value = part.partition("=")
@@ -167,9 +167,9 @@ def _variables(text: str) -> dict[str, str]:
     return variables
 
 
-def server_words(name: str, server: McpServer, tools: int | None) -> str:
-    """A server in a list."""
-    offered = "not asked yet" if tools is None else format_count(tools, "tool")
+def server_label(name: str, server: McpServer, tools: int | None) -> str:
+    """Return the label of a server in the list."""
+    offered = "tools not listed yet" if tools is None else format_count(tools, "tool")
     return f"{name}   ·   {offered}   ·   {server.summary}"
 
 
@@ -184,8 +184,8 @@ ROWS_SHOWN = 5
 ROW_HEIGHT = 28
 
 
-class McpSection(QWidget):
-    """The servers. Being shown starts none of them."""
+class McpServersSection(QWidget):
+    """List of MCP servers. Showing it starts none of them."""
 
     def __init__(self, additions: ExtensionsController, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -195,11 +195,11 @@ class McpSection(QWidget):
         self.list = QListWidget()
         self.list.setAccessibleName("MCP servers")
         self.list.setUniformItemSizes(True)
-        self.note = Note()
-        self.ask = push_button("Ask for its tools", self._ask)
-        self.remove = push_button("Remove", self._remove)
-        self.form = McpForm()
-        self.form.wanted.connect(self._add)
+        self.note = StatusLabel()
+        self.list_tools = make_button("List tools", self._list_tools)
+        self.remove = make_button("Remove", self._remove)
+        self.form = McpServerForm()
+        self.form.submitted.connect(self._add)
         self.fold = CollapsibleSection("Add a server", self.form)
         self._lay_out()
         additions.changed.connect(self._fill)
@@ -209,7 +209,7 @@ class McpSection(QWidget):
 
     @property
     def chosen(self) -> str:
-        """The name of the server that is chosen in the list; empty where there is none."""
+        """Name of the selected server; empty if there is none."""
         index = self.list.currentRow()
         return self._names[index] if 0 <= index < len(self._names) else ""
 
@@ -218,7 +218,7 @@ class McpSection(QWidget):
         buttons = QHBoxLayout(self._buttons)
         buttons.setContentsMargins(0, 0, 0, 0)
         buttons.setSpacing(2 * UNIT)
-        buttons.addWidget(self.ask)
+        buttons.addWidget(self.list_tools)
         buttons.addWidget(self.remove)
         buttons.addStretch(1)
         layout = QVBoxLayout(self)
@@ -235,16 +235,16 @@ class McpSection(QWidget):
         self._names = list(servers)
         self.list.clear()
         for name, server in servers.items():
-            self.list.addItem(QListWidgetItem(server_words(name, server, added.tools.get(name))))
+            self.list.addItem(QListWidgetItem(server_label(name, server, added.tools.get(name))))
         for widget in (self.list, self._buttons):
             widget.setVisible(bool(servers))
         if servers:
             self.list.setCurrentRow(self._names.index(chosen) if chosen in servers else 0)
-        self._busy(on=False)
+        self._set_busy(on=False)
         self.note.say(" ".join(added.remarks), "warning")
         if self._adding in servers:
             self.form.clear()
-            self.form.say(f"Added. Its tools are in the palette, as {self._adding}/….", "good")
+            self.form.say(f"Added. Its tools are in the palette as {self._adding}/….", "good")
             self._adding = ""
         self._size()
 
@@ -254,8 +254,8 @@ class McpSection(QWidget):
             self.list.item(index).setSizeHint(QSize(0, height))
         self.list.setFixedHeight(height * min(max(self.list.count(), 1), ROWS_SHOWN) + 2 * UNIT)
 
-    def _busy(self, *, on: bool) -> None:
-        self.ask.setEnabled(not on)
+    def _set_busy(self, *, on: bool) -> None:
+        self.list_tools.setEnabled(not on)
         self.remove.setEnabled(not on)
 
     def _add(self, name: str, server: McpServer, secrets: dict[str, str]) -> None:
@@ -266,33 +266,33 @@ class McpSection(QWidget):
         self._adding = ""
         self.form.say(str(error), "bad")
 
-    def _ask(self) -> None:
-        self._busy(on=True)
-        self.note.say(f"Asking {self.chosen}…")
+    def _list_tools(self) -> None:
+        self._set_busy(on=True)
+        self.note.say(f"Connecting to {self.chosen}…")
         self._additions.ask_server(self.chosen, self._refuse)
 
     def _remove(self) -> None:
-        self._busy(on=True)
+        self._set_busy(on=True)
         self._additions.remove_server(self.chosen, self._refuse)
 
     def _refuse(self, error: EngineError) -> None:
-        self._busy(on=False)
+        self._set_busy(on=False)
         self.note.say(str(error), "bad")
 
 
 class PluginsSection(QWidget):
-    """A box for each plugin. Being shown loads none of them."""
+    """Check boxes to enable plugins. Showing it loads none of them."""
 
     def __init__(self, additions: ExtensionsController, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._additions = additions
         self.boxes: dict[str, QCheckBox] = {}
-        self.nothing = PlainLabel("No plugin is installed.", look="dim", wrap=True)
-        self.note = Note()
+        self.empty = PlainLabel("No plugins installed.", look="dim", wrap=True)
+        self.note = StatusLabel()
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(2 * UNIT)
-        self._layout.addWidget(self.nothing)
+        self._layout.addWidget(self.empty)
         self._layout.addWidget(self.note)
         additions.changed.connect(self._fill)
         self._fill()
@@ -306,11 +306,10 @@ class PluginsSection(QWidget):
             box = self.boxes[plugin.name]
             box.setChecked(plugin.name in added.extensions.plugins)
             box.setEnabled(True)
-        self.nothing.setVisible(not self.boxes)
+        self.empty.setVisible(not self.boxes)
         loaded = {plugin.name for plugin in added.plugins if plugin.is_enabled}
         left = sorted(loaded - set(added.extensions.plugins))
-        words = f"{', '.join(left)} will be gone after the next start of the program." if left else ""
-        self.note.say(words)
+        self.note.say(f"Restart Loopwright to unload {', '.join(left)}." if left else "")
 
     def _make(self, name: str, package: str) -> QCheckBox:
         box = QCheckBox(f"{name}   ·   {package}".replace("&", "&&"), self)

@@ -1,7 +1,7 @@
-"""Which models the servers on this machine have: Ollama, LM Studio, llama.cpp, asked only when somebody wants to know.
+"""Finds the models of local servers: Ollama, LM Studio and llama.cpp. Runs only on request.
 
-They are asked where their models would be called: on their usual ports, or where the environment sends them. Nothing of
-the user's is sent, and what they say is not believed to be small, quick or well-formed. No Qt here.
+The servers are queried at their default ports, or at the addresses in their environment variables. No user data is
+sent, and responses are limited in size and time and are not trusted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.models.providers import AddressError, Provider, origin_of, provider_
 if TYPE_CHECKING:
     import httpx
 
-LIMIT_S: Final = 1.5
+TIMEOUT_S: Final = 1.5
 MAX_BYTES: Final = 2_000_000
 MAX_MODELS: Final = 200
 _NAME: Final = re.compile(r"[A-Za-z0-9_@~][A-Za-z0-9_.:@+/-]{0,199}")
@@ -28,14 +28,14 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_@~][A-Za-z0-9_.:@+/-]{0,199}")
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server that has been asked.
+    """Result of querying a server.
 
     Attributes:
-        title: What people call it.
-        address: Where it was asked.
-        models: What documents call its models.
-        problem: Why it gave none, in a sentence; empty where it answered well.
-        is_running: Whether anything is there at all.
+        title: Name of the server.
+        address: Its address.
+        models: Names of its models, as used in workflows.
+        problem: Why it has no models, in a sentence; empty if it has some.
+        is_running: Whether a server responded at all.
     """
 
     title: str
@@ -47,7 +47,7 @@ class LocalServer:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How a kind of server is asked: which prefix its models' names have, its title and where its list of models is."""
+    """A kind of server: prefix of its model names, title, and path of its model list."""
 
     prefix: str
     title: str
@@ -62,10 +62,10 @@ _KINDS: Final = (
 
 
 async def find_local_servers(environment: Mapping[str, str] = os.environ) -> list[LocalServer]:
-    """Ask all kinds of servers at the same time; it takes no longer than `LIMIT_S` and never fails."""
+    """Query all kinds of servers concurrently. Takes at most `TIMEOUT_S` and never fails."""
     import httpx
 
-    async with httpx.AsyncClient(trust_env=False, timeout=LIMIT_S, headers={"Accept-Encoding": "identity"}) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=TIMEOUT_S, headers={"Accept-Encoding": "identity"}) as client:
         return list(await asyncio.gather(*(_ask(client, kind, environment) for kind in _KINDS)))
 
 
@@ -75,31 +75,31 @@ async def _ask(client: httpx.AsyncClient, kind: _Kind, environment: Mapping[str,
     address = _address(provider_named(kind.prefix), environment)
     try:
         origin_of(address)
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(TIMEOUT_S):
             content = await _read(client, address.rstrip("/") + kind.path)
     except AddressError as error:
         return LocalServer(kind.title, address, (), str(error))
     except (httpx.ConnectError, httpx.ConnectTimeout):
         return LocalServer(kind.title, address, (), f"{kind.title} is not running at {address}.", False)
     except (TimeoutError, httpx.TimeoutException):
-        return LocalServer(kind.title, address, (), f"{kind.title} at {address} did not answer in time.")
+        return LocalServer(kind.title, address, (), f"{kind.title} at {address} did not respond in time.")
     except (httpx.HTTPError, httpx.InvalidURL):
-        return LocalServer(kind.title, address, (), f"What runs at {address} did not answer like {kind.title}.")
+        return LocalServer(kind.title, address, (), f"The server at {address} is not {kind.title}.")
     names = None if content is None else _names(content)
     if names is None:
-        return LocalServer(kind.title, address, (), f"What runs at {address} did not answer like {kind.title}.")
-    problem = "" if names else f"{kind.title} runs at {address} but has no model yet."
+        return LocalServer(kind.title, address, (), f"The server at {address} is not {kind.title}.")
+    problem = "" if names else f"{kind.title} is running at {address} but has no models."
     return LocalServer(kind.title, address, tuple(f"{kind.prefix}/{name}" for name in names), problem)
 
 
 def _address(provider: Provider, environment: Mapping[str, str]) -> str:
     chosen = next((environment[name] for name in provider.address_variables if environment.get(name)), None)
-    # By number: `localhost` may be looked up at two places, one after the other.
+    # `localhost` may resolve to two addresses that are tried one after the other.
     return chosen or provider.addresses[0].replace("//localhost", "//127.0.0.1")
 
 
 async def _read(client: httpx.AsyncClient, address: str) -> bytes | None:
-    """The body of a good answer of ordinary size; None for any other."""
+    """Return the body of a successful response of acceptable size, else None."""
     async with client.stream("GET", address) as response:
         if response.status_code != 200:
             return None
@@ -112,14 +112,14 @@ async def _read(client: httpx.AsyncClient, address: str) -> bytes | None:
 
 
 def _names(content: bytes) -> list[str] | None:
-    """The models' names in Ollama's or in OpenAI's form; None where it is neither."""
+    """Return the model names of a response in the format of Ollama or OpenAI, else None."""
     try:
-        told: Any = from_json(content)
+        parsed: Any = from_json(content)
     except ValueError:
         return None
-    if not isinstance(told, dict):
+    if not isinstance(parsed, dict):
         return None
-    entries, key = (told.get("models"), "name") if "data" not in told else (told["data"], "id")
+    entries, key = (parsed.get("models"), "name") if "data" not in parsed else (parsed["data"], "id")
     if not isinstance(entries, list):
         return None
     named = [str(entry.get(key, "")) for entry in entries if isinstance(entry, dict)]
@@ -127,6 +127,6 @@ def _names(content: bytes) -> list[str] | None:
 
 
 def _callable_name(name: str) -> str:
-    """The name as it can be called: llama.cpp may give the path of a file, and minds only that there is a name."""
+    """Return the name to call the model by; llama.cpp may report a file path, but accepts any name."""
     short = re.split(r"[/\\]", name)[-1] if name.startswith(("/", ".")) or "\\" in name else name
     return short if _NAME.fullmatch(short) else ""

@@ -1,4 +1,4 @@
-"""A button that makes one small call of a model, with what came of it below."""
+"""Tests whether a model replies: one small call, with a button and the outcome below it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.engine_thread import EngineThread
-from app.settings.settings_widgets import send
+from app.settings.settings_widgets import run_in_engine
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
@@ -22,79 +22,81 @@ from engine.formatting import format_duration
 from engine.models.base import Message, Request
 from engine.models.catalogue import Models
 
-LIMIT_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 SHOWN_CHARACTERS: Final = 120
 _REQUEST: Final = Request((Message("user", "Reply with the word ready"),), max_tokens=8)
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """What came of it: the time in seconds, and the beginning of the reply on one line."""
+class ModelTestResult:
+    """Duration in seconds and the beginning of the reply in one line."""
 
     duration_s: float
     text: str
 
     @property
     def sentence(self) -> str:
-        """What to tell a person."""
-        return f"Answered in {format_duration(self.duration_s)}: {self.text or '(no text)'}"
+        """The result as a sentence."""
+        return f"Replied in {format_duration(self.duration_s)}: {self.text or '(empty)'}"
 
 
-async def try_model(models: Models, name: str, address: str | None = None) -> Trial:
+async def run_model_test(models: Models, name: str, address: str | None = None) -> ModelTestResult:
     """Make one small call, which costs a few tokens.
 
     Raises:
-        EngineError: It gave no reply; the sentence says why, without any key.
+        EngineError: The call failed. API keys are removed from the message.
     """
     started = time.monotonic()
     try:
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(TIMEOUT_S):
             reply = await models.get(name, address).complete(_REQUEST)
     except TimeoutError:
-        raise EngineError(f"{name} has not answered within {LIMIT_S:.0f} s.", "Try again later.") from None
+        raise EngineError(f"{name} did not reply within {TIMEOUT_S:.0f} s.", "Try again later.") from None
     except EngineError as error:
         raise EngineError(models.keys.redact(error.message), models.keys.redact(error.remedy)) from None
     text = " ".join(models.keys.redact(reply.text[: 10 * SHOWN_CHARACTERS]).split())
-    return Trial(time.monotonic() - started, f"{text[:SHOWN_CHARACTERS]}…" if len(text) > SHOWN_CHARACTERS else text)
+    return ModelTestResult(
+        time.monotonic() - started, f"{text[:SHOWN_CHARACTERS]}…" if len(text) > SHOWN_CHARACTERS else text
+    )
 
 
-COSTS: Final = "Test makes one small call. It costs a few tokens."
+COST_NOTE: Final = "Test makes one small call that costs a few tokens."
 
-Work = Coroutine[Any, Any, Trial]
+ModelTestCall = Coroutine[Any, Any, ModelTestResult]
 
 
-class TrialRow(QWidget):
-    """Test, and while the call is under way Cancel.
+class ModelTestRow(QWidget):
+    """Button that tests a model or cancels the test, with the result below.
 
     Args:
-        engine: Where the call is made.
-        call: Gives the call to make; None where there is none, after it has said why.
-        about: What is tested, for those who cannot see where the button stands.
-        beside: What else can be done with it.
+        engine: The engine thread.
+        call: Returns the call to make, or None after showing why there is none.
+        subject: What is tested, for the accessible name of the button.
+        other_buttons: Buttons to the right.
     """
 
     def __init__(
         self,
         engine: EngineThread,
-        call: Callable[[], Work | None],
-        about: str,
-        beside: Sequence[QPushButton] = (),
+        call: Callable[[], ModelTestCall | None],
+        subject: str,
+        other_buttons: Sequence[QPushButton] = (),
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._engine = engine
         self._call = call
-        self._about = about
-        self._future: Future[Trial] | None = None
+        self._subject = subject
+        self._future: Future[ModelTestResult] | None = None
         self.button = QPushButton()
         self.button.setAutoDefault(False)
-        self.button.setToolTip(COSTS)
+        self.button.setToolTip(COST_NOTE)
         self._icon = ThemedIcon(self.button, "mdi6.play-outline")
         self.button.clicked.connect(self._press)
         self.result = PlainLabel(wrap=True, selectable=True)
         buttons = QHBoxLayout()
         buttons.setSpacing(2 * UNIT)
-        for button in (self.button, *beside):
+        for button in (self.button, *other_buttons):
             buttons.addWidget(button)
         buttons.addStretch(1)
         layout = QVBoxLayout(self)
@@ -102,21 +104,21 @@ class TrialRow(QWidget):
         layout.setSpacing(2 * UNIT)
         layout.addLayout(buttons)
         layout.addWidget(self.result)
-        self.forget()
+        self.reset()
 
     @property
     def is_running(self) -> bool:
-        """Whether a call is under way."""
+        """Whether a test is running."""
         return self._future is not None
 
-    def forget(self) -> None:
-        """Give up the call under way, and say nothing of any other any more."""
+    def reset(self) -> None:
+        """Cancel a running test and clear the result."""
         if self._future is not None:
             self._future.cancel()
-        self._settle(COSTS, "")
+        self._finish(COST_NOTE, "")
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Nobody waits for an answer any more."""
+        """Cancel a running test."""
         super().hideEvent(event)
         if self.is_running:
             self._cancel()
@@ -125,24 +127,24 @@ class TrialRow(QWidget):
         if self.is_running:
             self._cancel()
         elif (work := self._call()) is not None:
-            self._future = send(self, self._engine, work, self._answered, self._failed)
+            self._future = run_in_engine(self, self._engine, work, self._show_result, self._show_error)
             self._name_button("Cancel", "mdi6.stop")
-            self._say("Waiting for an answer…", "")
+            self._say("Waiting for a reply…", "")
 
     def _cancel(self) -> None:
         assert self._future is not None
         self._future.cancel()
-        self._settle("Cancelled.", "")
+        self._finish("Cancelled.", "")
 
-    def _answered(self, trial: Trial) -> None:
+    def _show_result(self, result: ModelTestResult) -> None:
         if self.is_running:
-            self._settle(f"✓ {trial.sentence}", "good")
+            self._finish(f"✓ {result.sentence}", "good")
 
-    def _failed(self, error: EngineError) -> None:
+    def _show_error(self, error: EngineError) -> None:
         if self.is_running:
-            self._settle(f"✗ {error}", "bad")
+            self._finish(f"✗ {error}", "bad")
 
-    def _settle(self, sentence: str, tone: str) -> None:
+    def _finish(self, sentence: str, tone: str) -> None:
         self._future = None
         self._name_button("Test", "mdi6.play-outline")
         self._say(sentence, tone)
@@ -153,5 +155,5 @@ class TrialRow(QWidget):
 
     def _name_button(self, text: str, icon: str) -> None:
         self.button.setText(text)
-        self.button.setAccessibleName(f"{text}: {self._about}")
+        self.button.setAccessibleName(f"{text}: {self._subject}")
         self._icon.show(icon)

@@ -1,7 +1,4 @@
-"""The store of what a person decides for the whole program: a file of JSON in the system's folder for settings.
-
-It knows what can be decided from `app.settings.preferences_schema`, and nothing of what comes of it.
-"""
+"""Stores the preferences in a JSON file in the user's configuration folder, and applies theme and text size."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.settings.preferences_schema import RECENT, Choices
+from app.settings.preferences_schema import MAX_RECENT, PreferenceValues
 from app.theme.style import style
 from engine.errors import EngineError
 from engine.formatting import format_json
@@ -25,175 +22,175 @@ from engine.safe_file_io import read_text_file, replace_file
 VERSION: Final = 1
 FILE_NAME: Final = "preferences.json"
 MAX_BYTES: Final = 1_000_000
-SAVE_AFTER_MS: Final = 400
+SAVE_DELAY_MS: Final = 400
 
 
 class PreferenceError(EngineError):
-    """A preference that cannot be."""
+    """An invalid preference."""
 
 
 class Preferences(QObject):
-    """What a person has decided. Each choice is an attribute, such as `preferences.theme`; see `Choices` for them all.
+    """The preferences. Each is also an attribute, such as `preferences.theme`; see `PreferenceValues`.
 
-    A change is saved a moment later by itself; `save` does it at once.
+    Changes are saved after a short delay; `save` saves immediately.
 
     Signals:
-        changed: Something is another now; the names of the choices.
-        refused: The file cannot be read or written; the text says what and why, and the program goes on.
+        changed: Preferences changed; their names.
+        save_failed: The file cannot be written; the message for the user.
 
     Attributes:
-        choices: All choices as they are now.
+        values: All current values.
         path: The file.
-        notice: What was wrong with the file when it was read, in one sentence; empty where nothing was.
+        notice: What was wrong with the file when it was read, in one sentence; empty if nothing was.
     """
 
     changed = Signal(frozenset)
-    refused = Signal(str)
+    save_failed = Signal(str)
 
     def __init__(self, path: Path | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.path = path or _usual_path()
-        self.choices = Choices()
+        self.path = path or _default_path()
+        self.values = PreferenceValues()
         self.notice = ""
-        self._refusal = ""
+        self._last_failure = ""
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
-        self._timer.setInterval(SAVE_AFTER_MS)
+        self._timer.setInterval(SAVE_DELAY_MS)
         self._timer.timeout.connect(self.save)
         self.load()
-        set_shown_cap(self.choices.max_iterations_cap)
+        set_shown_cap(self.values.max_iterations_cap)
 
     def __getattr__(self, name: str) -> Any:
-        if name in Choices.model_fields:
-            return getattr(self.choices, name)
+        if name in PreferenceValues.model_fields:
+            return getattr(self.values, name)
         raise AttributeError(f"There is no preference {name!r}.")
 
     def set(self, **changes: object) -> None:
-        """Decide something.
+        """Change preferences.
 
         Args:
-            **changes: The choices by name.
+            **changes: New values by name.
 
         Raises:
-            PreferenceError: A value cannot be; then nothing is changed.
+            PreferenceError: A value is invalid; nothing is changed.
         """
-        unknown = changes.keys() - Choices.model_fields.keys()
+        unknown = changes.keys() - PreferenceValues.model_fields.keys()
         if unknown:
             raise AttributeError(f"There is no preference {min(unknown)!r}.")
         try:
-            after = Choices.model_validate(dict(self.choices) | changes)
+            after = PreferenceValues.model_validate(dict(self.values) | changes)
             after.model_dump_json()
         except ValidationError as error:
             first = error.errors()[0]
-            raise PreferenceError(f"{first['loc'][0]} cannot be set: {first['msg']}.") from None
+            raise PreferenceError(f"Cannot set {first['loc'][0]}: {first['msg']}.") from None
         except PydanticSerializationError:
-            raise PreferenceError(f"{min(changes)} cannot be set: it holds signs that no file can hold.") from None
-        names = _differences(self.choices, after)
+            raise PreferenceError(f"Cannot set {min(changes)}: it contains characters that cannot be saved.") from None
+        names = _differences(self.values, after)
         if names:
-            self.choices = after
+            self.values = after
             set_shown_cap(after.max_iterations_cap)
             self._timer.start()
             self.changed.emit(names)
 
     def remember_file(self, path: Path) -> None:
-        """Put a file at the head of the recent ones."""
-        with suppress(PreferenceError):  # a name that no text can hold
-            self.set(recent_files=_first(str(path.absolute()), self.choices.recent_files))
+        """Move a file to the top of the recent files."""
+        with suppress(PreferenceError):  # a file name that is not valid text
+            self.set(recent_files=_first(str(path.absolute()), self.values.recent_files))
 
     def forget_file(self, path: Path) -> None:
-        """Take a file from the recent ones."""
-        self.set(recent_files=tuple(file for file in self.choices.recent_files if file != str(path.absolute())))
+        """Remove a file from the recent files."""
+        self.set(recent_files=tuple(file for file in self.values.recent_files if file != str(path.absolute())))
 
     def remember_model(self, name: str) -> None:
-        """Put a model at the head of those used of late."""
+        """Move a model to the top of the recent models."""
         with suppress(PreferenceError):
-            self.set(recent_models=_first(name, self.choices.recent_models))
+            self.set(recent_models=_first(name, self.values.recent_models))
 
     def has_learned(self, what: str) -> bool:
-        """Whether the person has already been shown something."""
-        return what in self.choices.learned
+        """Return whether the user has already seen a hint."""
+        return what in self.values.learned
 
     def learn(self, what: str) -> None:
-        """Note that the person has been shown something, and needs it no more."""
+        """Remember that the user has seen a hint."""
         if not self.has_learned(what):
-            self.set(learned=(*self.choices.learned, what))
+            self.set(learned=(*self.values.learned, what))
 
     def load(self) -> None:
-        """Read the file. What cannot be read counts as not decided, and the file is kept beside."""
+        """Read the file. Invalid values are replaced by defaults, and a damaged file is renamed."""
         self.notice = ""
-        before = self.choices
+        before = self.values
         try:
             content = _read(self.path)
-            self.choices = Choices() if content is None else self._understood(content)
+            self.values = PreferenceValues() if content is None else self._parse(content)
         except OSError as error:
-            self.choices = Choices()
+            self.values = PreferenceValues()
             reason = error.strerror or type(error).__name__
-            self.notice = f"The settings in {self.path} cannot be read ({reason}); the usual ones count."
-        names = _differences(before, self.choices)
+            self.notice = f"Cannot read the settings in {self.path} ({reason}). The default settings apply."
+        names = _differences(before, self.values)
         if names:
             self.changed.emit(names)
 
     def save(self) -> None:
-        """Write the file at once: all of it, or the old one stays."""
+        """Write the file now: either completely or not at all."""
         self._timer.stop()
-        text = format_json({"version": VERSION} | self.choices.model_dump(mode="json"), ascii_only=True) + "\n"
+        text = format_json({"version": VERSION} | self.values.model_dump(mode="json"), ascii_only=True) + "\n"
         try:
             _write(self.path, text)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            self._refuse(f"The settings cannot be saved in {self.path} ({reason}); they count until the program ends.")
+            self._report_failure(f"Cannot save the settings in {self.path} ({reason}). They apply until you quit.")
         else:
-            self._refusal = ""
+            self._last_failure = ""
 
-    def _understood(self, content: str) -> Choices:
-        """Read what is right in the file; of what is not the usual choice counts."""
+    def _parse(self, content: str) -> PreferenceValues:
+        """Return the valid values of the file and defaults for the others."""
         try:
             found: Any = from_json(content)
         except ValueError:
             found = None
         version = found.get("version") if isinstance(found, dict) else None
         if type(version) is not int or version < 1:
-            self._set_aside("broken", "are damaged")
-            return Choices()
+            self._rename_file("broken", "are damaged")
+            return PreferenceValues()
         if version > VERSION:
-            self._set_aside("newer", "come from a newer version of the program")
-            return Choices()
-        known = {name: value for name, value in found.items() if name in Choices.model_fields}
+            self._rename_file("newer", "come from a newer version of the program")
+            return PreferenceValues()
+        known = {name: value for name, value in found.items() if name in PreferenceValues.model_fields}
         try:
-            return Choices.model_validate_json(json.dumps(known))
+            return PreferenceValues.model_validate_json(json.dumps(known))
         except ValidationError as error:
             wrong = {str(part["loc"][0]) for part in error.errors()}
-            self._set_aside("broken", f"are partly damaged ({', '.join(sorted(wrong))})")
+            self._rename_file("broken", f"are partly damaged ({', '.join(sorted(wrong))})")
             right = {name: value for name, value in known.items() if name not in wrong}
-            return Choices.model_validate_json(json.dumps(right))
+            return PreferenceValues.model_validate_json(json.dumps(right))
 
-    def _set_aside(self, kind: str, what: str) -> None:
-        beside = self.path.with_suffix(f".{kind}.json")
-        where = f"the old file is kept as {beside.name}"
+    def _rename_file(self, kind: str, what: str) -> None:
+        backup = self.path.with_suffix(f".{kind}.json")
+        outcome = f"The old file was renamed to {backup.name}."
         try:
-            self.path.replace(beside)
+            self.path.replace(backup)
         except OSError:
-            where = "the old file could not be put aside"
-        self.notice = f"The settings in {self.path} {what}: the usual ones count instead, and {where}."
+            outcome = "The old file could not be renamed."
+        self.notice = f"The settings in {self.path} {what}. The default settings apply instead. {outcome}"
 
-    def _refuse(self, sentence: str) -> None:
-        if sentence != self._refusal:  # told once, and not at each change
-            self._refusal = sentence
-            self.refused.emit(sentence)
+    def _report_failure(self, message: str) -> None:
+        if message != self._last_failure:  # report it once, not at each change
+            self._last_failure = message
+            self.save_failed.emit(message)
 
 
-def _usual_path() -> Path:
+def _default_path() -> Path:
     import platformdirs
 
     return platformdirs.user_config_path("loopwright", appauthor=False) / FILE_NAME
 
 
-def _differences(before: Choices, after: Choices) -> frozenset[str]:
-    return frozenset(name for name in Choices.model_fields if getattr(before, name) != getattr(after, name))
+def _differences(before: PreferenceValues, after: PreferenceValues) -> frozenset[str]:
+    return frozenset(name for name in PreferenceValues.model_fields if getattr(before, name) != getattr(after, name))
 
 
 def _first(name: str, others: Iterable[str]) -> tuple[str, ...]:
-    return (name, *(other for other in others if other != name))[:RECENT]
+    return (name, *(other for other in others if other != name))[:MAX_RECENT]
 
 
 def _read(path: Path) -> str | None:
@@ -206,38 +203,37 @@ def _read(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    # Not forced onto the disk, which may take longer than the window may stand still. Should the power fail in that
-    # second, the worst is a damaged file, and that is an ordinary case for `load`.
+    # No fsync, because it could block the window. After a power failure the file may be damaged, which `load` handles.
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, text.encode(), wait_for_disk=False)
 
 
-PUT_ON_AFTER_MS: Final = 80
-"""A slider that is drawn gives many sizes; each would lay out every window anew."""
+APPLY_DELAY_MS: Final = 80
+"""Delay that avoids a new layout of every window for each step of the text size slider."""
 
 
-class _Looks(QObject):
-    """The one follower of some preferences; it lives as long as they do."""
+class _AppearanceApplier(QObject):
+    """Applies theme and text size whenever they change. A child of the preferences."""
 
     def __init__(self, preferences: Preferences) -> None:
         super().__init__(preferences)
         self._preferences = preferences
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
-        self._timer.setInterval(PUT_ON_AFTER_MS)
-        self._timer.timeout.connect(self.put_on)
+        self._timer.setInterval(APPLY_DELAY_MS)
+        self._timer.timeout.connect(self.apply)
         preferences.changed.connect(self._follow)
 
-    def put_on(self) -> None:
-        choices = self._preferences.choices
-        style().choose(choices.theme, choices.text_scale)
+    def apply(self) -> None:
+        values = self._preferences.values
+        style().choose(values.theme, values.text_scale)
 
     def _follow(self, names: frozenset[str]) -> None:
         if names & {"theme", "text_scale"}:
             self._timer.start()
 
 
-def follow_looks(preferences: Preferences) -> None:
-    """Put on the theme and the size of texts, and follow every change of them; once is enough, more do no harm."""
-    if preferences.findChild(_Looks) is None:
-        _Looks(preferences).put_on()
+def apply_appearance(preferences: Preferences) -> None:
+    """Apply theme and text size now and after every change; calling it again has no effect."""
+    if preferences.findChild(_AppearanceApplier) is None:
+        _AppearanceApplier(preferences).apply()

@@ -1,4 +1,4 @@
-"""A form for the choices of one page, made from their declaration. What is put in counts at once."""
+"""Form for one page of preferences, generated from their schema. Changes apply immediately."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSlider, QVBoxL
 
 from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.settings.preferences import Preferences
-from app.settings.preferences_schema import Choices, fault
-from app.settings.settings_widgets import Note
+from app.settings.preferences_schema import PreferenceValues, validation_error
+from app.settings.settings_widgets import StatusLabel
 from app.theme.style import set_style_properties, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, Switch
@@ -21,7 +21,7 @@ _PERCENT_STEP = 10
 
 
 class PreferencesForm(QWidget):
-    """The choices of a page, below each other."""
+    """The preferences of one page."""
 
     def __init__(self, preferences: Preferences, page: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -29,29 +29,29 @@ class PreferencesForm(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(6 * UNIT)
-        self.rows = {name: Row(field, extra) for name, field, extra in _declared(page)}
+        self.rows = {name: PreferenceRow(field, extra) for name, field, extra in _declared(page)}
         for name, row in self.rows.items():
-            row.edited.connect(lambda value, name=name: self._take_up(name, value))
+            row.edited.connect(lambda value, name=name: self._set(name, value))
             layout.addWidget(row)
         self._show(frozenset(self.rows))
         preferences.changed.connect(self._show)
 
-    def _take_up(self, name: str, value: object) -> None:
-        problem = fault(name, value)
-        self.rows[name].show_fault(problem)
-        if not problem:
+    def _set(self, name: str, value: object) -> None:
+        error = validation_error(name, value)
+        self.rows[name].show_error(error)
+        if not error:
             self._preferences.set(**{name: value})
 
     def _show(self, names: frozenset[str]) -> None:
         for name in names & self.rows.keys():
-            self.rows[name].show_value(getattr(self._preferences.choices, name))
+            self.rows[name].show_value(getattr(self._preferences.values, name))
 
 
-class Row(QWidget):
-    """One choice: its title, where it is made, what it means, and what is wrong.
+class PreferenceRow(QWidget):
+    """One preference: title, editor, help text and error.
 
     Signals:
-        edited: A person changed it; the new value, which may be one that cannot be.
+        edited: The user changed the value; the new value, which may be invalid.
     """
 
     edited = Signal(object)
@@ -70,27 +70,27 @@ class Row(QWidget):
             title = PlainLabel(field.title)
             title.setBuddy(self.editor.widget)
             layout.addWidget(title)
-        layout.addWidget(self.editor.whole, 0, Qt.AlignmentFlag.AlignLeft)
+        layout.addWidget(self.editor.container, 0, Qt.AlignmentFlag.AlignLeft)
         layout.addWidget(PlainLabel(field.help, look="dim small", wrap=True))
-        self.fault = Note()
-        layout.addWidget(self.fault)
+        self.error = StatusLabel()
+        layout.addWidget(self.error)
 
     def show_value(self, value: object) -> None:
-        """Show what counts now."""
+        """Show the current value."""
         self.editor.show_value(value)
 
-    def show_fault(self, sentence: str) -> None:
-        """Say what is wrong; an empty text: nothing is."""
-        self.fault.say(sentence, "bad")
-        set_style_properties(self.editor.widget, invalid=bool(sentence))
+    def show_error(self, text: str) -> None:
+        """Show an error; an empty text clears it."""
+        self.error.say(text, "bad")
+        set_style_properties(self.editor.widget, invalid=bool(text))
 
 
 class _Editor:
-    """Where a choice is made: the widget that takes the keyboard, all that is shown, and how a value is shown in it."""
+    """An editor: the focus widget, the container to lay out, and a function that shows a value."""
 
-    def __init__(self, widget: QWidget, show_value: Callable[[Any], None], whole: QWidget | None = None) -> None:
+    def __init__(self, widget: QWidget, show_value: Callable[[Any], None], container: QWidget | None = None) -> None:
         self.widget = widget
-        self.whole = whole or widget
+        self.container = container or widget
         self.show_value = show_value
 
 
@@ -114,13 +114,13 @@ def _number(field: FieldSpec, extra: dict[str, Any], edited: Any) -> _Editor:
     line.setMinimumWidth(FIELD_WIDTH)
     line.setMaxLength(18)
     line.setPlaceholderText("No limit" if field.nullable else "")
-    if extra.get("widget") == "late":  # the first digit alone would let almost all that is kept be deleted
+    if extra.get("widget") == "deferred":  # applying the first digit would delete most of the history
         line.editingFinished.connect(lambda: edited.emit(_read(line.text(), field)))
     else:
         line.textEdited.connect(lambda text: edited.emit(_read(text, field)))
 
     def show_value(value: float | None) -> None:
-        if _read(line.text(), field) != value:  # else `0.` would become `0` under the fingers
+        if _read(line.text(), field) != value:  # do not turn `0.` into `0` while typing
             line.setText("" if value is None else f"{value:.12g}" if isinstance(value, float) else str(value))
 
     return _Editor(line, show_value)
@@ -137,16 +137,16 @@ def _read(text: str, field: FieldSpec) -> object:
 
 
 def _percent(field: FieldSpec, _extra: dict[str, Any], edited: Any) -> _Editor:
-    whole = Percent(field)
-    whole.chosen.connect(edited.emit)
-    return _Editor(whole.slider, whole.show_value, whole)
+    percent = Percent(field)
+    percent.chosen.connect(edited.emit)
+    return _Editor(percent.slider, percent.show_value, percent)
 
 
 class Percent(QWidget):
-    """A slider for a share, in steps of ten percent, with the number beside.
+    """Slider for a percentage in steps of ten, with a label.
 
     Signals:
-        chosen: A person moved it; the share.
+        chosen: The user moved the slider; the value as a fraction.
     """
 
     chosen = Signal(float)
@@ -167,22 +167,22 @@ class Percent(QWidget):
         self.number = PlainLabel()
         layout.addWidget(self.slider)
         layout.addWidget(self.number)
-        style().changed.connect(self._say)
+        style().changed.connect(self._update_label)
 
     def show_value(self, value: float) -> None:
-        """Show what counts now."""
+        """Show the current value."""
         with QSignalBlocker(self.slider):
             self.slider.setValue(round(value * 100))
-        self._say()
+        self._update_label()
 
     def _snap(self, value: int) -> None:
         share = round(value / _PERCENT_STEP) * _PERCENT_STEP / 100
         self.show_value(share)
         self.chosen.emit(share)
 
-    def _say(self) -> None:
-        self.number.setMinimumWidth(self.number.fontMetrics().horizontalAdvance("200 %"))
-        self.number.setText(f"{self.slider.value()} %")
+    def _update_label(self) -> None:
+        self.number.setMinimumWidth(self.number.fontMetrics().horizontalAdvance("200%"))
+        self.number.setText(f"{self.slider.value()}%")
 
 
 _EDITORS: dict[str, Callable[[FieldSpec, dict[str, Any], Any], _Editor]] = {
@@ -191,13 +191,13 @@ _EDITORS: dict[str, Callable[[FieldSpec, dict[str, Any], Any], _Editor]] = {
     FieldKind.INTEGER: _number,
     FieldKind.NUMBER: _number,
     "percent": _percent,
-    "late": _number,
+    "deferred": _number,
 }
 
 
 def _declared(page: str) -> list[tuple[str, FieldSpec, dict[str, Any]]]:
-    fields = field_specs(Choices)
-    extras = {name: info.json_schema_extra or {} for name, info in Choices.model_fields.items()}
+    fields = field_specs(PreferenceValues)
+    extras = {name: info.json_schema_extra or {} for name, info in PreferenceValues.model_fields.items()}
     return [
         (name, fields[name], extra)
         for name, extra in extras.items()

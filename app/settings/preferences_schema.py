@@ -1,6 +1,6 @@
-"""What a person decides for the whole program, declared once: the dialog's forms are made from this.
+"""Schema of the program's preferences, from which the forms of the Settings dialog are generated.
 
-No Qt here, no file, and no key: keys lie in the system's keyring, the environment or this session's memory.
+API keys are not preferences: they are in the system keyring, in environment variables or in memory.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from engine.models.model_names import check_model_name
 from engine.models.providers import origin_of
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 
-RECENT: Final = 12
-"""How many files and models are remembered."""
+MAX_RECENT: Final = 12
+"""Number of recent files and models to remember."""
 
 
-class OwnServer(BaseModel):
-    """A model on a server that speaks like OpenAI's, at a place that the program does not know by itself.
+class CustomServer(BaseModel):
+    """A model on an OpenAI-compatible server that the user added.
 
     Attributes:
-        model: How documents call the model (`openai/my-model`).
-        address: Where it is served (`http://localhost:8080/v1`).
+        model: Name of the model in workflows (`openai/my-model`).
+        address: Base URL of the server (`http://localhost:8080/v1`).
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -47,77 +47,77 @@ class OwnServer(BaseModel):
         return address
 
 
-class Choices(BaseModel):
-    """All that is decided. A field's `page` says where the dialog shows it; one without a page has no form."""
+class PreferenceValues(BaseModel):
+    """All preferences. A field's `page` is its page in the Settings dialog; fields without a page are not shown."""
 
     model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False)
 
     default_model: str | None = Field(
         default=None,
         title="Default model",
-        description="What a model node calls where neither it nor its document names a model.",
+        description="Used by model nodes if neither the node nor its workflow specifies a model.",
     )
     max_iterations_cap: int = Field(
         default=MAX_ITERATIONS_CAP,
         ge=1,
         le=10_000,
-        title="Most iterations of a loop",
-        description="No loop goes on longer, whatever its document says.",
+        title="Max iterations per loop",
+        description="Upper limit for every loop, whatever its workflow says.",
         json_schema_extra={"page": "runs"},
     )
     budget_usd: float | None = Field(
         default=None,
         ge=0,
-        title="Budget of a run in US dollars",
-        description="For documents that have none of their own. A call that does not fit is not made.",
+        title="Budget per run (USD)",
+        description="For workflows without a budget. Calls that would exceed it are not made.",
         json_schema_extra={"page": "runs"},
     )
     budget_tokens: int | None = Field(
         default=None,
         ge=0,
-        title="Budget of a run in tokens",
-        description="For documents that have none of their own. Tokens in and out count together.",
+        title="Token limit per run",
+        description="For workflows without a token limit. Input and output tokens both count.",
         json_schema_extra={"page": "runs"},
     )
     keep_runs: int | None = Field(
         default=None,
         ge=1,
         le=1_000_000,
-        title="Runs that are kept",
-        description="Beyond that, the oldest go when a run has ended. Pinned ones stay.",
-        json_schema_extra={"page": "history", "widget": "late"},
+        title="Max runs in the history",
+        description="When a run ends, the oldest runs above this number are deleted. Pinned runs are never deleted.",
+        json_schema_extra={"page": "history", "widget": "deferred"},
     )
     keep_megabytes: int | None = Field(
         default=2_000,
         ge=1,
         le=1_000_000,
-        title="Megabytes for the history",
-        description="Beyond that, the oldest runs go. Pinned ones stay.",
-        json_schema_extra={"page": "history", "widget": "late"},
+        title="Max size of the history (MB)",
+        description="The oldest runs above this size are deleted. Pinned runs are never deleted.",
+        json_schema_extra={"page": "history", "widget": "deferred"},
     )
     notify_when_done: bool = Field(
         default=True,
-        title="Tell me when a run has ended",
-        description="With a message of the system, while another window is in front.",
+        title="Notify me when a run ends",
+        description="Shows a system notification while the window is in the background.",
         json_schema_extra={"page": "runs"},
     )
     theme: Literal["system", "dark", "light"] = Field(
         default="system",
-        title="Colours",
-        description="The system's choice is also followed when it changes.",
-        json_schema_extra={"page": "looks", "labels": {"system": "Like the system", "dark": "Dark", "light": "Light"}},
+        title="Theme",
+        description="“System” follows the setting of the operating system.",
+        json_schema_extra={"page": "appearance", "labels": {"system": "System", "dark": "Dark", "light": "Light"}},
     )
     text_scale: float = Field(
         default=1.0,
         ge=1.0,
         le=2.0,
-        title="Size of texts",
-        description="Controls and icons grow with them.",
-        json_schema_extra={"page": "looks", "widget": "percent"},
+        title="Text size",
+        description="Controls and icons scale with it.",
+        json_schema_extra={"page": "appearance", "widget": "percent"},
     )
-    recent_files: tuple[str, ...] = Field(default=(), max_length=RECENT)
-    recent_models: tuple[str, ...] = Field(default=(), max_length=RECENT)
-    servers: tuple[OwnServer, ...] = ()
+    recent_files: tuple[str, ...] = Field(default=(), max_length=MAX_RECENT)
+    recent_models: tuple[str, ...] = Field(default=(), max_length=MAX_RECENT)
+    servers: tuple[CustomServer, ...] = ()
     local_models: tuple[str, ...] = ()
     providers_with_key: tuple[str, ...] = ()
     window_geometry: str = ""
@@ -130,15 +130,15 @@ class Choices(BaseModel):
         return None if model is None else _checked_model(model)
 
 
-def fault(name: str, value: object) -> str:
-    """What is wrong with a value for a choice, in one sentence; empty where nothing is."""
+def validation_error(name: str, value: object) -> str:
+    """Return why a value is invalid for a preference, in one sentence; empty if it is valid."""
     try:
-        Choices.model_validate({name: value})
+        PreferenceValues.model_validate({name: value})
     except ValidationError as error:
-        told = error.errors()[0]
-        words = told["msg"].removeprefix("Input should be ")
-        words = words.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
-        return words if told["type"] == "refused" else f"This must be {words}."
+        details = error.errors()[0]
+        text = details["msg"].removeprefix("Input should be ")
+        text = text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
+        return text if details["type"] == "refused" else f"Must be {text}."
     return ""
 
 

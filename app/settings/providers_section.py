@@ -1,4 +1,4 @@
-"""The part of the settings where one sees which providers can be called, gives them keys and tries their models."""
+"""Providers section of the settings: API keys and model tests."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from PySide6.QtWidgets import (
 
 from app.engine_thread import EngineThread
 from app.settings.available_models import is_placeholder
-from app.settings.model_test import TrialRow, Work, try_model
+from app.settings.model_test import ModelTestCall, ModelTestRow, run_model_test
 from app.settings.preferences import Preferences
-from app.settings.settings_widgets import Note, key_field, push_button, send
+from app.settings.settings_widgets import StatusLabel, make_button, password_field, run_in_engine
 from app.theme.style import icon, set_style_properties, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, make_read_only, plain_tool_tip
@@ -34,7 +34,7 @@ from engine.models.keys import Keys, KeySource
 from engine.models.model_names import EMBEDDED_MODEL, check_model_name
 from engine.models.providers import PROVIDERS
 
-EMBEDDED_LINE = "Built-in demo model (135M): real, but not reliable"
+EMBEDDED_MODEL_NOTE = "Built-in demo model (135M): real, but not reliable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class ProviderRow:
     """One line of the list.
 
     Attributes:
-        name: How keyring and settings call the provider; empty for the built-in model, which needs no key.
-        title: What people call it.
-        model: A model of it, as an example.
-        key: Where its key comes from, in words.
-        has_key: Whether it can be called as far as keys go.
-        removable: Whether the key is the program's to forget.
-        variable: The environment variable that has its key now; empty where none does.
-        problem: What is wrong, in a sentence; empty where nothing is.
+        name: Name in the keyring and the preferences; empty for the built-in model, which needs no key.
+        title: Display name.
+        model: An example of its models.
+        key: Source of its key, for display.
+        has_key: Whether a key is available or none is needed.
+        removable: Whether the program can remove the key.
+        variable: The environment variable that provides the key; empty if none does.
+        problem: What is wrong, in a sentence; empty if nothing is.
     """
 
     name: str
@@ -62,13 +62,13 @@ class ProviderRow:
     problem: str = ""
 
 
-def look_up(keys: Keys, environment: Mapping[str, str] = os.environ) -> list[ProviderRow]:
-    """The list as it is now. Asks the keyring, which may take a while: not on the window's thread."""
+def list_providers(keys: Keys, environment: Mapping[str, str] = os.environ) -> list[ProviderRow]:
+    """Return the current list. Accesses the keyring, which may be slow: do not call it in the window's thread."""
     rows = []
     for model in known_models(keys):
         provider = PROVIDERS.get(model.name.partition("/")[0])
         if model.name == EMBEDDED_MODEL:
-            rows.append(ProviderRow("", model.title, model.name, "Needs no key", True, problem=model.how_to_get))
+            rows.append(ProviderRow("", model.title, model.name, "No key needed", True, problem=model.how_to_get))
         elif provider is not None and not provider.local and model.available is not None:
             rows.append(_row(model, provider.name, provider.key_variables, keys, environment))
     return rows
@@ -82,135 +82,134 @@ def _row(
         source = keys.source(name)
         keys.get(name)
     except EngineError as error:
-        words = f"{variable} cannot be used" if variable else "Cannot be used"
-        return ProviderRow(name, model.title, model.name, words, False, not variable, variable, str(error))
-    words = {
+        label = f"{variable} is invalid" if variable else "Invalid key"
+        return ProviderRow(name, model.title, model.name, label, False, not variable, variable, str(error))
+    label = {
         KeySource.ENVIRONMENT: f"From {variable}",
-        KeySource.SESSION: "For this session only",
-        KeySource.KEYRING: "In the system keyring",
+        KeySource.SESSION: "This session only",
+        KeySource.KEYRING: "System keyring",
         None: "No key",
     }[source]
     removable = source in {KeySource.SESSION, KeySource.KEYRING}
-    return ProviderRow(name, model.title, model.name, words, source is not None, removable, variable)
+    return ProviderRow(name, model.title, model.name, label, source is not None, removable, variable)
 
 
 WIDTH = 460
+_KEYRING_NOTE = "The key is stored in the system keyring, never in a file."
 
 
 class KeyDialog(QDialog):
-    """Asks for one provider's key.
+    """Dialog for the API key of a provider.
 
     Signals:
-        kept: There is a key now; a sentence that says where it is kept.
+        key_saved: The key was stored.
     """
 
-    kept = Signal(str)
+    key_saved = Signal()
 
     def __init__(self, engine: EngineThread, provider: ProviderRow, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._engine = engine
         self._provider = provider
-        self.setWindowTitle(f"Key for {provider.title}")
+        self.setWindowTitle(f"API key for {provider.title}")
         self.setMinimumWidth(round(WIDTH * style().scale))
-        self.field = key_field(f"Key for {provider.title}")
-        self.words = PlainLabel("It is kept in the system's keyring, never in a file.", look="dim", wrap=True)
-        self.fault = Note()
-        self.keep = push_button("Keep", lambda: self._keep(session_only=False), primary=True)
-        self.keep_for_session = push_button("Keep for this session only", lambda: self._keep(session_only=True))
-        self.keep_for_session.hide()
-        self.cancel = push_button("Cancel", self.reject)
+        self.field = password_field(f"API key for {provider.title}")
+        self.status = PlainLabel(_KEYRING_NOTE, look="dim", wrap=True)
+        self.error = StatusLabel()
+        self.save = make_button("Save", lambda: self._save(session_only=False), primary=True)
+        self.save_for_session = make_button("Use for this session only", lambda: self._save(session_only=True))
+        self.save_for_session.hide()
+        self.cancel = make_button("Cancel", self.reject)
         self.field.textChanged.connect(self._typed)
-        self.keep.setDefault(True)
+        self.save.setDefault(True)
         self.finished.connect(self.field.clear)
         self._lay_out()
         self._typed()
 
     def _lay_out(self) -> None:
-        title = PlainLabel(f"Key for {self._provider.title}", look="title")
+        title = PlainLabel(f"API key for {self._provider.title}", look="title")
         title.setBuddy(self.field)
         buttons = QHBoxLayout()
         buttons.setSpacing(2 * UNIT)
         buttons.addStretch(1)
-        for button in (self.cancel, self.keep_for_session, self.keep):
+        for button in (self.cancel, self.save_for_session, self.save):
             buttons.addWidget(button)
-        layout = QVBoxLayout(self)
+        layout = self._layout = QVBoxLayout(self)
         layout.setContentsMargins(6 * UNIT, 5 * UNIT, 6 * UNIT, 5 * UNIT)
         layout.setSpacing(3 * UNIT)
         layout.addWidget(title)
         layout.addWidget(self.field)
-        layout.addWidget(self.words)
+        layout.addWidget(self.status)
         if self._provider.variable:
-            comes_first = f"{self._provider.variable} is set and comes first; unset it to use the key from here."
-            layout.addWidget(PlainLabel(comes_first, look="dim", wrap=True))
-        layout.addWidget(self.fault)
+            note = f"The environment variable {self._provider.variable} is set and takes precedence over this key."
+            layout.addWidget(PlainLabel(note, look="dim", wrap=True))
+        layout.addWidget(self.error)
         layout.addSpacing(UNIT)
         layout.addLayout(buttons)
 
     def _typed(self) -> None:
-        self.keep.setEnabled(bool(self.field.text().strip()))
-        self.keep_for_session.setEnabled(self.keep.isEnabled())
-        self._say("")
+        self.save.setEnabled(bool(self.field.text().strip()))
+        self.save_for_session.setEnabled(self.save.isEnabled())
+        self._show_error("")
 
-    def _say(self, sentence: str) -> None:
-        self.fault.say(sentence, "bad")
-        set_style_properties(self.field, invalid=bool(sentence))
+    def _show_error(self, text: str) -> None:
+        self.error.say(text, "bad")
+        set_style_properties(self.field, invalid=bool(text))
         self._grow()
 
-    def _keep(self, *, session_only: bool) -> None:
+    def _save(self, *, session_only: bool) -> None:
         key, keys = self.field.text(), self._engine.models.keys
         try:
-            Keys({}).set(self._provider.name, key, session_only=True)  # is it one at all?
+            Keys({}).set(self._provider.name, key, session_only=True)  # validates the key
         except EngineError as error:
-            self._say(str(error))
+            self._show_error(str(error))
             return
-        self._wait("Asking the keyring… It may ask you to unlock it.")
-        place = "is kept for this session only" if session_only else "is kept in the system's keyring"
-        send(
+        self._show_progress("Saving to the keyring… You may be asked to unlock it.")
+        run_in_engine(
             self,
             self._engine,
             asyncio.to_thread(keys.set, self._provider.name, key, session_only=session_only),
-            lambda _: self._kept(f"The key for {self._provider.title} {place}."),
-            self._failed,
+            lambda _: self._save_finished(),
+            self._save_failed,
         )
 
-    def _kept(self, sentence: str) -> None:
-        self.kept.emit(sentence)
+    def _save_finished(self) -> None:
+        self.key_saved.emit()
         self.accept()
 
-    def _failed(self, error: EngineError) -> None:
-        self._wait("")
-        self._say(str(error))
-        self.keep_for_session.show()
-        self.keep_for_session.setFocus()
+    def _save_failed(self, error: EngineError) -> None:
+        self._show_progress("")
+        self._show_error(str(error))
+        self.save_for_session.show()
+        self.save_for_session.setFocus()
 
-    def _wait(self, words: str) -> None:
-        for widget in (self.field, self.keep, self.keep_for_session):
-            widget.setEnabled(not words)
-        self.words.setText(words or "Without a keyring the key can be kept until the program ends.")
+    def _show_progress(self, text: str) -> None:
+        for widget in (self.field, self.save, self.save_for_session):
+            widget.setEnabled(not text)
+        self.status.setText(text or "If there is no keyring, you can use the key until you quit.")
         self._grow()
 
     def _grow(self) -> None:
-        """Make room for what is said now."""
-        layout = self.layout()
-        layout.activate()
-        self.resize(self.width(), max(self.height(), layout.totalHeightForWidth(self.width())))
+        """Make the dialog high enough for its texts."""
+        self._layout.activate()
+        self.resize(self.width(), max(self.height(), self._layout.totalHeightForWidth(self.width())))
 
 
 ROWS_SHOWN = 7
 ROW_HEIGHT = 28
 LEAST_WIDTH = 120
 ITEM_INDENT = 11
-"""Where the texts of a table's cells begin, so that the titles begin there too."""
+"""Indent of the cells' texts, applied to the headers too."""
 
 
 class ProvidersSection(QWidget):
-    """The list of providers, and below it what can be done with the chosen one.
+    """List of providers, with actions for the selected one.
 
     Signals:
-        looked_up: The list is as things are now.
+        refreshed: The list was updated.
     """
 
-    looked_up = Signal()
+    refreshed = Signal()
 
     def __init__(self, preferences: Preferences, engine: EngineThread, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -221,28 +220,30 @@ class ProvidersSection(QWidget):
         self.table = _table()
         self.table.itemSelectionChanged.connect(self._show_chosen)
         self.title = PlainLabel(look="title")
-        self.words = Note()
-        self.words.say("Looking for keys…")
-        self.set_key = push_button("Set key…", self._ask_for_key)
-        self.remove_key = push_button("Remove key", self._remove_key)
+        self.status = StatusLabel()
+        self.status.say("Checking API keys…")
+        self.set_key = make_button("Set key…", self._ask_for_key)
+        self.remove_key = make_button("Remove key", self._remove_key)
         self.model = QLineEdit()
         self.model.setAccessibleName("Model to test")
         self.model.textEdited.connect(self._model_edited)
-        self.use = push_button("Use as default", self._use)
-        self.trial = TrialRow(engine, self._call, "the model above", [self.use])
+        self.use = make_button("Use as default", self._use)
+        self.model_test = ModelTestRow(engine, self._call, "this model", [self.use])
         self._lay_out()
         style().changed.connect(self._draw)
         self._show_chosen()
 
     @property
     def chosen(self) -> ProviderRow | None:
-        """The provider that is chosen in the list."""
+        """The selected provider, or None."""
         index = self.table.currentRow()
         return self.rows[index] if 0 <= index < len(self.rows) else None
 
     def refresh(self) -> None:
-        """Look again where there are keys."""
-        send(self, self._engine, asyncio.to_thread(look_up, self._engine.models.keys), self._show, self._failed)
+        """Update the list in the background."""
+        run_in_engine(
+            self, self._engine, asyncio.to_thread(list_providers, self._engine.models.keys), self._show, self._failed
+        )
 
     def _lay_out(self) -> None:
         label = PlainLabel("Model")
@@ -258,14 +259,14 @@ class ProvidersSection(QWidget):
         grid.setVerticalSpacing(2 * UNIT)
         grid.addWidget(label, 0, 0)
         grid.addWidget(self.model, 0, 1)
-        grid.addWidget(self.trial, 1, 1)
+        grid.addWidget(self.model_test, 1, 1)
         grid.setColumnStretch(1, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(3 * UNIT)
         layout.addWidget(self.table)
         layout.addLayout(keys)
-        layout.addWidget(self.words)
+        layout.addWidget(self.status)
         layout.addLayout(grid)
 
     def _show(self, rows: list[ProviderRow]) -> None:
@@ -278,13 +279,13 @@ class ProvidersSection(QWidget):
         self.table.blockSignals(False)
         self._preferences.set(providers_with_key=tuple(row.name for row in rows if row.name and row.has_key))
         self._show_chosen()
-        self.looked_up.emit()
+        self.refreshed.emit()
 
     def _failed(self, error: EngineError) -> None:
-        self.words.say(str(error), "bad")
+        self.status.say(str(error), "bad")
 
     def _draw(self) -> None:
-        """Write the list, in the theme's colours and the size of texts that is on."""
+        """Fill the table with the current theme and text size."""
         theme, scale = style().theme, style().scale
         for index, row in enumerate(self.rows):
             picture = "mdi6.key-variant" if row.has_key and row.name else "mdi6.check" if row.has_key else "mdi6.minus"
@@ -300,8 +301,8 @@ class ProvidersSection(QWidget):
 
     def _show_chosen(self) -> None:
         row = self.chosen
-        self.trial.forget()
-        for widget in (self.model, self.use, self.trial.button):
+        self.model_test.reset()
+        for widget in (self.model, self.use, self.model_test.button):
             widget.setEnabled(row is not None)
         self.set_key.setVisible(row is not None and bool(row.name))
         self.remove_key.setVisible(row is not None and bool(row.name))
@@ -312,14 +313,16 @@ class ProvidersSection(QWidget):
         self.set_key.setText("Change key…" if row.removable else "Set key…")
         self.remove_key.setAccessibleName(f"Remove the key for {row.title}")
         self.remove_key.setEnabled(row.removable)
-        self.remove_key.setToolTip(f"It comes from {row.variable} and is not the program's." if row.variable else "")
+        self.remove_key.setToolTip(
+            f"The key comes from the environment variable {row.variable}." if row.variable else ""
+        )
         self.model.setText(row.model)
         if row.problem:
-            self.words.say(row.problem, "bad")
+            self.status.say(row.problem, "bad")
         elif not row.name:
-            self.words.say(f"{EMBEDDED_LINE}. It runs on this machine and costs nothing.")
+            self.status.say(f"{EMBEDDED_MODEL_NOTE}. It runs on this computer, free of charge.")
         else:
-            self.words.say("No key yet." if not row.has_key else f"Key: {row.key[0].lower()}{row.key[1:]}.")
+            self.status.say("No key yet." if not row.has_key else f"Key: {row.key[0].lower()}{row.key[1:]}.")
 
     def _ask_for_key(self) -> None:
         row = self.chosen
@@ -327,7 +330,7 @@ class ProvidersSection(QWidget):
         if self.key_dialog is not None:
             self.key_dialog.deleteLater()
         self.key_dialog = KeyDialog(self._engine, row, self)
-        self.key_dialog.kept.connect(lambda _sentence: self.refresh())
+        self.key_dialog.key_saved.connect(self.refresh)
         self.key_dialog.open()
 
     def _remove_key(self) -> None:
@@ -335,31 +338,31 @@ class ProvidersSection(QWidget):
         assert row is not None
         self.remove_key.setEnabled(False)
         removing = asyncio.to_thread(self._engine.models.keys.delete, row.name)
-        send(self, self._engine, removing, lambda _: self.refresh(), self._not_removed)
+        run_in_engine(self, self._engine, removing, lambda _: self.refresh(), self._remove_failed)
 
-    def _not_removed(self, error: EngineError) -> None:
+    def _remove_failed(self, error: EngineError) -> None:
         self._show_chosen()
         self._failed(error)
 
     def _model_edited(self) -> None:
-        self.trial.forget()
+        self.model_test.reset()
 
     def _checked_name(self) -> str | None:
         name = self.model.text().strip()
         try:
             check_model_name(name)
         except EngineError as error:
-            self.words.say(str(error), "bad")
+            self.status.say(str(error), "bad")
             return None
         if is_placeholder(name):
-            self.words.say("Write the name of a model in the place of MODEL.", "bad")
+            self.status.say("Replace MODEL with the name of a model.", "bad")
             self.model.setFocus()
             return None
         return name
 
-    def _call(self) -> Work | None:
+    def _call(self) -> ModelTestCall | None:
         name = self._checked_name()
-        return None if name is None else try_model(self._engine.models, name)
+        return None if name is None else run_model_test(self._engine.models, name)
 
     def _use(self) -> None:
         name = self._checked_name()
@@ -377,6 +380,6 @@ def _table() -> QTableWidget:
     header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
     header.setMinimumSectionSize(LEAST_WIDTH)
     header.setStyleSheet(f"QHeaderView::section {{ padding-left: {ITEM_INDENT}px; }}")
-    header.setAccessibleName("Columns of the list of providers")
+    header.setAccessibleName("Provider columns")
     header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
     return table

@@ -1,4 +1,4 @@
-"""The settings: models, runs, history, tools, plugins, looks. What is changed counts at once."""
+"""The Settings dialog. Changes apply immediately."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from PySide6.QtWidgets import (
 from app.engine_thread import EngineThread
 from app.extensions_controller import ExtensionsController
 from app.history.store_client import StoreAccess
-from app.settings.available_models import model_names
-from app.settings.extensions_section import McpSection, PluginsSection
-from app.settings.preferences import Preferences, follow_looks
+from app.settings.available_models import available_model_names
+from app.settings.extensions_section import McpServersSection, PluginsSection
+from app.settings.preferences import Preferences, apply_appearance
 from app.settings.preferences_form import PreferencesForm
-from app.settings.preferences_schema import fault
-from app.settings.providers_section import EMBEDDED_LINE, ProvidersSection
+from app.settings.preferences_schema import validation_error
+from app.settings.providers_section import EMBEDDED_MODEL_NOTE, ProvidersSection
 from app.settings.servers_section import ServersSection
-from app.settings.settings_widgets import Note, Section, push_button
+from app.settings.settings_widgets import SettingsSection, StatusLabel, make_button
 from app.theme.style import icon, set_style_properties, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import MessageBar, PlainLabel, ignore_wheel_in_fields
@@ -39,71 +39,73 @@ from engine.models.model_names import EMBEDDED_MODEL
 from engine.store.base import EVERY_RUN, Store
 
 
-class ModelBox(QComboBox):
-    """A combo box that takes any text and offers the models there are when it is opened.
+class ModelComboBox(QComboBox):
+    """Editable combo box that updates its list when it opens.
 
     Signals:
-        opening: The list is about to be shown.
+        opening: The list is about to open.
     """
 
     opening = Signal()
 
     def showPopup(self) -> None:
-        """Let the list be brought up to date first."""
+        """Emit `opening` first."""
         self.opening.emit()
         super().showPopup()
 
 
-class DefaultModel(QWidget):
-    """The chooser, and what should be known of the model that counts."""
+class DefaultModelChooser(QWidget):
+    """Combo box for the default model, with a note about the model."""
 
     def __init__(self, preferences: Preferences, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._preferences = preferences
-        self.box = ModelBox()
+        self.box = ModelComboBox()
         self.box.setEditable(True)
         self.box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.box.setAccessibleName("Default model")
-        self.box.lineEdit().setAccessibleName("Default model")
-        self.box.lineEdit().setPlaceholderText(f"{default_model_name()} (where nothing is chosen)")
-        self.box.opening.connect(self._offer)
-        self.box.lineEdit().textEdited.connect(self._take_up)
-        self.box.lineEdit().editingFinished.connect(self._remember)
+        self.box.opening.connect(self._update_models)
+        line = self.box.lineEdit()
+        assert line is not None
+        line.setAccessibleName("Default model")
+        line.setPlaceholderText(f"{default_model_name()} (default)")
+        line.textEdited.connect(self._set)
+        line.editingFinished.connect(self._remember)
         self.box.textActivated.connect(self._choose)
-        self.note = Note()
+        self.note = StatusLabel()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2 * UNIT)
         layout.addWidget(self.box)
         layout.addWidget(self.note)
         preferences.changed.connect(self._follow)
-        self._offer()
+        self._update_models()
         self._show()
 
-    def _offer(self) -> None:
+    def _update_models(self) -> None:
         text = self.box.currentText()
         self.box.clear()
-        self.box.addItems(model_names(self._preferences))
+        self.box.addItems(available_model_names(self._preferences))
         self.box.setCurrentIndex(self.box.findText(text))
         self.box.setEditText(text)
 
-    def _take_up(self, text: str) -> None:
+    def _set(self, text: str) -> None:
         name = text.strip() or None
-        problem = fault("default_model", name)
-        set_style_properties(self.box, invalid=bool(problem))
-        if problem:
-            self.note.say(problem, "bad")
+        error = validation_error("default_model", name)
+        set_style_properties(self.box, invalid=bool(error))
+        if error:
+            self.note.say(error, "bad")
         else:
             self._preferences.set(default_model=name)
-            self._remark()
+            self._update_note()
 
     def _choose(self, text: str) -> None:
-        self._take_up(text)
+        self._set(text)
         self._remember()
 
     def _remember(self) -> None:
-        """A name that was typed to its end, or chosen, is offered from now on, also when another one counts."""
-        name = self._preferences.choices.default_model
+        """Add a completely typed or selected name to the recent models."""
+        name = self._preferences.values.default_model
         if name is not None and name == self.box.currentText().strip():
             self._preferences.remember_model(name)
 
@@ -112,23 +114,23 @@ class DefaultModel(QWidget):
             self._show()
 
     def _show(self) -> None:
-        name = self._preferences.choices.default_model or ""
+        name = self._preferences.values.default_model or ""
         if self.box.currentText().strip() != name:
             self.box.setEditText(name)
         set_style_properties(self.box, invalid=False)
-        self._remark()
+        self._update_note()
 
-    def _remark(self) -> None:
-        name = self._preferences.choices.default_model or default_model_name()
-        self.note.say(f"{EMBEDDED_LINE}." if name == EMBEDDED_MODEL else "")
+    def _update_note(self) -> None:
+        name = self._preferences.values.default_model or default_model_name()
+        self.note.say(f"{EMBEDDED_MODEL_NOTE}." if name == EMBEDDED_MODEL else "")
 
 
-class HistorySpace(QWidget):
-    """A line that says how large the history is, and a button.
+class HistoryStorage(QWidget):
+    """Size of the history, with a button to free disk space.
 
     Args:
-        access: The way to the history.
-        preferences: Say how much of it is kept.
+        access: Access to the history.
+        preferences: Contain the limits of the history.
     """
 
     def __init__(self, access: StoreAccess, preferences: Preferences, parent: QWidget | None = None) -> None:
@@ -137,7 +139,7 @@ class HistorySpace(QWidget):
         self._preferences = preferences
         self._worker = Worker(self)
         self.line = PlainLabel("", wrap=True)
-        self.free = push_button("Free space now", self._free)
+        self.free = make_button("Free up space", self._free)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2 * UNIT)
@@ -147,49 +149,51 @@ class HistorySpace(QWidget):
         access.changed.connect(self.refresh)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Look how large it is now."""
+        """Update the size."""
         super().showEvent(event)
         self.refresh()
 
     def refresh(self) -> None:
-        """Say how large it is."""
+        """Update the size, if it is visible."""
         if not self.isVisible():
             return
         asked = self._access.ask(
-            lambda store: (store.size(), store.totals(EVERY_RUN).count), self._say, self._fail, worker=self._worker
+            lambda store: (store.size(), store.totals(EVERY_RUN).count),
+            self._show_size,
+            self._show_error,
+            worker=self._worker,
         )
         self.free.setEnabled(asked)
         if not asked:
-            self.line.setText(self._access.failure or "The history is not open.")
+            self.line.setText(self._access.failure or "The history is not available.")
 
     def _free(self) -> None:
-        choices = self._preferences
-        most_runs, megabytes = choices.keep_runs, choices.keep_megabytes
-        most_bytes = None if megabytes is None else megabytes * 1_000_000
+        max_runs, megabytes = self._preferences.keep_runs, self._preferences.keep_megabytes
+        max_bytes = None if megabytes is None else megabytes * 1_000_000
         self.free.setEnabled(False)
         self.line.setText("Freeing space…")
 
         def work(store: Store) -> tuple[int, int]:
             before = store.size()
-            gone = store.retain(most_runs=most_runs, most_bytes=most_bytes)
+            deleted = store.retain(most_runs=max_runs, most_bytes=max_bytes)
             store.vacuum()
-            return gone, before - store.size()
+            return deleted, before - store.size()
 
         def done(outcome: tuple[int, int]) -> None:
-            gone, won = outcome
-            if gone:
+            deleted, freed = outcome
+            if deleted:
                 self._access.changed.emit()
             self.free.setEnabled(True)
-            runs = "" if not gone else f" {format_count(gone, 'run')} went."
-            self.line.setText(f"{format_bytes(max(won, 0))} were freed.{runs}")
+            runs = f" {format_count(deleted, 'run')} deleted." if deleted else ""
+            self.line.setText(f"{format_bytes(max(freed, 0))} freed.{runs}")
 
-        self._access.ask(work, done, self._fail, worker=self._worker)
+        self._access.ask(work, done, self._show_error, worker=self._worker)
 
-    def _say(self, found: tuple[int, int]) -> None:
+    def _show_size(self, found: tuple[int, int]) -> None:
         size, count = found
-        self.line.setText(f"{format_count(count, 'run')} take {format_bytes(size)}.")
+        self.line.setText(f"{format_count(count, 'run')}, {format_bytes(size)}")
 
-    def _fail(self, error: EngineError) -> None:
+    def _show_error(self, error: EngineError) -> None:
         self.free.setEnabled(True)
         self.line.setText(str(error))
 
@@ -201,7 +205,7 @@ NAVIGATION_SHEET: Final = """
 QListWidget { border-radius: 6px; }
 QListWidget::item { border-radius: 4px; margin: 2px; padding: 2px 6px; }
 """
-"""The list stands alone, and so it has the round corners of a field, and its rows those of a menu's."""
+"""Rounded corners, as for fields and menus."""
 
 PAGES: Final = {
     "models": ("Models", "mdi6.creation"),
@@ -209,18 +213,18 @@ PAGES: Final = {
     "history": ("History", "mdi6.history"),
     "tools": ("Tools", "mdi6.toolbox-outline"),
     "plugins": ("Plugins", "mdi6.puzzle-outline"),
-    "looks": ("Looks", "mdi6.palette"),
+    "appearance": ("Appearance", "mdi6.palette"),
 }
 
 
 class SettingsDialog(QDialog):
-    """The dialog; it is not modal, so that a run goes on and the looks are seen while one chooses them.
+    """The dialog. It is not modal, so that runs continue and changes of the appearance are visible.
 
     Args:
-        preferences: What is changed.
-        engine: Where models are called and keys looked for.
-        history: The way to the history; None where there is none to be told of.
-        additions: The MCP servers and plugins of the program; None for its own look at them.
+        preferences: The preferences to edit.
+        engine: The engine thread.
+        history: Access to the history, or None.
+        additions: MCP servers and plugins; None to create an own controller.
     """
 
     def __init__(
@@ -236,112 +240,114 @@ class SettingsDialog(QDialog):
         self._preferences = preferences
         self._history = history
         self._additions = additions or ExtensionsController(engine, self)
-        self.space: HistorySpace | None = None
-        self.mcp: McpSection | None = None
+        self.space: HistoryStorage | None = None
+        self.mcp: McpServersSection | None = None
         self.plugins: PluginsSection | None = None
-        self._made = {"models"}
+        self._created_pages = {"models"}
         self.setWindowTitle("Settings")
-        follow_looks(preferences)
+        apply_appearance(preferences)
         self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
-        self.default_model = DefaultModel(preferences)
+        self.default_model = DefaultModelChooser(preferences)
         self.providers = ProvidersSection(preferences, engine)
         self.servers = ServersSection(preferences, engine)
         self.forms: dict[str, PreferencesForm] = {}
         self.navigation = QListWidget()
-        self.navigation.setAccessibleName("Pages of the settings")
+        self.navigation.setAccessibleName("Settings pages")
         self.navigation.setProperty("bare", True)
         self.pages = QStackedWidget()
         self.pages.addWidget(self._models_page())
         for _ in list(PAGES)[1:]:
-            self.pages.addWidget(
-                QWidget()
-            )  # its page is made when it is first looked at, which keeps the opening short
+            self.pages.addWidget(QWidget())  # replaced by the page when it is first opened
         self.navigation.addItems([title for title, _ in PAGES.values()])
-        self.navigation.currentRowChanged.connect(self._turn_to)
+        self.navigation.currentRowChanged.connect(self._show_page)
         self.notice = MessageBar(preferences.notice, "warning")
         self.notice.setVisible(bool(preferences.notice))
-        preferences.refused.connect(self._refuse)
-        self.close_button = push_button("Close", self.close)
+        preferences.save_failed.connect(self._show_warning)
+        self.close_button = make_button("Close", self.close)
         self._lay_out()
         style().changed.connect(self._draw)
         self._draw()
         self.navigation.setCurrentRow(0)
 
     def show_page(self, name: str) -> None:
-        """Open the dialog at a page of `PAGES`, in front of the others."""
+        """Open the dialog at a page of `PAGES` and bring it to the front."""
         self.navigation.setCurrentRow(list(PAGES).index(name))
         self.show()
         self.raise_()
         self.activateWindow()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Look for keys: another program may have put some into the keyring meanwhile."""
+        """Check API keys again: another program may have changed the keyring."""
         super().showEvent(event)
         if not event.spontaneous():
             self.providers.refresh()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Whatever was decided is on the disk once the dialog is gone."""
+        """Save the preferences."""
         super().hideEvent(event)
         if not event.spontaneous():
             self._preferences.save()
 
-    def _turn_to(self, index: int) -> None:
+    def _show_page(self, index: int) -> None:
         name = list(PAGES)[index]
-        if name not in self._made:
-            self._made.add(name)
-            empty = self.pages.widget(index)
-            self.pages.insertWidget(index, _page(PAGES[name][0], *self._parts(name)))
-            self.pages.removeWidget(empty)
-            empty.deleteLater()
+        if name not in self._created_pages:
+            self._created_pages.add(name)
+            placeholder = self.pages.widget(index)
+            assert placeholder is not None
+            self.pages.insertWidget(index, _page(PAGES[name][0], *self._sections(name)))
+            self.pages.removeWidget(placeholder)
+            placeholder.deleteLater()
         self.pages.setCurrentIndex(index)
 
-    def _parts(self, name: str) -> list[QWidget]:
-        """What a page is made of."""
+    def _sections(self, name: str) -> list[QWidget]:
+        """Create the sections of a page."""
         if name == "tools":
-            self.mcp = McpSection(self._additions)
-            words = "Other programs that serve tools. One is started only when a run calls it, or when you ask it."
-            return [Section("MCP servers", words, self.mcp)]
+            self.mcp = McpServersSection(self._additions)
+            text = "Programs and services that provide tools. A server starts only when a run or you use it."
+            return [SettingsSection("MCP servers", text, self.mcp)]
         if name == "plugins":
             self.plugins = PluginsSection(self._additions)
-            words = "Packages that add nodes, tools, models and more. A plugin is code: enable only what you trust."
-            return [Section("Installed plugins", words, self.plugins)]
+            text = "Packages that add nodes, tools, models and more. They run code: enable only plugins that you trust."
+            return [SettingsSection("Installed plugins", text, self.plugins)]
         self.forms[name] = PreferencesForm(self._preferences, name)
         if name != "history" or self._history is None:
             return [self.forms[name]]
-        self.space = HistorySpace(self._history, self._preferences)
-        return [self.forms[name], Section("Space on the disk", "What is deleted gives its space back.", self.space)]
+        self.space = HistoryStorage(self._history, self._preferences)
+        return [
+            self.forms[name],
+            SettingsSection("Disk space", "Deletes runs above the limits and compacts the history.", self.space),
+        ]
 
     def _models_page(self) -> QWidget:
         return _page(
             "Models",
-            Section(
+            SettingsSection(
                 "Default model",
-                "What a model node calls where neither it nor its document names a model.",
+                "Used by model nodes if neither the node nor its workflow specifies a model.",
                 self.default_model,
             ),
-            Section(
+            SettingsSection(
                 "Providers",
-                "Keys stay in the system's keyring, or in environment variables. They are never written to a file.",
+                "API keys come from the system keyring or environment variables. They are never written to a file.",
                 self.providers,
             ),
-            Section(
-                "Your own servers",
-                "Ollama, LM Studio and llama.cpp on this machine, or any server that speaks like OpenAI's.",
+            SettingsSection(
+                "Custom servers",
+                "Ollama, LM Studio and llama.cpp on this computer, or any OpenAI-compatible server.",
                 self.servers,
             ),
         )
 
     def _lay_out(self) -> None:
         side = QWidget()
-        side.setAutoFillBackground(True)  # in the colour behind everything, which sets it off from the page
+        side.setAutoFillBackground(True)  # the window colour sets it off from the page
         beside = QVBoxLayout(side)
         beside.setContentsMargins(2 * UNIT, 5 * UNIT, 2 * UNIT, 4 * UNIT)
         beside.addWidget(self.navigation)
         beside.addStretch(1)
         bottom = QHBoxLayout()
         bottom.setContentsMargins(6 * UNIT, 3 * UNIT, 6 * UNIT, 4 * UNIT)
-        bottom.addWidget(PlainLabel("Changes count at once.", look="dim"))
+        bottom.addWidget(PlainLabel("Changes apply immediately.", look="dim"))
         bottom.addStretch(1)
         bottom.addWidget(self.close_button)
         content = QVBoxLayout()
@@ -366,19 +372,19 @@ class SettingsDialog(QDialog):
         self.navigation.setFixedHeight(height * len(PAGES) + 2)
         self.navigation.setStyleSheet(NAVIGATION_SHEET)
 
-    def _refuse(self, sentence: str) -> None:
-        self.notice.say(sentence, "warning")
+    def _show_warning(self, text: str) -> None:
+        self.notice.say(text, "warning")
         self.notice.show()
 
 
-def _page(title: str, *parts: QWidget) -> QScrollArea:
+def _page(title: str, *sections: QWidget) -> QScrollArea:
     inner = QWidget()
     layout = QVBoxLayout(inner)
     layout.setContentsMargins(6 * UNIT, 5 * UNIT, 6 * UNIT, 6 * UNIT)
     layout.setSpacing(8 * UNIT)
     layout.addWidget(PlainLabel(title, look="heading"))
-    for part in parts:
-        layout.addWidget(part)
+    for section in sections:
+        layout.addWidget(section)
     layout.addStretch(1)
     area = QScrollArea()
     area.setWidgetResizable(True)

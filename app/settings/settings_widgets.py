@@ -1,4 +1,4 @@
-"""Small parts of which the pages of the settings are put together."""
+"""Small widgets and helpers of the Settings dialog."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.errors import EngineError
 
-_NO_TRACE = (
+_SECRET_INPUT = (
     Qt.InputMethodHint.ImhHiddenText
     | Qt.InputMethodHint.ImhSensitiveData
     | Qt.InputMethodHint.ImhNoPredictiveText
@@ -24,8 +24,8 @@ _NO_TRACE = (
 )
 
 
-def push_button(text: str, pressed: Callable[[], object], *, primary: bool = False) -> QPushButton:
-    """A button that Enter presses only while it has the keyboard."""
+def make_button(text: str, pressed: Callable[[], object], *, primary: bool = False) -> QPushButton:
+    """Create a button that Enter activates only while it has the focus."""
     button = QPushButton(text)
     button.setAutoDefault(False)
     if primary:
@@ -34,39 +34,39 @@ def push_button(text: str, pressed: Callable[[], object], *, primary: bool = Fal
     return button
 
 
-def key_field(name: str) -> QLineEdit:
-    """A field for a key: it shows dots, and no input method learns what is typed."""
+def password_field(name: str) -> QLineEdit:
+    """Create a password field that input methods do not learn from."""
     field = QLineEdit()
     field.setEchoMode(QLineEdit.EchoMode.Password)
-    field.setInputMethodHints(_NO_TRACE)
+    field.setInputMethodHints(_SECRET_INPUT)
     field.setAccessibleName(name)
     return field
 
 
-class Note(PlainLabel):
-    """A line that says how things are, or what is wrong; hidden while there is nothing to say."""
+class StatusLabel(PlainLabel):
+    """Label for a status or error; hidden while it is empty."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", parent, wrap=True)
         self.hide()
 
-    def say(self, sentence: str, tone: str = "") -> None:
-        """Say something; tones are `good`, `warning` and `bad`, empty for a plain remark."""
-        self.setText(sentence)
-        self.setVisible(bool(sentence))
+    def say(self, text: str, tone: str = "") -> None:
+        """Set the text; tones are `good`, `warning` and `bad`, or empty for neutral."""
+        self.setText(text)
+        self.setVisible(bool(text))
         set_style_properties(self, tone=tone or False, dim=not tone)
 
 
-class Section(QWidget):
-    """A part of a page: a title, a line of help, and what belongs to it."""
+class SettingsSection(QWidget):
+    """Section of a page: title, help text and content."""
 
-    def __init__(self, title: str, words: str, body: QWidget, parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, help_text: str, body: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(UNIT)
         layout.addWidget(PlainLabel(title, look="title"))
-        layout.addWidget(PlainLabel(words, look="dim", wrap=True))
+        layout.addWidget(PlainLabel(help_text, look="dim", wrap=True))
         layout.addSpacing(2 * UNIT)
         layout.addWidget(body)
 
@@ -74,21 +74,21 @@ class Section(QWidget):
 ResultT = TypeVar("ResultT")
 
 
-def send(
+def run_in_engine(
     owner: QObject,
     engine: EngineThread,
     work: Coroutine[Any, Any, ResultT],
-    answered: Callable[[ResultT], None],
-    failed: Callable[[EngineError], None],
+    on_result: Callable[[ResultT], None],
+    on_error: Callable[[EngineError], None],
 ) -> Future[ResultT]:
-    """Do it, and tell the owner's functions what came of it, unless the owner is gone by then."""
+    """Run a coroutine in the engine thread and call back in the window's thread, unless `owner` was deleted."""
 
     def to_answer(result: ResultT) -> None:
         if isValid(owner):
-            answered(result)
+            on_result(result)
 
     def to_fail(error: EngineError) -> None:
         if isValid(owner):
-            failed(error)
+            on_error(error)
 
     return engine.ask(work, to_answer, to_fail)

@@ -13,8 +13,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.batch.batch_results import STATE, ResultsModel
-from app.batch.batch_runner import LiveBatch
+from app.batch.batch_results import STATE, BatchResultsModel
+from app.batch.batch_runner import BatchRunner
 from app.batch.batch_window import BatchWindow, BudgetField
 from app.engine_thread import EngineThread
 from app.theme.style import style
@@ -278,7 +278,7 @@ def test_a_second_press_of_run_begins_nothing_more(open_batch: Any, tmp_path: Pa
     window.start.click()
     window.start.click()  # before the table has become inputs
     qtbot.waitUntil(lambda: window.batch is not None and not window._worker.is_busy, timeout=WAIT_MS)
-    assert len(window.findChildren(LiveBatch)) == 1
+    assert len(window.findChildren(BatchRunner)) == 1
     with qtbot.waitSignal(window.run_ended, timeout=WAIT_MS):
         window.stop.click()
     assert set(states(window)) <= {"cancelled", "waiting"}
@@ -339,7 +339,7 @@ def test_of_many_rows_only_those_that_are_seen_are_written_out(qapp: QApplicatio
             Row.looked_at += 1
             return super().values()
 
-    model = ResultsModel()
+    model = BatchResultsModel()
     model.show_rows([Row(text=f"words {number}") for number in range(1000)])
     assert Row.looked_at == 0
     for _ in range(2):
@@ -350,7 +350,7 @@ def test_of_many_rows_only_those_that_are_seen_are_written_out(qapp: QApplicatio
 def test_a_result_is_written_out_once_however_often_it_is_drawn(qapp: QApplication, monkeypatch: pytest.MonkeyPatch):
     written: list[Value] = []
     monkeypatch.setattr("app.batch.batch_results.to_text", lambda value: written.append(value) or "text")
-    model = ResultsModel()
+    model = BatchResultsModel()
     model.show_rows([{}])
     model.take([RowResult(1, "key", "run", "completed", outputs={"out": {"large": [1]}})])
     assert [model.index(0, 3).data() for _ in range(5)] == ["text"] * 5

@@ -25,13 +25,13 @@ def test_too_much_goes_when_space_is_freed_and_pinned_runs_stay(
     settings.show_page("history")
     space = settings.space
     assert space is not None
-    qtbot.waitUntil(lambda: space.line.text().startswith("5 runs take "))
+    qtbot.waitUntil(lambda: space.line.text().startswith("5 runs, "))
     row = settings.forms["history"].rows["keep_runs"]
     row.editor.widget.setFocus()
     QTest.keyClicks(row.editor.widget, "3")
     assert workbench.preferences.keep_runs is None, "somebody may still be typing"
     QTest.mouseClick(space.free, Qt.MouseButton.LeftButton)
     assert workbench.preferences.keep_runs == 3
-    qtbot.waitUntil(lambda: "freed" in space.line.text() or ("take" in space.line.text() and len(store.runs()) == 3))
+    qtbot.waitUntil(lambda: "freed" in space.line.text() or ("runs, " in space.line.text() and len(store.runs()) == 3))
     assert ids(store.runs()) == ["0004", "0003", "0000"]
     settings.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytestqt.qtbot import QtBot
 
-from app.batch.batch_results import COLUMNS, WARNINGS, ResultsModel
+from app.batch.batch_results import COLUMNS, WARNINGS, BatchResultsModel
 from app.inspector.result_section import ResultSectionView
 from app.inspector.result_text import ResultSection, result_sections
 from app.runs.executions import NodePicture, NodeState
@@ -42,7 +42,7 @@ def test_a_folded_part_shows_its_text_when_it_is_unfolded(qtbot: QtBot) -> None:
 
 
 def test_the_rows_of_a_batch_count_their_warnings(qtbot: QtBot) -> None:
-    model = ResultsModel()
+    model = BatchResultsModel()
     model.show_rows([{"a": 1}, {"a": 2}])
     model.take([RowResult(1, "k1", "r1", "completed", warnings=("a: cut off", "b: cut off"))])
     model.take([RowResult(2, "k2", "r2", "completed")])

@@ -66,7 +66,7 @@ def dialog(preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot) 
     """The dialog on the screen, once it knows which keys there are."""
     dialog = SettingsDialog(preferences, engine_thread)
     qtbot.addWidget(dialog)
-    with qtbot.waitSignal(dialog.providers.looked_up):
+    with qtbot.waitSignal(dialog.providers.refreshed):
         dialog.show_page("models")
     return dialog
 

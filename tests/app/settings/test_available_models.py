@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.settings.available_models import AddressedModels, is_placeholder, model_names
+from app.settings.available_models import CustomServerModels, available_model_names, is_placeholder
 from app.settings.preferences import Preferences
-from app.settings.preferences_schema import OwnServer
+from app.settings.preferences_schema import CustomServer
 from engine.models.catalogue import Models
 from tests.engine.models.test_keys import MemoryKeyring
 
@@ -14,7 +14,7 @@ BUILT_IN = "embedded:smollm2-135m"
 
 
 def test_a_fresh_program_offers_the_built_in_model(preferences: Preferences) -> None:
-    assert model_names(preferences) == [BUILT_IN]
+    assert available_model_names(preferences) == [BUILT_IN]
 
 
 def test_the_likeliest_choice_comes_first_and_each_once(
@@ -24,12 +24,12 @@ def test_the_likeliest_choice_comes_first_and_each_once(
     preferences.set(
         default_model="openai/gpt-5",
         recent_models=("groq/x", "openai/gpt-5"),
-        servers=(OwnServer(model="openai/mine", address="http://localhost:9/v1"),),
+        servers=(CustomServer(model="openai/mine", address="http://localhost:9/v1"),),
         local_models=("ollama_chat/llama3.2",),
         providers_with_key=("openai", "openrouter"),
     )
 
-    assert model_names(preferences) == [
+    assert available_model_names(preferences) == [
         "openai/gpt-5",
         "groq/x",
         BUILT_IN,
@@ -48,7 +48,7 @@ def test_a_name_that_stands_for_others_is_no_model() -> None:
 
 async def test_a_model_of_an_own_server_is_found_by_its_name_alone() -> None:
     models = Models()
-    catalogue = AddressedModels(models, [OwnServer(model="openai/mine", address="http://localhost:9/v1")])
+    catalogue = CustomServerModels(models, [CustomServer(model="openai/mine", address="http://localhost:9/v1")])
 
     assert catalogue.get("openai/mine") is models.get("openai/mine", "http://localhost:9/v1")
     assert catalogue.get("openai/mine", "http://localhost:7/v1") is models.get("openai/mine", "http://localhost:7/v1")

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from app import extensions_controller
 from app.engine_thread import EngineThread
 from app.palette.entries import palette_entries
-from app.settings.extensions_section import McpSection, PluginsSection
+from app.settings.extensions_section import McpServersSection, PluginsSection
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
 from engine.extensions import read_extensions, withdraw_server
@@ -55,18 +55,18 @@ def dialog(file: Path, preferences: Preferences, engine_thread: EngineThread, qt
     return dialog
 
 
-def texts(section: McpSection) -> list[str]:
+def texts(section: McpServersSection) -> list[str]:
     return [section.list.item(index).text() for index in range(section.list.count())]
 
 
-def servers(dialog: SettingsDialog) -> McpSection:
+def servers(dialog: SettingsDialog) -> McpServersSection:
     dialog.show_page("tools")
     assert dialog.mcp is not None
     dialog.mcp.fold.set_open(True)
     return dialog.mcp
 
 
-def fill(section: McpSection, name: str, where: str, variables: str = "") -> None:
+def fill(section: McpServersSection, name: str, where: str, variables: str = "") -> None:
     form = section.form
     for field, text in ((form.name, name), (form.where, where), (form.variables, variables)):
         field.clear()
@@ -83,16 +83,16 @@ def test_a_server_is_added_asked_offered_and_removed(dialog: SettingsDialog, fil
     qtbot.waitUntil(section.list.isVisible, timeout=20_000)
 
     assert texts(section) == [f"sample   ·   1 tool   ·   {sys.executable} {RAW} chatty"]
-    assert section.form.note.text() == "Added. Its tools are in the palette, as sample/…."
+    assert section.form.note.text() == "Added. Its tools are in the palette as sample/…."
     assert section.form.name.text() == ""
     assert read_extensions(file).servers["sample"].env == {"MODE": "two words"}
     assert "sample/work" in all_tools()
     (row,) = [row for row in palette_entries(builtin_registry(), []) if row.key == "tool:sample/work"]
     assert (row.title, row.help) == ("Work (sample)", "Works.")
 
-    qtbot.mouseClick(section.ask, LEFT)
-    assert section.note.text() == "Asking sample…"
-    qtbot.waitUntil(section.ask.isEnabled, timeout=20_000)
+    qtbot.mouseClick(section.list_tools, LEFT)
+    assert section.note.text() == "Connecting to sample…"
+    qtbot.waitUntil(section.list_tools.isEnabled, timeout=20_000)
     assert section.note.text() == ""
 
     qtbot.mouseClick(section.remove, LEFT)
@@ -134,7 +134,7 @@ def test_a_secret_is_kept_in_the_keyring_given_to_the_server_and_stands_in_no_fi
         ("sample", "npx x", "API_KEY=1234", "variables", "looks like a secret"),
         ("sample", "npx x --api-key 1234", "", "where", '"--api-key" looks like a secret'),
         ("sample", "https://example.org/mcp?key=1234", "", "where", '"key" looks like a secret'),
-        ("sample", "npx x", "KEY", "variables", "Write variables as NAME=VALUE"),
+        ("sample", "npx x", "KEY", "variables", "Use the form NAME=VALUE"),
     ],
 )
 def test_what_cannot_be_is_told_beside_its_field(
@@ -191,7 +191,7 @@ def test_a_plugin_is_enabled_by_its_box_and_a_broken_one_says_why(
 
     section.boxes["windowed"].click()
     qtbot.waitUntil(section.boxes["windowed"].isEnabled, timeout=20_000)
-    assert section.note.text() == "windowed will be gone after the next start of the program."
+    assert section.note.text() == "Restart Loopwright to unload windowed."
     assert read_extensions(file).plugins == ()
 
 

@@ -112,25 +112,25 @@ async def test_what_does_not_answer_like_a_server_of_models_is_said_in_a_sentenc
     found = (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=serve(body, status=status))))[0]
 
     assert found.models == ()
-    assert found.problem == f"What runs at {found.address} did not answer like Ollama."
+    assert found.problem == f"The server at {found.address} is not Ollama."
 
 
 async def test_a_server_without_models_and_one_with_very_many(serve: Serve, nowhere: str) -> None:
     many = {"models": [{"name": f"m{number}"} for number in range(MAX_MODELS + 50)] + [7, {"name": None}]}
     assert (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=serve(b'{"models": []}'))))[0].problem.endswith(
-        "but has no model yet."
+        "but has no models."
     )
     full = (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=serve(json.dumps(many).encode()))))[0]
     assert len(full.models) == MAX_MODELS
 
 
 async def test_a_server_that_never_answers_is_given_up(nowhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.settings.local_servers.LIMIT_S", 0.05)
+    monkeypatch.setattr("app.settings.local_servers.TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         found = (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=address)))[0]
 
-    assert found.problem == f"Ollama at {address} did not answer in time."
+    assert found.problem == f"Ollama at {address} did not respond in time."
 
 
 async def test_an_address_of_the_environment_that_is_none_is_said(nowhere: str) -> None:

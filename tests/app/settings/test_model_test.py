@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.settings.model_test import COSTS, TrialRow, try_model
+from app.settings.model_test import COST_NOTE, ModelTestRow, run_model_test
 from engine.errors import EngineError
 from engine.models.catalogue import Models
 from engine.models.keys import Keys
@@ -22,17 +22,17 @@ from tests.engine.wire.server import WireServer
 LEFT = Qt.MouseButton.LeftButton
 
 
-def _row(engine: EngineThread, qtbot: QtBot, model: str, address: str | None = None) -> TrialRow:
-    row = TrialRow(engine, lambda: try_model(engine.models, model, address), "the model")
+def _row(engine: EngineThread, qtbot: QtBot, model: str, address: str | None = None) -> ModelTestRow:
+    row = ModelTestRow(engine, lambda: run_model_test(engine.models, model, address), "the model")
     qtbot.addWidget(row)
     row.show()
     return row
 
 
 async def test_the_reply_is_shown_on_one_line_and_as_it_stands(script: str) -> None:
-    trial = await try_model(Models(), script)
+    trial = await run_model_test(Models(), script)
     assert trial.text == "<b>ready</b> now"
-    assert trial.sentence == f"Answered in {trial.duration_s:.1f} s: <b>ready</b> now"
+    assert trial.sentence == f"Replied in {trial.duration_s:.1f} s: <b>ready</b> now"
 
 
 async def test_a_long_reply_is_cut_and_a_key_in_it_struck_out(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ async def test_a_long_reply_is_cut_and_a_key_in_it_struck_out(tmp_path: Path) ->
     models = Models(Keys({"OPENAI_API_KEY": CANARY}))
     models.keys.get("openai")
 
-    trial = await try_model(models, f"scripted:{file}")
+    trial = await run_model_test(models, f"scripted:{file}")
 
     assert trial.text == "… " + "x" * 118 + "…"
 
@@ -53,25 +53,25 @@ async def test_an_error_holds_no_key(tmp_path: Path) -> None:
     models.keys.get("openai")
 
     with pytest.raises(EngineError) as caught:
-        await try_model(models, f"scripted:{file}")
+        await run_model_test(models, f"scripted:{file}")
 
     assert CANARY not in str(caught.value)
     assert "It said …." in str(caught.value)
 
 
 async def test_a_model_that_takes_for_ever_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.settings.model_test.LIMIT_S", 0.01)
+    monkeypatch.setattr("app.settings.model_test.TIMEOUT_S", 0.01)
     file = tmp_path / "slow.json"
     file.write_text(json.dumps({"default": {"text": "late", "delay_s": 5}}))
-    with pytest.raises(EngineError, match="has not answered within"):
-        await try_model(Models(), f"scripted:{file}")
+    with pytest.raises(EngineError, match="did not reply within"):
+        await run_model_test(Models(), f"scripted:{file}")
 
 
 def test_a_press_of_a_key_makes_the_call_and_shows_the_answer(
     engine_thread: EngineThread, qtbot: QtBot, script: str
 ) -> None:
     row = _row(engine_thread, qtbot, script)
-    assert row.result.text() == COSTS
+    assert row.result.text() == COST_NOTE
     assert row.button.accessibleName() == "Test: the model"
 
     row.button.setFocus()
@@ -79,12 +79,12 @@ def test_a_press_of_a_key_makes_the_call_and_shows_the_answer(
     assert row.button.text() == "Cancel"
     qtbot.waitUntil(lambda: not row.is_running)
 
-    assert row.result.text().startswith("✓ Answered in ")
+    assert row.result.text().startswith("✓ Replied in ")
     assert row.result.text().endswith("<b>ready</b> now")
     assert row.result.textFormat() is Qt.TextFormat.PlainText
     assert row.result.property("tone") == "good"
-    row.forget()
-    assert row.result.text() == COSTS
+    row.reset()
+    assert row.result.text() == COST_NOTE
 
 
 def test_an_error_is_shown_as_its_sentence(engine_thread: EngineThread, qtbot: QtBot, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_an_error_is_shown_as_its_sentence(engine_thread: EngineThread, qtbot: Q
 
 
 def test_a_call_that_there_is_no_reason_to_make_is_not_made(engine_thread: EngineThread, qtbot: QtBot) -> None:
-    row = TrialRow(engine_thread, lambda: None, "nothing")
+    row = ModelTestRow(engine_thread, lambda: None, "nothing")
     qtbot.addWidget(row)
     qtbot.mouseClick(row.button, LEFT)
     assert not row.is_running
@@ -130,9 +130,9 @@ def test_an_answer_for_a_widget_that_is_gone_is_dropped(engine_thread: EngineThr
 
     async def work() -> object:
         await released.wait()
-        return await try_model(engine_thread.models, script)
+        return await run_model_test(engine_thread.models, script)
 
-    row = TrialRow(engine_thread, work, "the model")  # type: ignore[arg-type]
+    row = ModelTestRow(engine_thread, work, "the model")  # type: ignore[arg-type]
     row.show()
     qtbot.mouseClick(row.button, LEFT)
     with qtbot.waitSignal(row.destroyed):
@@ -147,4 +147,4 @@ def test_the_built_in_model_answers(engine_thread: EngineThread, qtbot: QtBot) -
     row = _row(engine_thread, qtbot, "embedded:smollm2-135m")
     qtbot.mouseClick(row.button, LEFT)
     qtbot.waitUntil(lambda: not row.is_running, timeout=60_000)
-    assert row.result.text().startswith("✓ Answered in ")
+    assert row.result.text().startswith("✓ Replied in ")

@@ -15,8 +15,8 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.node_card import card_view_model
 from app.session import analyse_document
-from app.settings.preferences import MAX_BYTES, RECENT, PreferenceError, Preferences
-from app.settings.preferences_schema import Choices, OwnServer, fault
+from app.settings.preferences import MAX_BYTES, MAX_RECENT, PreferenceError, Preferences
+from app.settings.preferences_schema import CustomServer, PreferenceValues, validation_error
 from engine.nodes.registry import builtin_registry
 from tests.engine.semantics.documents import around, llm
 
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 def test_without_a_file_the_usual_choices_count_and_none_is_written(path: Path) -> None:
     preferences = Preferences(path)
 
-    assert preferences.choices == Choices()
+    assert preferences.values == PreferenceValues()
     assert (preferences.theme, preferences.text_scale, preferences.max_iterations_cap) == ("system", 1.0, 50)
     assert (preferences.default_model, preferences.budget_usd, preferences.budget_tokens) == (None, None, None)
     assert preferences.notice == ""
@@ -45,7 +45,7 @@ def test_the_file_lies_in_the_systems_folder_for_settings(own_folders: Path) -> 
 
 def test_what_is_set_is_told_at_once_saved_soon_and_there_the_next_time(path: Path, qtbot: QtBot) -> None:
     preferences = Preferences(path)
-    server = OwnServer(model="openai/mine", address="http://localhost:9/v1")
+    server = CustomServer(model="openai/mine", address="http://localhost:9/v1")
 
     with qtbot.waitSignal(preferences.changed) as told:
         preferences.set(theme="light", text_scale=1.5, budget_usd=2, servers=(server,))
@@ -53,7 +53,7 @@ def test_what_is_set_is_told_at_once_saved_soon_and_there_the_next_time(path: Pa
 
     assert told.args == [frozenset({"theme", "text_scale", "budget_usd", "servers"})]
     again = Preferences(path)
-    assert again.choices == preferences.choices
+    assert again.values == preferences.values
     assert (again.theme, again.text_scale, again.budget_usd, again.servers) == ("light", 1.5, 2.0, (server,))
     assert [file.name for file in path.parent.iterdir()] == ["preferences.json"]
 
@@ -94,7 +94,7 @@ def test_cards_and_problems_show_the_count_that_the_persons_cap_leaves(path: Pat
         ("budget_usd", -1),
         ("budget_usd", float("inf")),
         ("default_model", "gpt-4o"),
-        ("recent_files", ("a",) * (RECENT + 1)),
+        ("recent_files", ("a",) * (MAX_RECENT + 1)),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_and_changes_nothing(path: Path, name: str, value: object) -> None:
@@ -103,14 +103,16 @@ def test_a_value_that_cannot_be_is_refused_and_changes_nothing(path: Path, name:
     with pytest.raises(PreferenceError, match=name):
         preferences.set(**{"window_state": "x", name: value})
 
-    assert preferences.choices == Choices()
-    assert fault(name, value)
+    assert preferences.values == PreferenceValues()
+    assert validation_error(name, value)
 
 
 def test_what_is_wrong_is_said_in_a_sentence() -> None:
-    assert fault("max_iterations_cap", 0) == "This must be at least 1."
-    assert fault("default_model", "gpt-4o").startswith("There is no model 'gpt-4o'. Did you mean openai/gpt-4o?")
-    assert fault("max_iterations_cap", 10_000) == ""
+    assert validation_error("max_iterations_cap", 0) == "Must be at least 1."
+    assert validation_error("default_model", "gpt-4o").startswith(
+        "There is no model 'gpt-4o'. Did you mean openai/gpt-4o?"
+    )
+    assert validation_error("max_iterations_cap", 10_000) == ""
 
 
 def test_there_is_no_preference_that_is_not_declared(path: Path) -> None:
@@ -126,7 +128,7 @@ def test_there_is_no_preference_that_is_not_declared(path: Path) -> None:
 )
 def test_an_address_that_may_hold_a_key_is_no_address(address: str) -> None:
     with pytest.raises(ValueError, match="address of a model server"):
-        OwnServer(model="openai/mine", address=address)
+        CustomServer(model="openai/mine", address=address)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,7 @@ def test_a_broken_file_gives_the_usual_choices_one_sentence_and_is_kept_beside(p
 
     preferences = Preferences(path)
 
-    assert preferences.choices == Choices()
+    assert preferences.values == PreferenceValues()
     assert "are damaged" in preferences.notice
     assert "preferences.broken.json" in preferences.notice
     assert (path.parent / "preferences.broken.json").read_bytes() == content
@@ -161,7 +163,7 @@ def test_a_file_of_a_newer_version_is_kept_beside(path: Path) -> None:
 
     preferences = Preferences(path)
 
-    assert preferences.choices == Choices()
+    assert preferences.values == PreferenceValues()
     assert "newer version" in preferences.notice
     assert json.loads((path.parent / "preferences.newer.json").read_text())["version"] == 2
     preferences.set(theme="dark")
@@ -189,16 +191,16 @@ def test_a_file_too_large_to_be_one_is_not_read_whole(path: Path) -> None:
 def test_a_folder_in_the_files_place_is_told_in_a_sentence(path: Path, qtbot: QtBot) -> None:
     path.mkdir(parents=True)
     preferences = Preferences(path)
-    assert "cannot be read" in preferences.notice
+    assert "Cannot read" in preferences.notice
 
-    with qtbot.waitSignal(preferences.refused) as told:
+    with qtbot.waitSignal(preferences.save_failed) as told:
         preferences.set(theme="dark")
         preferences.save()
 
-    assert "cannot be saved" in told.args[0]
+    assert "Cannot save" in told.args[0]
     assert preferences.theme == "dark"
     assert [file.name for file in path.parent.iterdir()] == ["preferences.json"]
-    with qtbot.assertNotEmitted(preferences.refused):
+    with qtbot.assertNotEmitted(preferences.save_failed):
         preferences.save()
 
 
@@ -233,7 +235,7 @@ def test_loading_again_takes_up_what_another_window_has_saved(path: Path, qtbot:
 
 def test_recent_files_and_models_are_the_last_dozen_the_newest_first(path: Path, tmp_path: Path) -> None:
     preferences = Preferences(path)
-    for number in range(RECENT + 3):
+    for number in range(MAX_RECENT + 3):
         preferences.remember_file(tmp_path / f"{number}.loop.json")
         preferences.remember_model(f"openai/{number}")
     preferences.remember_file(tmp_path / "9.loop.json")
@@ -244,7 +246,7 @@ def test_recent_files_and_models_are_the_last_dozen_the_newest_first(path: Path,
         *("9", "13", "12", "11", "10", "8", "7", "6", "5", "4", "3")
     ]
     assert preferences.recent_models[:2] == ("openai/9", "openai/14")
-    assert len(preferences.recent_models) == RECENT
+    assert len(preferences.recent_models) == MAX_RECENT
 
 
 def test_a_file_whose_name_no_text_can_hold_is_not_remembered(path: Path) -> None:
@@ -267,7 +269,7 @@ def test_what_was_learned_is_learned_for_good(path: Path) -> None:
 def test_no_file_keeps_the_program_from_starting(qapp: QApplication, path: Path, content: bytes) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
-    assert Preferences(path).choices == Choices()
+    assert Preferences(path).values == PreferenceValues()
 
 
 @pytest.mark.parametrize(("mark", "encoding"), [(b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le")])

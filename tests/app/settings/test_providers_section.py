@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
 from app.settings.preferences import Preferences
-from app.settings.providers_section import KeyDialog, ProvidersSection, look_up
+from app.settings.providers_section import KeyDialog, ProvidersSection, list_providers
 from app.settings.settings_dialog import SettingsDialog
 from engine.models.keys import Keys
 from tests.app.settings.conftest import CANARY
@@ -63,14 +63,14 @@ def test_the_list_says_where_each_key_comes_from(
     keys = Keys({"GOOGLE_API_KEY": "sk-env", "XAI_API_KEY": "a b"})
     keys.set("groq", "sk-session", session_only=True)
 
-    rows = {row.title: row for row in look_up(keys, {"GOOGLE_API_KEY": "sk-env", "XAI_API_KEY": "a b"})}
+    rows = {row.title: row for row in list_providers(keys, {"GOOGLE_API_KEY": "sk-env", "XAI_API_KEY": "a b"})}
 
-    assert rows["Built-in demo model (135M)"].key == "Needs no key"
+    assert rows["Built-in demo model (135M)"].key == "No key needed"
     assert rows["OpenAI"].key == "No key"
-    assert rows["Anthropic"].key == "In the system keyring"
+    assert rows["Anthropic"].key == "System keyring"
     assert rows["Gemini"].key == "From GOOGLE_API_KEY"
-    assert rows["Groq"].key == "For this session only"
-    assert (rows["Mistral"].key, rows["xAI"].key) == ("Cannot be used", "XAI_API_KEY cannot be used")
+    assert rows["Groq"].key == "This session only"
+    assert (rows["Mistral"].key, rows["xAI"].key) == ("Invalid key", "XAI_API_KEY is invalid")
     assert "in the keyring is empty or holds signs" in rows["Mistral"].problem
     assert {title for title, row in rows.items() if row.removable} == {"Anthropic", "Groq", "Mistral"}
     assert {title for title, row in rows.items() if row.has_key} == {
@@ -88,21 +88,21 @@ def test_a_key_is_typed_kept_in_the_keyring_and_removed(
     assert not section.remove_key.isEnabled()
 
     asking = _ask(section, qtbot)
-    assert not asking.keep.isEnabled()
+    assert not asking.save.isEnabled()
     QTest.keyClicks(asking.field, CANARY)
-    with qtbot.waitSignal(section.looked_up):
+    with qtbot.waitSignal(section.refreshed):
         QTest.keyClick(asking.field, Key.Key_Return)
 
     assert ring.kept == {("loopwright", "anthropic"): CANARY}
     assert not asking.isVisible()
     assert asking.field.text() == ""
     assert section.title.text() == "Anthropic"
-    assert _key_of(section, "Anthropic") == "In the system keyring"
-    assert section.words.text() == "Key: in the system keyring."
+    assert _key_of(section, "Anthropic") == "System keyring"
+    assert section.status.text() == "Key: system keyring."
     assert section.set_key.text() == "Change key…"
     assert preferences.providers_with_key == ("anthropic",)
 
-    with qtbot.waitSignal(section.looked_up):
+    with qtbot.waitSignal(section.refreshed):
         qtbot.mouseClick(section.remove_key, LEFT)
     assert ring.kept == {}
     assert _key_of(section, "Anthropic") == "No key"
@@ -117,16 +117,16 @@ def test_without_a_keyring_a_key_can_be_kept_for_the_session(
     _choose(section, "OpenAI")
     asking = _ask(section, qtbot)
     QTest.keyClicks(asking.field, CANARY)
-    qtbot.mouseClick(asking.keep, LEFT)
-    qtbot.waitUntil(asking.keep_for_session.isVisible)
-    assert "This machine has no keyring" in asking.fault.text()
-    assert "OPENAI_API_KEY" in asking.fault.text()
-    assert asking.fault.height() >= asking.fault.heightForWidth(asking.fault.width())
+    qtbot.mouseClick(asking.save, LEFT)
+    qtbot.waitUntil(asking.save_for_session.isVisible)
+    assert "This machine has no keyring" in asking.error.text()
+    assert "OPENAI_API_KEY" in asking.error.text()
+    assert asking.error.height() >= asking.error.heightForWidth(asking.error.width())
 
-    with qtbot.waitSignal(section.looked_up):
-        QTest.keyClick(asking.keep_for_session, Key.Key_Space)
+    with qtbot.waitSignal(section.refreshed):
+        QTest.keyClick(asking.save_for_session, Key.Key_Space)
 
-    assert _key_of(section, "OpenAI") == "For this session only"
+    assert _key_of(section, "OpenAI") == "This session only"
     assert engine_thread.models.keys.get("openai") == CANARY
 
 
@@ -136,10 +136,10 @@ def test_what_is_no_key_is_said_at_once_and_not_offered_to_the_session(
     _choose(dialog.providers, "OpenAI")
     asking = _ask(dialog.providers, qtbot)
     QTest.keyClicks(asking.field, "two words")
-    qtbot.mouseClick(asking.keep, LEFT)
+    qtbot.mouseClick(asking.save, LEFT)
 
-    assert "holds signs that no key has" in asking.fault.text()
-    assert not asking.keep_for_session.isVisible()
+    assert "holds signs that no key has" in asking.error.text()
+    assert not asking.save_for_session.isVisible()
     assert ring.kept == {}
     QTest.keyClick(asking.field, Key.Key_Escape)
     assert not asking.isVisible()
@@ -152,7 +152,7 @@ def test_a_key_of_the_environment_comes_first_and_is_not_ours_to_remove(
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     dialog = SettingsDialog(preferences, engine_thread)
     qtbot.addWidget(dialog)
-    with qtbot.waitSignal(dialog.providers.looked_up):
+    with qtbot.waitSignal(dialog.providers.refreshed):
         dialog.show()
     _choose(dialog.providers, "OpenAI")
 
@@ -160,7 +160,7 @@ def test_a_key_of_the_environment_comes_first_and_is_not_ours_to_remove(
     assert not dialog.providers.remove_key.isEnabled()
     assert "OPENAI_API_KEY" in dialog.providers.remove_key.toolTip()
     asking = _ask(dialog.providers, qtbot)
-    assert "OPENAI_API_KEY is set and comes first" in _shown(asking)
+    assert "OPENAI_API_KEY is set and takes precedence" in _shown(asking)
     asking.reject()
 
 
@@ -168,13 +168,13 @@ def test_a_key_that_cannot_be_used_is_said_and_can_be_removed(
     dialog: SettingsDialog, ring: MemoryKeyring, qtbot: QtBot
 ) -> None:
     ring.kept["loopwright", "mistral"] = "no key"
-    with qtbot.waitSignal(dialog.providers.looked_up):
+    with qtbot.waitSignal(dialog.providers.refreshed):
         dialog.providers.refresh()
     _choose(dialog.providers, "Mistral")
 
-    assert "The key for mistral in the keyring" in dialog.providers.words.text()
-    assert dialog.providers.words.property("tone") == "bad"
-    with qtbot.waitSignal(dialog.providers.looked_up):
+    assert "The key for mistral in the keyring" in dialog.providers.status.text()
+    assert dialog.providers.status.property("tone") == "bad"
+    with qtbot.waitSignal(dialog.providers.refreshed):
         qtbot.mouseClick(dialog.providers.remove_key, LEFT)
     assert ring.kept == {}
 
@@ -183,13 +183,13 @@ def test_a_keyring_that_cannot_forget_is_said_in_a_sentence(
     dialog: SettingsDialog, ring: MemoryKeyring, engine_thread: EngineThread, qtbot: QtBot
 ) -> None:
     engine_thread.models.keys.set("openai", CANARY)
-    with qtbot.waitSignal(dialog.providers.looked_up):
+    with qtbot.waitSignal(dialog.providers.refreshed):
         dialog.providers.refresh()
     _choose(dialog.providers, "OpenAI")
     keyring.set_keyring(BrokenKeyring())
 
     qtbot.mouseClick(dialog.providers.remove_key, LEFT)
-    qtbot.waitUntil(lambda: "no keyring that could delete" in dialog.providers.words.text())
+    qtbot.waitUntil(lambda: "no keyring that could delete" in dialog.providers.status.text())
 
     assert dialog.providers.remove_key.isEnabled(), "it may be tried again"
     assert CANARY not in _shown(dialog)
@@ -209,8 +209,8 @@ def test_a_key_is_on_no_disk_in_no_text_and_in_no_log(
         asking = _ask(dialog.providers, qtbot)
         QTest.keyClicks(asking.field, CANARY)
         assert CANARY not in _shown(dialog, asking)
-        with qtbot.waitSignal(dialog.providers.looked_up):
-            qtbot.mouseClick(asking.keep, LEFT)
+        with qtbot.waitSignal(dialog.providers.refreshed):
+            qtbot.mouseClick(asking.save, LEFT)
         assert CANARY not in _shown(dialog, asking)
     dialog.close()
     preferences.save()
@@ -223,7 +223,7 @@ def test_a_key_is_on_no_disk_in_no_text_and_in_no_log(
 
 def test_the_built_in_model_says_honestly_what_it_is(dialog: SettingsDialog) -> None:
     _choose(dialog.providers, "Built-in demo model (135M)")
-    assert dialog.providers.words.text().startswith("Built-in demo model (135M): real, but not reliable.")
+    assert dialog.providers.status.text().startswith("Built-in demo model (135M): real, but not reliable.")
     assert dialog.providers.model.text() == "embedded:smollm2-135m"
     assert not dialog.providers.set_key.isVisible()
 
@@ -241,7 +241,7 @@ def test_a_model_is_made_the_default_if_it_can_be_one(
 ) -> None:
     _choose(dialog.providers, "OpenRouter")
     qtbot.mouseClick(dialog.providers.use, LEFT)
-    assert dialog.providers.words.text() == "Write the name of a model in the place of MODEL."
+    assert dialog.providers.status.text() == "Replace MODEL with the name of a model."
     assert preferences.default_model is None
 
     _choose(dialog.providers, "OpenAI")
@@ -251,5 +251,5 @@ def test_a_model_is_made_the_default_if_it_can_be_one(
     QTest.keyClicks(dialog.providers.model, " nonsense/")
     dialog.providers.model.setText("nonsense")
     qtbot.mouseClick(dialog.providers.use, LEFT)
-    assert "There is no model 'nonsense'" in dialog.providers.words.text()
+    assert "There is no model 'nonsense'" in dialog.providers.status.text()
     assert preferences.default_model == "openai/gpt-4o-mini"

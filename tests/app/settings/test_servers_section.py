@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.settings.model_test import Trial
+from app.settings.model_test import ModelTestResult
 from app.settings.preferences import Preferences
-from app.settings.preferences_schema import OwnServer
+from app.settings.preferences_schema import CustomServer
 from app.settings.servers_section import ServersSection
 from app.settings.settings_dialog import SettingsDialog
 from engine.models.catalogue import Models
@@ -48,16 +48,16 @@ def test_local_servers_are_asked_only_when_the_person_looks_for_them(
     assert wire.requests == []
     assert not section.list.isVisible()
 
-    qtbot.mouseClick(section.look, LEFT)
-    assert not section.look.isEnabled()
-    qtbot.waitUntil(section.look.isEnabled)
+    qtbot.mouseClick(section.find_servers, LEFT)
+    assert not section.find_servers.isEnabled()
+    qtbot.waitUntil(section.find_servers.isEnabled)
 
     assert section.found.text().startswith("Found ")
-    assert f"What runs at {wire.base_url} did not answer like Ollama." in section.found.text()
+    assert f"The server at {wire.base_url} is not Ollama." in section.found.text()
     assert "lm_studio/plain" in preferences.local_models
     assert "llamafile/plain" in preferences.local_models
     assert any(
-        text.startswith("lm_studio/plain") and text.endswith("LM Studio, on this machine") for text in _texts(section)
+        text.startswith("lm_studio/plain") and text.endswith("LM Studio on this computer") for text in _texts(section)
     )
 
 
@@ -71,10 +71,10 @@ def test_servers_that_do_not_run_are_named_in_one_sentence(
         monkeypatch.setenv(variable, nowhere)
     preferences.set(local_models=("ollama_chat/a",))
 
-    QTest.keyClick(section.look, Qt.Key.Key_Space)
-    qtbot.waitUntil(section.look.isEnabled)
+    QTest.keyClick(section.find_servers, Qt.Key.Key_Space)
+    qtbot.waitUntil(section.find_servers.isEnabled)
 
-    assert section.found.text() == "Found no model. Not running: Ollama, LM Studio, llama.cpp."
+    assert section.found.text() == "No models found. Not running: Ollama, LM Studio, llama.cpp."
     assert preferences.local_models == ()
 
 
@@ -98,11 +98,11 @@ def test_a_server_is_added_by_its_address_and_removed(
     with qtbot.waitSignal(section.form.added):
         qtbot.mouseClick(section.form.add, LEFT)
 
-    server = OwnServer(model="openai/openai/gpt-oss-20b", address="http://localhost:8080/v1")
+    server = CustomServer(model="openai/openai/gpt-oss-20b", address="http://localhost:8080/v1")
     assert preferences.servers == (server,)
     assert ring.kept == {("loopwright", "host:localhost:8080"): CANARY}
     assert section.form.key.text() == ""
-    assert "Documents call it openai/openai/gpt-oss-20b." in section.form.note.text()
+    assert "Added as openai/openai/gpt-oss-20b." in section.form.note.text()
     assert "keyring" in section.form.note.text()
     assert section.chosen is not None
     assert section.chosen.model == server.model
@@ -115,7 +115,7 @@ def test_a_server_is_added_by_its_address_and_removed(
 
     qtbot.mouseClick(section.remove, LEFT)
     assert preferences.servers == ()
-    assert _texts(section) == ["ollama_chat/a   ·   Ollama, on this machine"]
+    assert _texts(section) == ["ollama_chat/a   ·   Ollama on this computer"]
 
 
 @pytest.mark.usefixtures("no_ring")
@@ -126,14 +126,14 @@ def test_without_a_keyring_a_servers_key_is_kept_for_the_session_and_that_is_sai
     with qtbot.waitSignal(section.form.added):
         qtbot.mouseClick(section.form.add, LEFT)
 
-    assert "no keyring: its key is kept for this session only" in section.form.note.text()
+    assert "no keyring on this computer, so the key is stored for this session only" in section.form.note.text()
     assert engine_thread.models.keys.get_for_host("localhost:8080") == CANARY
 
 
 @pytest.mark.parametrize(
     ("address", "model", "key", "wrong", "sentence"),
     [
-        ("http://localhost:8080/v1", "", "", "model", "Write the name of the model"),
+        ("http://localhost:8080/v1", "", "", "model", "Enter the name of the model"),
         ("localhost", "mine", "", "address", "is not the address of a model server"),
         (f"http://me:{CANARY}@host", "mine", "", "address", "is not the address of a model server"),
         ("http://localhost:8080/v1", "mine", "two words", "key", "holds signs that no key has"),
@@ -151,12 +151,12 @@ def test_what_is_wrong_in_the_form_is_marked_and_said(
 ) -> None:
     _fill(section, address, model, key)
     qtbot.mouseClick(section.form.add, LEFT)
-    qtbot.mouseClick(section.form.trial.button, LEFT)
+    qtbot.mouseClick(section.form.model_test.button, LEFT)
 
     assert sentence in section.form.note.text()
     fields = {"address": section.form.address, "model": section.form.model, "key": section.form.key}
     assert [name for name, field in fields.items() if field.property("invalid")] == [wrong]
-    assert not section.form.trial.is_running
+    assert not section.form.model_test.is_running
     assert preferences.servers == ()
 
     QTest.keyClicks(fields[wrong], "x")
@@ -171,10 +171,10 @@ def test_a_server_is_tried_with_the_key_that_was_typed_for_it_alone(
     wire.reply = lambda _body: "ready"
     _fill(section, wire.base_url, "plain", CANARY)
 
-    qtbot.mouseClick(section.form.trial.button, LEFT)
-    qtbot.waitUntil(lambda: not section.form.trial.is_running, timeout=120_000)
+    qtbot.mouseClick(section.form.model_test.button, LEFT)
+    qtbot.waitUntil(lambda: not section.form.model_test.is_running, timeout=120_000)
 
-    assert section.form.trial.result.text().endswith("s: ready")
+    assert section.form.model_test.result.text().endswith("s: ready")
     assert [request.headers["authorization"] for request in wire.requests] == [f"Bearer {CANARY}"]
     assert wire.requests[0].body["max_tokens"] == 8
     assert ring.kept == {}
@@ -184,12 +184,12 @@ def test_a_server_is_tried_with_the_key_that_was_typed_for_it_alone(
 def test_a_kept_server_is_tried_at_its_address(
     section: ServersSection, preferences: Preferences, wire: WireServer, qtbot: QtBot
 ) -> None:
-    preferences.set(servers=(OwnServer(model="openai/unauthorized", address=wire.base_url),))
-    qtbot.mouseClick(section.trial.button, LEFT)
-    qtbot.waitUntil(lambda: not section.trial.is_running, timeout=120_000)
+    preferences.set(servers=(CustomServer(model="openai/unauthorized", address=wire.base_url),))
+    qtbot.mouseClick(section.model_test.button, LEFT)
+    qtbot.waitUntil(lambda: not section.model_test.is_running, timeout=120_000)
 
-    assert section.trial.result.text().startswith("✗ ")
-    assert "key" in section.trial.result.text()
+    assert section.model_test.result.text().startswith("✗ ")
+    assert "key" in section.model_test.result.text()
 
 
 def test_a_key_that_was_only_tried_does_not_take_the_place_of_the_one_that_is_kept(
@@ -199,15 +199,15 @@ def test_a_key_that_was_only_tried_does_not_take_the_place_of_the_one_that_is_ke
     kept.set("host:localhost:8080", "the-good-one")
     tried: list[str | None] = []
 
-    async def watched(models: Models, _name: str, _address: str) -> Trial:
+    async def watched(models: Models, _name: str, _address: str) -> ModelTestResult:
         tried.append(models.keys.get_for_host("localhost:8080"))
-        return Trial(0.1, "ready")
+        return ModelTestResult(0.1, "ready")
 
-    monkeypatch.setattr("app.settings.servers_section.try_model", watched)
+    monkeypatch.setattr("app.settings.servers_section.run_model_test", watched)
     for key, is_one in (("a-wrong-one", True), ("", False)):
         _fill(section, "http://localhost:8080/v1", "mine", key)
-        section.form.trial.button.click()
-        qtbot.waitUntil(lambda: not section.form.trial.is_running)
-        assert section.form.trial.result.text() == "✓ Answered in 0.1 s: ready"
+        section.form.model_test.button.click()
+        qtbot.waitUntil(lambda: not section.form.model_test.is_running)
+        assert section.form.model_test.result.text() == "✓ Replied in 0.1 s: ready"
         assert tried.pop() == (key if is_one else "the-good-one")
     assert kept.get_for_host("localhost:8080") == "the-good-one"

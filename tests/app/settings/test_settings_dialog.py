@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, 
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.settings.preferences import Preferences, follow_looks
+from app.settings.preferences import Preferences, apply_appearance
 from app.settings.settings_dialog import PAGES, SettingsDialog
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
@@ -42,7 +42,7 @@ def test_the_pages_are_reached_by_keyboard(dialog: SettingsDialog) -> None:
     assert dialog.plugins is not None
     assert dialog.plugins.isVisible()
     QTest.keyClick(dialog.navigation, Key.Key_Down)
-    assert dialog.forms["looks"].isVisible()
+    assert dialog.forms["appearance"].isVisible()
 
     dialog.show_page("runs")
     assert dialog.forms["runs"].isVisible()
@@ -81,23 +81,23 @@ def test_numbers_count_as_they_are_typed_and_wrong_ones_are_said_beside(
     assert budget.editor.widget.text() == "0.050"
 
     _retype(cap.editor.widget, "20000")
-    assert cap.fault.text() == "This must be at most 10000."
-    assert cap.fault.isVisible()
+    assert cap.error.text() == "Must be at most 10000."
+    assert cap.error.isVisible()
     assert cap.editor.widget.property("invalid")
     assert preferences.max_iterations_cap == 2000
 
     _retype(budget.editor.widget, "much")
-    assert "valid number" in budget.fault.text()
+    assert "valid number" in budget.error.text()
     _retype(budget.editor.widget, "nan")
-    assert "finite" in budget.fault.text()
+    assert "finite" in budget.error.text()
     _retype(budget.editor.widget, "")
-    assert not budget.fault.isVisible()
+    assert not budget.error.isVisible()
     assert preferences.budget_usd is None
 
     _retype(cap.editor.widget, "")
-    assert "valid integer" in cap.fault.text()
+    assert "valid integer" in cap.error.text()
     _retype(cap.editor.widget, "7")
-    assert not cap.fault.isVisible()
+    assert not cap.error.isVisible()
     assert preferences.max_iterations_cap == 7
 
 
@@ -110,10 +110,10 @@ def test_a_switch_is_pressed_with_the_space_bar(dialog: SettingsDialog, preferen
 
 
 def test_the_theme_is_put_on_when_it_is_chosen(dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot) -> None:
-    dialog.show_page("looks")
-    combo = dialog.forms["looks"].rows["theme"].editor.widget
+    dialog.show_page("appearance")
+    combo = dialog.forms["appearance"].rows["theme"].editor.widget
     assert isinstance(combo, QComboBox)
-    assert [combo.itemText(index) for index in range(3)] == ["Like the system", "Dark", "Light"]
+    assert [combo.itemText(index) for index in range(3)] == ["System", "Dark", "Light"]
     assert style().theme is DARK
 
     combo.setFocus()
@@ -126,8 +126,8 @@ def test_the_theme_is_put_on_when_it_is_chosen(dialog: SettingsDialog, preferenc
 def test_texts_grow_with_the_slider_in_steps_of_ten_percent(
     dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot
 ) -> None:
-    dialog.show_page("looks")
-    slider = dialog.forms["looks"].rows["text_scale"].editor.widget
+    dialog.show_page("appearance")
+    slider = dialog.forms["appearance"].rows["text_scale"].editor.widget
     assert isinstance(slider, QSlider)
     slider.setFocus()
     for _ in range(5):
@@ -151,8 +151,8 @@ def test_what_is_set_elsewhere_is_shown(dialog: SettingsDialog, preferences: Pre
 
 
 def test_looks_are_followed_once_however_often_that_is_asked(preferences: Preferences, qtbot: QtBot) -> None:
-    follow_looks(preferences)
-    follow_looks(preferences)
+    apply_appearance(preferences)
+    apply_appearance(preferences)
     worn: list[str] = []
     style().changed.connect(lambda: worn.append(style().theme.name))
 
@@ -224,7 +224,7 @@ def test_a_broken_file_is_said_over_the_pages(engine_thread: EngineThread, tmp_p
     path.write_text("{")
     dialog = SettingsDialog(Preferences(path), engine_thread)
     qtbot.addWidget(dialog)
-    with qtbot.waitSignal(dialog.providers.looked_up):
+    with qtbot.waitSignal(dialog.providers.refreshed):
         dialog.show()
     assert dialog.notice.isVisible()
     assert "are damaged" in dialog.notice.text
@@ -237,11 +237,11 @@ def test_a_file_that_cannot_be_written_is_said_over_the_pages(dialog: SettingsDi
     preferences.set(budget_usd=1.0)
     preferences.save()
     assert dialog.notice.isVisible()
-    assert "cannot be saved" in dialog.notice.text
+    assert "Cannot save" in dialog.notice.text
     preferences.path.rmdir()
 
 
-@pytest.mark.parametrize("page", ["models", "runs", "looks"])
+@pytest.mark.parametrize("page", ["models", "runs", "appearance"])
 def test_every_control_has_a_name_and_is_reached_by_keyboard(dialog: SettingsDialog, page: str) -> None:
     dialog.servers.fold.set_open(True)
     dialog.show_page(page)
@@ -314,7 +314,7 @@ def test_the_model_that_is_completed_is_the_one_that_counts(dialog: SettingsDial
     assert preferences.default_model == box.currentText()
 
 
-@pytest.mark.parametrize("page", ["models", "looks"])
+@pytest.mark.parametrize("page", ["models", "appearance"])
 def test_the_wheel_scrolls_a_page_and_changes_nothing_on_the_way(
     dialog: SettingsDialog, preferences: Preferences, page: str
 ) -> None:
@@ -323,14 +323,14 @@ def test_the_wheel_scrolls_a_page_and_changes_nothing_on_the_way(
     dialog.default_model.box.hidePopup()
     dialog.show_page(page)
     dialog.navigation.setFocus()
-    before = preferences.choices
+    before = preferences.values
     looked_at = [*dialog.pages.currentWidget().findChildren(QComboBox)]
     looked_at += dialog.pages.currentWidget().findChildren(QSlider)
     assert looked_at
     for widget in looked_at:
         for turn in (-120, 120):
             _turn_wheel(widget, turn)
-    assert preferences.choices == before
+    assert preferences.values == before
 
 
 def _turn_wheel(widget: QWidget, angle: int) -> None:

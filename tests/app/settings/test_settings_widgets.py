@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.settings.settings_widgets import send
+from app.settings.settings_widgets import run_in_engine
 from engine.errors import EngineError
 
 
@@ -23,13 +23,13 @@ def test_an_answer_never_comes_before_the_question_was_put(engine_thread: Engine
         raise EngineError("no")
 
     for _ in range(60):
-        future = send(owner, engine_thread, answer(), told.append, told.append)
+        future = run_in_engine(owner, engine_thread, answer(), told.append, told.append)
         while not future.done():
             threading.Event().wait(0)
         assert told == []
         qtbot.waitUntil(lambda: len(told) == 1)
         assert told.pop() is not threading.current_thread()
-    send(owner, engine_thread, fail(), told.append, lambda error: told.append(str(error)))
+    run_in_engine(owner, engine_thread, fail(), told.append, lambda error: told.append(str(error)))
     qtbot.waitUntil(lambda: told == ["no"])
     owner.deleteLater()
 
@@ -41,7 +41,7 @@ def test_the_answer_is_handed_over_in_the_windows_thread(engine_thread: EngineTh
     async def work() -> None:
         return None
 
-    send(owner, engine_thread, work(), lambda _: where.append(threading.current_thread()), where.append)
+    run_in_engine(owner, engine_thread, work(), lambda _: where.append(threading.current_thread()), where.append)
     qtbot.waitUntil(lambda: bool(where))
     assert where == [threading.current_thread()]
     owner.deleteLater()
