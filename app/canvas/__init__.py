@@ -1,1 +1,1 @@
-"""The canvas: the document as cards, edges and loop regions, and the gestures that change it."""
+"""The canvas: node cards, edges and loop regions, and the gestures that edit the document."""

@@ -1,6 +1,6 @@
-"""All that can be done on the canvas by name: words, keys, and when it is possible.
+"""Actions of the canvas: texts, shortcuts and when they are enabled.
 
-The window puts these actions into its menus; the context menu is made of them too.
+The window's menus and the context menu use the same actions.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from app.theme.style import ThemedIcon
 
 @dataclass(frozen=True, slots=True)
 class CanvasAction:
-    """One action.
+    """Declaration of an action.
 
     Attributes:
-        name: What the program calls it.
-        text: What people call it.
-        keys: Its keys; the first is the one that is shown.
-        needs: What must be selected: nothing, `nodes`, `two`, `three` nodes, `one` node, a `subflow`, or `any` thing.
-        icon: Name of its icon; empty for none.
+        name: Internal name.
+        text: Text in menus.
+        keys: Shortcuts; menus show the first.
+        needs: Required selection: nothing, `nodes`, `two`, `three` nodes, `one` node, a `subflow`, or `any` item.
+        icon: Name of the icon, or empty.
     """
 
     name: str
@@ -81,7 +81,7 @@ _LEAST: Final = {"": 0, "nodes": 1, "two": 2, "three": 3}
 
 
 def make_actions(view: QWidget, handlers: Mapping[str, Callable[[], object]]) -> dict[str, QAction]:
-    """The actions of a canvas by name; their keys work while its view has the focus."""
+    """Create the actions of a canvas; their shortcuts work while its view has the focus."""
     made: dict[str, QAction] = {}
     for spec in ALL:
         action = QAction(spec.text, view)
@@ -98,13 +98,13 @@ def make_actions(view: QWidget, handlers: Mapping[str, Callable[[], object]]) ->
 
 
 def enable(actions: Mapping[str, QAction], nodes: int, others: int, *, is_subflow: bool = False) -> None:
-    """Switch the actions on that fit a selection.
+    """Enable the actions that apply to a selection.
 
     Args:
         actions: The actions by name.
-        nodes: How many nodes are selected.
-        others: How many other things are.
-        is_subflow: Whether the one node that is selected is a subflow.
+        nodes: Number of selected nodes.
+        others: Number of other selected items.
+        is_subflow: Whether the only selected node is a subflow.
     """
     for spec in ALL:
         if spec.needs == "any":

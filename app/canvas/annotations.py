@@ -1,4 +1,4 @@
-"""Frames and notes as the document's layout has them. No Qt here."""
+"""Frames and notes: reading them from the layout, and their items on the canvas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from engine.values import Value
 Kind = Literal["frames", "notes"]
 
 FARTHEST: Final = 990_000.0
-"""Places further out than this are taken for nonsense; the view could not be moved to them."""
+"""Coordinates beyond this are ignored; the view could not scroll there."""
 
 SMALLEST: Final = (80.0, 48.0)
 
@@ -42,12 +42,12 @@ class Annotation:
     Attributes:
         kind: `frames` or `notes`.
         id: Its id in the layout.
-        x: Of its upper left corner.
-        y: Of its upper left corner.
-        width: In units of the scene.
-        height: In units of the scene.
+        x: Left edge.
+        y: Top edge.
+        width: Width in scene units.
+        height: Height in scene units.
         text: A frame's title or a note's text.
-        colour: A frame's colour by name.
+        colour: Name of a frame's colour.
     """
 
     kind: Kind
@@ -61,15 +61,15 @@ class Annotation:
 
     @property
     def path(self) -> tuple[str, str]:
-        """Where it stands in the layout."""
+        """Path of the entry in the layout."""
         return (self.kind, self.id)
 
     def moved(self, x: float, y: float) -> Annotation:
-        """The same elsewhere."""
+        """Return a copy at another position."""
         return replace(self, x=x, y=y)
 
     def to_json(self, before: Mapping[str, Any] | None = None) -> dict[str, Value]:
-        """What the document keeps, keys that this version does not know with it."""
+        """Return the layout entry; unknown keys of `before` are preserved."""
         place: dict[str, Value] = {"x": self.x, "y": self.y, "width": self.width, "height": self.height}
         words: dict[str, Value] = {"text": self.text}
         if self.kind == "frames":
@@ -77,30 +77,30 @@ class Annotation:
         return {**(before or {}), **place, **words}
 
     def set_in(self, workflow: Workflow) -> SetLayout:
-        """The operation that puts it into the layout."""
+        """Return the operation that stores the annotation in the layout."""
         return SetLayout(self.path, self.to_json(layout_entries(workflow, self.kind).get(self.id)))
 
     def unset(self) -> SetLayout:
-        """The operation that takes it out."""
+        """Return the operation that removes the annotation from the layout."""
         value: Unset = UNSET
         return SetLayout(self.path, value)
 
 
 def number(value: object, default: float | None = None) -> float | None:
-    """A coordinate, where the value is a sensible one."""
+    """Return a coordinate, or `default` if the value is not a usable number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return default
     return float(value) if abs(value) <= FARTHEST else default
 
 
 def layout_entries(workflow: Workflow, name: str) -> dict[str, Any]:
-    """One part of the layout by key; empty where it is missing or something else than an object."""
+    """Return a section of the layout, or an empty dict if it is missing or malformed."""
     found = workflow.layout.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def position_of(workflow: Workflow, node_id: str) -> tuple[float, float] | None:
-    """The place of a node; None where the layout has none that makes sense."""
+    """Return the position of a node, or None if the layout has no valid one."""
     place = layout_entries(workflow, "nodes").get(node_id)
     if not isinstance(place, dict):
         return None
@@ -109,7 +109,7 @@ def position_of(workflow: Workflow, node_id: str) -> tuple[float, float] | None:
 
 
 def read_annotations(workflow: Workflow) -> dict[tuple[str, str], Annotation]:
-    """All frames and notes that can be drawn, by their path in the layout."""
+    """Return all valid frames and notes by their path in the layout."""
     found: dict[tuple[str, str], Annotation] = {}
     for kind in ("frames", "notes"):
         for key, entry in layout_entries(workflow, kind).items():
@@ -150,12 +150,12 @@ BEHIND: Final = -80.0
 
 
 class AnnotationItem(AbstractNodeItem):
-    """A frame or a note.
+    """Item of a frame or note: dragged by title or body, resized at the lower right corner.
 
     Attributes:
-        annotation: What the document says.
-        contained_items: Gives the items that a frame takes along.
-        resized: Called with the item when its new size is to be kept.
+        annotation: The frame or note.
+        contained_items: Returns the items that move with a frame.
+        resized: Called with the item after a resize.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class AnnotationItem(AbstractNodeItem):
         contained_items: Callable[[AnnotationItem], list[QGraphicsItem]],
         resized: Callable[[AnnotationItem], None],
     ) -> None:
-        QGraphicsItem.__init__(self)  # the base class's own start-up sets what is not used
+        QGraphicsItem.__init__(self)  # the base class's own __init__ creates unused items
         self.setFlags(
             QGraphicsItem.GraphicsItemFlag.ItemIsSelectable
             | QGraphicsItem.GraphicsItemFlag.ItemIsMovable
@@ -187,28 +187,28 @@ class AnnotationItem(AbstractNodeItem):
 
     @property
     def is_frame(self) -> bool:
-        """Whether it is a frame and not a note."""
+        """Whether the item is a frame."""
         return self.annotation.kind == "frames"
 
     @property
     def rect(self) -> QRectF:
-        """It in its own coordinates."""
+        """The rectangle in item coordinates."""
         return QRectF(0, 0, self.annotation.width, self.annotation.height)
 
     @property
     def scene_rect(self) -> QRectF:
-        """It in the scene."""
+        """The rectangle in scene coordinates."""
         return self.rect.translated(self.pos())
 
     @property
     def text_rect(self) -> QRectF:
-        """Where its text stands."""
+        """Where the text is painted."""
         if self.is_frame:
             return QRectF(12, 0, self.annotation.width - 24, TITLE_HEIGHT)
         return self.rect.adjusted(12, 8, -12, -8)
 
     def set_annotation(self, annotation: Annotation) -> None:
-        """Show what the document says now."""
+        """Update the item from the document."""
         self.prepareGeometryChange()
         self.annotation = annotation
         self._load = []
@@ -217,15 +217,15 @@ class AnnotationItem(AbstractNodeItem):
         self.update()
 
     def boundingRect(self) -> QRectF:
-        """With the ring of a selected one."""
+        """Return the rectangle with the selection ring."""
         return self.rect.adjusted(-4, -4, 4, 4)
 
     def shape(self) -> QPainterPath:
-        """Where it is hit: a note anywhere, a frame on its title and border, so that one can work inside it."""
+        """Return the clickable area: all of a note, title and border of a frame."""
         return self._hit
 
     def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: Any) -> Any:
-        """Take along what lies in a frame that is dragged."""
+        """Move the contained items with a dragged frame."""
         if change == QGraphicsItem.GraphicsItemChange.ItemPositionChange and self._load:
             delta: QPointF = value - self.pos()
             for item in self._load:
@@ -234,14 +234,14 @@ class AnnotationItem(AbstractNodeItem):
         return value
 
     def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
-        """Begin to move, or to resize at the corner."""
+        """Start a drag or a resize."""
         self._is_resizing = event.button() == Qt.MouseButton.LeftButton and self._handle().contains(event.pos())
         if self.is_frame and not self._is_resizing:
             self._load = self.contained_items(self)
         super().mousePressEvent(event)
 
     def mouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:
-        """Move or resize."""
+        """Drag or resize."""
         if not self._is_resizing:
             super().mouseMoveEvent(event)
             return
@@ -253,7 +253,7 @@ class AnnotationItem(AbstractNodeItem):
         self.update()
 
     def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:
-        """Keep the new size."""
+        """Finish a resize."""
         super().mouseReleaseEvent(event)
         self._load = []
         if self._is_resizing:
@@ -261,12 +261,12 @@ class AnnotationItem(AbstractNodeItem):
             self.resized(self)
 
     def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
-        """Show at the corner that it can be pulled."""
+        """Show the resize cursor over the handle."""
         at_corner = self._handle().contains(event.pos())
         self.setCursor(Qt.CursorShape.SizeFDiagCursor if at_corner else Qt.CursorShape.ArrowCursor)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Paint it."""
+        """Paint the frame or note."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if option.state & QStyle.StateFlag.State_Selected:
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -324,11 +324,11 @@ class AnnotationItem(AbstractNodeItem):
 
 
 class AnnotationView:
-    """The frames and notes of one document.
+    """The annotation items of one document.
 
     Attributes:
-        items: They by their path in the layout.
-        resized: Called with one whose new size is to be kept.
+        items: The items by their path in the layout.
+        resized: Called with an item after a resize.
     """
 
     def __init__(
@@ -339,7 +339,7 @@ class AnnotationView:
         self.resized: Callable[[AnnotationItem], None] = lambda _item: None
 
     def patch(self, workflow: Workflow) -> None:
-        """Change what differs from the document."""
+        """Update the items that differ from the document."""
         wanted = read_annotations(workflow)
         for path in [path for path in self.items if path not in wanted]:
             self._dispose(self.items.pop(path))
@@ -359,7 +359,7 @@ class AnnotationView:
         self.resized(item)
 
     def _carried(self, frame: AnnotationItem) -> list[QGraphicsItem]:
-        """What lies wholly in a frame goes with it."""
+        """Return the items that lie entirely inside a frame."""
         rect = frame.scene_rect
         inside: list[QGraphicsItem] = [item for item in self._cards.values() if rect.contains(item.card_rect)]
         others = [item for item in self.items.values() if item is not frame and rect.contains(item.scene_rect)]

@@ -1,9 +1,9 @@
-"""Places for the nodes of a document: in layers from left to right, each loop in a block of its own. No Qt here.
+"""Layered auto layout from left to right, with each loop as a block of its own. No Qt here.
 
-The layered method of Sugiyama, Tagawa and Toda (1981): layers by longest path, long edges led through stand-ins, the
-order within layers by barycentres, and heights by isotonic regression ("pool adjacent violators"), which moves each
-node as little as possible from where its edges would be straight. A loop is laid out first, with its start in its
-first layer and its exit in its last, and is then one block among the others around it; so regions never overlap.
+The layered method of Sugiyama, Tagawa and Toda (1981): layers by longest path, dummy nodes for long edges, order within
+layers by barycentre, and vertical positions by isotonic regression ("pool adjacent violators"), which moves each node
+as little as possible from where its edges would be straight. A loop is laid out first, with its start in its first
+layer and its exit in its last, and then acts as one block in the layout around it, so regions never overlap.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from engine.plan.bodies import Body
 COLUMN_GAP: Final = 72.0
 ROW_GAP: Final = 40.0
 STAND_IN: Final = 12.0
-"""The height that a long edge takes in the layers that it passes."""
+"""Height of the dummy node of a long edge."""
 
 MARGINS: Final = (24.0, 40.0, 24.0, 52.0)
-"""What a region takes around its cards: left, top, right, bottom."""
+"""Margins of a loop region around its cards: left, top, right, bottom."""
 
 SWEEPS: Final = 6
 LONG: Final = 8.0
-"""How much more it counts that a long edge is straight: a crooked one would run behind cards."""
+"""Weight of long edges relative to others: a crooked one would run behind cards."""
 
 _Pull = tuple[int, float, float]
-"""The block at an edge's other end, how far off the tops are when the edge is straight, and how much it counts."""
+"""Index of the block at an edge's other end, offset of the tops if the edge is straight, and weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A card: its size, and how far down its ports are."""
+    """Size of a card and the vertical offsets of its ports."""
 
     width: float
     height: float
@@ -42,7 +42,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """An edge: node and port where it starts, node and port where it ends."""
+    """An edge: source node and port, target node and port."""
 
     source: str
     source_port: str
@@ -52,7 +52,7 @@ class Wire:
 
 @dataclass(slots=True)
 class _Block:
-    """What is placed as one: a card, a whole loop, or the passage of a long edge."""
+    """A unit of the layout: a card, a whole loop, or a dummy node of a long edge."""
 
     width: float
     height: float
@@ -63,7 +63,7 @@ class _Block:
 
 @dataclass(slots=True)
 class _Level:
-    """One level of nesting: its blocks, and the edges between them as (block, offset, block, offset)."""
+    """One nesting level: its blocks, and its edges as (block, offset, block, offset)."""
 
     blocks: list[_Block]
     edges: list[tuple[int, float, int, float]]
@@ -72,21 +72,21 @@ class _Level:
 def layered_layout(
     boxes: Mapping[str, Box], wires: Sequence[Wire], bodies: Mapping[str, Body], parent: Mapping[str, str]
 ) -> dict[str, tuple[float, float]]:
-    """Find a place for each card.
+    """Compute a position for each card.
 
     Args:
-        boxes: The cards, by node id, in the document's order.
-        wires: The edges; those with an end that is no card are left out.
+        boxes: The cards by node id, in document order.
+        wires: The edges; those without a card at an end are ignored.
         bodies: The loops that have a body, by the loop's id.
-        parent: For each node in a body, the innermost loop around it.
+        parent: The innermost loop around each node in a body.
 
     Returns:
-        The upper left corner of each card; the upper left one of all lies at the origin.
+        The upper left corner of each card; the bounding box starts at the origin.
     """
     there = [wire for wire in wires if wire.source in boxes and wire.target in boxes and wire.source != wire.target]
     loops = {loop: body for loop, body in bodies.items() if loop in boxes and body.exit in boxes}
     owner = {node: loop for node, loop in parent.items() if loop in loops}
-    for loop, body in loops.items():  # a loop and its exit are the ends of their own level
+    for loop, body in loops.items():  # a loop and its exit belong to the level of the loop itself
         outer = owner.get(loop)
         if outer is not None:
             owner[body.exit] = outer
@@ -109,7 +109,7 @@ def _lay_out(
     wires: Sequence[Wire],
     owner: Mapping[str, str],
 ) -> _Block:
-    """Lay out one level, the levels inside it first."""
+    """Lay out one level after the levels inside it."""
     blocks: list[_Block] = []
     block_of: dict[str, int] = {}
 
@@ -149,7 +149,7 @@ def _offset(block: _Block, node: str, port: float | None) -> float:
 
 
 def _assign_layers(level: _Level, start: int, end: int) -> None:
-    """Layers by longest path; what a cycle holds back is taken up in order, so that every document gets places."""
+    """Assign layers by longest path; nodes of a cycle are taken in document order."""
     count = len(level.blocks)
     waiting = [0] * count
     leaving: list[list[int]] = [[] for _ in range(count)]
@@ -183,7 +183,7 @@ def _assign_layers(level: _Level, start: int, end: int) -> None:
 
 
 def _pull_to_targets(level: _Level, fixed: set[int]) -> None:
-    """A block that nothing leads to stands right before what it leads to, not at the far left."""
+    """Move blocks without inputs right before their first target."""
     targets: dict[int, list[int]] = {}
     fed = set()
     for source, _, target, _ in level.edges:
@@ -196,7 +196,7 @@ def _pull_to_targets(level: _Level, fixed: set[int]) -> None:
 
 
 def _place(level: _Level) -> float:
-    """Move the blocks to their places; gives the width that they take."""
+    """Position the blocks and return the total width."""
     edges = _with_stand_ins(level)
     layers: list[list[int]] = [[] for _ in range(max((block.layer for block in level.blocks), default=-1) + 1)]
     for index, block in enumerate(level.blocks):
@@ -228,7 +228,7 @@ def _place(level: _Level) -> float:
 
 
 def _with_stand_ins(level: _Level) -> list[tuple[int, float, int, float]]:
-    """Edges between neighbouring layers only: a longer one leads through a thin block in each layer between."""
+    """Split long edges with a dummy node in each layer between."""
     short: list[tuple[int, float, int, float]] = []
     for source, source_offset, target, target_offset in level.edges:
         here, offset = source, source_offset
@@ -242,7 +242,7 @@ def _with_stand_ins(level: _Level) -> list[tuple[int, float, int, float]]:
 
 
 def _wishes(level: _Level, layer: Sequence[int], pulls: Mapping[int, list[_Pull]]) -> dict[int, tuple[float, float]]:
-    """Where the edges of each block would be straight, and how much that counts."""
+    """Return the top of each block at which its edges are straight, with a weight."""
     wishes: dict[int, tuple[float, float]] = {}
     for index in layer:
         there = pulls.get(index)
@@ -254,9 +254,9 @@ def _wishes(level: _Level, layer: Sequence[int], pulls: Mapping[int, list[_Pull]
 
 
 def _settle(level: _Level, layer: Sequence[int], wishes: Mapping[int, tuple[float, float]]) -> None:
-    """Give the blocks of a layer heights as near to their wishes as their order and sizes allow."""
+    """Place the blocks of a layer as close to their preferred tops as order and sizes allow."""
     shift = 0.0
-    pools: list[tuple[float, float, int]] = []  # mean wish, less what the blocks above take; its weight; its blocks
+    pools: list[tuple[float, float, int]] = []  # mean preferred top minus the heights above, weight, number of blocks
     shifts: list[float] = []
     for index in layer:
         block = level.blocks[index]
@@ -273,7 +273,7 @@ def _settle(level: _Level, layer: Sequence[int], wishes: Mapping[int, tuple[floa
 
 
 def _joined(blocks: Iterable[_Block], width: float, *, is_loop: bool) -> _Block:
-    """One block of many, with the margins of a region around a loop."""
+    """Combine blocks into one, with the region's margins around a loop."""
     real = [block for block in blocks if block.places]
     if not real:
         return _Block(0.0, 0.0, {})

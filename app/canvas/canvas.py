@@ -1,4 +1,4 @@
-"""The canvas: the document drawn as a graph, and all that can be done to it by mouse and keyboard."""
+"""The canvas widget of one document, with everything that mouse and keyboard can do."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ _ARROWS: Final = {
 
 
 class Canvas(QWidget):
-    """The canvas of one document.
+    """Canvas of one document.
 
     Signals:
-        files_dropped: Files were dropped on it.
-        template_dropped: A template of this name was dropped on it.
-        properties_requested: The selected node shall be set up in the inspector.
-        subflow_requested: The workflow in the subflow of that id shall be opened.
+        files_dropped: Files were dropped on the canvas.
+        template_dropped: The template of this name was dropped on the canvas.
+        properties_requested: The user wants to edit the properties of the selected node.
+        subflow_requested: The user wants to open the workflow of the subflow node of this id.
 
     Attributes:
-        session: The document.
-        viewer: The view itself.
-        view: The items on it.
-        commands: What menus and keys do.
+        session: The document's session.
+        viewer: The graphics view.
+        view: The items of the document.
+        commands: The edit commands behind menus and shortcuts.
         actions_by_name: All actions, for menus.
     """
 
@@ -138,11 +138,11 @@ class Canvas(QWidget):
             "fit_selection": self.fit_selection,
         }
 
-    # What the window calls
+    # API for the window
 
     @property
     def view_state(self) -> tuple[float, float, float]:
-        """Zoom and the middle of what is seen, to be restored."""
+        """Zoom and centre of the view, to restore later."""
         return (self.viewer.zoom, self.viewer.centre.x(), self.viewer.centre.y())
 
     @view_state.setter
@@ -151,49 +151,49 @@ class Canvas(QWidget):
         self.viewer.center_at(QPointF(state[1], state[2]))
 
     def fit_all(self) -> None:
-        """Show the whole document."""
+        """Fit the whole document in the view."""
         self.fit_to_view.fit_all()
 
     def fit_initial_view(self) -> None:
-        """Show the whole document; the start of one that is too large to be read as a whole."""
+        """Fit the whole document, or its start if it would be illegible."""
         self.fit_to_view.fit_initial_view()
 
     def fit_selection(self) -> None:
-        """Show what is selected; the whole document where nothing is."""
+        """Fit the selection in the view, or the whole document if nothing is selected."""
         self.fit_to_view.fit_selection()
 
     def zoom_to(self, factor: float) -> None:
-        """Zoom; 1 is 100 %."""
+        """Set the zoom; 1 is 100 %."""
         self.viewer.zoom_to(factor)
 
     def center_on(self, node_id: str) -> None:
-        """Bring a node to the middle."""
+        """Centre the view on a node."""
         item = self.view.nodes.get(node_id)
         if item is not None:
             self.viewer.center_at(item.card_rect.center())
 
     def add_node(self, node_type: str, place: QPointF | None = None) -> str | None:
-        """Add a node, and with a loop its exit; gives its id, None where it is not possible."""
+        """Add a node, and with a loop its exit. Return its id, or None if that is not possible."""
         return self.commands.add_node(node_type, place)
 
     def copy(self) -> None:
-        """Put the selected nodes on the clipboard as text."""
+        """Copy the selected nodes to the clipboard as text."""
         self.commands.copy()
 
     def cut(self) -> None:
-        """Put the selected nodes on the clipboard and take them out."""
+        """Cut the selected nodes to the clipboard."""
         self.commands.cut()
 
     def paste(self) -> None:
-        """Add the nodes on the clipboard."""
+        """Paste the nodes on the clipboard."""
         self.commands.paste()
 
     def duplicate(self) -> None:
-        """Add copies of the selected nodes."""
+        """Duplicate the selected nodes."""
         self.commands.duplicate()
 
     def delete(self) -> None:
-        """Take out what is selected."""
+        """Delete the selection."""
         self.commands.delete()
 
     def select_all(self) -> None:
@@ -201,13 +201,13 @@ class Canvas(QWidget):
         self.session.select(self.view.nodes)
 
     def render_image(self) -> QImage:
-        """The whole document as a picture."""
+        """Render the whole document as an image."""
         from app.canvas.image_export import picture
 
         return picture(self.viewer.scene(), self.view.content_rect, 1.0)
 
     def export_png(self, path: Path, scale: float = 2.0) -> None:
-        """Write the whole document as a picture.
+        """Export the whole document as PNG.
 
         Raises:
             ExportError: The file cannot be written.
@@ -217,7 +217,7 @@ class Canvas(QWidget):
         write_png(self.viewer.scene(), self.view.content_rect, path, scale)
 
     def export_svg(self, path: Path) -> None:
-        """Write the whole document as a drawing.
+        """Export the whole document as SVG.
 
         Raises:
             ExportError: The file cannot be written.
@@ -226,7 +226,7 @@ class Canvas(QWidget):
 
         write_svg(self.viewer.scene(), self.view.content_rect, path, self.session.name)
 
-    # What comes from the document
+    # Updates from the document
 
     def _document_changed(self, old: Workflow, new: Workflow) -> None:
         self.gestures.cancel()
@@ -250,9 +250,9 @@ class Canvas(QWidget):
         self._enable_actions()
 
     def _scene_selection_changed(self) -> None:
-        if not isValid(self.viewer):  # a scene that goes takes its selection back
+        if not isValid(self.viewer):  # a scene that is being deleted clears its selection
             return
-        if self._is_selecting:  # the scene tells of each item by itself
+        if self._is_selecting:  # the scene emits once per item
             self._has_selected = True
             return
         items = self.viewer.scene().selectedItems()
@@ -262,7 +262,7 @@ class Canvas(QWidget):
 
     @contextmanager
     def _selecting(self) -> Iterator[None]:
-        """Selections that come from the document are not handed back to it, and are shown when all are made."""
+        """Apply a selection from the session without sending it back, and show it once at the end."""
         self._is_selecting, self._has_selected = True, False
         try:
             yield
@@ -299,9 +299,9 @@ class Canvas(QWidget):
         self.subflow_requested.emit(self.session.selection[0])
 
     def _key(self, event: QKeyEvent) -> bool:
-        """Arrows move what is selected; with Ctrl, or with nothing selected, they select what comes next that way.
+        """Move the selection with the arrow keys; with Ctrl or without a selection, navigate instead.
 
-        While an iteration is looked at, they are left to the window, which steps through the iterations.
+        While an older iteration is shown, the window uses the arrow keys to step through iterations.
         """
         way = _ARROWS.get(Qt.Key(event.key()))
         if way is None or self.session.shown.chosen:
@@ -316,7 +316,7 @@ class Canvas(QWidget):
         return True
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep what lies over the view in its place, and a document that was fitted fitted."""
+        """Keep the overlays in their corners, and keep a fitted document fitted."""
         super().resizeEvent(event)
         self.fit_to_view.place_overlays(self.size())
         self.empty_hint.center_in_parent()

@@ -1,7 +1,7 @@
-"""The colours, fonts and pens of the canvas, made from the theme.
+"""Colours, fonts and pens of the canvas, derived from the theme.
 
-Items of the scene ask `look()` while they paint. Sizes are those of 100 %: the view enlarges the whole scene by the
-size of texts that is chosen, so that places in the document fit at every size.
+Items call `canvas_style()` while painting. Sizes are those at 100 %: the view scales the scene with the text size, so
+positions in the document fit every text size.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from app.theme.tokens import FONT_FAMILY, FONT_SIZE, FONT_SIZE_SMALL, FONT_SIZE_
 from engine.nodes.spec import Category, PortType
 
 FRAME_COLOURS: Final = ("grey", "blue", "violet", "orange", "teal")
-"""The colours that a frame may have, as the document names them; each theme has its own tone of them."""
+"""Colours of frames as named in documents; each theme has its own shade."""
 
 
 def _font(size: float, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
     font = QFont(FONT_FAMILY)
     font.setPixelSize(round(size))
     font.setWeight(weight)
-    font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)  # the same widths at every zoom
+    font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)  # same widths at every zoom
     return font
 
 
 @dataclass(frozen=True)
 class CanvasStyle:
-    """What items paint with in one theme."""
+    """Colours and pens of one theme."""
 
     theme: Theme
     colours: dict[str, QColor] = field(default_factory=dict[str, QColor])
@@ -41,7 +41,7 @@ class CanvasStyle:
     )
 
     def colour(self, name: str, alpha: int = 255) -> QColor:
-        """A colour of the theme by its name there, or `#rrggbb`, more or less see-through."""
+        """Return a colour of the theme by name, or `#rrggbb`, with an alpha value."""
         key = f"{name}/{alpha}"
         found = self.colours.get(key)
         if found is None:
@@ -51,7 +51,7 @@ class CanvasStyle:
         return found
 
     def pen(self, name: str, alpha: int, width: float, line: Qt.PenStyle) -> QPen:
-        """A pen of a colour; the many edges of a document share a few of them."""
+        """Return a cached pen, shared by the edges of a document."""
         key = (name, alpha, width, line)
         found = self.pens.get(key)
         if found is None:
@@ -59,40 +59,40 @@ class CanvasStyle:
         return found
 
     def category(self, category: Category | None, alpha: int = 255) -> QColor:
-        """The colour of a category; that of dim text where the type is unknown."""
+        """Return the colour of a category, or dim text for unknown types."""
         return self.colour("dim" if category is None else self.theme.category[category], alpha)
 
     def port(self, port_type: PortType, alpha: int = 255) -> QColor:
-        """The colour of what flows through a port."""
+        """Return the colour of a port type."""
         return self.colour(self.theme.port[port_type], alpha)
 
     def frame(self, name: str, alpha: int = 255) -> QColor:
-        """The colour of a frame by its name in the document."""
+        """Return the colour of a frame by its name in the document."""
         order = (None, Category.IO, Category.AI, Category.LOGIC, Category.TOOLS)
         return self.category(order[FRAME_COLOURS.index(name) if name in FRAME_COLOURS else 0], alpha)
 
     @property
     def is_light(self) -> bool:
-        """Whether dark stands on light."""
+        """Whether the theme is light."""
         return self.theme.name == "light"
 
 
 LEGIBLE: Final = 11.0
-"""The size in pixels of the screen that words keep when zoomed out, at the usual size of texts."""
+"""Minimum text size in screen pixels when zoomed out, at a text size of 100 %."""
 
 
 def zoom_from_scale(scale: float) -> float:
-    """The zoom, 1 for 100 %, where a unit of the scene takes that many pixels, whatever the size of texts."""
+    """Return the zoom (1 is 100 %) of a painter's scale, independent of the text size."""
     return scale / style().scale
 
 
 def legible_scale(size: float, zoom: float, most: float) -> float:
-    """How many times larger words of a size are painted than at 100 %, to be legible when zoomed out."""
+    """Return the factor by which text is enlarged to stay legible when zoomed out."""
     return min(max(LEGIBLE / (size * zoom), 1.0), most)
 
 
 def canvas_style() -> CanvasStyle:
-    """What to paint with now."""
+    """Return the style of the current theme."""
     return _style_of(style().theme.name)
 
 
@@ -103,7 +103,7 @@ def _style_of(_name: str) -> CanvasStyle:
 
 @dataclass(frozen=True)
 class Fonts:
-    """The fonts of the canvas with their measures."""
+    """The fonts of the canvas with their metrics."""
 
     title: QFont
     text: QFont
@@ -116,7 +116,7 @@ class Fonts:
 
 @lru_cache(maxsize=1)
 def fonts() -> Fonts:
-    """The fonts; made once, after the program's fonts are loaded."""
+    """Return the fonts; created once, after the application's fonts are loaded."""
     title = _font(FONT_SIZE_TITLE, QFont.Weight.DemiBold)
     small, small_bold = _font(FONT_SIZE_SMALL), _font(FONT_SIZE_SMALL, QFont.Weight.DemiBold)
     return Fonts(
@@ -132,13 +132,13 @@ def fonts() -> Fonts:
 
 @lru_cache(maxsize=1024)
 def small_width(text: str) -> float:
-    """How wide a text in the small font is; ports of one name are on most cards."""
+    """Return the width of a text in the small font; cached, because port names repeat."""
     return fonts().small_metrics.horizontalAdvance(text)
 
 
 @lru_cache(maxsize=64)
 def icon_path(name: str, size: int) -> QPainterPath:
-    """The outline of an icon, its upper left corner at the origin: sharp at every zoom, and in SVG."""
+    """Return the outline of an icon at the origin: sharp at every zoom, and in SVG."""
     path = QPainterPath()
     path.addText(0.0, float(size), glyph_font(size), glyph(name))
     bounds = path.boundingRect()
@@ -147,7 +147,7 @@ def icon_path(name: str, size: int) -> QPainterPath:
 
 
 def pen(colour: QColor, width: float = 1.0, style_: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
-    """A pen with round ends."""
+    """Create a pen with round caps."""
     made = QPen(colour, width, style_, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
     if style_ is Qt.PenStyle.DashLine:
         made.setDashPattern([3.0, 3.0])

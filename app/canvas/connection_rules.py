@@ -1,7 +1,7 @@
-"""Whether an edge may be drawn from one port to another, and if not, why. No Qt here.
+"""Rules for connecting two ports: whether an edge is allowed, and the reason if not. No Qt here.
 
-Asked many times while an edge hangs on the mouse: what depends on the start alone is worked out once. It looks at the
-document as it is now; the check of the whole workflow remains the judge.
+The rules are evaluated on every mouse move of a drag, so everything that depends on the start port alone is computed
+once. They check the current document; validation of the whole workflow has the last word.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from engine.plan.structure import Structure
 
 
 def successors(workflow: Workflow, structure: Structure, without: Edge | None = None) -> dict[str, list[str]]:
-    """Where each node leads: along the edges, and from a loop to its exit."""
+    """Return the direct successors of each node; the exit is a successor of its loop."""
     leading: dict[str, list[str]] = {}
     for edge in workflow.edges:
         if edge is not without:
@@ -28,7 +28,7 @@ def successors(workflow: Workflow, structure: Structure, without: Edge | None = 
 
 
 def reversed_edges(leading: dict[str, list[str]]) -> dict[str, list[str]]:
-    """What leads to each node, of where each node leads."""
+    """Return the predecessors of each node from the successors."""
     back: dict[str, list[str]] = {}
     for source, targets in leading.items():
         for target in targets:
@@ -37,7 +37,7 @@ def reversed_edges(leading: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def reachable_from(starts: Iterable[str], leading: dict[str, list[str]]) -> set[str]:
-    """All nodes that the starts lead to, themselves included."""
+    """Return all nodes reachable from the start nodes, including these."""
     reached: set[str] = set()
     waiting = list(starts)
     while waiting:
@@ -50,11 +50,11 @@ def reachable_from(starts: Iterable[str], leading: dict[str, list[str]]) -> set[
 
 @dataclass(frozen=True, slots=True)
 class _BodyExits:
-    """From where one gets out of a body.
+    """How nodes lead out of a loop body.
 
     Attributes:
-        to_exit: The nodes that lead to its exit.
-        to_outside: The nodes that lead to an end of the workflow, or to what comes after the exit.
+        to_exit: Nodes that lead to the loop's exit.
+        to_outside: Nodes that lead to an end of the workflow or to nodes after the exit.
     """
 
     to_exit: set[str]
@@ -62,7 +62,7 @@ class _BodyExits:
 
 
 class ConnectionRules:
-    """What fits one end of an edge, whose other end is being looked for."""
+    """The ports that one end of an edge may connect to."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class ConnectionRules:
         self._edges = {(edge.from_, edge.to) for edge in workflow.edges if edge is not without}
         self._back = reversed_edges(self._leading)
         self._bodies: dict[str, _BodyExits] = {}
-        # Whoever is led to by the target would close a circle.
+        # An edge to these would close a cycle.
         self._bad = reachable_from([node], self._leading if is_input else self._back)
 
     def rejection_reason(self, node: str, port: PortViewModel, *, is_input: bool) -> str | None:
-        """Why no edge may lead between the known end and this port; None where it may."""
+        """Return why the known end must not be connected to a port, or None if it may."""
         if is_input == self._is_input:
             return "An edge leads from an output to an input."
         if node == self._node:
@@ -119,7 +119,7 @@ class ConnectionRules:
         return f"That leads out of the {start} “{self._title(around.loop)}”. Lead it through the {start}'s {end}."
 
     def _leaves(self, target: str, around: Body) -> bool:
-        """Whether some way from a node ends outside a body without going through its exit, and not in a side branch."""
+        """Whether a path from a node leaves a body other than through its exit or a side branch."""
         ways_of = self._bodies.get(around.loop) or self._bodies.setdefault(around.loop, self._ways_of(around))
         if target in ways_of.to_exit:
             return False

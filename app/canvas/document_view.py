@@ -1,4 +1,4 @@
-"""The document as items of the scene: made once, then patched where the document changed, never rebuilt."""
+"""The document as scene items: created once, then patched where the document changes."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Ends = tuple[tuple[str, str], tuple[str, str]]
 
 
 class DocumentView(QObject):
-    """What is on the canvas.
+    """The items of one document.
 
     Signals:
-        items_changed: Items came, went or changed place.
+        items_changed: Items were added, removed or moved.
 
     Attributes:
-        nodes: The cards by node id.
-        edge_items: The edges by their two ends.
+        nodes: The node items by id.
+        edge_items: The edge items by their two ends.
         annotations: Frames and notes.
-        regions: The loops' regions.
-        node_lod: The cards when zoomed far out.
-        places: Where cards stand that the layout has no place for.
-        document_positions: Where the document has each card; during a drag, cards are elsewhere.
+        regions: The loop regions.
+        node_lod: The level-of-detail item of the nodes.
+        places: Computed positions of nodes without one in the layout.
+        document_positions: The position of each node in the document; during a drag items differ from it.
         expanded: The nodes whose output ports are all shown.
     """
 
@@ -66,7 +66,7 @@ class DocumentView(QObject):
 
     @property
     def content_rect(self) -> QRectF:
-        """All that is drawn."""
+        """Bounding rectangle of everything drawn."""
         rect = QRectF()
         for node in self.nodes.values():
             rect = rect.united(node.card_rect)
@@ -77,7 +77,7 @@ class DocumentView(QObject):
         return rect
 
     def patch(self, old: Workflow, new: Workflow) -> set[str]:
-        """Change what differs between two documents; gives the ids of the nodes that do."""
+        """Update what differs between two documents, and return the ids of the changed nodes."""
         there, wanted = old.nodes_by_id, new.nodes_by_id
         touched = {node_id for node_id, node in wanted.items() if there.get(node_id) is not node}
         has_other_nodes = self.nodes.keys() != wanted.keys()
@@ -87,7 +87,8 @@ class DocumentView(QObject):
             self._count_ports(edges)
         added = self._patch_nodes(new) if has_other_nodes else []
         come = self._take_off_edges(edges, touched) if has_other_edges else []
-        for node_id in (touched & self.nodes.keys()).difference(added):  # ports that only edges name must be there
+        # edges may name ports that a node does not declare
+        for node_id in (touched & self.nodes.keys()).difference(added):
             self.refresh(node_id)
         edge_items = [self._add_pipe(key, edges[key]) for key in come]
         if has_other_nodes or old.layout is not new.layout:
@@ -96,7 +97,7 @@ class DocumentView(QObject):
             self._viewer.extend_scene_rect(self.content_rect)
         self.update_moved()
         for item in (*(self.nodes[node_id] for node_id in added), *edge_items):
-            self._scene.addItem(item)  # now that it is where it belongs: the scene is not told of it piece by piece
+            self._scene.addItem(item)  # added at their final position, so that the scene indexes them once
         if has_other_edges:
             self.regions.refresh(new)
         else:
@@ -107,13 +108,13 @@ class DocumentView(QObject):
         return touched
 
     def reset_positions(self) -> None:
-        """Show everything where the document has it, after a move that it did not take up."""
+        """Move all items back to their positions in the document after a rejected move."""
         self._patch_places(self._session.workflow)
         self.annotations.patch(self._session.workflow)
         self.update_moved()
 
     def refresh(self, node_id: str) -> None:
-        """Show a node as the document has it now, and its edges with it."""
+        """Update a node item and its edges from the document."""
         item, content = self.nodes[node_id], self._facts(node_id, self._session.workflow)
         if content != item.content:
             item.set_content(content)
@@ -127,12 +128,12 @@ class DocumentView(QObject):
         self.update_moved()
 
     def update_dragged(self) -> None:
-        """Let edges and regions follow the cards that a person drags."""
+        """Update edges and regions of the nodes that the user drags."""
         self._moved.update(item for item in self.nodes.values() if item.pos() != item.followed_pos)
         self.update_moved()
 
     def update_moved(self) -> None:
-        """Let edges and regions follow the cards that the document has moved."""
+        """Update edges and regions of the nodes that the document moved."""
         if not self._moved:
             return
         edge_items: dict[EdgeItem, None] = {}
@@ -148,7 +149,7 @@ class DocumentView(QObject):
         self.items_changed.emit()
 
     def update_level_of_detail(self) -> None:
-        """Show spots in place of cards when zoomed far out."""
+        """Switch to the level-of-detail items when zoomed far out."""
         are_spots = self._viewer.factor < node_item.SPOTS_BELOW
         if are_spots is not self.node_lod.isVisible():
             self.node_lod.set_active(are_spots)
@@ -156,7 +157,7 @@ class DocumentView(QObject):
             self._viewer.set_item_index(are_most_seen=are_spots)
 
     def show_selection(self) -> None:
-        """Restyle the edges that were selected, and those that are; show it on the spots."""
+        """Restyle edges whose selection changed, and update the level-of-detail item."""
         self.node_lod.refresh()
         selected = {pipe for pipe in self._viewer.selected_pipes() if isinstance(pipe, EdgeItem)}
         for pipe in self._selected_pipes ^ selected:
@@ -165,7 +166,7 @@ class DocumentView(QObject):
         self._selected_pipes = selected
 
     def restyle(self) -> None:
-        """Take up another theme."""
+        """Apply another theme."""
         for pipe in self.edge_items.values():
             pipe.restyle()
         for item in self._scene.items():
@@ -182,7 +183,7 @@ class DocumentView(QObject):
         )
 
     def _patch_nodes(self, new: Workflow) -> list[str]:
-        """Take off the cards of nodes that are gone, and make those of new ones; gives the ids of these."""
+        """Remove and create node items, and return the ids of the new ones."""
         wanted = new.nodes_by_id
         gone = [node_id for node_id in self.nodes if node_id not in wanted]
         if gone:
@@ -210,7 +211,7 @@ class DocumentView(QObject):
                 self._remove_pipe(key)
 
     def _take_off_edges(self, wanted: Mapping[EdgeKey, Ends], touched: set[str]) -> list[EdgeKey]:
-        """Take off the edges that are gone; gives those that are still to be put on. The ends of both are touched."""
+        """Remove edge items, and return the keys to add. The ends of both are added to `touched`."""
         gone = [key for key in self.edge_items if key not in wanted]
         come = [key for key in wanted if key not in self.edge_items]
         for key in gone:
@@ -251,7 +252,7 @@ class DocumentView(QObject):
         self._dispose(pipe)
 
     def _connect_again(self, item: NodeItem) -> None:
-        """Style the edges of a card whose ports may be other ones now."""
+        """Restyle the edges of a node whose ports may have been replaced."""
         for port in (*item.inputs, *item.outputs):
             for pipe in port.connected_pipes:
                 pipe.restyle()
@@ -265,7 +266,7 @@ class DocumentView(QObject):
                 self._moved.add(item)
 
     def _dispose(self, item: QGraphicsItem) -> None:
-        """Take an item off; it lives on until the event that may still be with it is over."""
+        """Remove an item; it stays alive until the current event, which may refer to it, is over."""
         item.setSelected(False)
         self._scene.removeItem(item)
         if not self._gone:
@@ -275,7 +276,7 @@ class DocumentView(QObject):
 
 @contextmanager
 def _collector_at_rest() -> Iterator[None]:
-    """Let Python's collector of cycles wait: of many thousand new items that all stay, it would find none to free."""
+    """Pause the garbage collector: it would scan thousands of new items and free none."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -286,7 +287,7 @@ def _collector_at_rest() -> Iterator[None]:
 
 
 def _drawable_edges(workflow: Workflow) -> dict[EdgeKey, Ends]:
-    """The edges between nodes that are there, each with its ends taken apart."""
+    """Return the edges between existing nodes with their parsed ends."""
     nodes, found = workflow.nodes_by_id, dict[EdgeKey, Ends]()
     for edge in workflow.edges:
         (source, source_port), (target, target_port) = ends = edge.source, edge.target

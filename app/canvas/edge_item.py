@@ -1,4 +1,4 @@
-"""Edges: smooth curves between ports. Qt paints them; Python only says which path and which pen."""
+"""Edge items: Bézier curves between ports, and the dots that move along them during a run."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ REST_ALPHA: Final = 170
 SHORTEST_ARM: Final = 32.0
 LONGEST_ARM: Final = 160.0
 LEAST_LANE: Final = 96.0
-"""How far up or down an edge that leads back must go to have a lane between two rows of cards."""
+"""Vertical distance from which a backward edge runs in the lane between two rows of cards."""
 
 OUT: Final = 16.0
-"""How far such an edge leads out of a card before it turns."""
+"""How far such an edge leaves a card before it turns."""
 
 TURN: Final = 12.0
 
@@ -37,7 +37,7 @@ _DASHED: Final = Qt.PenStyle.DashLine
 
 
 class Flow(Enum):
-    """What an edge did in the run that is shown."""
+    """What an edge did in the displayed run."""
 
     NONE = "none"
     CARRIED = "carried"
@@ -45,14 +45,14 @@ class Flow(Enum):
 
 
 def edge_path(start: QPointF, end: QPointF) -> QPainterPath:
-    """The way of an edge from an output at `start` to an input at `end`."""
+    """Return the path of an edge from an output at `start` to an input at `end`."""
     left, top, right, bottom = start.x(), start.y(), end.x(), end.y()
     across, down = right - left, bottom - top
     if across < 0 and abs(down) >= LEAST_LANE:
         return _round_the_corner(start, end)
     if across >= 0:
         arm = min(max(across / 2, SHORTEST_ARM), LONGEST_ARM)
-    else:  # leads back: swing out further, so that it does not hide behind the cards
+    else:  # backward: swing out further to stay visible beside the cards
         arm = min(max(-across / 3, 2 * SHORTEST_ARM), 2 * LONGEST_ARM)
     path = QPainterPath(start)
     path.cubicTo(left + arm, top, right - arm, bottom, right, bottom)
@@ -60,7 +60,7 @@ def edge_path(start: QPointF, end: QPointF) -> QPainterPath:
 
 
 def _round_the_corner(start: QPointF, end: QPointF) -> QPainterPath:
-    """Back to another row of cards: along the lane between the two rows, as one reads lines of a text."""
+    """Route a backward edge to another row through the lane between the two rows."""
     right, left, lane = start.x() + OUT, end.x() - OUT, (start.y() + end.y()) / 2
     bend = TURN if end.y() > start.y() else -TURN
     path = QPainterPath(start)
@@ -77,13 +77,13 @@ def _round_the_corner(start: QPointF, end: QPointF) -> QPainterPath:
 
 
 class EdgeItem(PipeItem):
-    """An edge of the document on the canvas.
+    """Item of an edge.
 
     Attributes:
-        flow: What it did in the run that is shown.
+        flow: What the edge did in the displayed run.
     """
 
-    # The base class paints and watches changes in Python; for some thousand edges that is too slow.
+    # Painting and change notifications in Python are too slow for thousands of edges.
     paint = QGraphicsPathItem.paint  # pyright: ignore[reportAssignmentType]
     itemChange = QGraphicsPathItem.itemChange  # noqa: N815  # pyright: ignore[reportAssignmentType]
 
@@ -100,7 +100,7 @@ class EdgeItem(PipeItem):
         self.flow = Flow.NONE
 
     def join(self, output: CanvasPort, input_: CanvasPort) -> None:
-        """Lead from an output to an input."""
+        """Attach the edge to an output and an input."""
         self._output_port, self._input_port = output, input_
         output.add_pipe(self)
         input_.add_pipe(self)
@@ -114,25 +114,25 @@ class EdgeItem(PipeItem):
 
     @property
     def ends(self) -> tuple[str, str]:
-        """The edge as the document has it: from and to."""
+        """The ends as in the document: from and to."""
         output, input_ = self.ports
         return output.end, input_.end
 
     def disabled(self) -> bool:
-        """Whether a node at one of its ends is switched off."""
+        """Whether a node at one end is disabled."""
         return any(port.is_disabled for port in self.ports)
 
     def redraw(self) -> None:
-        """Follow the ports."""
+        """Update the path from the ports' positions."""
         output, input_ = self.ports
         self.setPath(edge_path(output.middle, input_.middle))
 
     def draw_path(self, start_port: Any, end_port: Any = None, cursor_pos: Any = None) -> None:
-        """What the base classes call when something moved."""
+        """Update the path; called by the base classes."""
         self.redraw()
 
     def restyle(self) -> None:
-        """Take the pen that fits what the edge is and does."""
+        """Set the pen for the current state."""
         output, input_ = self.ports
         own = canvas_style().theme.port[output.content.type]
         known = output.content.known and input_.content.known
@@ -154,34 +154,30 @@ class EdgeItem(PipeItem):
             self.restyle()
 
     def set_target(self, is_target: bool) -> None:
-        """Show that a node that is let go now goes into this edge."""
+        """Highlight the edge as drop target of a dragged node."""
         if is_target is not self.is_target:
             self.is_target = is_target
             self.restyle()
 
     def reset(self) -> None:
-        """What the base classes call to take highlights off."""
+        """Remove highlights; called by the base classes."""
         self.restyle()
 
     def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:
-        """Stand out a little."""
+        """Highlight the edge."""
         self.hovered = True
         self.restyle()
         event.accept()
 
     def hoverLeaveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
-        """Stand back again."""
+        """Remove the highlight."""
         self.hovered = False
         self.restyle()
         event.accept()
 
 
 class LiveEdgeItem(EdgeItem):
-    """The edge that hangs on the mouse while one is drawn.
-
-    Attributes:
-        refused: Whether it may not end where it is.
-    """
+    """The edge that follows the mouse while the user draws one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -198,7 +194,7 @@ class LiveEdgeItem(EdgeItem):
         cursor_pos: QPointF | None = None,
         color: str | None = None,
     ) -> None:
-        """Lead from a port to the mouse; `color` is a name in the theme."""
+        """Route the edge from a port to the mouse; `color` is a name in the theme."""
         if cursor_pos is None:
             return
         ends = (cursor_pos, start_port.middle) if start_port.port_type == INPUT else (start_port.middle, cursor_pos)
@@ -206,24 +202,24 @@ class LiveEdgeItem(EdgeItem):
         self.setPen(pen(canvas_style().colour(color or "accent"), 2.5, Qt.PenStyle.DashLine))
 
     def draw_index_pointer(self, start_port: CanvasPort, cursor_pos: QPointF, color: str | None = None) -> None:
-        """What the viewer calls at the start; there is no pointer beside the mouse."""
+        """Route the edge; called by the viewer at the start. No pointer is drawn beside the mouse."""
         self.draw_path(start_port, None, cursor_pos, color)
 
     def reset_path(self) -> None:
-        """Forget the way."""
+        """Clear the path."""
         self.setPath(QPainterPath())
 
 
 RADIUS: Final = 4.5
 BEATS: Final = 16
-"""How many beats a dot is on its way."""
+"""Number of timer ticks for one dot."""
 
 MOST: Final = 40
-"""More dots than these at once tell nobody more."""
+"""Maximum number of dots at once."""
 
 
 class EdgeAnimation:
-    """The dots of one canvas."""
+    """The dots that move along the edges of one canvas."""
 
     def __init__(self, scene: QGraphicsScene) -> None:
         self._scene = scene
@@ -231,11 +227,11 @@ class EdgeAnimation:
 
     @property
     def is_moving(self) -> bool:
-        """Whether there are any."""
+        """Whether any dot is moving."""
         return bool(self._dots)
 
     def send(self, path: QPainterPath) -> None:
-        """Send a dot along a way."""
+        """Start a dot along a path."""
         if len(self._dots) >= MOST or path.isEmpty():
             return
         dot = QGraphicsEllipseItem(QRectF(-RADIUS, -RADIUS, 2 * RADIUS, 2 * RADIUS))
@@ -248,7 +244,7 @@ class EdgeAnimation:
         self._dots.append((dot, path, 0))
 
     def beat(self) -> None:
-        """Move all dots on; those that have arrived go."""
+        """Advance all dots by one tick; remove those that have arrived."""
         on_their_way: list[tuple[QGraphicsEllipseItem, QPainterPath, int]] = []
         for dot, path, beats in self._dots:
             if beats >= BEATS:
@@ -259,12 +255,12 @@ class EdgeAnimation:
         self._dots = on_their_way
 
     def clear(self) -> None:
-        """Take all dots off."""
+        """Remove all dots."""
         for dot, _, _ in self._dots:
             self._scene.removeItem(dot)
         self._dots = []
 
 
 def _eased(share: float) -> float:
-    """Slow at both ends."""
+    """Smoothstep easing."""
     return share * share * (3 - 2 * share)

@@ -1,4 +1,4 @@
-"""What the menus and keys do to the selection, as operations on the document."""
+"""Edit commands of menus and shortcuts, applied to the selection as document operations."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from engine.document.operations import AddNode, Connect
 from engine.errors import EngineError
 
 LARGEST: Final = 20_000_000
-"""Longer texts on the clipboard are not looked at."""
+"""Maximum length of a text on the clipboard that is parsed."""
 
 
 class Clipboard:
-    """The clipboard for one document."""
+    """Copy and paste of nodes as text for one document."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -40,7 +40,7 @@ class Clipboard:
         self._times = 0
 
     def copy(self, node_ids: Iterable[str]) -> bool:
-        """Put nodes and the edges among them on the clipboard."""
+        """Copy nodes and the edges between them to the clipboard."""
         wanted = list(node_ids)
         if not wanted:
             return False
@@ -54,11 +54,11 @@ class Clipboard:
         return True
 
     def paste(self, seen: QRectF, at: QPointF | None = None) -> None:
-        """Add what is on the clipboard.
+        """Paste the nodes on the clipboard.
 
         Args:
-            seen: The part of the scene that is seen; what would be pasted outside goes to its middle.
-            at: Where the upper left corner shall be, if somewhere in particular.
+            seen: The visible part of the scene; nodes that would be pasted outside are centred in it.
+            at: Position of the upper left corner, or None.
         """
         text = QGuiApplication.clipboard().text()
         if not text.strip():
@@ -71,7 +71,7 @@ class Clipboard:
         self.add(text, seen, at)
 
     def duplicate(self, node_ids: Iterable[str], seen: QRectF) -> None:
-        """Add copies of nodes without the clipboard."""
+        """Duplicate nodes without using the clipboard."""
         wanted = list(node_ids)
         if wanted:
             times, self._times = self._times, 1
@@ -105,11 +105,11 @@ class Clipboard:
 
 
 MANY: Final = 150
-"""Documents with more nodes than these are tidied in a thread."""
+"""Documents with more nodes are laid out in a worker thread."""
 
 
 class EditCommands(QObject):
-    """The commands of one canvas."""
+    """The edit commands of one canvas."""
 
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, gestures: Gestures) -> None:
         super().__init__(viewer)
@@ -119,7 +119,7 @@ class EditCommands(QObject):
 
     @property
     def selection(self) -> list[str]:
-        """The selected nodes."""
+        """The ids of the selected nodes."""
         return list(self._session.selection)
 
     @property
@@ -134,15 +134,15 @@ class EditCommands(QObject):
 
     @property
     def seen(self) -> QRectF:
-        """The part of the scene that is seen."""
+        """The visible part of the scene."""
         return self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
 
     def add_node(self, node_type: str, place: QPointF | None = None) -> str | None:
-        """Add a node, and with a loop its exit; on an edge, into it. Gives its id, None where it is not possible.
+        """Add a node, with a loop also its exit; on an edge, insert it. Return its id, or None if that is not possible.
 
         Args:
-            node_type: The type, or `tool:NAME` for a tool node that calls that tool.
-            place: Where; None for the free middle.
+            node_type: The type, or `tool:NAME` for a tool node with that tool.
+            place: Position, or None for a free one.
         """
         node_type, _, tool = node_type.partition(":")
         spec = self._session.registry.find(node_type)
@@ -159,7 +159,7 @@ class EditCommands(QObject):
         return added.first
 
     def add_connected(self, node_type: str, place: QPointF, end: str, port: str, *, from_output: bool) -> str | None:
-        """Add a node and an edge to it: from the output `end` to its input `port`, or the other way round.
+        """Add a node and connect `end` to its `port`; return its id.
 
         The type may be `tool:NAME`, as for `add_node`.
         """
@@ -178,11 +178,11 @@ class EditCommands(QObject):
         return added.first
 
     def copy(self) -> bool:
-        """Put the selected nodes on the clipboard."""
+        """Copy the selected nodes to the clipboard."""
         return self._clipboard.copy(self._selected_pairs())
 
     def cut(self) -> None:
-        """Put the selected nodes on the clipboard and take them out."""
+        """Cut the selected nodes to the clipboard."""
         wanted = self._selected_pairs()
         if self._clipboard.copy(wanted):
             step = operation_builders.delete(self._session.workflow, wanted, ())
@@ -190,15 +190,15 @@ class EditCommands(QObject):
                 self._session.do(Batch(step.title.replace("Delete", "Cut", 1), step.operations))
 
     def paste(self, at: QPointF | None = None) -> None:
-        """Add what is on the clipboard."""
+        """Paste the nodes on the clipboard."""
         self._clipboard.paste(self.seen, at)
 
     def duplicate(self) -> None:
-        """Add copies of the selected nodes."""
+        """Duplicate the selected nodes."""
         self._clipboard.duplicate(self._selected_pairs(), self.seen)
 
     def delete(self) -> None:
-        """Take out what is selected."""
+        """Delete the selection."""
         workflow = self._session.workflow
         nodes = self._selected_pairs()
         annotations = [item.annotation.unset() for item in self.selected_annotations]
@@ -207,7 +207,7 @@ class EditCommands(QObject):
             self._session.do(step)
 
     def delete_and_reconnect(self) -> None:
-        """Take the selected nodes out and join what was before and behind them."""
+        """Delete the selected nodes and connect their predecessors to their successors."""
         workflow, structure = self._session.workflow, self._session.structure
         nodes = self._selected_pairs()
         step = operation_builders.delete_and_reconnect(workflow, self._session.registry, structure, nodes)
@@ -215,13 +215,13 @@ class EditCommands(QObject):
             self._session.do(step)
 
     def toggle_enabled(self) -> None:
-        """Switch the selected nodes off, or on again."""
+        """Disable the selected nodes, or enable them if all are disabled."""
         step = operation_builders.toggle_enabled(self._session.workflow, self.selection)
         if step is not None:
             self._session.do(step)
 
     def nudge(self, across: float, down: float) -> None:
-        """Move what is selected a little, and with a frame what lies in it."""
+        """Move the selection a little, frames with their contents."""
         selected = (*(self._view.nodes[node_id] for node_id in self.selection), *self.selected_annotations)
         moved: dict[QGraphicsItem, None] = dict.fromkeys(selected)
         for frame in self.selected_annotations:
@@ -235,7 +235,7 @@ class EditCommands(QObject):
         self._do_move(places, annotations)
 
     def align(self, where: str) -> None:
-        """Put the selected nodes on one line."""
+        """Align the selected nodes."""
         self._do_move(node_positions.align(self._rects(), where), verb="Align")
 
     def distribute(self, *, across: bool) -> None:
@@ -243,7 +243,7 @@ class EditCommands(QObject):
         self._do_move(node_positions.distribute(self._rects(), across=across), verb="Distribute")
 
     def tidy(self) -> None:
-        """Give all nodes new places in layers; for a large document that takes a moment, off the window's thread."""
+        """Lay out all nodes; large documents in a worker thread."""
         workflow, structure, boxes = self._session.workflow, self._session.structure, card_boxes(self._view.nodes)
         if len(boxes) <= MANY:
             self._take_up_places(workflow, auto_layout(workflow, structure, boxes))
@@ -253,7 +253,7 @@ class EditCommands(QObject):
         self._worker.ask(partial(auto_layout, workflow, structure, boxes), take_up)
 
     def _take_up_places(self, workflow: Workflow, places: dict[str, operation_builders.Position]) -> None:
-        if workflow is not self._session.workflow:  # it has changed meanwhile, and some cards with it
+        if workflow is not self._session.workflow:  # edited in the meantime
             return
         moved = {node: place for node, place in places.items() if self._view.document_positions.get(node) != place}
         step = operation_builders.move(self._session.workflow, moved)
@@ -261,7 +261,7 @@ class EditCommands(QObject):
             self._session.do(Batch("Tidy up", step.operations))
 
     def add_annotation(self, kind: Kind, place: QPointF | None = None) -> tuple[str, str]:
-        """Add a frame (around the selected nodes, if there are any) or a note; gives its path in the layout."""
+        """Add a note, or a frame around the selected nodes, and return its path in the layout."""
         there = layout_entries(self._session.workflow, kind)
         number = 1
         while f"{kind[:-1]}_{number}" in there:
@@ -273,17 +273,17 @@ class EditCommands(QObject):
         return annotation.path
 
     def change_annotation(self, item: AnnotationItem, annotation: Annotation, what: str) -> None:
-        """Give a frame or note another text or colour."""
+        """Change text or colour of a frame or note."""
         step = self.annotation_operation(item, annotation, what)
         if step is not None:
             self._session.do(step)
 
     def annotation_operation(self, item: AnnotationItem, annotation: Annotation, what: str) -> Batch | None:
-        """The step that does so; None where that changes nothing."""
+        """Return the operation for such a change, or None if nothing changes."""
         return None if annotation == item.annotation else Batch(what, (annotation.set_in(self._session.workflow),))
 
     def _selected_pairs(self) -> list[str]:
-        """The selected nodes, each loop with its exit and the other way round."""
+        """The ids of the selected nodes, including the partner of each loop and exit."""
         return operation_builders.include_pairs(self._session.workflow, self._session.structure, self.selection)
 
     def _room_for(self, kind: Kind, place: QPointF | None) -> QRectF:
@@ -298,7 +298,7 @@ class EditCommands(QObject):
         return QRectF(round(middle.x()), round(middle.y()), *size)
 
     def _free_middle(self) -> QPointF:
-        """A free place right of the selected node, else in the middle of what is seen."""
+        """Return a free position right of the selection, or in the middle of the view."""
         cards = self._view.nodes
         taken = {node_id: (item.x(), item.y()) for node_id, item in cards.items()}
         last = self.selection[-1] if self.selection else None

@@ -1,4 +1,4 @@
-"""What the mouse did, as operations on the document."""
+"""Mouse gestures as document operations."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
 
 
 class Gestures(QObject):
-    """Follows the viewer's signals.
+    """Turns the viewer's signals into operations.
 
     Signals:
-        highlight_changed: Cards were dimmed, or are bright again.
+        highlight_changed: Cards were dimmed or restored.
     """
 
     highlight_changed = Signal()
@@ -46,13 +46,16 @@ class Gestures(QObject):
         view.annotations.resized = self._keep_size
 
     def moved_positions(self) -> dict[str, operation_builders.Position]:
-        """The cards that do not stand where they were shown; once one moved, all that the document has no place for."""
+        """Return the positions that the document does not have yet.
+
+        Once a card has moved, that includes the computed positions of all others.
+        """
         places = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
         moved = {node: place for node, place in places.items() if self._view.document_positions.get(node) != place}
         return moved and {node: places[node] for node in (*moved, *self._view.places.found) if node in places}
 
     def commit_positions(self) -> None:
-        """The document takes up what was dragged, and a node that was let go on an edge goes into it."""
+        """Store dragged positions, and insert a node that was dropped on an edge."""
         target = self._target
         self._mark_target(None)
         workflow = self._session.workflow
@@ -74,7 +77,7 @@ class Gestures(QObject):
             self._view.reset_positions()
 
     def insertion_operations(self, pipe: EdgeItem, added: operation_builders.Added) -> tuple[Operation, ...] | None:
-        """What puts new nodes into an edge; None where they do not fit."""
+        """Return the operations that insert new nodes into an edge, or None if they do not fit."""
         registry, structure = self._session.registry, self._session.structure
         nodes = {step.node.id: step.node for step in added.operations if isinstance(step, AddNode)}
         first = operation_builders.main_ports(nodes[added.first], registry, structure)[0]
@@ -95,7 +98,10 @@ class Gestures(QObject):
         return self._into(pipe, (ends[0], first), (ends[1], last))
 
     def _ends_of(self, node_id: str) -> tuple[str, str] | None:
-        """Where an edge comes in and goes on, a loop with its exit; None for an exit, and where the exit has edges."""
+        """Return the ids between which an edge can be rerouted, or None.
+
+        For a loop these are the loop and its exit, unless the exit has edges. An exit alone cannot be inserted.
+        """
         node, structure = self._session.workflow.nodes_by_id[node_id], self._session.structure
         if node.type in PAIR_BY_END:
             return None
@@ -117,7 +123,7 @@ class Gestures(QObject):
         return operation_builders.insert_into_edge(edge, source, target, first, last)
 
     def _look_for_edge(self, item: object) -> None:
-        """While one free card is dragged, show the edge that it would go into."""
+        """Highlight the edge that a dragged unconnected card would be inserted into."""
         self._view.update_dragged()
         found = None
         if isinstance(item, NodeItem) and not _has_edges(item):
@@ -135,15 +141,15 @@ class Gestures(QObject):
             self._target = found
 
     def cancel(self) -> None:
-        """The document changes: an edge that hangs on the mouse, or waits for a card, may not be there any more."""
+        """Abort the gesture: the document changes, and its edges may disappear."""
         self._mark_target(None)
         self._viewer.cancel_connection()
 
     def connect_ports(self, start: CanvasPort, end: CanvasPort, old: EdgeItem | None = None) -> None:
-        """Draw an edge between two ports that fit."""
+        """Connect two ports."""
         output, input_ = (end, start) if start.is_input else (start, end)
         edge = self._edge_of(old) if old is not None else None
-        if edge is not None and (edge.from_, edge.to) == (output.end, input_.end):  # put back where it was
+        if edge is not None and (edge.from_, edge.to) == (output.end, input_.end):  # dropped where it was
             return
         workflow = self._session.workflow
         takes_many = input_.content.many or not input_.content.known
@@ -189,7 +195,7 @@ class Gestures(QObject):
     def _keep_size(self, item: AnnotationItem) -> None:
         if (
             read_annotations(self._session.workflow).get(item.annotation.path) == item.annotation
-        ):  # a click on the corner
+        ):  # not just a click on the handle
             return
         self._session.do(Batch("Resize a frame or note", (item.annotation.set_in(self._session.workflow),)))
 
@@ -199,7 +205,7 @@ def _has_edges(item: NodeItem) -> bool:
 
 
 def _dim_others(nodes: Mapping[str, NodeItem], lit: Iterable[CanvasPort], start: CanvasPort) -> None:
-    """Dim the cards with no port that fits."""
+    """Dim the cards without a matching port."""
     bright = {port.parentItem() for port in lit} | {start.parentItem()}
     for item in nodes.values():
         item.dim(by_connection=item not in bright)

@@ -1,4 +1,4 @@
-"""The document as a picture (PNG) or as a drawing (SVG)."""
+"""Export of the document as an image (PNG) or a drawing (SVG)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from engine.safe_file_io import replace_file
 
 MARGIN: Final = 24.0
 LARGEST_SIDE: Final = 16_000
-"""The most pixels of a picture in each direction."""
+"""Maximum width and height of an image in pixels."""
 
 _NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""Characters that Qt writes into a drawing and that no reader of one takes."""
+"""Characters that Qt writes into SVG and that XML forbids."""
 
 
 class ExportError(EngineError):
-    """A picture that could not be written."""
+    """An export that could not be written."""
 
 
 def picture(scene: QGraphicsScene, content: QRectF, scale: float) -> QImage:
-    """Paint the whole scene, smaller where the picture would be enormous."""
+    """Render the whole scene; very large documents are scaled down."""
     rect = _around(content)
     scale = min(scale, LARGEST_SIDE / rect.width(), LARGEST_SIDE / rect.height())
     size = QSize(max(round(rect.width() * scale), 1), max(round(rect.height() * scale), 1))
@@ -45,7 +45,7 @@ def picture(scene: QGraphicsScene, content: QRectF, scale: float) -> QImage:
 
 
 def write_png(scene: QGraphicsScene, content: QRectF, path: Path, scale: float) -> None:
-    """Write a picture.
+    """Write a PNG file.
 
     Raises:
         ExportError: The file cannot be written.
@@ -57,7 +57,7 @@ def write_png(scene: QGraphicsScene, content: QRectF, path: Path, scale: float) 
 
 
 def write_svg(scene: QGraphicsScene, content: QRectF, path: Path, title: str) -> None:
-    """Write a drawing.
+    """Write an SVG file.
 
     Raises:
         ExportError: The file cannot be written.
@@ -94,7 +94,7 @@ def _render(scene: QGraphicsScene, painter: QPainter, target: QRectF, source: QR
 
 @contextmanager
 def _plain(scene: QGraphicsScene) -> Iterator[None]:
-    """As it is at 100 % with nothing selected, and without cached pixels, which a drawing would show."""
+    """Render at full detail, without selection and item caches, which would end up as bitmaps in SVG."""
     selected = scene.selectedItems()
     visible = [item for item in scene.items() if item.isVisible()]
     lod_items = [item for item in visible if isinstance(item, (NodeLodItem, RegionLodItem))]
@@ -117,7 +117,7 @@ def _plain(scene: QGraphicsScene) -> Iterator[None]:
 
 
 def _select(items: Iterable[QGraphicsItem], *, are_selected: bool) -> None:
-    """Select items, or no longer, while the scene tells nobody: edges take their pens from whoever is told."""
+    """Change the selection while the scene's signals are blocked, and restyle the edges."""
     for item in items:
         item.setSelected(are_selected)
         if isinstance(item, EdgeItem):

@@ -1,7 +1,7 @@
-"""Titles, frames and notes edited in place: a field that lies over the text and goes when one is done.
+"""Inline editors for titles, frames and notes.
 
-What was typed is in the document before anything else is done, such as saving it or closing the window: shortcuts and
-most buttons leave the focus where it is. Until then it is the session's draft, with which it is kept against a crash.
+The text is committed before anything else happens, such as saving or closing the window: shortcuts and most buttons do
+not move the focus. Until then it is the session's pending edit, which autosave includes.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from engine.document.operation import Operation
 SMALLEST: Final = (120, 28)
 
 Step = Callable[[str], Operation | None]
-"""Gives what is to be done for a text; None where it would change nothing."""
+"""Returns the operation for a text, or None if nothing changes."""
 
 
 class InlineEditor(QObject):
-    """The field for one line, and the one for several.
+    """The single-line and the multi-line editor.
 
     Args:
-        session: The document.
-        parent: What the fields lie over.
+        session: The document's session.
+        parent: The widget that the editors lie over.
     """
 
     def __init__(self, session: Session, parent: QWidget) -> None:
@@ -49,23 +49,23 @@ class InlineEditor(QObject):
 
     @property
     def is_open(self) -> bool:
-        """Whether something is being edited."""
+        """Whether an editor is open."""
         return self._step is not None
 
     def edit_line(self, rect: QRect, text: str, step: Step) -> None:
-        """Edit one line in place; `step` is done with the new text unless one gives up."""
+        """Edit a line in place; `step` makes the operation unless the user cancels."""
         self._open(self.line, rect, step)
         self.line.setText(text)
         self.line.selectAll()
 
     def edit_text(self, rect: QRect, text: str, step: Step) -> None:
-        """Edit several lines in place; Ctrl+Enter or a click elsewhere ends it."""
+        """Edit several lines in place; Ctrl+Enter or a click elsewhere commits."""
         self._open(self.area, rect, step)
         self.area.setPlainText(text)
         self.area.selectAll()
 
     def commit(self) -> None:
-        """Keep what is there, if something is being edited."""
+        """Commit the open editor, if any."""
         make, self._step = self._step, None
         if make is None:
             return
@@ -75,17 +75,17 @@ class InlineEditor(QObject):
         step = make(text)
         if step is not None:
             self._session.do(step)
-        self._session.draft.put(None)  # only now: in between nothing of it would be kept
+        self._session.draft.put(None)  # last, so that autosave never misses the text
 
     def cancel(self) -> None:
-        """Leave everything as it was."""
+        """Close the editor without a change."""
         self._outside_filter.ignore()
         self._step = None
         self._close()
         self._session.draft.put(None)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Enter keeps, Escape gives up, leaving keeps."""
+        """Commit on Enter and on losing the focus; cancel on Escape."""
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             is_enter = event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}
             with_control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
@@ -100,13 +100,13 @@ class InlineEditor(QObject):
         return super().eventFilter(watched, event)
 
     def owns(self, thing: QObject | None) -> bool:
-        """Whether it is a field of this one, or a part of it, such as its menu."""
+        """Whether an object is an editor or part of one, such as its context menu."""
         while thing is not None and thing is not self.line and thing is not self.area:
             thing = thing.parent()
         return thing is not None
 
     def is_outside(self, watched: QObject, event: QEvent) -> bool:
-        """Whether an event begins something else: a shortcut, a press of the mouse, the end of the window."""
+        """Whether an event starts something else: a shortcut, a mouse press elsewhere, closing the window."""
         kind = event.type()
         if kind == QEvent.Type.MouseButtonPress:
             return isinstance(watched, QWidget) and not self.owns(watched)
@@ -146,7 +146,7 @@ class InlineEditor(QObject):
 
 
 class _OutsideEventFilter(QObject):
-    """Looks at all events of the program while something is being edited, and only then."""
+    """Application-wide event filter while an editor is open."""
 
     def __init__(self, edit: InlineEditor) -> None:
         super().__init__(edit)

@@ -1,4 +1,4 @@
-"""Choosing by keyboard what lies on the canvas: cards, frames and notes, one after the other or by direction."""
+"""Keyboard navigation between cards, frames and notes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app.session import Session
 
 
 def nearest(places: Sequence[QPointF], start: QPointF, way: tuple[int, int] | None) -> int | None:
-    """The position of the nearest place in a direction.
+    """Return the index of the nearest place in a direction, or None.
 
     Args:
-        places: The places.
-        start: Where to go from.
-        way: -1, 0 or 1 across, and down; None for any direction.
+        places: The candidates.
+        start: Where to search from.
+        way: Direction as -1, 0 or 1 horizontally and vertically; None for any direction.
     """
     best: tuple[float, int] | None = None
     for position, place in enumerate(places):
@@ -29,7 +29,7 @@ def nearest(places: Sequence[QPointF], start: QPointF, way: tuple[int, int] | No
             along, aside = apart.x() * way[0] + apart.y() * way[1], abs(apart.x() * way[1]) + abs(apart.y() * way[0])
             if along <= 0:
                 continue
-            distance = along + 2 * aside  # straight on counts as nearer than aside
+            distance = along + 2 * aside  # prefer items straight ahead
         if best is None or distance < best[0]:
             best = (distance, position)
     return best[1] if best is not None else None
@@ -39,14 +39,14 @@ Item = NodeItem | AnnotationItem
 
 
 class KeyboardNavigation(QObject):
-    """The keyboard's way from one thing on a canvas to the next."""
+    """Keyboard navigation on one canvas."""
 
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer) -> None:
         super().__init__(viewer)
         self._session, self._view, self._viewer = session, view, viewer
 
     def go(self, across: int, down: int) -> None:
-        """Choose the nearest thing in a direction; the one nearest to the middle where none is chosen."""
+        """Select the nearest item in a direction, or the one nearest to the centre if none is selected."""
         start = self._start()
         from_ = _hit(start).center() if start is not None else self._viewer.centre
         items = [item for item in self._items() if item is not start]
@@ -56,9 +56,9 @@ class KeyboardNavigation(QObject):
             self.choose(items[found])
 
     def step(self, by: int) -> None:
-        """Choose the next thing (1) or the one before (-1) from left to right, and round again at the end.
+        """Select the next (1) or previous (-1) item from left to right, wrapping around.
 
-        By direction alone some things may be out of reach: others are nearer from everywhere.
+        Directions alone do not reach every item: others may always be nearer.
         """
         items, start = self._items(), self._start()
         items.sort(key=lambda item: (item.x(), item.y()))
@@ -67,7 +67,7 @@ class KeyboardNavigation(QObject):
             self.choose(items[place % len(items)])
 
     def choose(self, item: Item) -> None:
-        """Choose one thing and nothing else."""
+        """Select one item and nothing else."""
         for other in self._selected_annotations():
             other.setSelected(other is item)
         if isinstance(item, NodeItem):
@@ -90,14 +90,14 @@ class KeyboardNavigation(QObject):
 
 
 def _hit(item: Item) -> QRectF:
-    """Where an item is: a frame is its title, since it lies around what is in it."""
+    """Return the rectangle of an item; a frame counts as its title, since it surrounds other items."""
     if isinstance(item, NodeItem):
         return item.card_rect
     return item.text_rect.translated(item.pos()) if item.is_frame else item.scene_rect
 
 
 def _place(item: Item, from_: QPointF) -> QPointF:
-    """Where an item is seen from a place: its middle; of the title of a frame, which may be wide, the nearest part."""
+    """Return the point of an item that is nearest for navigation; a frame's title may be wide."""
     rect = _hit(item)
     if isinstance(item, NodeItem) or not item.is_frame:
         return rect.center()

@@ -1,4 +1,4 @@
-"""A loop as a region: the tinted ground of its body and the dashed arrow from its exit back to its start."""
+"""Loops on the canvas: the tinted region of a loop body and the arrow that carries feedback."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from engine.nodes.pairs import ITERATOR
 SIDE: Final = 24.0
 TOP: Final = 40.0
 LANE: Final = 28.0
-"""How far below the lowest card the arrow runs."""
+"""Distance of the arrow below the lowest card."""
 
 BELOW_LANE: Final = 24.0
 WORDS_FROM: Final = 0.5
-"""Zoomed out further than this, nothing is said about the way back."""
+"""Below this zoom, the arrow has no label."""
 
 MOST_GROWTH: Final = 1.6
-"""How much larger than at 100 % those words are when zoomed out."""
+"""Maximum enlargement of that label when zoomed out."""
 
 CORNER: Final = 16.0
 ARROW: Final = 7.0
@@ -36,19 +36,19 @@ OUTERMOST: Final = -60.0
 
 
 def background_alpha() -> int:
-    """How much of the accent colour, of 255, a region's ground takes."""
+    """Return the alpha value of a region's background."""
     return 16 if canvas_style().is_light else 20
 
 
 class LoopRegionItem(QGraphicsItem):
-    """The region of one loop.
+    """Region of one loop.
 
     Attributes:
-        loop_id: The loop.
-        depth: How many regions lie around it.
-        rect: Where it lies in the scene.
-        label: The pill on its upper edge.
-        words: What is said about the way back.
+        loop_id: Id of the loop node.
+        depth: Number of regions around it.
+        rect: The region in scene coordinates.
+        label: The label on its upper edge.
+        words: Label of the feedback arrow.
     """
 
     def __init__(self, loop_id: str, depth: int) -> None:
@@ -66,13 +66,13 @@ class LoopRegionItem(QGraphicsItem):
         self.label = LoopLabelItem(loop_id, self)
 
     def place(self, content: QRectF, start: NodeItem, end: NodeItem, words: str) -> None:
-        """Lie around cards and inner regions.
+        """Fit the region around cards and inner regions.
 
         Args:
-            content: What the region holds, the loop and its exit included.
+            content: Bounding rectangle of the cards, including loop and exit.
             start: The loop's card.
             end: The exit's card.
-            words: What is said about the way back.
+            words: Label of the feedback arrow.
         """
         rect = content.adjusted(-SIDE, -TOP, SIDE, LANE + BELOW_LANE)
         self.prepareGeometryChange()
@@ -88,19 +88,19 @@ class LoopRegionItem(QGraphicsItem):
 
     @property
     def arrow(self) -> QPainterPath:
-        """The way back, from below the exit to below the loop."""
+        """Path of the feedback arrow, from the exit to the loop."""
         return self._arrow
 
     def boundingRect(self) -> QRectF:
-        """The region."""
+        """Return the region with its border."""
         return getattr(self, "_bounds", QRectF())
 
     def shape(self) -> QPainterPath:
-        """Nothing: a region is ground, and the mouse goes through it."""
+        """Return an empty shape: the mouse passes through."""
         return QPainterPath()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Paint the ground and the way back."""
+        """Paint background and feedback arrow."""
         theme = canvas_style()
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -130,7 +130,7 @@ class LoopRegionItem(QGraphicsItem):
             painter.drawText(self._words_rect, Qt.AlignmentFlag.AlignCenter, self.words)
 
     def _route(self, start: QPointF, end: QPointF, lane: float) -> None:
-        """From below the exit down to the lane, along it, and up to the loop."""
+        """Route the arrow from the exit down to its lane and up to the loop."""
         path = QPainterPath(start)
         turn = max(min(CORNER, lane - start.y(), lane - end.y(), abs(start.x() - end.x()) / 2), 0.0)
         way = -1 if end.x() < start.x() else 1
@@ -154,7 +154,7 @@ _EVERYWHERE: Final = QRectF(-1e6, -1e6, 2e6, 2e6)
 
 
 class RegionLodItem(QGraphicsItem):
-    """The regions: a hundred of them in less than a frame, where each by itself would take longer."""
+    """Level-of-detail item that paints all regions when zoomed far out, faster than one item each."""
 
     def __init__(self, regions: Mapping[str, LoopRegionItem]) -> None:
         super().__init__()
@@ -167,37 +167,37 @@ class RegionLodItem(QGraphicsItem):
         self.setVisible(False)
 
     def set_active(self, active: bool) -> None:
-        """Take the place of the regions, or give it back."""
+        """Paint instead of the region items, or let them paint again."""
         self.setVisible(active)
         for item in self._regions.values():
             self.show_region(item)
         self.refresh()
 
     def show_region(self, item: LoopRegionItem) -> None:
-        """Let one region be painted here or by itself, as the others are."""
+        """Let a region item paint itself, or hide its contents while this item is active."""
         item.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents, enabled=self.isVisible())
         item.label.setVisible(not self.isVisible())
 
     def refresh(self) -> None:
-        """Take up regions that came, went or lie elsewhere."""
+        """Update after regions were added, removed or moved."""
         self._is_stale = True
         self.update()
 
     def boundingRect(self) -> QRectF:
-        """Everywhere: to work out where the regions are takes longer than to paint them."""
+        """Return a huge rectangle: computing the real one takes longer than painting."""
         return _EVERYWHERE
 
     def shape(self) -> QPainterPath:
-        """Nothing: a region is ground, and the mouse goes through it."""
+        """Return an empty shape: the mouse passes through."""
         return QPainterPath()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Paint all grounds, the outer ones first, and the ways back."""
+        """Paint all backgrounds, outer ones first, and all arrows."""
         theme = canvas_style()
         if self._is_stale:
             self._gather()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-        painter.setPen(Qt.PenStyle.NoPen)  # their edge would be thinner than could be seen
+        painter.setPen(Qt.PenStyle.NoPen)  # the border would be thinner than a pixel
         painter.setBrush(theme.colour("accent", background_alpha()))
         painter.drawRects(self._rects)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -221,12 +221,12 @@ _WORDS: Final = {
 
 
 class LoopRegions:
-    """The regions of one document.
+    """The loop regions of one document.
 
     Attributes:
         items: The regions by the loop's id.
-        lod_item: The regions when zoomed far out.
-        chosen: Called with a loop's id and the index of an iteration that was clicked.
+        lod_item: The level-of-detail item.
+        chosen: Called with loop id and index when an iteration dot is clicked.
     """
 
     def __init__(self, session: Session, scene: QGraphicsScene, cards: Mapping[str, NodeItem]) -> None:
@@ -239,7 +239,7 @@ class LoopRegions:
         self._parent: dict[str, str] = {}
 
     def refresh(self, workflow: Workflow) -> None:
-        """Take up structure and titles as they are now."""
+        """Update regions from the document's structure."""
         structure = self._session.structure
         bodies = {
             loop: body for loop, body in structure.bodies.items() if loop in self._cards and body.exit in self._cards
@@ -261,14 +261,14 @@ class LoopRegions:
         self._place(bodies)
 
     def relabel(self, node_ids: Iterable[str], workflow: Workflow) -> None:
-        """Take up the titles and settings of loops among these nodes."""
+        """Update titles and labels of the loops among these nodes."""
         loops = [node_id for node_id in node_ids if node_id in self.items]
         for loop in loops:
             self._label(loop, workflow)
         self._place(loops)
 
     def update_moved(self, node_ids: Iterable[str]) -> None:
-        """Lie around cards that moved."""
+        """Update the regions around moved nodes."""
         affected: set[str] = set()
         waiting = [loop for node_id in node_ids for loop in (self._loop_at(node_id), self._parent.get(node_id))]
         while waiting:
@@ -280,7 +280,7 @@ class LoopRegions:
             self._place(affected)
 
     def depth(self, loop: str) -> int:
-        """How many regions lie around a loop's."""
+        """Return the number of regions around a loop's."""
         seen = [loop]
         while (outer := self._parent.get(seen[-1])) is not None and outer not in seen:
             seen.append(outer)
@@ -312,7 +312,7 @@ class LoopRegions:
         item.label.set_content(replace(item.label.content, title=title))
 
     def _place(self, loops: Iterable[str]) -> None:
-        """Place inner regions before those around them."""
+        """Place inner regions before outer ones."""
         structure = self._session.structure
         for loop in sorted(loops, key=self.depth, reverse=True):
             body = structure.bodies.get(loop)

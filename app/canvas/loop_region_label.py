@@ -1,4 +1,4 @@
-"""The pill on a region's upper edge: the loop's name and, in a run, its iterations as dots and what they cost."""
+"""Label of a loop region: title, and during a run the iterations as dots and their cost."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ HEIGHT: Final = 24.0
 DOT: Final = 5.0
 STEP: Final = 16.0
 SMALL_BELOW: Final = 0.45
-"""Zoomed out further than this, the pill is a name in the region's corner."""
+"""Below this zoom, the label shows the title only."""
 
 LARGEST: Final = 34.0
 MOST_GROWTH: Final = 2.0
-"""How much larger than at 100 % the pill is when zoomed out; more would reach to the cards."""
+"""Maximum enlargement of the label when zoomed out; more would cover cards."""
 
 MOST_DOTS: Final = 12
-"""Of more iterations, the ones around the shown one get a dot."""
+"""Maximum number of dots; loops with more iterations show those around the selected one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopViewModel:
-    """What the pill says.
+    """Content of the label.
 
     Attributes:
-        title: What the loop is called.
-        counter: `iteration 3 of 5`; empty where nothing runs or ran.
-        total: How many iterations there are at the most.
-        done: How many have ended.
-        current: The one under way, or the last; -1 before the first.
-        shown: The one that is looked at.
-        returned: The one whose result the loop gave; None while it is open.
-        cost: What they cost, in words.
+        title: Title of the loop.
+        counter: `iteration 3 of 5`, or empty before the first run.
+        total: Maximum number of iterations.
+        done: Number of completed iterations.
+        current: Index of the running or last iteration; -1 before the first.
+        shown: Index of the displayed iteration.
+        returned: Index of the iteration whose result the loop returned; None while it is running.
+        cost: Formatted cost.
         is_live: Whether the loop is running.
-        unit: What one is called: `iteration`, or `item` of an iterator.
-        ended_ahead: Items that have ended before others that began earlier.
-        failed: Items that have failed.
+        unit: `iteration`, or `item` of an iterator.
+        ended_ahead: Items that completed before earlier ones.
+        failed: Items that failed.
     """
 
     title: str
@@ -67,17 +67,17 @@ class LoopViewModel:
     failed: frozenset[int] = frozenset()
 
     def words(self, index: int) -> str:
-        """What a dot stands for."""
+        """Return the tooltip of a dot."""
         return f"{self.unit.capitalize()} {index + 1}{', failed' if index in self.failed else ''}"
 
 
 class LoopLabelItem(QGraphicsItem):
-    """The pill. A click on a dot looks at its iteration.
+    """The label; a click on a dot shows its iteration.
 
     Attributes:
-        chosen: Called with the loop's id and the index of a dot that was clicked.
-        content: What it says.
-        icon: Name of the icon before it.
+        chosen: Called with loop id and index of a clicked dot.
+        content: The content.
+        icon: Name of its icon.
     """
 
     chosen: Callable[[str, int], None]
@@ -97,14 +97,14 @@ class LoopLabelItem(QGraphicsItem):
         self.setAcceptedMouseButtons(Qt.MouseButton.LeftButton)
 
     def set_content(self, content: LoopViewModel) -> None:
-        """Say something else; paints only where it differs."""
+        """Update the content; repaints only if it differs."""
         if content != self.content:
             self.content = content
             self._fit()
             self.update()
 
     def take(self, room: float) -> None:
-        """Take the room that the content needs, at most `room`."""
+        """Take the width that the content needs, at most `room`."""
         if room != self._room:
             self._room = room
             self._fit()
@@ -117,12 +117,12 @@ class LoopLabelItem(QGraphicsItem):
         self._width = used.bold_metrics.horizontalAdvance(self._title) + rest
 
     def boundingRect(self) -> QRectF:
-        """The pill."""
+        """Return the label's rectangle."""
         above = MOST_GROWTH * HEIGHT / 2 + 1
         return QRectF(-1, -above, max(self._width, self._room) + 2, above + LARGEST + 8)
 
     def shape(self) -> QPainterPath:
-        """Where it is hit: on its dots, where they are seen."""
+        """Return the clickable area: the visible dots."""
         path, grown = QPainterPath(), self._growth(self._zoom)
         for index in self.dots() if self._zoom >= SMALL_BELOW else ():
             left = (self.dot(index).x() - STEP / 2) * grown
@@ -130,7 +130,7 @@ class LoopLabelItem(QGraphicsItem):
         return path
 
     def dots(self) -> range:
-        """The iterations that have a dot."""
+        """Return the iterations that have a dot."""
         content = self.content
         total = max(content.total, content.current + 1)
         if total <= MOST_DOTS:
@@ -140,12 +140,12 @@ class LoopLabelItem(QGraphicsItem):
         return range(first, first + MOST_DOTS)
 
     def dot(self, index: int) -> QPointF:
-        """The middle of a dot, as it is at 100 %."""
+        """Return the centre of a dot at 100 %."""
         left = 28 + fonts().bold_metrics.horizontalAdvance(self._title) + self._counter_width + 8
         return QPointF(left + (index - self.dots().start + 0.5) * STEP, 0)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Paint the pill."""
+        """Paint the label."""
         theme, used, content = canvas_style(), fonts(), self.content
         zoom = zoom_from_scale(option.levelOfDetailFromTransform(painter.worldTransform()))
         if zoom < SMALL_BELOW:
@@ -174,31 +174,31 @@ class LoopLabelItem(QGraphicsItem):
             painter.drawText(right, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, content.cost)
 
     def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
-        """Look at the iteration of the dot under the mouse, if there is anything to see."""
+        """Show the iteration of the dot under the mouse, if it has begun."""
         index = self._index_at(event.pos())
         if 0 <= index <= self.content.current:
             self.chosen(self.loop_id, index)
         event.accept()
 
     def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
-        """Say which iteration it is."""
+        """Show the dot's tooltip."""
         self._hovered = self._index_at(event.pos())
         self.setToolTip(self.content.words(self._hovered) if self._hovered >= 0 else "")
         self.update()
 
     def hoverLeaveEvent(self, _event: QGraphicsSceneHoverEvent) -> None:
-        """Stand back again."""
+        """Remove the highlight."""
         self._hovered = -1
         self.update()
 
     @property
     def _zoom(self) -> float:
-        """The zoom of the view that shows it."""
+        """Zoom of the view."""
         views = self.scene().views() if self.scene() is not None else []
         return zoom_from_scale(views[0].transform().m11()) if views else 1.0
 
     def _growth(self, zoom: float) -> float:
-        """How much larger than at 100 % it is: legible, and within its region."""
+        """Return the enlargement that keeps the label legible and within its region."""
         most = min(MOST_GROWTH, self._room / self._width) if self._width else 1.0
         return legible_scale(FONT_SIZE_SMALL, zoom, max(most, 1.0)) if zoom >= SMALL_BELOW else 1.0
 
@@ -220,7 +220,7 @@ class LoopLabelItem(QGraphicsItem):
 
     def _paint_small(self, painter: QPainter, zoom: float) -> None:
         size = min(LEGIBLE / zoom, LARGEST)
-        if size * zoom < 6:  # nothing that could be read
+        if size * zoom < 6:  # illegible
             return
         font = QFont(fonts().small_bold)
         font.setPixelSize(round(size))
@@ -229,7 +229,7 @@ class LoopLabelItem(QGraphicsItem):
             f" · {self.content.current + 1} / {self.content.total}" if self.content.total else ""
         )
         words = elide(metrics, words, self._room - 2 * inset)
-        # On the edge, as the pill is: inside, the states of the first cards would cover it.
+        # On the upper edge: inside, the status of the first cards would cover it.
         body = QRectF(0, -height / 2, metrics.horizontalAdvance(words) + 2 * inset, height)
         theme = canvas_style()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -241,7 +241,7 @@ class LoopLabelItem(QGraphicsItem):
         painter.drawText(body, Qt.AlignmentFlag.AlignCenter, words)
 
     def _paint_dot(self, painter: QPainter, index: int) -> None:
-        """Filled: ended. A cross: failed. A ring: under way. Small: yet to come. With a ring around: looked at."""
+        """Paint a dot: filled if completed, a cross if failed, a ring if running, small if pending."""
         theme, content, middle = canvas_style(), self.content, self.dot(index)
         radius = DOT if index != self._hovered or index > content.current else DOT + 1
         painter.setPen(Qt.PenStyle.NoPen)

@@ -1,4 +1,4 @@
-"""The whole document in small, and where one is in it."""
+"""Minimap: the whole document with the visible part marked."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SIZE: Final = QSize(160, 96)
 PADDING: Final = 8.0
 LATER_MS: Final = 100
 LEAST: Final = 3.0
-"""The least size of a card in pixels."""
+"""Minimum size of a card in pixels."""
 
 STEP: Final = 48
 
 
 class Minimap(QWidget):
-    """A click, a drag or the arrow keys move the canvas. It stands back while everything is seen.
+    """Minimap; click, drag or arrow keys scroll the canvas. Hidden while everything is visible.
 
     Attributes:
         has_room: Whether the canvas is large enough for it.
@@ -50,21 +50,21 @@ class Minimap(QWidget):
         self._restyle()
 
     def redraw(self) -> None:
-        """Draw the document anew."""
+        """Redraw the document."""
         self._picture = QPixmap()
         self._shown = self._view.content_rect
         self.update_visibility()
         self.update()
 
     def update_visibility(self) -> None:
-        """Be seen only where there is room and something to tell; under the mouse or with the keyboard, stay."""
+        """Show the minimap if there is room and the document exceeds the view; keep it while in use."""
         seen = self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
         tells = bool(self._view.nodes) and not seen.contains(self._shown)
         in_use = not self.isHidden() and (self.hasFocus() or self.underMouse())
         self.setVisible(self.has_room and (tells or in_use))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the document, and a frame around what is seen."""
+        """Paint the document and a frame around the visible part."""
         if self._picture.isNull():
             self._draw()
         theme = canvas_style()
@@ -83,26 +83,26 @@ class Minimap(QWidget):
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 8, 8)
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Stand back, where that waited for the mouse."""
+        """Hide once the mouse has left."""
         super().leaveEvent(event)
         self._timer.start()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Stand back, where that waited for the keyboard."""
+        """Hide once the focus is lost."""
         super().focusOutEvent(event)
         self._timer.start()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Go there."""
+        """Scroll to the position."""
         self._viewer.center_at(self._to_scene(event.position()))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Go there, with the button down."""
+        """Scroll to the position while dragging."""
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._viewer.center_at(self._to_scene(event.position()))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Move a step."""
+        """Scroll by a step."""
         steps = {
             Qt.Key.Key_Left: (-STEP, 0),
             Qt.Key.Key_Right: (STEP, 0),
@@ -120,7 +120,7 @@ class Minimap(QWidget):
         self.update()
 
     def _later(self) -> None:
-        """Redraw when things have come to rest; a drag moves too many of them too often."""
+        """Redraw after a pause: during a drag, items change too often."""
         self._timer.start()
 
     def _restyle(self) -> None:
@@ -167,7 +167,7 @@ class Minimap(QWidget):
         painter.end()
 
     def _rects(self) -> dict[Category | None, list[QRectF]]:
-        """The cards by their colour: few calls for many cards."""
+        """Return the cards by colour, so that each colour is painted with one call."""
         rects: dict[Category | None, list[QRectF]] = {}
         for item in self._view.nodes.values():
             rects.setdefault(item.content.category, []).append(item.card_rect)

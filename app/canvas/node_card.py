@@ -1,6 +1,6 @@
-"""What a card says, worked out from the document: title, summary, ports. No Qt here.
+"""View model and geometry of node cards, computed from the document.
 
-A node with an unknown type, settings that do not fit, or edges to ports that it does not have gets a card all the same.
+Nodes with an unknown type, an invalid configuration or edges to missing ports get a card as well.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ UNKNOWN_ICON: Final = "mdi6.help-circle-outline"
 
 @dataclass(frozen=True, slots=True)
 class PortViewModel:
-    """A port as a card shows it.
+    """A port on a card.
 
     Attributes:
-        name: What edges call it.
-        type: What may flow through it.
-        help: One line for people.
+        name: Name as used by edges.
+        type: Type of its values.
+        help: One-line description.
         required: Whether it must be connected.
-        many: Whether it takes several edges.
-        known: False where only an edge names it.
+        many: Whether it accepts several edges.
+        known: False if only an edge names it.
     """
 
     name: str
@@ -47,19 +47,19 @@ class PortViewModel:
 
 @dataclass(frozen=True, slots=True)
 class CardViewModel:
-    """A node as its card shows it.
+    """A node on its card.
 
     Attributes:
         id: The node's id.
         type: Its type.
-        title: What people call it.
-        summary: One line that says what it will do.
+        title: Its title.
+        summary: One line on what it does.
         icon: Name of its icon.
-        category: Its category; None where the type is unknown.
-        inputs: Its input ports that are shown, from the top.
-        outputs: Its output ports that are shown, from the top.
-        folded: How many more output ports there are.
-        enabled: Whether it is switched on.
+        category: Its category; None if the type is unknown.
+        inputs: The visible input ports from the top.
+        outputs: The visible output ports from the top.
+        folded: Number of hidden output ports.
+        enabled: Whether the node is enabled.
     """
 
     id: str
@@ -83,15 +83,15 @@ def card_view_model(
     *,
     expanded: bool = False,
 ) -> CardViewModel:
-    """What the card of a node says.
+    """Build the view model of a node's card.
 
     Args:
         node: The node.
         registry: The node types.
-        structure: Where the node's settings may have been read already.
-        used_inputs: The input ports that edges lead to.
-        used_outputs: The output ports that edges leave.
-        expanded: Whether all output ports are asked for.
+        structure: The analysed document, which may have the parsed configuration.
+        used_inputs: The connected input ports.
+        used_outputs: The connected output ports.
+        expanded: Whether to show all output ports.
     """
     spec = registry.find(node.type)
     config = validated_config(node, spec, structure)
@@ -125,7 +125,7 @@ def card_view_model(
 
 
 def validated_config(node: Node, spec: AnySpec | None, structure: Structure) -> NodeConfig | None:
-    """The settings of a node; None where its type is unknown or they do not fit."""
+    """Return the parsed configuration of a node, or None if type or configuration is invalid."""
     if spec is None:
         return None
     resolved = structure.resolution.nodes.get(node.id)
@@ -138,7 +138,7 @@ def validated_config(node: Node, spec: AnySpec | None, structure: Structure) -> 
 
 
 def _unfolded(outputs: tuple[Port, ...], used: Iterable[str]) -> tuple[Port, ...]:
-    """The main output, the branches and those that edges leave; the others are folded away until asked for."""
+    """Return the main output, the branches and the connected outputs."""
     wanted = set(used)
     return tuple(port for index, port in enumerate(outputs) if index == 0 or port.branch or port.name in wanted)
 
@@ -152,7 +152,7 @@ def _with_unknown(ports: tuple[Port, ...], used: Iterable[str]) -> tuple[PortVie
 
 RADIUS: Final = 8.0
 MARGIN: Final = 12.0
-"""Room around a card for its shadow, its ports and its badge."""
+"""Margin around a card for its shadow, ports and badge."""
 
 MIN_WIDTH: Final = 152.0
 MAX_WIDTH: Final = 248.0
@@ -163,15 +163,15 @@ HEADER: Final = 56.0
 ROW: Final = 20.0
 BELOW_ROWS: Final = 8.0
 LOWEST_CARD: Final = HEADER + ROW + BELOW_ROWS
-"""How high a card with one row of ports is."""
+"""Height of a card with one row of ports."""
 DETAILS_FROM: Final = 0.75
-"""Zoomed out further than this, ports have no names, and the header has the room to stay legible."""
+"""Below this zoom, port names are hidden and the header takes their room."""
 
 HEADER_FROM: Final = 0.6
-"""Zoomed out further than this, a card shows its title and little else."""
+"""Below this zoom, a card shows little more than its title."""
 
 MOST_GROWTH: Final = (LOWEST_CARD - 8) / 2.6 / FONT_SIZE_TITLE
-"""How much a title grows at the most: two lines of it fit the lowest card, and none is larger than those beside it."""
+"""Maximum enlargement of titles: two lines fit the lowest card, and all titles have the same size."""
 
 GAP: Final = 20.0
 FOLD_WIDTH: Final = 28.0
@@ -179,16 +179,16 @@ FOLD_WIDTH: Final = 28.0
 
 @dataclass(frozen=True, slots=True)
 class CardGeometry:
-    """The measures of one card, its upper left corner at the origin.
+    """Geometry of a card with its upper left corner at the origin.
 
     Attributes:
-        width: Of the card.
-        height: Of the card.
-        title: The title as it fits.
-        summary: The summary as it fits.
-        inputs: The middle of each input port.
-        outputs: The middle of each output port.
-        fold: Where the count of folded ports stands; empty where there are none.
+        width: Width of the card.
+        height: Height of the card.
+        title: The elided title.
+        summary: The elided summary.
+        inputs: Centres of the input ports.
+        outputs: Centres of the output ports.
+        fold: Where the number of hidden ports is painted; empty if there are none.
     """
 
     width: float
@@ -201,28 +201,28 @@ class CardGeometry:
 
     @property
     def card(self) -> QRectF:
-        """The card itself."""
+        """The card's rectangle."""
         return QRectF(0, 0, self.width, self.height)
 
     @property
     def title_rect(self) -> QRectF:
-        """Where the title stands."""
+        """Where the title is painted."""
         return QRectF(TITLE_LEFT, 8, self.width - TITLE_LEFT - 12, 22)
 
 
 @dataclass(frozen=True, slots=True)
 class CardText:
-    """What a card says at one zoom.
+    """Texts of a card at one zoom.
 
     Attributes:
-        legible_scale: How many times larger than at 100 % it is painted.
-        room: Where the words stand, in units of the painter that is enlarged so.
-        title: The title on one line or two.
+        scale: Enlargement relative to 100 %.
+        room: Where the texts are painted, in units of the enlarged painter.
+        title: The title on one or two lines.
         has_line: Whether there is room for a line below the title.
-        has_icon: Whether the icon stands before them.
+        has_icon: Whether the icon is painted.
     """
 
-    legible_scale: float
+    scale: float
     room: QRectF
     title: tuple[str, ...]
     has_line: bool
@@ -230,12 +230,12 @@ class CardText:
 
     @property
     def line_rect(self) -> QRectF:
-        """Where the line below the title stands."""
+        """Where the line below the title is painted."""
         return QRectF(self.room.x(), 30, self.room.width(), 18)
 
 
 def card_text(title: str, shape: CardGeometry, zoom: float) -> CardText:
-    """What of a title is to be read at a zoom."""
+    """Compute the texts of a card at a zoom."""
     metrics, grown = fonts().title_metrics, legible_scale(FONT_SIZE_TITLE, zoom, MOST_GROWTH)
     width, height = shape.width / grown, shape.height / grown
     if zoom >= DETAILS_FROM:
@@ -253,7 +253,7 @@ def card_text(title: str, shape: CardGeometry, zoom: float) -> CardText:
 
 @lru_cache(maxsize=4096)
 def card_geometry(content: CardViewModel) -> CardGeometry:
-    """Measure a card."""
+    """Compute the geometry of a card."""
     used = fonts()
     rows = max(len(content.inputs), len(content.outputs))
     title, summary = first_line(content.title), first_line(content.summary)

@@ -1,4 +1,4 @@
-"""A node as a card: one light item that paints the card and its ports, cached by Qt until its content changes."""
+"""Node items: one lightweight item per card, cached by Qt, and a level-of-detail item for all cards."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from app.theme.widgets import plain_tool_tip
 from engine.nodes.spec import Category
 
 SHADOW_FROM: Final = 0.5
-"""Zoomed out further than this, a card has no shadow."""
+"""Below this zoom, cards have no shadow."""
 
 PORTS_FROM: Final = 0.4
-"""Zoomed out further than this, ports would be specks."""
+"""Below this zoom, ports are not painted."""
 
 EDGE: Final = 4.0
 LEAST_EDGE: Final = 3.0
-"""How wide in pixels of the screen the coloured edge stays when zoomed out."""
+"""Minimum width of the coloured edge in screen pixels."""
 
 PORT_RADIUS: Final = 5.0
 SKIPPED: Final = 0.55
@@ -48,20 +48,20 @@ _FLAGS: Final = QGraphicsItem.GraphicsItemFlag.ItemIsSelectable | QGraphicsItem.
 
 
 class NodeItem(AbstractNodeItem):
-    """The card of a node.
+    """Item of a node.
 
     Attributes:
-        content: What it says.
-        geometry: Where what lies on it.
-        inputs: Its input ports, from the top.
-        outputs: Its output ports, from the top.
-        state: What stands on it of a run and of problems; None while there is nothing.
+        content: The card's content.
+        geometry: The card's geometry.
+        inputs: Input ports from the top.
+        outputs: Output ports from the top.
+        state: The status item; None until there is a status.
         followed_pos: The position that edges and regions last followed. Moves emit nothing: Qt would call Python for
             every change of every card.
     """
 
     def __init__(self, content: CardViewModel) -> None:
-        QGraphicsItem.__init__(self)  # the base class's own start-up sets what is not used
+        QGraphicsItem.__init__(self)  # the base class's own __init__ creates unused items
         self.setFlags(_FLAGS)
         self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
         self.setZValue(1)
@@ -76,11 +76,11 @@ class NodeItem(AbstractNodeItem):
 
     @property
     def card_rect(self) -> QRectF:
-        """The card in the scene."""
+        """The card's rectangle in scene coordinates."""
         return QRectF(self.pos(), self._size)
 
     def set_content(self, content: CardViewModel) -> None:
-        """Show another content. Ports that are still there stay the same items, with their edges."""
+        """Update the content. Ports that remain keep their items and edges."""
         shape = card_geometry(content)
         self.prepareGeometryChange()
         self.content, self.geometry = content, shape
@@ -95,13 +95,13 @@ class NodeItem(AbstractNodeItem):
         self.update()
 
     def dim(self, *, by_run: bool | None = None, by_connection: bool | None = None) -> None:
-        """Stand back: because the run skipped the node, or because it does not fit the edge on the mouse."""
+        """Dim the card because the run skipped the node, or because it does not match the edge being drawn."""
         self._skipped = self._skipped if by_run is None else by_run
         self._unfit = self._unfit if by_connection is None else by_connection
         self.setOpacity(UNFIT if self._unfit else SKIPPED if self._skipped else 1.0)
 
     def refresh_tooltip(self) -> None:
-        """Say what does not fit on the card, and what is wrong."""
+        """Update the tooltip with elided texts and problems."""
         content, parts = self.content, []
         if self.geometry.title != content.title:
             parts.append(content.title)
@@ -113,20 +113,20 @@ class NodeItem(AbstractNodeItem):
             self.setToolTip(plain_tool_tip("\n".join(parts)))
 
     def port(self, name: str, *, is_input: bool) -> CanvasPort | None:
-        """A port by name; None where it is not shown."""
+        """Return a visible port by name, or None."""
         ports = self.inputs if is_input else self.outputs
         return next((port for port in ports if port.name == name), None)
 
     def boundingRect(self) -> QRectF:
-        """The card with shadow, ports and badge."""
+        """Return the card with shadow, ports and badge."""
         return self._bounds
 
     def shape(self) -> QPainterPath:
-        """Where it is hit: on the card."""
+        """Return the card's outline."""
         return self._outline
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Paint card, header and ports; fewer and larger words when zoomed out."""
+        """Paint card, header and ports; fewer and larger texts when zoomed out."""
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         is_selected = bool(option.state & QStyle.StateFlag.State_Selected)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -166,7 +166,7 @@ class NodeItem(AbstractNodeItem):
         theme, used, content = canvas_style(), fonts(), self.content
         words = card_text(content.title, self.geometry, zoom)
         painter.save()
-        painter.scale(words.legible_scale, words.legible_scale)
+        painter.scale(words.scale, words.scale)
         if words.has_icon:
             painter.translate(16, 12)
             painter.fillPath(icon_path(content.icon, ICON), theme.category(content.category))
@@ -219,7 +219,7 @@ class NodeItem(AbstractNodeItem):
 
 
 def paint_port(painter: QPainter, port: CanvasPort, place: QPointF) -> None:
-    """Paint a port: filled where an edge is, a ring where none is; a port that takes several edges is taller."""
+    """Paint a port: filled if connected, a ring if not, taller if it accepts several edges."""
     theme = canvas_style()
     colour = theme.port(port.content.type) if port.content.known else theme.colour("bad")
     radius = PORT_RADIUS + (1.5 if port.hovered else 0.0)
@@ -234,7 +234,7 @@ def paint_port(painter: QPainter, port: CanvasPort, place: QPointF) -> None:
 
 
 class _Measures(NamedTuple):
-    """What cards of one size have in common."""
+    """Measures shared by cards of one size."""
 
     size: QSizeF
     bounds: QRectF
@@ -250,22 +250,22 @@ def _measures(width: float, height: float) -> _Measures:
 
 
 SPOTS_BELOW: Final = 0.2
-"""Zoomed out further than this, cards are spots."""
+"""Below this zoom, the level-of-detail item paints all cards."""
 
 SPOT_EDGE: Final = 3.0
-"""How wide the coloured edge of a spot is, in pixels of the screen."""
+"""Width of a card's coloured edge in screen pixels when zoomed far out."""
 
 RING: Final = 2.5
-"""How far what is selected stands out, in pixels of the screen."""
+"""Width of the selection ring in screen pixels."""
 
 _EVERYWHERE: Final = QRectF(-1e6, -1e6, 2e6, 2e6)
 _Kind = tuple[Category | None, bool]
 
 
 class NodeLodItem(QGraphicsItem):
-    """The spots: a thousand of them in less than a frame, where each card by itself would take longer.
+    """Level-of-detail item that paints all cards when zoomed far out, faster than one item each.
 
-    What Qt is handed to paint is kept from frame to frame: to make it anew takes longer than to paint it.
+    The rectangles and lines handed to Qt are kept between frames: creating them takes longer than painting.
     """
 
     def __init__(self, nodes: Mapping[str, NodeItem]) -> None:
@@ -281,7 +281,7 @@ class NodeLodItem(QGraphicsItem):
         self.setVisible(False)
 
     def set_active(self, active: bool) -> None:
-        """Take the place of the cards and their regions, or give it back."""
+        """Paint instead of the node items, or let them paint again."""
         self.setVisible(active)
         for item in self._nodes.values():
             self.show_card(item, is_spot=active)
@@ -289,42 +289,42 @@ class NodeLodItem(QGraphicsItem):
 
     @staticmethod
     def show_card(item: NodeItem, *, is_spot: bool) -> None:
-        """Let one card be painted here, or by itself."""
+        """Let a node item paint itself, or hide its contents while this item is active."""
         item.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents, enabled=is_spot)
 
     def refresh(self) -> None:
-        """Take up cards that came, went, changed or were selected; those that went are let go at once."""
+        """Update after cards were added, removed, changed or selected; releases removed ones at once."""
         self._is_stale = True
         self._spots = {}
         self.update()
 
     def update_moved(self, moved: Iterable[NodeItem]) -> None:
-        """Take up cards that moved and are otherwise the same."""
+        """Update after cards were moved."""
         if self._is_stale or not self.isVisible():
             self._is_stale = True
             return
         for item in moved:
             if item in self._spots:
-                rect, edge = self._spots[item]  # the same objects are in the lists that are painted
+                rect, edge = self._spots[item]  # the lists that are painted hold the same objects
                 rect.moveTo(item.pos())
                 edge.translate(rect.topLeft() - edge.p1())
         self.update()
 
     def boundingRect(self) -> QRectF:
-        """Everywhere: to work out where the cards are takes longer than to paint them."""
+        """Return a huge rectangle: computing the real one takes longer than painting."""
         return _EVERYWHERE
 
     def shape(self) -> QPainterPath:
-        """Nothing: the mouse meets the cards."""
+        """Return an empty shape: the mouse reaches the node items."""
         return QPainterPath()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Paint all spots."""
+        """Paint all cards."""
         theme, scale = canvas_style(), option.levelOfDetailFromTransform(painter.worldTransform())
         if self._is_stale:
             self._gather()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-        ratio = painter.device().devicePixelRatioF()  # a pen that is as wide at every zoom counts the device's pixels
+        ratio = painter.device().devicePixelRatioF()  # cosmetic pens count device pixels
         painter.setPen(_stroke(theme.colour("accent"), 2 * RING * ratio))
         painter.drawRects(self._chosen)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -349,7 +349,7 @@ class NodeLodItem(QGraphicsItem):
 
 
 def _stroke(colour: QColor, width: float) -> QPen:
-    """A pen as wide at every zoom."""
+    """Create a cosmetic pen, equally wide at every zoom."""
     made = QPen(colour, width, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap, Qt.PenJoinStyle.MiterJoin)
     made.setCosmetic(True)
     return made

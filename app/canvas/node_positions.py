@@ -1,4 +1,4 @@
-"""Where cards stand: where the layout says, else where they fit. No Qt here."""
+"""Positions of node cards: stored, computed, aligned or distributed. No Qt here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP: Final = 24.0
 
 
 class NodePositions:
-    """The places of all cards. A place that was found stays until the layout has one, so that nothing jumps."""
+    """Positions of all cards. Computed ones are kept until the layout has one, so that nothing jumps."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -25,11 +25,11 @@ class NodePositions:
 
     @property
     def found(self) -> Mapping[str, Position]:
-        """Places that the layout does not have."""
+        """Computed positions that the layout does not have."""
         return self._found
 
     def of(self, workflow: Workflow, structure: Structure, cards: Mapping[str, NodeItem]) -> dict[str, Position]:
-        """The place of each card."""
+        """Return the position of each card."""
         places: dict[str, Position] = {}
         missing: list[str] = []
         for node_id in cards:
@@ -53,7 +53,7 @@ class NodePositions:
 
 
 def card_boxes(cards: Mapping[str, NodeItem]) -> dict[str, Box]:
-    """The measures of cards."""
+    """Return size and port offsets of cards."""
     return {
         node_id: Box(
             card.geometry.width,
@@ -66,19 +66,19 @@ def card_boxes(cards: Mapping[str, NodeItem]) -> dict[str, Box]:
 
 
 def edge_wires(workflow: Workflow) -> list[Wire]:
-    """The edges."""
+    """Return the edges for the layout algorithm."""
     return [Wire(*edge.source, *edge.target) for edge in workflow.edges]
 
 
 def auto_layout(workflow: Workflow, structure: Structure, boxes: Mapping[str, Box]) -> dict[str, Position]:
-    """A place for each card in layers."""
+    """Lay out the whole document."""
     return layered_layout(boxes, edge_wires(workflow), structure.bodies, structure.parent)
 
 
 def positions_beside(
     missing: list[str], workflow: Workflow, places: Mapping[str, Position], cards: Mapping[str, NodeItem]
 ) -> dict[str, Position]:
-    """Places near the cards that lead to the missing ones, or below all, where nothing lies yet."""
+    """Return free positions right of the predecessors, or below everything."""
     taken = dict(places)
     made: dict[str, Position] = {}
     before: dict[str, list[str]] = {}
@@ -99,7 +99,7 @@ def positions_beside(
 def free_position(
     node_id: str, wish: Position, taken: Mapping[str, Position], cards: Mapping[str, NodeItem]
 ) -> Position:
-    """The first place from a wished one downwards where the card covers no other."""
+    """Return the first position at or below a wish where the card overlaps no other."""
     width, height = cards[node_id].geometry.width, cards[node_id].geometry.height
     x, y = wish
     while True:
@@ -124,7 +124,7 @@ ALIGNMENTS: Final = ("left", "centre", "right", "top", "middle", "bottom")
 
 
 def align(rects: Mapping[str, Rect], where: str) -> dict[str, Position]:
-    """Put cards on one line: their left edges, centres, right edges, tops, middles or bottoms."""
+    """Align cards by their left, centre, right, top, middle or bottom."""
     if len(rects) < 2:
         return {}
     across = where in {"left", "centre", "right"}
@@ -141,7 +141,7 @@ def align(rects: Mapping[str, Rect], where: str) -> dict[str, Position]:
 
 
 def distribute(rects: Mapping[str, Rect], *, across: bool) -> dict[str, Position]:
-    """Make the gaps between cards equal; the first and the last stay."""
+    """Equalise the gaps between cards; the first and the last keep their position."""
     if len(rects) < 3:
         return {}
     axis, extent = (0, 2) if across else (1, 3)

@@ -1,4 +1,4 @@
-"""What stands on a card of a run and of problems: one small item, so that only it is painted anew while things move."""
+"""Run status and problems on a card, in a small item of its own so that animation repaints little."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from app.theme.tokens import FONT_SIZE_SMALL
 
 PILL_HEIGHT: Final = 20.0
 MOST_GROWTH: Final = 1.6
-"""How much larger than at 100 % the marks are when zoomed out."""
+"""Maximum enlargement of the badges when zoomed out."""
 
 GROWS_FROM: Final = 6.0
-"""Where the marks grow from, below the card's upper edge: nearly all upwards, off the title, which grows as well."""
+"""Fixed point of that enlargement below the card's upper edge: badges grow upwards, off the title."""
 MARK: Final = 12
 SPOT_BELOW: Final = 0.2
-"""Zoomed out further than this, the marks are a stroke of colour."""
+"""Below this zoom, the status is a coloured stroke."""
 
 SPOT_WIDTH: Final = 80.0
 TURN: Final = 24
-"""Degrees that the arc of a running node moves on at each beat."""
+"""Degrees by which the arc of a running node advances per tick."""
 
 _MARKS: Final[dict[NodeState, tuple[str, str, str]]] = {
     NodeState.WAITING: ("mdi6.clock-outline", "dim", "waiting"),
@@ -46,12 +46,12 @@ _QUIET: Final = frozenset({NodeState.WAITING, NodeState.SKIPPED, NodeState.STOPP
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """How far a loop or an iterator has come.
+    """Progress of a loop or iterator.
 
     Attributes:
-        done: How many iterations or items have ended well.
-        failed: How many have failed.
-        total: How many there are at the most.
+        done: Number of completed iterations or items.
+        failed: Number of failed ones.
+        total: Maximum number.
     """
 
     done: int
@@ -61,15 +61,15 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class CardState:
-    """What a card shows beside its content.
+    """Status of a node on its card.
 
     Attributes:
-        state: What the node did or does in the run that is shown; None where there is no run.
-        note: Time or count beside the mark.
-        line: What stands in place of the summary: the stream's tail, or the result.
-        bar: How far it has come; None where it is no loop or has not begun.
-        errors: How many problems stop the document from running.
-        warnings: How many do not.
+        state: State in the displayed run; None without a run.
+        note: Duration or counter beside the icon.
+        line: Text in place of the summary: the end of the stream, or the result.
+        bar: Progress of a loop or iterator that has begun.
+        errors: Number of errors.
+        warnings: Number of warnings.
     """
 
     state: NodeState | None = None
@@ -81,10 +81,10 @@ class CardState:
 
 
 class StateItem(QGraphicsItem):
-    """The marks of one card.
+    """Status item of one card.
 
     Attributes:
-        shown: What they say.
+        shown: The displayed status.
     """
 
     def __init__(self, card: QGraphicsItem, geometry: CardGeometry, title: str) -> None:
@@ -97,23 +97,23 @@ class StateItem(QGraphicsItem):
 
     @property
     def is_moving(self) -> bool:
-        """Whether it has to be painted again at the next beat."""
+        """Whether the item animates."""
         return self.shown.state is NodeState.RUNNING
 
     def show_state(self, state: CardState) -> None:
-        """Say something else; paints only where it differs."""
+        """Update the status; repaints only if it differs."""
         if state != self.shown:
             self.shown = state
             self._measure()
             self.update()
 
     def beat(self) -> None:
-        """Move the arc on."""
+        """Advance the animation by one tick."""
         self._angle = (self._angle - TURN) % 360
         self.update(self._marks)
 
     def fit(self, geometry: CardGeometry, title: str) -> None:
-        """Lie over the upper right corner of a card and, where there is something to say, over its summary."""
+        """Update the geometry: the card's upper right corner and, with a line, its summary."""
         self._geometry, self._title = geometry, title
         self._measure()
 
@@ -139,15 +139,15 @@ class StateItem(QGraphicsItem):
         self._bounds = self._marks.united(line)
 
     def boundingRect(self) -> QRectF:
-        """The marks."""
+        """Return the badges and the line."""
         return self._bounds
 
     def shape(self) -> QPainterPath:
-        """Nothing: the mouse meets the card."""
+        """Return an empty shape: the mouse reaches the card."""
         return QPainterPath()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Paint the marks; a spot of colour and form when zoomed out."""
+        """Paint the badges, or a coloured stroke when zoomed far out."""
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         if scale < SPOT_BELOW:
             self._paint_spot(painter)
@@ -168,7 +168,7 @@ class StateItem(QGraphicsItem):
             self._paint_pill(painter, self._badge, colour, "mdi6.alert", words)
 
     def _grow(self, painter: QPainter, zoom: float) -> None:
-        """Enlarge the marks from the card's upper right corner to the left, no further than it reaches."""
+        """Enlarge the badges from the card's upper right corner, at most to its width."""
         card = self._geometry
         most = min(MOST_GROWTH, max((card.width - 16) / max(self._total, 1.0), 1.0))
         grown = legible_scale(FONT_SIZE_SMALL, zoom, most)
@@ -177,7 +177,7 @@ class StateItem(QGraphicsItem):
         painter.translate(8 - card.width, -GROWS_FROM)
 
     def _paint_spot(self, painter: QPainter) -> None:
-        """A stroke along the top in the colour of the state; still wide enough to be seen."""
+        """Paint a stroke along the top in the colour of the state."""
         colour = "bad" if self.shown.errors else "warning" if self.shown.warnings else ""
         if self.shown.state is not None:
             colour = _MARKS[self.shown.state][1]
@@ -232,7 +232,7 @@ class StateItem(QGraphicsItem):
             painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, words)
 
     def _paint_bar(self, painter: QPainter, bar: Bar) -> None:
-        """A bar along the lower edge: what is done, then what has failed."""
+        """Paint a progress bar along the lower edge: done, then failed."""
         theme, card = canvas_style(), self._geometry
         place = QRectF(12, card.height - 8, card.width - 24, 4)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -251,14 +251,14 @@ class StateItem(QGraphicsItem):
             return
         place = words.line_rect
         painter.save()
-        painter.scale(words.legible_scale, words.legible_scale)
+        painter.scale(words.scale, words.scale)
         painter.fillRect(place, theme.colour("card"))
         painter.setFont(used.small)
         state = self.shown.state
         colour = "accent" if state is NodeState.RUNNING else "bad" if state is NodeState.FAILED else "text"
         painter.setPen(theme.colour(colour))
         line = self.shown.line
-        if state is NodeState.RUNNING:  # the end is what is new
+        if state is NodeState.RUNNING:  # show the end of a stream
             line = used.small_metrics.elidedText(line, Qt.TextElideMode.ElideLeft, place.width())
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, line, place.width()))
         painter.restore()

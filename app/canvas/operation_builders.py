@@ -1,7 +1,7 @@
-"""What people do on the canvas, as operations on the document. No Qt here.
+"""Build document operations for edits on the canvas. No Qt here.
 
-Each function looks at a workflow and gives the one operation that does the whole step, or None where there is nothing
-to do; `Session.do` carries it out and remembers it under its title.
+Each function returns one operation for a whole edit, or None if there is nothing to do. `Session.do` applies it and
+adds it to the undo stack under its title.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from engine.values import Value
 Position = tuple[float, float]
 
 SNAP = 4
-"""Cards stand on multiples of this."""
+"""Grid of card positions."""
 
 BODY_ROOM = 520.0
-"""How far right of a new loop its exit stands: room for a body."""
+"""Distance between a new loop and its exit, with room for a body."""
 
 
 def snap(place: Position) -> dict[str, Value]:
-    """A place as the document keeps it."""
+    """Return a position as stored in the layout."""
     return {"x": SNAP * round(place[0] / SNAP), "y": SNAP * round(place[1] / SNAP)}
 
 
 def set_positions(workflow: Workflow, places: Mapping[str, Position]) -> SetLayout:
-    """One change of the layout for any number of places; what else it says of the nodes stays."""
+    """Return one operation that stores any number of positions and preserves other layout data."""
     before = layout_entries(workflow, "nodes")
     after: dict[str, Value] = dict(before)
     for node_id, place in places.items():
@@ -49,7 +49,7 @@ def set_positions(workflow: Workflow, places: Mapping[str, Position]) -> SetLayo
 def move(
     workflow: Workflow, places: Mapping[str, Position], others: Iterable[Operation] = (), verb: str = "Move"
 ) -> Batch | None:
-    """Put nodes, and with them frames and notes, somewhere else."""
+    """Move nodes, frames and notes."""
     operations: list[Operation] = [*others]
     count = len(places) + len(operations)
     if places:
@@ -65,12 +65,12 @@ def move(
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What adding a node does.
+    """The edit that adds a node.
 
     Attributes:
-        operations: In their order.
-        first: Id of the node; of the loop or iterator, where one comes with its end.
-        last: Id of the node; of the exit or aggregator, where its start brings it.
+        operations: The operations in order.
+        first: Id of the node, or of the loop or iterator of a pair.
+        last: Id of the node, or of the exit or aggregator of a pair.
     """
 
     operations: tuple[Operation, ...]
@@ -79,7 +79,7 @@ class Added:
 
 
 def add(workflow: Workflow, spec: AnySpec, place: Position, *, tool: str = "") -> Added:
-    """Add a node of a type; a loop or iterator brings its end, a tool node may call a tool from the start."""
+    """Add a node, with its partner if it is a loop or iterator; a tool node may be preset to a tool."""
     taken = set(workflow.nodes_by_id)
     known = all_tools().get(tool)
     title = spec.title if known is None else known.title.partition(" (")[0]
@@ -104,18 +104,18 @@ def _new_node(title: str, node_type: str, config: dict[str, Value], taken: set[s
 
 
 def display_title(spec: AnySpec) -> str:
-    """What a type is called where it is offered: with the one that it brings, if it brings one."""
+    """Return the title of a type in lists, with its partner if it adds one."""
     pair = PAIR_BY_START.get(spec.type)
     return spec.title if pair is None else f"{spec.title} and {pair.end.capitalize()}"
 
 
 def add_step(spec: AnySpec, added: Added, *more: Operation) -> Batch:
-    """The whole step of adding a node."""
+    """Combine everything that adding a node takes."""
     return Batch(f"Add {display_title(spec)}", (*added.operations, *more))
 
 
 def connect(workflow: Workflow, source: str, target: str, old: Edge | None, *, takes_many: bool) -> Operation:
-    """Draw an edge; one that it takes the place of goes."""
+    """Connect two ports, replacing edges if the input accepts only one."""
     gone = [] if old is None else [old]
     if not takes_many:
         gone += [edge for edge in workflow.edges if edge.to == target and edge is not old]
@@ -126,7 +126,7 @@ def connect(workflow: Workflow, source: str, target: str, old: Edge | None, *, t
 
 
 def main_ports(node: Node, registry: Registry, structure: Structure) -> tuple[Port | None, Port | None]:
-    """The port that a value comes in by, and the one that it goes on by, if there are any."""
+    """Return the main input and the main output of a node."""
     spec = registry.find(node.type)
     config = validated_config(node, spec, structure)
     if spec is None or config is None:
@@ -138,14 +138,14 @@ def main_ports(node: Node, registry: Registry, structure: Structure) -> tuple[Po
 def insert_into_edge(
     edge: Edge, source: Port, target: Port, first: tuple[str, Port], last: tuple[str, Port]
 ) -> tuple[Operation, ...] | None:
-    """Put a node (of a loop: its start and its exit) into an edge; None where it does not fit.
+    """Insert a node, or a loop with its exit, into an edge; None if the types do not fit.
 
     Args:
         edge: The edge.
-        source: The port that it starts at.
-        target: The port that it leads to.
-        first: Node id and port that the value comes in by.
-        last: Node id and port that it goes on by.
+        source: Its source port.
+        target: Its target port.
+        first: Node id and input port.
+        last: Node id and output port.
     """
     if not (can_ever_fit(source.type, first[1].type) and can_ever_fit(last[1].type, target.type)):
         return None
@@ -157,7 +157,7 @@ def insert_into_edge(
 
 
 def include_pairs(workflow: Workflow, structure: Structure, node_ids: Iterable[str]) -> list[str]:
-    """The nodes, and for each loop among them its exit, for each exit its loop: they are one thing."""
+    """Return the nodes including the partner of each loop and exit."""
     wanted = dict.fromkeys(node_ids)
     for node_id in list(wanted):
         body = structure.bodies.get(node_id)
@@ -170,7 +170,7 @@ def include_pairs(workflow: Workflow, structure: Structure, node_ids: Iterable[s
 def delete(
     workflow: Workflow, node_ids: list[str], edges: Iterable[tuple[str, str]], others: Iterable[Operation] = ()
 ) -> Batch | None:
-    """Take nodes, edges, frames and notes out."""
+    """Delete nodes, edges, frames and notes."""
     gone = set(node_ids)
     chosen = set(edges)
     cut = [
@@ -198,7 +198,7 @@ def _removal(node_ids: list[str]) -> list[Operation]:
 def delete_and_reconnect(
     workflow: Workflow, registry: Registry, structure: Structure, node_ids: list[str]
 ) -> Batch | None:
-    """Take nodes out and lead what reached them on to where they led, wherever the types fit."""
+    """Delete nodes and connect their predecessors to their successors where the types fit."""
     gone = set(node_ids)
     if not node_ids:
         return None
@@ -221,7 +221,7 @@ def delete_and_reconnect(
 
 
 def _sources_before(node_id: str, workflow: Workflow, gone: set[str]) -> list[str]:
-    """The ends that lead to a node that goes; through others that go, too."""
+    """Return the outputs that lead to a deleted node, also through other deleted ones."""
     found: dict[str, None] = {}
     waiting, seen = [node_id], {node_id}
     while waiting:
@@ -238,7 +238,7 @@ def _sources_before(node_id: str, workflow: Workflow, gone: set[str]) -> list[st
 
 
 def find_port(end: str, workflow: Workflow, registry: Registry, structure: Structure, *, is_input: bool) -> Port | None:
-    """The port at one end of an edge; None where its node has no such port."""
+    """Return the port at an end of an edge, or None if it does not exist."""
     node_id, _, name = end.partition(".")
     node = workflow.nodes_by_id.get(node_id)
     spec = registry.find(node.type) if node is not None else None
@@ -261,7 +261,7 @@ def _takes_many(end: str, workflow: Workflow, registry: Registry, structure: Str
 
 
 def toggle_enabled(workflow: Workflow, node_ids: Iterable[str]) -> Operation | None:
-    """Switch nodes off; on again, if none of them is on."""
+    """Disable nodes, or enable them if all are disabled."""
     nodes = [workflow.nodes_by_id[node_id] for node_id in node_ids]
     if not nodes:
         return None
@@ -273,6 +273,6 @@ def toggle_enabled(workflow: Workflow, node_ids: Iterable[str]) -> Operation | N
 
 
 def title_of(workflow: Workflow, node_id: str) -> str:
-    """What to call a node in the title of a step."""
+    """Return a node's name in the titles of operations."""
     node = workflow.nodes_by_id[node_id]
     return node.title or node.id

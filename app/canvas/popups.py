@@ -1,4 +1,4 @@
-"""What opens over the canvas: lists to choose from, fields to type in, the menu of the right mouse button."""
+"""Pop-ups over the canvas: pick lists, inline editors and the context menu."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Popups(QObject):
     """The pop-ups of one canvas.
 
     Attributes:
-        list: The list to choose from.
-        text: The field to type in.
-        menu: The menu that was opened last.
+        list: The pick list.
+        text: The inline editor.
+        menu: The context menu that was opened last.
 
     Signals:
-        opened: The workflow in the subflow of that id is to be opened.
+        opened: The user wants to open the workflow of the subflow node of this id.
     """
 
     opened = Signal(str)
@@ -73,23 +73,23 @@ class Popups(QObject):
         viewer.opened.connect(self._open)
         viewer.context_menu_requested.connect(self.open_menu)
         viewer.view_moved.connect(self.text.commit)
-        session.changed.connect(self.list.close_if_open)  # what it offers is of the document as it was
+        session.changed.connect(self.list.close_if_open)  # its entries belong to the previous state of the document
 
     @property
     def menu_place(self) -> QPointF | None:
-        """Where the right button was pressed, while its menu is open or its action runs."""
+        """Position of the last right click, while its menu is open or its action runs."""
         return self._menu_place
 
     @property
     def place(self) -> QPointF:
-        """Where something new belongs: at the right click, else at the mouse, else in the middle."""
+        """Position for new items: the right click, else the mouse, else the centre."""
         if self._menu_place is not None:
             return self._menu_place
         mouse = self._viewer.mouse_position()
         return mouse if mouse is not None else self._viewer.centre
 
     def quick_add(self) -> None:
-        """Choose a node type to add where the mouse is."""
+        """Pick a node type to add at the mouse."""
         place = self.place
 
         def add(choice: TypeAndPort) -> None:
@@ -99,7 +99,7 @@ class Popups(QObject):
         self.list.open(self._on_canvas(place), "Add a node", entries, add)
 
     def choose_for_port(self, port: CanvasPort, place: QPointF) -> None:
-        """Choose a node type that fits a port, to add it with an edge."""
+        """Pick a node type that fits a port, to add it with an edge."""
         end, is_input = port.end, port.is_input
 
         def add(choice: TypeAndPort) -> None:
@@ -114,7 +114,7 @@ class Popups(QObject):
         self.list.open(self._on_canvas(place), "Add a node that fits", entries, add)
 
     def connect_to(self, connect: Callable[[CanvasPort, CanvasPort], object]) -> None:
-        """Choose what the selected node shall lead to: connecting without the mouse."""
+        """Pick an input to connect the selected node to, without the mouse."""
         item = self._view.nodes.get(self._session.selection[0]) if self._session.selection else None
         if item is None:
             return
@@ -149,7 +149,7 @@ class Popups(QObject):
         return entries
 
     def _open(self, item: AbstractNodeItem) -> None:
-        """Open the workflow in a subflow; edit the words of anything else."""
+        """Open the workflow of a subflow node; edit the text of any other item."""
         node = self._session.node(item.content.id) if isinstance(item, NodeItem) else None
         if node is not None and node.type == SUBFLOW:
             self.opened.emit(node.id)
@@ -157,7 +157,7 @@ class Popups(QObject):
             self.edit(item)
 
     def edit(self, item: AbstractNodeItem) -> None:
-        """Edit the title of a node or a frame, or the text of a note."""
+        """Edit the title of a node or frame, or the text of a note."""
         if isinstance(item, NodeItem):
             self.rename(item)
         elif isinstance(item, AnnotationItem):
@@ -170,7 +170,7 @@ class Popups(QObject):
                 self.text.edit_text(rect, item.annotation.text, lambda text: self._annotation_operation(item, text))
 
     def rename_selected(self) -> None:
-        """Edit the title of what is selected."""
+        """Edit the title of the selected item."""
         items = self._viewer.selected_nodes()
         if items:
             self.edit(items[0])
@@ -188,7 +188,7 @@ class Popups(QObject):
         self.text.edit_line(rect, node.title, step)
 
     def open_menu(self, at: QPoint, place: QPointF) -> None:
-        """Open the menu that fits what lies at a place of the scene; select that first."""
+        """Select the item at a scene position and open its context menu."""
         self._menu_place = place
         items = self._viewer.scene().items(place)
         item = next((item for item in items if isinstance(item, (NodeItem, AnnotationItem))), None)
@@ -213,7 +213,7 @@ class Popups(QObject):
         self.menu.popup(at)
 
     def _menu_closed(self) -> None:
-        # An action that was chosen runs after this signal and still needs the place; the next menu sets another.
+        # The chosen action runs after this signal and still needs the position; the next menu replaces it.
         menu = self.sender()
         assert isinstance(menu, QMenu)
         menu.deleteLater()

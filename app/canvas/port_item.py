@@ -1,4 +1,4 @@
-"""A port: where edges start and end. It is there to be hit; its card paints it."""
+"""Port items: clickable areas on a card, which paints the ports, and the highlight of matching ports."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from app.canvas.nodegraphqt_imports import INPUT, AbstractNodeItem, PortItem
 from app.theme.widgets import plain_tool_tip
 
 REACH: Final = 12.0
-"""How far from its middle a port is hit."""
+"""Radius of the clickable area."""
 
 _NO_CONTENTS: Final = QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
 _BOUNDS: Final = QRectF(-REACH, -REACH, 2 * REACH, 2 * REACH)
 
 
 class CanvasPort(PortItem):
-    """A port of a card. The base class's own start-up costs four times as much and is not needed.
+    """Port of a card.
 
     Attributes:
-        content: What the port is.
-        is_disabled: Whether its node is switched off.
+        content: The port's content.
+        is_disabled: Whether its node is disabled.
     """
 
-    # The base class watches changes in Python, to no end here; each port would tell of eight before it is seen.
+    # Change notifications in Python are slow and unused here.
     itemChange = QGraphicsItem.itemChange  # noqa: N815  # pyright: ignore[reportAssignmentType]
 
     is_disabled = False
     _locked = False
     _hovered = False
-    _multi_connection = True  # what a port takes is decided by the document, see `fits`
+    _multi_connection = True  # `connection_rules` decide what a port accepts
 
     def __init__(self, content: PortViewModel, port_type: str, parent: QGraphicsItem) -> None:
-        QGraphicsItem.__init__(self, parent)  # see above
+        QGraphicsItem.__init__(self, parent)  # the base class's own __init__ takes four times as long
         self.setFlag(_NO_CONTENTS)
         self.setAcceptHoverEvents(True)
         self._pipes = []
@@ -54,7 +54,7 @@ class CanvasPort(PortItem):
 
     @property
     def is_input(self) -> bool:
-        """Whether edges end here."""
+        """Whether this is an input."""
         return self._port_type == INPUT
 
     @property
@@ -66,24 +66,24 @@ class CanvasPort(PortItem):
 
     @property
     def end(self) -> str:
-        """How an edge of the document writes this port: `node.port`."""
+        """The port as written in edges: `node.port`."""
         return f"{self.node_id}.{self._name}"
 
     @property
     def middle(self) -> QPointF:
-        """Its middle in the scene."""
+        """Centre in scene coordinates."""
         return self.scenePos()
 
     def boundingRect(self) -> QRectF:
-        """Where it is hit."""
+        """Return the clickable area."""
         return _BOUNDS
 
     def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
-        """Keep the mouse, or the card below would be dragged; the viewer draws the edge."""
+        """Accept the event, or the card would be dragged; the viewer draws the edge."""
         event.accept()
 
     def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:
-        """Let the card show it; say what it is."""
+        """Highlight the port and set its tooltip."""
         self._hovered = True
         kind = "unknown port" if not self.content.known else f"{self.content.type}"
         many = ", takes several edges" if self.content.many and self.is_input else ""
@@ -92,7 +92,7 @@ class CanvasPort(PortItem):
         event.accept()
 
     def hoverLeaveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
-        """Let the card show it as usual."""
+        """Remove the highlight."""
         self._hovered = False
         self.parentItem().update()
         event.accept()
@@ -102,7 +102,7 @@ RADIUS: Final = 9.0
 
 
 class PortHighlightItem(QGraphicsItem):
-    """The rings around all ports that fit, as one item."""
+    """Rings around all matching ports, as one item."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,11 +114,11 @@ class PortHighlightItem(QGraphicsItem):
 
     @property
     def places(self) -> list[QPointF]:
-        """The middles of the ports that are lit."""
+        """Centres of the highlighted ports."""
         return self._places
 
     def show_ports(self, ports: Iterable[CanvasPort]) -> None:
-        """Light these ports up."""
+        """Highlight these ports."""
         self.prepareGeometryChange()
         self._places = [port.middle for port in ports]
         self._bounds = QRectF()
@@ -127,11 +127,11 @@ class PortHighlightItem(QGraphicsItem):
         self.setVisible(bool(self._places))
 
     def boundingRect(self) -> QRectF:
-        """All rings."""
+        """Return the bounds of all rings."""
         return self._bounds
 
     def shape(self) -> QPainterPath:
-        """Nothing: the mouse meets the ports."""
+        """Return an empty shape: the mouse reaches the ports."""
         return QPainterPath()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:

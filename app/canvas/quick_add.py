@@ -1,4 +1,4 @@
-"""A list to choose from where the mouse is, with a filter: node types to add, ports to connect to."""
+"""Pick list with a filter: node types to add and ports to connect to."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from engine.nodes.spec import AnySpec, NodeConfig
 WIDTH: Final = 280
 HEIGHT: Final = 320
 MOST_ROWS: Final = 200
-"""The most entries that are listed at once: more are found by typing sooner than by scrolling."""
+"""Maximum number of listed entries; more are found faster by typing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing to choose.
+    """Entry of a pick list.
 
     Attributes:
-        title: What people call it.
-        help: What it is for.
+        title: Its title.
+        help: One-line description.
         icon: Name of its icon.
-        colour: Of the icon.
-        value: What is handed on when it is chosen.
+        colour: Colour of the icon.
+        value: Passed on when the entry is picked.
     """
 
     title: str
@@ -46,14 +46,14 @@ class Entry:
     value: Any
 
     def fits(self, words: Iterable[str]) -> bool:
-        """Whether all words are in its title or help."""
+        """Whether title or description contain all words."""
         text = f"{self.title} {self.help}".casefold()
         return all(word in text for word in words)
 
 
 @dataclass(frozen=True, slots=True)
 class TypeAndPort:
-    """A node type (`tool:NAME` for a node that calls that tool), and the port of it that an edge would join."""
+    """A node type (or `tool:NAME`) and its port that the edge connects to."""
 
     type: str
     port: str
@@ -62,13 +62,13 @@ class TypeAndPort:
 def matching_node_types(
     registry: Registry, port: PortViewModel | None, *, is_input: bool, in_body: bool = False
 ) -> list[Entry]:
-    """The node types and the tools to choose from: all, or those with a port that fits one end of an edge.
+    """Return the node types and tools that can be added: all, or those with a matching port.
 
     Args:
         registry: The node types.
-        port: The port that the edge hangs on; None for all types.
+        port: The port at the other end of the edge; None for all types.
         is_input: Whether that port is an input.
-        in_body: Whether the new node would lie in a loop's body, where inputs and outputs of the workflow may not.
+        in_body: Whether the new node is inside a loop body, which cannot contain inputs and outputs.
     """
     theme, entries = style().theme, list[Entry]()
     for spec in registry:
@@ -92,7 +92,7 @@ def matching_node_types(
 def _fitting(spec: AnySpec, config: NodeConfig, port: PortViewModel, *, is_input: bool) -> str | None:
     if not is_input:
         found = next((own for own in spec.inputs(config) if can_ever_fit(port.type, own.type)), None)
-    elif spec.type in PAIR_BY_START:  # its value goes on from the end that comes with it
+    elif spec.type in PAIR_BY_START:  # the value leaves a pair through its end
         return "output"
     else:
         found = next((own for own in spec.all_outputs(config) if can_ever_fit(own.type, port.type)), None)
@@ -100,7 +100,7 @@ def _fitting(spec: AnySpec, config: NodeConfig, port: PortViewModel, *, is_input
 
 
 class PickList(QFrame):
-    """The list. Enter or a click chooses, Escape or a click elsewhere closes."""
+    """The pick list. Enter or a click picks; Escape or a click elsewhere closes it."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -127,13 +127,13 @@ class PickList(QFrame):
         self.hide()
 
     def open(self, place: QPoint, prompt: str, entries: Sequence[Entry], chosen: Callable[[Any], object]) -> None:
-        """Open at a place of the parent.
+        """Open the list at a position of the parent.
 
         Args:
-            place: Where.
-            prompt: What the empty filter says.
-            entries: What there is to choose from.
-            chosen: Called with the value of what was chosen.
+            place: Position.
+            prompt: Placeholder of the filter.
+            entries: The entries.
+            chosen: Called with the value of the picked entry.
         """
         self._entries, self._chosen = entries, chosen
         scale = style().scale
@@ -153,7 +153,7 @@ class PickList(QFrame):
         self.filter.setFocus(Qt.FocusReason.PopupFocusReason)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Arrows move in the list while one types; Enter chooses; Escape and leaving close."""
+        """Route keys: arrows move in the list, Enter picks, Escape and losing the focus close."""
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             return self._key(watched, event)
         if event.type() == QEvent.Type.FocusOut and self.isVisible():
@@ -163,12 +163,12 @@ class PickList(QFrame):
         return super().eventFilter(watched, event)
 
     def close_if_open(self) -> None:
-        """Close, if it is open."""
+        """Close the list if it is open."""
         if self.isVisible():
             self.close_list()
 
     def close_list(self) -> None:
-        """Close and give the keys back to the canvas."""
+        """Close the list and return the focus to the canvas."""
         self.hide()
         self._parent.setFocus()
 
@@ -185,7 +185,7 @@ class PickList(QFrame):
         return True
 
     def _wanted_height(self) -> int:
-        """What shows all entries without scrolling."""
+        """Return the height that shows all entries without scrolling."""
         rows = max(self.list.count(), 3) * max(self.list.sizeHintForRow(0), 1) + 2 * self.list.frameWidth() + 4 * UNIT
         return rows + self.filter.sizeHint().height() + 6 * UNIT
 

@@ -1,7 +1,7 @@
-"""NodeGraphQt's viewer with the program's own way of moving about, connecting and dropping.
+"""The graphics view of a canvas: drawing edges, dragging, context menu and keys.
 
-The mouse gestures for selecting, moving and the rubber band are the base class's. It knows items and no document: what
-a gesture means is decided by whoever follows its signals.
+Selection, dragging and the rubber band are NodeGraphQt's. The view knows items but no document: its signals report
+gestures, and others decide what they mean.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ RejectionReason = Callable[[CanvasPort, CanvasPort], str | None]
 
 
 class CanvasViewer(DropView):
-    """The view of one document.
+    """Graphics view of one document.
 
     Signals:
-        connecting: An edge is being drawn from this port; None when it no longer is.
-        connect_requested: From this port to that; with the edge that is to go for it, or None.
-        disconnect_requested: This edge shall go.
-        dropped_on_empty: An edge was let go over empty ground: the port and the place in the scene.
-        hint_changed: What to say beside the mouse; empty for nothing.
-        drag_finished: The mouse button went up after a gesture.
-        dragged: Something is being dragged; the one item, or None where several are.
-        context_menu_requested: The right button was pressed here, a global place.
-        opened: Something was double-clicked.
+        connecting: The user draws an edge from this port; None at the end.
+        connect_requested: Connect two ports; the third argument is the edge to replace, or None.
+        disconnect_requested: Remove this edge.
+        dropped_on_empty: An edge was dropped on empty canvas: port and scene position.
+        hint_changed: Text beside the mouse; empty for none.
+        drag_finished: Items were dropped.
+        dragged: Items are being dragged; the item, or None if several.
+        context_menu_requested: Context menu at a global and a scene position.
+        opened: An item was double-clicked.
     """
 
     connecting = Signal(object)
@@ -64,10 +64,10 @@ class CanvasViewer(DropView):
         self._space = False
         self._is_dragging = False
 
-    # Events of the mouse
+    # Mouse events
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Begin to pan, or what the base class makes of it."""
+        """Start panning, or a gesture of the base class."""
         self._take_modifiers(event.modifiers())
         is_left = event.button() == Qt.MouseButton.LeftButton
         if event.button() == Qt.MouseButton.MiddleButton or (is_left and (self._space or self.ALT_state)):
@@ -76,12 +76,12 @@ class CanvasViewer(DropView):
             event.accept()
             return
         if event.button() == Qt.MouseButton.RightButton:
-            event.accept()  # the menu comes with the context menu event; nothing is unselected
+            event.accept()  # the context menu event follows; keep the selection
             return
         super().mousePressEvent(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Pan, draw an edge, or what the base class makes of it."""
+        """Pan, draw an edge, or continue a gesture of the base class."""
         place = event.position().toPoint()
         if self._pan_from is not None:
             self._pan(self._pan_from - place)
@@ -91,7 +91,7 @@ class CanvasViewer(DropView):
             self._detach(self._pressed_pipe, self.mapToScene(self._press_pos))
         is_held = bool(event.buttons() & Qt.MouseButton.LeftButton)
         if is_held and not self._is_dragging and not self._is_far(place) and not self._draws():
-            return  # a hand that is not quite still while it clicks moves no card
+            return  # ignore small movements during a click
         super().mouseMoveEvent(event)
         if is_held and not self._draws() and self._is_far(place):
             self._is_dragging = True
@@ -99,11 +99,11 @@ class CanvasViewer(DropView):
             self.dragged.emit(selected[0] if len(selected) == 1 else None)
 
     def _draws(self) -> bool:
-        """Whether the mouse draws a rubber band or an edge."""
+        """Whether a rubber band or an edge is being drawn."""
         return self._is_band_active or self._LIVE_PIPE.isVisible()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """End the gesture."""
+        """Finish the gesture."""
         if self._pan_from is not None and event.button() == self._pan_button:
             self._pan_from = None
             self.viewport().unsetCursor()
@@ -120,7 +120,7 @@ class CanvasViewer(DropView):
             self.drag_finished.emit()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Open what lies there."""
+        """Report a double click on an item."""
         place = self.mapToScene(event.position().toPoint())
         items = self._items_near(place, AbstractNodeItem, 4, 4)
         if items:
@@ -128,7 +128,7 @@ class CanvasViewer(DropView):
         event.accept()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Zoom at the mouse; with Shift, move sideways."""
+        """Zoom at the mouse; with Shift, scroll horizontally."""
         delta = event.angleDelta()
         if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
             self._pan(QPoint(-(delta.y() or delta.x()), 0))
@@ -137,7 +137,7 @@ class CanvasViewer(DropView):
         event.accept()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Ask for the menu that fits what lies there; from the keyboard, for that of what is selected."""
+        """Request the context menu at the mouse, or with the keyboard at the selected item."""
         selected = self.scene().selectedItems() if event.reason() == QContextMenuEvent.Reason.Keyboard else []
         if selected:
             self.ensure_visible(selected[-1].sceneBoundingRect())
@@ -150,7 +150,7 @@ class CanvasViewer(DropView):
     # Keys and focus
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrows, Escape, Space; everything else goes on to the window."""
+        """Handle arrows, Escape and Space; pass all other keys to the window."""
         if event.key() == Qt.Key.Key_Escape and self._LIVE_PIPE.isVisible():
             self.cancel_connection()
         elif event.key() == Qt.Key.Key_Space and not event.isAutoRepeat():
@@ -160,18 +160,18 @@ class CanvasViewer(DropView):
             QWidget.keyPressEvent(self, event)
 
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
-        """Stop to pan with Space."""
+        """Stop panning with Space."""
         if event.key() == Qt.Key.Key_Space and not event.isAutoRepeat():
             self._space = False
             self.viewport().unsetCursor()
         QWidget.keyReleaseEvent(self, event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """The base class would fill its menu bar."""
+        """Bypass the base class, which would fill its menu bar."""
         QGraphicsView.focusInEvent(self, event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Keys that were held down are no longer known to be."""
+        """Reset modifier keys: their release would go to another widget."""
         self.clear_key_state()
         if self._space:
             self._space = False
@@ -179,7 +179,7 @@ class CanvasViewer(DropView):
         QGraphicsView.focusOutEvent(self, event)
 
     def _take_modifiers(self, modifiers: Qt.KeyboardModifier) -> None:
-        """Ctrl and Shift both add to the selection and take out of it; the base class's own record may be stale."""
+        """Let Ctrl and Shift both toggle the selection; the base class's own state may be stale."""
         both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
         self.SHIFT_state = bool(modifiers & both)
         self.CTRL_state = False
@@ -187,12 +187,12 @@ class CanvasViewer(DropView):
 
     @property
     def _press_pos(self) -> QPoint:
-        """Where the mouse button was pressed, in the viewport."""
+        """Where the mouse button was pressed, in viewport coordinates."""
         return self._origin_pos or QPoint()
 
     @property
     def _is_band_active(self) -> bool:
-        """Whether the base class has begun a rubber band."""
+        """Whether the base class has started a rubber band."""
         return bool(getattr(self._rubber_band, "isActive", False))
 
     def _is_far(self, place: QPoint) -> bool:
@@ -201,7 +201,7 @@ class CanvasViewer(DropView):
     # Drawing edges
 
     def sceneMousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
-        """Begin an edge at a port, or remember the edge under the mouse: pulled away, it comes off."""
+        """Start an edge at a port, or remember the edge under the mouse, which a drag detaches."""
         self._pressed_pipe = None
         if event.button() != Qt.MouseButton.LeftButton or self.ALT_state:
             return
@@ -221,7 +221,7 @@ class CanvasViewer(DropView):
             self._pressed_pipe.setSelected(True)
 
     def sceneMouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:
-        """Lead the edge to the mouse, and say what it may do there."""
+        """Route the edge to the mouse and show whether it may be dropped there."""
         if not self._LIVE_PIPE.isVisible() or self._start_port is None:
             return
         place = event.scenePos()
@@ -234,7 +234,7 @@ class CanvasViewer(DropView):
         self.hint_changed.emit(why or "", self.mapFromScene(event.scenePos()))
 
     def start_live_connection(self, selected_port: CanvasPort | None) -> None:
-        """Hang an edge on the mouse."""
+        """Start drawing an edge."""
         if selected_port is None:
             return
         self._start_port = selected_port
@@ -243,21 +243,21 @@ class CanvasViewer(DropView):
         self.connecting.emit(selected_port)
 
     def end_live_connection(self) -> None:
-        """Take the edge off the mouse."""
+        """Stop drawing an edge."""
         super().end_live_connection()
         self._detached_pipe = None
         self.hint_changed.emit("", QPoint())
         self.connecting.emit(None)
 
     def cancel_connection(self) -> None:
-        """Break off the drawing of an edge: what it hangs on may be gone in a moment."""
+        """Cancel drawing an edge, whose port may be about to disappear."""
         self._pressed_pipe = None
         if self._LIVE_PIPE.isVisible():
             self._put_back()
             self.end_live_connection()
 
     def apply_live_connection(self, event: QGraphicsSceneMouseEvent) -> None:
-        """Say what the edge on the mouse shall become."""
+        """Finish drawing an edge."""
         if not self._LIVE_PIPE.isVisible():
             return
         start, end, old = self._start_port, self._port_at(event.scenePos()), self._detached_pipe
@@ -276,7 +276,7 @@ class CanvasViewer(DropView):
             self.dropped_on_empty.emit(start, place)
 
     def _detach(self, pipe: EdgeItem, place: QPointF) -> None:
-        """Take the nearer end of an edge off; the edge itself stays until it is known what becomes of it."""
+        """Detach the nearer end of an edge; the edge is only hidden until the drop."""
         self._pressed_pipe = None
         self._detached_pipe = pipe
         pipe.setVisible(False)
@@ -290,12 +290,12 @@ class CanvasViewer(DropView):
 
     @property
     def detached_pipe(self) -> EdgeItem | None:
-        """The edge whose end hangs on the mouse."""
+        """The edge whose end is being dragged."""
         return self._detached_pipe
 
     def _port_at(self, place: QPointF) -> CanvasPort | None:
         ports = [item for item in self.scene().items(place) if isinstance(item, CanvasPort)]
-        if not ports:  # anywhere on a card means its one port that fits
+        if not ports:  # a drop on a card connects to its first matching port
             node = next((item for item in self.scene().items(place) if isinstance(item, NodeItem)), None)
             if node is not None and self._start_port is not None and node is not self._start_port.parentItem():
                 wanted = node.outputs if self._start_port.is_input else node.inputs
@@ -306,7 +306,7 @@ class CanvasViewer(DropView):
 
 
 def _middle(item: QGraphicsItem) -> QPointF:
-    """A place where an item is hit."""
+    """Return a position at which an item is hit."""
     if isinstance(item, EdgeItem):
         return item.path().pointAtPercent(0.5)
     if isinstance(item, AnnotationItem):  # a frame is hit on its title

@@ -1,4 +1,4 @@
-"""What lies over the view: the zoom buttons, what is said beside the mouse, and how to begin on empty ground."""
+"""Controls over the view: zoom buttons, hints, and fitting the document beside them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOW_TO_BEGIN: Final = "Drag a node here, press Tab to add one, or open a templat
 
 
 class ZoomControls(QFrame):
-    """Smaller, 100 %, larger, fit."""
+    """Buttons for zoom out, 100 %, zoom in and fit."""
 
     def __init__(self, viewer: CanvasViewer, actions: dict[str, QAction], parent: QWidget) -> None:
         super().__init__(parent)
@@ -51,7 +51,7 @@ class ZoomControls(QFrame):
         self.refresh()
 
     def refresh(self) -> None:
-        """Say how large things are seen."""
+        """Update the displayed zoom."""
         words = f"{round(self._viewer.zoom * 100)} %"
         if words != self.percent.text():
             self.percent.setText(words)
@@ -60,7 +60,7 @@ class ZoomControls(QFrame):
 
 
 class CursorHint(PlainLabel):
-    """A short text beside the mouse, such as why an edge may not end here."""
+    """Short text beside the mouse, such as why an edge cannot be dropped here."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__("", parent, wrap=True)
@@ -72,7 +72,7 @@ class CursorHint(PlainLabel):
         self.hide()
 
     def say(self, text: str, place: QPoint) -> None:
-        """Say something at a place of the parent; nothing hides it."""
+        """Show a text near a position, inside the canvas; an empty text hides it."""
         self.setText(text)
         if not text:
             self.hide()
@@ -87,7 +87,7 @@ class CursorHint(PlainLabel):
 
 
 class EmptyCanvasHint(PlainLabel):
-    """What to do first, in the middle of a canvas with nothing on it."""
+    """First steps, shown on an empty canvas."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(HOW_TO_BEGIN, parent, look="dim", wrap=True)
@@ -96,7 +96,7 @@ class EmptyCanvasHint(PlainLabel):
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
 
     def center_in_parent(self) -> None:
-        """Take the middle of the parent, on one line where there is room."""
+        """Centre in the canvas, on one line if there is room."""
         room = self._canvas.rect()
         one_line = self.fontMetrics().horizontalAdvance(HOW_TO_BEGIN) + 2 * UNIT
         width = max(min(one_line, room.width() - 8 * UNIT), UNIT)
@@ -106,11 +106,11 @@ class EmptyCanvasHint(PlainLabel):
 
 CORNER: Final = 4 * UNIT
 LEAST_FIRST: Final = 0.4
-"""The least zoom at which a document is first seen: titles are legible, and few of them cut."""
+"""Minimum zoom for a new view: titles are legible."""
 
 
 class FitToView:
-    """Fits parts of a document into the view, beside the zoom buttons and the overview map."""
+    """Fits the document into the view, beside the zoom buttons and the minimap."""
 
     def __init__(self, view: DocumentView, viewer: CanvasViewer, controls: ZoomControls, minimap: Minimap) -> None:
         self._view, self._viewer = view, viewer
@@ -119,7 +119,7 @@ class FitToView:
         self._fit_again = self.fit_all
 
     def place_overlays(self, size: QSize) -> None:
-        """Put buttons and map into the lower corners of a canvas of that size."""
+        """Move zoom buttons and minimap into the lower corners of a canvas of a size."""
         controls, minimap = self._controls, self._minimap
         controls.adjustSize()
         controls.move(CORNER, size.height() - controls.height() - CORNER)
@@ -129,12 +129,12 @@ class FitToView:
         minimap.update_visibility()
 
     def fit_all(self) -> None:
-        """Show the whole document; the map stands back then."""
+        """Fit the whole document; the minimap is hidden then."""
         self._viewer.fit_rect(self._view.content_rect, self._overlay_rects(has_map=False))
         self._fitted, self._fit_again = self._standing, self.fit_all
 
     def fit_initial_view(self) -> None:
-        """Show the whole document; the start of one that is too large to be read as a whole."""
+        """Fit the whole document, or its start if it would be illegible."""
         if self._viewer.fit_zoom(self._view.content_rect, self._overlay_rects(has_map=False)) < LEAST_FIRST:
             self._fit_start()
         else:
@@ -143,16 +143,16 @@ class FitToView:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the document was fitted, and nobody has moved or zoomed the view since."""
+        """Whether the document is still fitted: the view was not moved or zoomed since."""
         return self._fitted is not None and self._fitted == self._standing
 
     def fit_again(self) -> None:
-        """Fit the document as it was fitted last."""
+        """Repeat the last fit."""
         self._fit_again()
 
     @property
     def _standing(self) -> tuple[float, float, float] | None:
-        """Where the view stands, whatever its size; None for an empty document, which cannot be fitted."""
+        """Zoom and upper left corner of the view; None for an empty document."""
         if not self._view.nodes:
             return None
         corner = self._viewer.mapToScene(0, 0)
@@ -165,7 +165,7 @@ class FitToView:
         self._viewer.fit_start(rect, start, self._overlay_rects(has_map=self._minimap.has_room), LEAST_FIRST)
 
     def fit_selection(self) -> None:
-        """Show what is selected; the whole document where nothing is."""
+        """Fit the selection, or the whole document if nothing is selected."""
         rect = QRectF()
         for item in self._viewer.selected_nodes():
             if isinstance(item, NodeItem):
@@ -178,6 +178,6 @@ class FitToView:
             self._viewer.fit_rect(rect, self._overlay_rects(has_map=self._minimap.has_room))
 
     def _overlay_rects(self, *, has_map: bool) -> list[QRectF]:
-        """What lies over the view, in its pixels."""
+        """Return the rectangles of the controls in view coordinates."""
         overlays = [self._controls, self._minimap] if has_map else [self._controls]
         return [QRectF(cover.geometry()).translated(-QPointF(self._viewer.pos())) for cover in overlays]

@@ -1,6 +1,6 @@
-"""NodeGraphQt's viewer with the program's own way of moving about: zoom, pan and the ground.
+"""Zoom, pan, background and drops on top of NodeGraphQt's viewer.
 
-It knows items and no document.
+The view knows items but no document.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from app.theme.style import style
 from app.theme.tokens import UNIT
 
 MARGIN: Final = 6.0 * UNIT
-"""Pixels of the screen that stay free around what is shown."""
+"""Margin around a fitted rectangle in screen pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewportFrame:
-    """A way to look at the scene.
+    """Zoom and centre of a view.
 
     Attributes:
-        factor: Pixels of the screen for one unit of the scene.
-        centre: The place of the scene in the middle of the view.
+        factor: Screen pixels per scene unit.
+        centre: Scene position in the centre of the view.
     """
 
     factor: float
@@ -50,13 +50,13 @@ class ViewportFrame:
 
 
 def fit_frame(rect: QRectF, view: QRectF, overlays: Sequence[QRectF], largest: float) -> ViewportFrame:
-    """Look at a part of the scene as a whole, as large as it goes, beside what lies over the view.
+    """Fit a scene rectangle into the view, as large as possible beside the overlays.
 
     Args:
-        rect: The part of the scene; not empty.
-        view: The view in pixels, its upper left corner at the origin.
-        overlays: What lies over the view in its lower corners, in pixels.
-        largest: The greatest factor.
+        rect: The scene rectangle, not empty.
+        view: The view in pixels, with its upper left corner at the origin.
+        overlays: Widgets over the lower corners of the view, in pixels.
+        largest: Maximum factor.
     """
     whole = _in_area(rect, view, view, largest)
     seen = _seen(rect, view, whole)
@@ -72,14 +72,14 @@ def fit_frame(rect: QRectF, view: QRectF, overlays: Sequence[QRectF], largest: f
 
 
 def start_frame(rect: QRectF, start: QPointF, view: QRectF, overlays: Sequence[QRectF], factor: float) -> ViewportFrame:
-    """Look at the start of a part of the scene that does not go into the view as a whole.
+    """Show the start of a scene rectangle that is too large to fit.
 
     Args:
-        rect: The part of the scene.
-        start: The place in it where people begin to read.
-        view: The view in pixels, its upper left corner at the origin.
-        overlays: What lies over the view in its lower corners, in pixels.
-        factor: Pixels of the screen for one unit of the scene.
+        rect: The scene rectangle.
+        start: Position to start reading at.
+        view: The view in pixels, with its upper left corner at the origin.
+        overlays: Widgets over the lower corners of the view, in pixels.
+        factor: Screen pixels per scene unit.
     """
     bottom = min((cover.top() for cover in overlays), default=view.bottom())
     free = QRectF(view.left(), view.top(), view.width(), bottom - view.top()).adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
@@ -100,7 +100,7 @@ def _in_area(rect: QRectF, area: QRectF, view: QRectF, largest: float) -> Viewpo
 
 
 def _seen(rect: QRectF, view: QRectF, frame: ViewportFrame) -> QRectF:
-    """Where a part of the scene is on the screen, with what stands out of it."""
+    """Return a scene rectangle in view coordinates, including items that stand out."""
     corner = view.center() + (rect.topLeft() - frame.centre) * frame.factor
     half = MARGIN / 2
     return QRectF(corner, rect.size() * frame.factor).adjusted(-half, -half, half, half)
@@ -114,24 +114,24 @@ SMALLEST: Final = 0.02
 LARGEST: Final = 3.0
 GRID: Final = 24
 MOST: Final = FARTHEST + 10_000.0
-"""How far one can look in each direction: to the farthest card, and some room around it."""
+"""How far the view scrolls in each direction: the farthest card and a margin."""
 
 ROOM: Final = 2_000.0
-"""How far around the document its items are found fast."""
+"""Margin around the document in which items are indexed."""
 
 
 class _NoSearch:
-    """In place of the base class's search box, which is not used."""
+    """Replacement for the base class's search box."""
 
     def isVisible(self) -> bool:
         return False
 
 
 class ZoomPanView(NodeViewer):
-    """A view that zooms and pans.
+    """View that zooms and pans.
 
     Signals:
-        view_moved: Another part is seen, or larger.
+        view_moved: The visible part changed.
     """
 
     view_moved = Signal()
@@ -171,52 +171,51 @@ class ZoomPanView(NodeViewer):
 
     @property
     def zoom(self) -> float:
-        """How large things are seen; 1 is 100 %, whatever the size of texts."""
+        """Zoom, 1 for 100 %, independent of the text size."""
         return self._zoom
 
     @property
     def factor(self) -> float:
-        """Pixels of the screen for one unit of the scene."""
+        """Screen pixels per scene unit."""
         return self._zoom * style().scale
 
     @property
     def centre(self) -> QPointF:
-        """What is seen in the middle."""
+        """Scene position in the centre of the view."""
         return self.mapToScene(self.viewport().rect()).boundingRect().center()
 
     def apply_zoom(self) -> None:
-        """Take up zoom and size of texts, with the middle where it is."""
+        """Apply zoom and text size around the centre."""
         centre = self.centre
         self.setTransform(QTransform.fromScale(self.factor, self.factor))
         self._tile = QPixmap()
         self.center_at(centre)
 
     def extend_scene_rect(self, rect: QRectF) -> None:
-        """Say where the items are, so that those that are seen are found fast.
+        """Extend the scene rectangle, so that visible items are found fast.
 
-        The scene divides its rectangle evenly into fields. In one as large as all that can be looked at, the items of
-        any document would lie in one field, and each frame would go through all of them. Items that lie elsewhere are
-        found too, only not as fast.
+        The scene divides its rectangle evenly. If that were the whole scrollable area, all items would share one cell
+        and each frame would scan them all. Items outside are still found, only more slowly.
         """
         if not self.scene().sceneRect().contains(rect):
             self.scene().setSceneRect(rect.adjusted(-ROOM, -ROOM, ROOM, ROOM))
 
     def set_item_index(self, *, are_most_seen: bool) -> None:
-        """Say whether most items are seen at once: then it takes longer to find out which than to go through all.
+        """Turn the item index off while most items are visible.
 
-        Where they are is not kept up then, which items that move would pay for at each frame.
+        Searching it takes longer than scanning all items then, and moving items would update it on each frame.
         """
         index, scene = QGraphicsScene.ItemIndexMethod, self.scene()
         scene.setItemIndexMethod(index.NoIndex if are_most_seen else index.BspTreeIndex)
-        scene.sceneRectChanged.emit(scene.sceneRect())  # a new index does not ask what it is to divide
+        scene.sceneRectChanged.emit(scene.sceneRect())  # a new index does not ask for the scene rectangle
 
     def center_at(self, centre: QPointF) -> None:
-        """Bring a place of the scene to the middle."""
+        """Centre the view on a scene position."""
         self.centerOn(centre)
         self.view_moved.emit()
 
     def zoom_to(self, zoom: float, anchor: QPoint | None = None) -> None:
-        """Zoom, with the place under `anchor` (the middle, where none is given) staying where it is."""
+        """Set the zoom, keeping the position under `anchor` (default: the centre) in place."""
         zoom = min(max(zoom, SMALLEST), LARGEST)
         anchor = anchor if anchor is not None else self.viewport().rect().center()
         before = self.mapToScene(anchor)
@@ -227,19 +226,19 @@ class ZoomPanView(NodeViewer):
         self._pan(shift)
 
     def fit_rect(self, rect: QRectF, overlays: Sequence[QRectF] = ()) -> None:
-        """Show a part of the scene as a whole beside what lies over the view, no larger than at 100 %."""
+        """Fit a scene rectangle beside the overlays, at most at 100 %."""
         if not rect.isEmpty():
             self._take(self._framed(rect, overlays))
 
     def fit_zoom(self, rect: QRectF, overlays: Sequence[QRectF] = ()) -> float:
-        """The zoom at which `fit_rect` would show a part of the scene."""
+        """Return the zoom that `fit_rect` would use."""
         return max(self._framed(rect, overlays).factor / style().scale, SMALLEST) if not rect.isEmpty() else self._zoom
 
     def _framed(self, rect: QRectF, overlays: Sequence[QRectF]) -> ViewportFrame:
         return fit_frame(rect, QRectF(self.viewport().rect()), overlays, style().scale)
 
     def fit_start(self, rect: QRectF, start: QPointF, overlays: Sequence[QRectF], zoom: float) -> None:
-        """Show a part of the scene from the place where people begin to read, at a zoom."""
+        """Show a scene rectangle from its start at a zoom."""
         self._take(start_frame(rect, start, QRectF(self.viewport().rect()), overlays, zoom * style().scale))
 
     def _take(self, frame: ViewportFrame) -> None:
@@ -249,13 +248,13 @@ class ZoomPanView(NodeViewer):
         self.center_at(frame.centre)
 
     def ensure_visible(self, rect: QRectF) -> None:
-        """Bring a part of the scene into view, moving no more than is needed."""
+        """Scroll as little as needed to show a scene rectangle."""
         margin = round(24 * style().scale)
         self.ensureVisible(rect, margin, margin)
         self.view_moved.emit()
 
     def get_zoom(self) -> float:
-        """What the base classes ask for: the zoom with 0 for 100 %."""
+        """Return the zoom as the base classes expect it: 0 for 100 %."""
         return self._zoom - 1.0
 
     def _pan(self, by: QPoint) -> None:
@@ -265,12 +264,12 @@ class ZoomPanView(NodeViewer):
         self.view_moved.emit()
 
     def _update_scene(self) -> None:
-        """The base class would set another transform; the one here follows zoom and scroll bars."""
+        """Bypass the base class, which would set another transform."""
 
     def _items_near(
         self, pos: QPointF, item_type: type | None = None, width: float = 20, height: float = 20
     ) -> list[QGraphicsItem]:
-        """Items around a place; the base class looks to its upper left only, and in units of the scene."""
+        """Return the items around a position; the base class searches only up and to the left."""
         across, down = width / 4 / self.factor, height / 4 / self.factor
         around = QRectF(pos.x() - across, pos.y() - down, 2 * across, 2 * down)
         return [
@@ -282,25 +281,25 @@ class ZoomPanView(NodeViewer):
         ]
 
     def edge_at(self, place: QPointF) -> EdgeItem | None:
-        """The edge under or near a place of the scene."""
+        """Return the edge at or near a scene position."""
         near = self._items_near(place, EdgeItem, 24, 24)
         return next((item for item in near if isinstance(item, EdgeItem)), None)
 
     def mouse_position(self) -> QPointF | None:
-        """The place of the scene under the mouse; None where the mouse is elsewhere."""
+        """Return the scene position of the mouse, or None if it is elsewhere."""
         return self.mapToScene(self._previous_pos) if self.underMouse() else None
 
     def call_later(self, call: Callable[[], object]) -> None:
-        """Call something when the present event is over."""
+        """Call a function after the current event."""
         QTimer.singleShot(0, self, call)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep what is seen; the base class would zoom."""
+        """Keep zoom and position; the base class would zoom."""
         QGraphicsView.resizeEvent(self, event)
         self.view_moved.emit()
 
     def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:
-        """The ground with its grid of dots."""
+        """Paint the background with its dot grid."""
         theme = canvas_style()
         if self._tile.isNull():
             self._tile = _dots(theme.colour("ground"), theme.colour("line"), self.factor)
@@ -312,7 +311,7 @@ class ZoomPanView(NodeViewer):
         painter.restore()
 
     def update_background(self) -> None:
-        """Take up another theme."""
+        """Apply another theme."""
         self._tile = QPixmap()
         self.viewport().update()
 
@@ -339,11 +338,11 @@ FILES_MIME: Final = "text/uri-list"
 
 
 class DropView(ZoomPanView):
-    """A view that takes drops.
+    """View that accepts drops.
 
     Signals:
-        type_dropped: A node type was dropped: its name and the place in the scene.
-        template_dropped: A template was dropped: its name.
+        type_dropped: A node type was dropped: name and scene position.
+        template_dropped: The template of this name was dropped.
         files_dropped: Files were dropped.
     """
 
@@ -352,19 +351,19 @@ class DropView(ZoomPanView):
     files_dropped = Signal(list)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take nodes, templates and files."""
+        """Accept nodes, templates and files."""
         self._accept(event)
 
     def dragMoveEvent(self, event: QDragMoveEvent) -> None:
-        """Take nodes, templates and files."""
+        """Accept nodes, templates and files."""
         self._accept(event)
 
     def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
-        """Nothing was dropped."""
+        """Accept the event; nothing was dropped."""
         event.accept()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Hand on what was dropped."""
+        """Report what was dropped."""
         data, place = event.mimeData(), self.mapToScene(event.position().toPoint())
         if data.hasFormat(NODE_MIME):
             self.type_dropped.emit(_text(data, NODE_MIME), place)

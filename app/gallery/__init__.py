@@ -1,1 +1,1 @@
-"""What a person sees first: templates with their pictures, recent files, and one line about the model."""
+"""The start page: templates, recent files, and the model in use."""

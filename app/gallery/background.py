@@ -1,8 +1,8 @@
-"""What the first page finds out in a thread: pictures of templates, and which recent files are still there.
+"""Background work of the start page: diagrams of templates and a check for missing recent files.
 
-Taking the first document apart loads libraries, and a file may lie on a disk that answers slowly. The threads touch no
-object of Qt: the page may be closed and gone before they are done. They put what they find into a queue, which is read
-on a timer that runs only while there is something to wait for.
+Analysing the first document loads libraries, and a file may be on a slow disk. The threads touch no Qt object, because
+the page may be closed before they finish. They put results into a queue, which a timer reads while any thread is
+running.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 LOOK_AFTER_MS: Final = 20
 
 Found = Callable[[], None] | None
-"""What is to be done in the window's thread with something found; None when a thread has come to its end."""
+"""Result to deliver in the window's thread; None at the end of a thread."""
 
 
 class BackgroundLoader(QObject):
-    """Does the work in threads and tells results in the window's.
+    """Runs work in threads and reports results in the window's thread.
 
     Signals:
-        diagram_ready: The picture of a template is ready: the path of its file, and the diagram.
-        files_missing: Which of the files asked about are not there: a list of paths.
+        diagram_ready: The diagram of the template at this path is ready.
+        files_missing: The list of recent files that do not exist.
     """
 
     diagram_ready = Signal(object, object)
@@ -46,16 +46,16 @@ class BackgroundLoader(QObject):
         self._timer.timeout.connect(self._take_up)
 
     def draw(self, templates: Iterable[Template], registry: Registry | None = None) -> None:
-        """Make the pictures of templates.
+        """Create the diagrams of templates.
 
         Args:
-            templates: Those.
-            registry: The node types; those of the program unless given.
+            templates: The templates.
+            registry: The node types; built-in ones by default.
         """
         wanted = list(templates)
 
         def work() -> Iterator[Callable[[], None]]:
-            # Imported in the thread: the page is up before.
+            # Imported in the thread, after the first paint.
             from app.gallery.diagram import make_diagram
             from engine.nodes.registry import builtin_registry
 
@@ -67,7 +67,7 @@ class BackgroundLoader(QObject):
         self._start(work, "pictures")
 
     def check_files(self, paths: Iterable[Path]) -> None:
-        """Find out which of these files are not there."""
+        """Find out which of these files are missing."""
         wanted = list(paths)
 
         def work() -> Iterator[Callable[[], None]]:

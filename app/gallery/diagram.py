@@ -1,6 +1,6 @@
-"""A document as a small drawing: where its nodes stand, what is connected, which nodes a loop repeats.
+"""Small diagrams of workflows for the start page.
 
-Taken from the document's layout; nodes of a document without one are put in layers. No Qt here.
+Node positions come from the document's layout; documents without one get simple columns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ UNKNOWN_ICON: Final = "mdi6.help"
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One node: its upper left corner in the document's units, and how it looks."""
+    """One node: upper left corner, category and icon."""
 
     x: float
     y: float
@@ -44,7 +44,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What a loop repeats: its ends and all nodes in it, the ends included."""
+    """A loop with all its nodes, the loop and its exit included."""
 
     loop: str
     exit: str
@@ -53,7 +53,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """The drawing. `edges` are pairs of node ids, each once; `regions` are sorted, the widest first."""
+    """A diagram. `edges` are unique pairs of node ids; `regions` are sorted by size, largest first."""
 
     boxes: dict[str, Box]
     edges: tuple[tuple[str, str], ...]
@@ -61,7 +61,7 @@ class Diagram:
 
     @property
     def node_width(self) -> float:
-        """How wide all nodes are drawn: as wide as the usual card where the closest two have the room for it."""
+        """Width of all nodes: that of a card, or less if two nodes are close together."""
         boxes = sorted(self.boxes.values(), key=lambda box: box.x)
         apart = (
             right.x - left.x
@@ -73,8 +73,8 @@ class Diagram:
 
 
 def make_diagram(workflow: Workflow, registry: Registry) -> Diagram:
-    """Make the drawing of a document, whatever the document."""
-    # Imported here: the first page is up before, and what shows drawings needs none of it.
+    """Create the diagram of any document."""
+    # Imported here to keep the start page fast.
     from engine.plan.structure import analyse
 
     structure = analyse(workflow, registry)
@@ -96,7 +96,7 @@ def make_diagram(workflow: Workflow, registry: Registry) -> Diagram:
 
 
 def _places_of_layout(workflow: Workflow) -> dict[str, tuple[float, float]] | None:
-    """Where the layout puts the nodes; None unless it has a place for each of them."""
+    """Return all positions from the layout, or None if any is missing."""
     layout = workflow.layout.get("nodes")
     if not isinstance(layout, dict):
         return None
@@ -119,10 +119,10 @@ def _is_coordinate(value: object) -> TypeGuard[float]:
 
 
 def _layers(structure: Structure) -> dict[str, tuple[float, float]]:
-    """A column for each step away from the start; in a document that goes round in a circle, one after the other."""
+    """Return a column for each step from the start; nodes of a cycle get one column each."""
     inside = {body.exit: body.nodes for body in structure.bodies.values()}
     column: dict[str, int] = {}
-    for _round in range(2):  # the second time round an exit also stands behind the side branches of its loop
+    for _round in range(2):  # the second round places an exit behind the side branches of its loop
         for place, node_id in enumerate(structure.order or structure.workflow.nodes_by_id):
             sources = {link.source for link in structure.links_to.get(node_id, ())} | inside.get(node_id, frozenset())
             before = [column[source] for source in sources if source in column]
@@ -138,18 +138,18 @@ def _layers(structure: Structure) -> dict[str, tuple[float, float]]:
 
 MARGIN: Final = 16
 STRETCH: Final = 2.2
-"""How much more height than width a drawing may take, so that a long, flat workflow fills its picture."""
+"""Maximum ratio of vertical to horizontal scale, so that long, flat workflows fill the picture."""
 MAX_SCALE: Final = 0.34
 REGION_MARGIN: Final = 8
 OUT: Final = 4.0
-"""How far an edge that leads back to another row goes out of a node before it turns."""
+"""How far a backward edge leaves a node before it turns."""
 
 RETURN_ROOM: Final = 12
-"""Room under a loop's nodes for the arrow that leads back."""
+"""Space below a loop's nodes for the feedback arrow."""
 
 
 class DiagramPicture(QWidget):
-    """Shows a diagram; nothing but its ground until it has one."""
+    """Widget that shows a diagram; only its background until it has one."""
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -160,22 +160,22 @@ class DiagramPicture(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        """A strip that suits workflows, which run from left to right."""
+        """Return a wide strip: workflows run from left to right."""
         return QSize(320, 152)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to draw yet."""
+        """Whether there is no diagram yet."""
         return self._diagram is None
 
     def set_diagram(self, diagram: Diagram) -> None:
-        """Show another drawing."""
+        """Set the diagram."""
         self._diagram = diagram
         self._kept = None
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Put the drawing on the screen, made anew where it has to be."""
+        """Paint the cached diagram."""
         theme = style().theme
         ratio = self.devicePixelRatioF()
         wanted = (theme.name, self.size(), ratio)
@@ -188,7 +188,7 @@ class DiagramPicture(QWidget):
 
 
 def draw(diagram: Diagram | None, theme: Theme, size: QSize, ratio: float = 1.0) -> QPixmap:
-    """The drawing of a diagram in a size of logical pixels, for a screen with that many dots a pixel."""
+    """Draw a diagram at a size in logical pixels for a device pixel ratio."""
     pixmap = QPixmap(size * ratio)
     pixmap.setDevicePixelRatio(ratio)
     pixmap.fill(Qt.GlobalColor.transparent)
@@ -210,7 +210,7 @@ def draw(diagram: Diagram | None, theme: Theme, size: QSize, ratio: float = 1.0)
 
 
 def place(diagram: Diagram, size: QSize) -> dict[str, QRectF]:
-    """Where each node goes in a picture of that size: all of them in it, in the middle."""
+    """Return the rectangle of each node in a picture of a size, centred."""
     boxes, wide = diagram.boxes.values(), diagram.node_width
     left, top = min(box.x for box in boxes), min(box.y for box in boxes)
     width = max(box.x for box in boxes) + wide - left
@@ -260,7 +260,7 @@ def _draw_region(painter: QPainter, theme: Theme, area: QRectF, loop: QRectF, ex
 
 
 def _rounded(path: QPainterPath, points: list[QPointF], radius: float = 6.0) -> None:
-    """Lead a path through points whose lines meet at right angles, with round corners."""
+    """Add lines that meet at right angles to a path, with rounded corners."""
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         room = min(radius, *(abs((b - a).manhattanLength()) / 2 for a, b in pairwise((before, corner, after))))
         path.lineTo(_towards(corner, before, room))
@@ -277,7 +277,8 @@ def _draw_edge(painter: QPainter, theme: Theme, source: QRectF, target: QRectF) 
     start = QPointF(source.right(), source.center().y())
     end = QPointF(target.left(), target.center().y())
     path = QPainterPath(start)
-    if end.x() < start.x() and abs(end.y() - start.y()) > source.height():  # back to another row: between the two
+    # backward to another row: between the two rows
+    if end.x() < start.x() and abs(end.y() - start.y()) > source.height():
         right, left, lane = start.x() + OUT, end.x() - OUT, (start.y() + end.y()) / 2
         corners = [(right, start.y()), (right, lane), (left, lane), (left, end.y())]
         _rounded(path, [start, *(QPointF(x, y) for x, y in corners), end], OUT * 0.75)

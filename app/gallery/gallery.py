@@ -1,6 +1,6 @@
-"""The first page: what the program is, templates to start from, files opened last, and which model is ready.
+"""The start page: templates, recent files, and the model in use.
 
-It opens nothing itself; it says through signals what a person wants.
+It opens nothing itself; its signals report what the user wants.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class RecentFile(QWidget):
-    """One line: a button with the file's name, and the folder that it lies in."""
+    """One recent file: a button with its name, and its folder."""
 
     chosen = Signal(Path)
 
@@ -52,7 +52,7 @@ class RecentFile(QWidget):
         layout.addWidget(self.badge, 0, Qt.AlignmentFlag.AlignVCenter)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Cut a long name in its middle, so that it does not take all of the line."""
+        """Elide a long name in the middle."""
         super().resizeEvent(event)
         room = max(event.size().width() * 2 // 3, 1)
         around = self.button.sizeHint().width() - self.button.fontMetrics().horizontalAdvance(self.button.text())
@@ -62,21 +62,21 @@ class RecentFile(QWidget):
 
     @property
     def is_missing(self) -> bool:
-        """Whether the file is known not to be there."""
+        """Whether the file is known to be missing."""
         return not self.button.isEnabled()
 
     def mark_missing(self) -> None:
-        """Say that the file is not there any more; it can be opened no longer."""
+        """Mark the file as missing and disable its button."""
         self.button.setEnabled(False)
         self.button.setAccessibleDescription("This file was not found.")
         self.badge.show()
 
 
 class RecentFiles(QWidget):
-    """The files, the latest first.
+    """The recent files, latest first.
 
     Signals:
-        chosen: One of them is to be opened.
+        chosen: This file is to be opened.
     """
 
     chosen = Signal(Path)
@@ -89,7 +89,7 @@ class RecentFiles(QWidget):
         self._layout.setSpacing(UNIT)
 
     def show_files(self, paths: Iterable[Path]) -> None:
-        """Show these files and no others."""
+        """Replace the files."""
         for file in self.files:
             self._layout.removeWidget(file)
             file.hide()
@@ -100,7 +100,7 @@ class RecentFiles(QWidget):
             self._layout.addWidget(file)
 
     def mark_missing(self, paths: Iterable[Path]) -> None:
-        """Say which of them are not there any more."""
+        """Mark the missing files among these paths."""
         missing = set(paths)
         for file in self.files:
             if file.path in missing:
@@ -109,14 +109,14 @@ class RecentFiles(QWidget):
 
 GAP = 4 * UNIT
 CARD_WIDTH = 340
-"""The narrowest that a card may be at the usual size of texts."""
+"""Minimum width of a card at a text size of 100 %."""
 
 
 class CardGrid(QWidget):
-    """Widgets of equal width in rows; those of a row are equally high. Arrow keys go from one to the next.
+    """Grid of cards of equal width; cards of a row have equal height. Arrow keys move the focus.
 
     Signals:
-        reached: An arrow key led to this card.
+        reached: An arrow key moved the focus to this card.
     """
 
     reached = Signal(QWidget)
@@ -132,24 +132,24 @@ class CardGrid(QWidget):
         return tuple(self._cards)
 
     def add(self, card: QWidget) -> None:
-        """Add a card at the end."""
+        """Append a card."""
         card.setParent(self)
         self._cards.append(card)
         self._arrange()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Arrange the cards anew."""
+        """Lay out the cards again."""
         super().resizeEvent(event)
         self._arrange()
 
     def event(self, event: QEvent) -> bool:
-        """Arrange the cards anew when what is in them changes its size."""
+        """Lay out the cards again when their contents change size."""
         if event.type() == QEvent.Type.LayoutRequest:
             self._arrange()
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Go to the neighbour in the arrow's direction."""
+        """Move the focus in the arrow's direction."""
         steps = {
             Qt.Key.Key_Left: -1,
             Qt.Key.Key_Right: 1,
@@ -186,10 +186,10 @@ ARROWS: Final = frozenset({Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.
 
 
 class CardButton(QPushButton):
-    """A button that leaves the arrow keys to the grid around its card."""
+    """Button that leaves the arrow keys to the grid."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Act on all keys but the arrows."""
+        """Ignore arrow keys."""
         if event.key() in ARROWS:
             event.ignore()
         else:
@@ -197,10 +197,10 @@ class CardButton(QPushButton):
 
 
 class TemplateCard(QFrame):
-    """One template. A double click anywhere on it opens it, and so do its button and Enter.
+    """Card of a template. A double click, its button and Enter open it.
 
     Signals:
-        opened: It is to be opened; the path of its file.
+        opened: The template at this path is to be opened.
     """
 
     opened = Signal(Path)
@@ -231,13 +231,13 @@ class TemplateCard(QFrame):
         layout.addLayout(foot)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Open it."""
+        """Open the template."""
         if event.button() == Qt.MouseButton.LeftButton:
             event.accept()
             self._open()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open it with Enter; the space bar is the button's own."""
+        """Open the template with Enter; Space belongs to the button."""
         if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
             event.accept()
             self._open()
@@ -253,18 +253,18 @@ INTRODUCTION: Final = (
 )
 MODEL_LINE: Final = "Built-in demo model (135M): real, but not reliable. Add a key or a local server for a better one."
 WIDEST: Final = 1120
-"""Wider than this, lines become hard to read; the page stays in the middle."""
+"""Maximum width of the page, for readable lines."""
 
 
 class Gallery(QWidget):
-    """The first page.
+    """The start page.
 
     Signals:
-        template_chosen: A template is to be opened; the path of its file.
-        open_requested: A person wants to choose a file.
-        new_requested: A person wants an empty document.
-        recent_chosen: A file opened before is to be opened again.
-        models_requested: A person wants to set up models.
+        template_chosen: The template at this path is to be opened.
+        open_requested: The user wants to choose a file.
+        new_requested: The user wants an empty document.
+        recent_chosen: This recent file is to be opened.
+        models_requested: The user wants to set up models.
     """
 
     template_chosen = Signal(Path)
@@ -276,12 +276,12 @@ class Gallery(QWidget):
     def __init__(
         self, parent: QWidget | None = None, *, registry: Registry | None = None, folder: Path | None = None
     ) -> None:
-        """Make the page.
+        """Create the page.
 
         Args:
-            parent: Its parent.
-            registry: The node types, for the pictures; those of the program unless given.
-            folder: Where the templates lie; the program's own folder unless given.
+            parent: The parent widget.
+            registry: The node types for the diagrams; built-in ones by default.
+            folder: The folder of templates; the program's own by default.
         """
         super().__init__(parent)
         self.setAccessibleName("Start")
@@ -309,7 +309,7 @@ class Gallery(QWidget):
 
     @property
     def cards(self) -> tuple[TemplateCard, ...]:
-        """The cards of the templates, in order."""
+        """The template cards in order."""
         return tuple(card for card in self._grid.cards if isinstance(card, TemplateCard))
 
     @property
@@ -319,22 +319,22 @@ class Gallery(QWidget):
 
     @property
     def model_line(self) -> str:
-        """What it says about the model."""
+        """The line about the model."""
         return self._model_line.text()
 
     def set_recent(self, paths: list[Path]) -> None:
-        """Show which files were opened last, the latest first."""
+        """Set the recent files, latest first."""
         self._recent.show_files(paths)
         self._recent_part.setVisible(bool(paths))
         if paths:
             self._background.check_files(paths)
 
     def set_model_line(self, text: str) -> None:
-        """Say which model is ready."""
+        """Set the line about the model."""
         self._model_line.setText(text)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Once the page has been seen, have the pictures made: that takes much that the page does not."""
+        """Start drawing the diagrams after the first paint; they load much that the page does not need."""
         super().paintEvent(event)
         if self._to_draw:
             templates, self._to_draw = self._to_draw, []

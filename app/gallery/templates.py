@@ -1,7 +1,4 @@
-"""The templates that come with the program, as the gallery and the palette show them.
-
-Reads files and nothing else; no Qt here.
-"""
+"""The templates that ship with the program. No Qt here."""
 
 from __future__ import annotations
 
@@ -16,20 +13,20 @@ from engine.document.model import FILE_SUFFIX, Workflow
 from engine.errors import EngineError
 
 FIRST: Final = "self-refine.loop.json"
-"""The template that a person meets first: it shows what the program is for."""
+"""The first template on the start page."""
 GONE: Final = "The folder of templates is missing. Install Loopwright again to have them; all else works without."
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 
 @dataclass(frozen=True)
 class Template:
-    """One template.
+    """A template.
 
     Attributes:
         path: Its file.
-        title: What people call it.
+        title: Its title.
         about: What it does.
-        when: What it is good for; empty where its description does not say.
+        when: When to use it; empty if its description does not say.
         workflow: The document.
     """
 
@@ -41,7 +38,7 @@ class Template:
 
 
 def split_description(description: str) -> tuple[str, str]:
-    """What a description says, and the sentence at its end that begins with 'For', which says when to use it."""
+    """Split a description into what it does and its last sentence if that begins with 'For'."""
     sentences = _SENTENCE_END.split(description.strip())
     if len(sentences) > 1 and sentences[-1].startswith("For "):
         return " ".join(sentences[:-1]), sentences[-1]
@@ -49,12 +46,12 @@ def split_description(description: str) -> tuple[str, str]:
 
 
 def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[str]]:
-    """The templates of a folder, the program's own unless another is given.
+    """Load the templates of a folder; by default the program's own.
 
-    Self-Refine comes first, then those with a loop, which is what the program is for; the simpler before the others.
+    Self-Refine comes first, then templates with a loop, then by number of nodes.
 
     Returns:
-        The templates, and a sentence for each that cannot be shown. Never fails.
+        The templates, and a message for each one that cannot be loaded. Never fails.
     """
     try:
         folder = folder or templates_folder()

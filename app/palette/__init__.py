@@ -1,1 +1,1 @@
-"""The node types and templates that can be dragged to the canvas."""
+"""The palette of node types and templates."""

@@ -1,4 +1,4 @@
-"""What the palette lists: types of nodes by category, then templates, or what fits the filter. No Qt here."""
+"""Entries of the palette: node types by category and templates, or search results. No Qt here."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ BEGINS_A_WORD: Final = 80
 IS_IN: Final = 60
 IS_IN_HELP: Final = 40
 IN_ORDER: Final = 20
-"""The letters stand in the name in their order, with others between them."""
+"""Score of names that contain the letters in order with others between them."""
 
 LEAST_IN_HELP: Final = 3
-"""Fewer letters than these begin a word in almost every line of help."""
+"""Minimum length to search descriptions: fewer letters begin a word in almost all of them."""
 
 
 def match_score(typed: str, names: tuple[str, ...], help_line: str = "") -> int:
-    """How well what was typed fits any of the names or the help; 0 where it does not, higher is better."""
+    """Score how well a search text matches names or description; 0 for no match."""
     wanted = " ".join(typed.casefold().split())
     if not wanted:
         return BEGINS
@@ -57,17 +57,17 @@ CATEGORY_TITLES: Final = {
     Category.TOOLS: "Tools",
 }
 TITLES: Final = {"loop": "Loop and Exit"}
-"""Types that bring another with them, and how they are offered."""
+"""Titles of types that add a partner."""
 ONLY_WHEN_SOUGHT: Final = frozenset({"exit", "aggregator"})
-"""Types that come with another, and are rarely wanted alone."""
+"""Types that are added by their partner and rarely alone: listed in search results only."""
 TEMPLATE_ICON: Final = "mdi6.file-tree-outline"
 TOOL_ICON: Final = "mdi6.toolbox-outline"
 LONGEST_HELP: Final = 200
-"""Servers describe their tools for models, at any length."""
+"""Maximum length of a tool's description: servers write them for models, at any length."""
 
 
 class EntryKind(StrEnum):
-    """What a row of the palette is."""
+    """Kind of a palette entry."""
 
     HEADER = "header"
     NODE = "node"
@@ -76,15 +76,15 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PaletteEntry:
-    """One row.
+    """Entry of the palette.
 
     Attributes:
-        kind: What it is.
-        title: Its name.
-        key: Name of the node type, `tool:NAME` of a tool, or path of the template; empty for a header.
-        help: One line on what it does.
+        kind: Its kind.
+        title: Its title.
+        key: Name of the node type, `tool:NAME` of a tool, or path of a template; empty for a header.
+        help: One-line description.
         icon: Name of its icon.
-        category: The category whose colour it has.
+        category: Category that determines its colour.
     """
 
     kind: EntryKind
@@ -96,7 +96,7 @@ class PaletteEntry:
 
 
 def palette_entries(registry: Registry, templates: Iterable[Template], typed: str = "") -> list[PaletteEntry]:
-    """What to list: everything in its order under headers, or, where something is typed, what fits it, best first."""
+    """Return all entries under headers, or the matches of a search text, best first."""
     nodes = [*(_node_row(spec) for spec in registry), *tool_entries()]
     offered = [_template_row(template) for template in templates]
     if typed.strip():
@@ -120,7 +120,7 @@ def _node_row(spec: AnySpec) -> PaletteEntry:
 
 
 def tool_entries() -> Iterator[PaletteEntry]:
-    """A row for each tool of a server or a plugin; the built-in ones are chosen in the tool node."""
+    """Yield an entry for each tool of a server or plugin; built-in tools are set on the tool node."""
     built_in = builtin_tools()
     for tool in all_tools().values():
         if tool.name not in built_in:

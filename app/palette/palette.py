@@ -1,4 +1,4 @@
-"""The palette: what can be put on the canvas, and the templates; with a filter, by mouse and by keyboard."""
+"""The palette: node types and templates with a filter, for mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.nodes.registry import Registry
 
 CARD = QSize(220, 48)
-"""Size of a dragged card at the usual size of texts."""
+"""Size of a dragged card at a text size of 100 %."""
 
 
 class EntryDelegate(QStyledItemDelegate):
-    """Draws headers as small words and everything else as icon, name and at most two lines of help."""
+    """Draws headers, and entries with icon, title and at most two lines of description."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
-        """One line for a header; for the rest, the name and as many lines as the help takes."""
+        """Return the height of a header or entry."""
         row = _row(index)
         if row.kind is EntryKind.HEADER:
             return QSize(0, QFontMetrics(_small()).height() + 4 * UNIT)
@@ -74,7 +74,7 @@ class EntryDelegate(QStyledItemDelegate):
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        """Draw one row."""
+        """Draw one entry."""
         row = _row(index)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -86,11 +86,11 @@ class EntryDelegate(QStyledItemDelegate):
 
 
 def help_lines(row: PaletteEntry, width: int) -> list[str]:
-    """The help of a row as it fits a width: on one line or two, the second cut where it is too long."""
+    """Return the description of an entry on at most two lines of a width."""
     return list(_lines(row.help, width, style().scale))
 
 
-# Measured once: at each letter that is typed into the filter all rows are laid out anew, and servers may have hundreds.
+# Cached: each letter typed into the filter lays out all entries, and servers may have hundreds.
 @lru_cache(maxsize=8_192)
 def _lines(text: str, width: int, _scale: float) -> tuple[str, ...]:
     return tuple(elide_two_lines(QFontMetricsF(_small()), text, width)) if text else ()
@@ -103,7 +103,7 @@ def _height(text: str, room: int, scale: float) -> int:
 
 
 def drag_pixmap(row: PaletteEntry, ratio: float) -> QPixmap:
-    """A card as the canvas shows it, for a screen with that many dots a pixel."""
+    """Draw a dragged entry as a card, for a screen with that device pixel ratio."""
     theme = style().theme
     size = QSize(round(CARD.width() * style().scale), round(CARD.height() * style().scale))
     pixmap = QPixmap(size * ratio)
@@ -155,7 +155,7 @@ def _icon_side() -> int:
 
 
 def _words_width(row_width: int) -> int:
-    """The room for words beside the icon."""
+    """Return the width for texts beside the icon."""
     return row_width - 2 * UNIT - _icon_side() - 3 * UNIT - UNIT
 
 
@@ -202,33 +202,33 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class PaletteModel(QAbstractListModel):
-    """The rows. Headers can be neither chosen nor dragged."""
+    """The entries as a list model. Headers can be neither selected nor dragged."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rows: list[PaletteEntry] = []
 
     def set_entries(self, palette_entries: list[PaletteEntry]) -> None:
-        """List these rows and no others."""
+        """Replace the entries."""
         self.beginResetModel()
         self._rows = palette_entries
         self.endResetModel()
 
     def entry_at(self, index: Index) -> PaletteEntry | None:
-        """The row at an index; None where there is none."""
+        """Return the entry at an index, or None."""
         return self._rows[index.row()] if index.isValid() and index.row() < len(self._rows) else None
 
     def first(self) -> QModelIndex:
-        """The first row that can be chosen; an invalid index where there is none."""
+        """Return the index of the first selectable entry, or an invalid one."""
         at = next((at for at, row in enumerate(self._rows) if row.kind is not EntryKind.HEADER), -1)
         return self.index(at, 0) if at >= 0 else QModelIndex()
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
-        """How many rows there are."""
+        """Return the number of entries."""
         return 0 if parent.isValid() else len(self._rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The title, the help as a tool tip, and both for a screen reader."""
+        """Return title, tooltip and accessible text."""
         row = self.entry_at(index)
         if row is None:
             return None
@@ -243,18 +243,18 @@ class PaletteModel(QAbstractListModel):
                 return None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """What can be done with a row."""
+        """Return what can be done with an entry."""
         row = self.entry_at(index)
         if row is None or row.kind is EntryKind.HEADER:
             return Qt.ItemFlag.NoItemFlags
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsDragEnabled
 
     def mimeTypes(self) -> list[str]:
-        """As what rows are dragged."""
+        """Return the MIME types of drags."""
         return [NODE_MIME, TEMPLATE_MIME]
 
     def mimeData(self, indexes: Sequence[Index]) -> QMimeData:
-        """The name of the type, or the path of the template, as UTF-8."""
+        """Return the type's name or the template's path as UTF-8."""
         data = QMimeData()
         for index in indexes:
             row = self.entry_at(index)
@@ -263,24 +263,24 @@ class PaletteModel(QAbstractListModel):
         return data
 
     def supportedDragActions(self) -> Qt.DropAction:
-        """Dragging a row leaves it where it is."""
+        """Allow copying only."""
         return Qt.DropAction.CopyAction
 
 
 def run_drag(drag: QDrag) -> None:
-    """Let a person drag until the button is released."""
+    """Run a drag until the button is released."""
     drag.exec(Qt.DropAction.CopyAction)
 
 
 class EntryList(QListView):
-    """The list of rows.
+    """List of entries.
 
     Signals:
-        entry_chosen: A row is to be placed or opened.
-        top_reached: The arrow up was pressed on the first row.
+        entry_chosen: An entry is to be added or opened.
+        top_reached: Up was pressed on the first entry.
 
     Attributes:
-        run_drag: What holds a drag while it lasts.
+        run_drag: Runs a drag until the button is released.
     """
 
     entry_chosen = Signal(object)
@@ -303,7 +303,7 @@ class EntryList(QListView):
         self.doubleClicked.connect(self._choose)
 
     def startDrag(self, _actions: Qt.DropAction) -> None:
-        """Drag the row under the pointer as a card."""
+        """Drag the current entry as a card."""
         index = self.currentIndex()
         row = self._rows.entry_at(index)
         if row is None or row.kind is EntryKind.HEADER:
@@ -315,7 +315,7 @@ class EntryList(QListView):
         self.run_drag(drag)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Choose with Enter, and go back to the filter above the first row."""
+        """Choose with Enter; leave to the filter with Up on the first entry."""
         if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
             event.accept()
             self._choose(self.currentIndex())
@@ -326,7 +326,7 @@ class EntryList(QListView):
             super().keyPressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another width may take other lines of help."""
+        """Lay out again: another width may change the lines of a description."""
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self.scheduleDelayedItemsLayout()
@@ -338,11 +338,11 @@ class EntryList(QListView):
 
 
 class Palette(QWidget):
-    """What can be put on the canvas.
+    """The palette.
 
     Signals:
-        node_chosen: A node of that type is to be placed.
-        template_chosen: A template is to be opened; the path of its file.
+        node_chosen: A node of this type is to be added.
+        template_chosen: The template at this path is to be opened.
     """
 
     node_chosen = Signal(str)
@@ -378,11 +378,11 @@ class Palette(QWidget):
         self._show("")
 
     def sizeHint(self) -> QSize:
-        """Wide enough for the names and a few words of help."""
+        """Return a width for titles and a few words of description."""
         return QSize(round(248 * style().scale), 560)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """From the filter, the arrow down goes to the list, and Escape empties the filter."""
+        """Move from the filter to the list with Down; clear the filter with Escape."""
         if watched is self.filter and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() == Qt.Key.Key_Down:
                 self._go_to_list()
@@ -399,7 +399,7 @@ class Palette(QWidget):
             self.list.setFocus(Qt.FocusReason.TabFocusReason)
 
     def refresh(self) -> None:
-        """List anew what there is: a server or a plugin has come or gone."""
+        """Reload the entries after servers or plugins changed."""
         self._show(self.filter.text())
 
     def _show(self, typed: str) -> None:
