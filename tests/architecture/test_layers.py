@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tomllib
 
+import pytest
+
 from tests.architecture.project import ROOT
 
 _CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
@@ -19,10 +21,11 @@ def test_all_import_contracts_are_kept():
     assert f"Contracts: {len(_CONTRACTS)} kept, 0 broken." in done.stdout
 
 
-def test_every_part_of_the_engine_has_a_layer():
-    (layers,) = [contract["layers"] for contract in _CONTRACTS if contract["type"] == "layers"]
-    placed = {module.strip() for layer in layers for module in layer.split("|")}
-    folder = ROOT / "engine"
+@pytest.mark.parametrize("package", ["engine", "app"])
+def test_every_part_has_a_layer(package: str) -> None:
+    layers = [contract["layers"] for contract in _CONTRACTS if contract["type"] == "layers"]
+    placed = {module.strip() for contract in layers for layer in contract for module in layer.split("|")}
+    folder = ROOT / package
     packages = {file.parent.name for file in folder.glob("*/__init__.py")}
     modules = {file.stem for file in folder.glob("*.py")} - {"__init__"}
-    assert placed == {f"engine.{name}" for name in packages | modules}
+    assert {name for name in placed if name.startswith(package)} == {f"{package}.{name}" for name in packages | modules}
