@@ -29,8 +29,8 @@ from engine.extensions import (
     write_extensions,
 )
 from engine.tools.mcp.listing import read_listings
+from engine.tools.mcp.secret_variables import VARIABLES
 from engine.tools.mcp.settings import McpServer
-from engine.tools.mcp.variables import VARIABLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from app.workbench import Workbench
 from app.worker import Worker, wait_for_workers
 from engine.models.base import ModelError
 from engine.models.catalogue import Models
-from engine.models.litellm_import import load_litellm
 from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
 
 if TYPE_CHECKING:
@@ -210,6 +209,8 @@ class ModelPreloader:
             if name == EMBEDDED_MODEL:
                 self._engine.submit(_start_embedded(self._engine.models))
             elif not name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)):
+                from engine.models.litellm_adapter import load_litellm
+
                 self._engine.submit(load_litellm())
 
 

@@ -196,7 +196,7 @@ def _executor(where: str | None, workers: int) -> Generator[Executor | None]:
         from engine.text_sanitizing import shown
 
         raise EngineError(f'There is no executor "{shown(where, 60)}".', "Write dask, or dask=ADDRESS.")
-    from engine.batch.dask import dask_executor
+    from engine.batch.remote_executor import dask_executor
 
     with dask_executor(address, workers) as executor:
         yield executor

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from engine.batch.local import RESUME_ROW
+from engine.batch.local_executor import RESUME_ROW
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import err, out, write_json
 from engine.formatting import format_count, format_duration, format_money, format_score

@@ -11,8 +11,8 @@ from engine.errors import EngineError
 from engine.formatting import format_count
 from engine.importing.registry import add_importer, importers
 from engine.importing.spec import ImporterSpec
-from engine.models.added import add_models, added_prefixes, can_be_prefix
 from engine.models.base import Model
+from engine.models.model_names import add_models, added_prefixes, can_be_prefix
 from engine.nodes.added_conditions import AddedCondition, add_condition, added_conditions
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import AnySpec, NodeSpec, PortType

@@ -13,10 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.models.added import added_prefixes, split_added
 from engine.models.base import Model, ModelError, ModelErrorKind
 from engine.models.keys import Keys, KeyStoreError
-from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX, check_model_name
+from engine.models.model_names import (
+    EMBEDDED_MODEL,
+    RECORDED_PREFIX,
+    SCRIPTED_PREFIX,
+    added_prefixes,
+    check_model_name,
+    split_added,
+)
 from engine.models.providers import PROVIDERS, Provider
 
 if TYPE_CHECKING:
@@ -120,7 +126,7 @@ class Models:
             return self._make_recorded(name.removeprefix(RECORDED_PREFIX))
         added = split_added(name)
         if added is not None:
-            from engine.models.checked import PluginModel
+            from engine.models.checked_model import PluginModel
 
             return PluginModel(_make_added(*added), name, self.keys)
         from engine.models.litellm_adapter import LiteLLMModel
@@ -211,8 +217,7 @@ def known_examples(keys: Keys) -> list[KnownModel]:
 
 
 def _known_embedded() -> KnownModel:
-    from engine.models.embedded import EMBEDDED_NOTE
-    from engine.models.embedded_weights import find_runtime, find_weights
+    from engine.models.embedded import EMBEDDED_NOTE, find_runtime, find_weights
 
     missing = ""
     try:

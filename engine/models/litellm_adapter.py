@@ -1,20 +1,32 @@
-"""Models behind litellm: OpenAI, Anthropic, Ollama and whatever else it can call.
+"""Models called through litellm: OpenAI, Anthropic, Ollama and every other provider that litellm knows.
 
-One call, one request: no retries and no deadline of its own. Cancelling the awaiting task closes the connection. A
-reply is text and tool calls, nothing else. It knows nothing of workflows.
+One call is one request: retries and deadlines are the runner's. Cancelling the awaiting task closes the connection.
+
+litellm takes seconds to import, and by default fetches price lists, reads `.env` files and prints advice. It is
+imported once, in a thread, with all of that switched off. It also keeps clients and a background task for each event
+loop; they are closed together with the last model of that loop.
+
+Prices come from litellm's own list and are estimates; `Reply.cost_usd` is better where a provider reports it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
+import inspect
 import os
+import re
+import threading
+import warnings
+import weakref
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from engine.models.base import (
+    LongPrice,
     ModelError,
     ModelErrorKind,
     OnText,
@@ -22,17 +34,178 @@ from engine.models.base import (
     Reply,
     Request,
 )
-from engine.models.checked import clean_request
-from engine.models.destination import Destination, find_destination
+from engine.models.checked_model import clean_request
+from engine.models.endpoint import Destination, find_destination
 from engine.models.keys import Keys
 from engine.models.litellm_errors import Refusal, refusal, translate
-from engine.models.litellm_import import load_litellm, release_litellm, use_litellm
-from engine.models.litellm_price import local_price
+from engine.models.providers import AddressError, origin_of, provider_named
 from engine.models.reply_parser import ReplyParser, read_cost_usd
 from engine.models.request_form import Change, Changes, changed, next_change, schema_mode, warnings_of
-from engine.models.structured import response_format
+from engine.models.structured_output import response_format
 from engine.models.tool_calls import call_message, offered, read_in_words
 from engine.values import Value
+
+_SETTINGS = {
+    "LITELLM_OFFLINE_MODE": "true",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_MODE": "PRODUCTION",
+}
+_NEVER_STARTED = (
+    r"coroutine '(OpenAIChatCompletion|BaseLLMHTTPHandler|AnthropicChatCompletion|VertexLLM)\.\w+' was never"
+)
+_lock = threading.Lock()
+_loaded: list[ModuleType] = []
+_users: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.WeakSet[object]] = weakref.WeakKeyDictionary()
+
+
+async def load_litellm() -> ModuleType:
+    """Give the litellm module; the first call imports it in a thread, so that the event loop goes on."""
+    return _loaded[0] if _loaded else await asyncio.to_thread(_load)
+
+
+def _load() -> ModuleType:
+    with _lock:
+        if not _loaded:
+            os.environ.update(_SETTINGS)
+            litellm = importlib.import_module("litellm")
+            # Attributes of the module, so that an import by someone else before ours makes no difference.
+            settings: dict[str, object] = {
+                "suppress_debug_info": True,
+                "telemetry": False,
+                "drop_params": False,
+                # httpx alone: aiohttp would read a netrc file and send what it finds there.
+                "disable_aiohttp_transport": True,
+                # litellm would use one client on all event loops; it works on the first of them alone.
+                "module_level_aclient": _LoopClient(),
+            }
+            for name, value in settings.items():
+                setattr(litellm, name, value)
+            importlib.import_module("engine.models.reply_hook").install_hook()
+            # litellm prepares a call in a thread; what it made for one cancelled meanwhile is thrown away unused.
+            warnings.filterwarnings("ignore", message=_NEVER_STARTED, category=RuntimeWarning)
+            _loaded.append(litellm)
+        return _loaded[0]
+
+
+class _LoopClient:
+    """Stands for the running event loop's HTTP client, which is closed with the others of that loop."""
+
+    def __getattr__(self, name: str) -> Any:
+        handlers: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")
+        return getattr(handlers.get_async_httpx_client(llm_provider="anthropic"), name)
+
+
+def use_litellm(user: object) -> None:
+    """Note that `user` makes calls on the running event loop."""
+    _users.setdefault(asyncio.get_running_loop(), weakref.WeakSet()).add(user)
+
+
+async def release_litellm(user: object) -> None:
+    """Note that `user` makes no more calls; the last one on an event loop closes what litellm keeps open for it."""
+    loop = asyncio.get_running_loop()
+    users = _users.get(loop)
+    if users is None or user not in users:
+        return
+    users.discard(user)
+    if users:
+        return
+    await _stop_logging(loop)
+    await _close_clients(_loaded[0].in_memory_llm_clients_cache)
+    if not any(_users.values()):
+        await _close_shared_client(_loaded[0])
+
+
+async def _stop_logging(loop: asyncio.AbstractEventLoop) -> None:
+    from litellm.litellm_core_utils import logging_worker
+
+    worker: Any = logging_worker.GLOBAL_LOGGING_WORKER
+    task: asyncio.Task[None] | None = getattr(worker, "_worker_task", None)
+    # There is one worker for all loops: it is another's when that one called last.
+    if task is not None and task.get_loop() is loop:
+        await worker.flush()
+        await worker.stop()
+
+
+async def _close_shared_client(litellm: ModuleType) -> None:
+    """Close the client that Anthropic's streams use; litellm makes another one, for the next event loop, when asked."""
+    handler: Any = vars(litellm).pop("module_level_aclient", None)
+    if handler is not None:
+        with contextlib.suppress(OSError, RuntimeError):
+            await handler.client.aclose()
+
+
+async def _close_clients(cache: Any) -> None:
+    from litellm.caching.evicted_client_closer import running_loop_token
+
+    ending = f"-{running_loop_token()}"
+    mine = [key for key in list(cache.cache_dict) if key.endswith(ending)]
+    for key in mine:
+        client: Any = cache.cache_dict.pop(key)
+        cache.ttl_dict.pop(key, None)
+        close = getattr(client, "aclose", None) or client.close
+        with contextlib.suppress(OSError, RuntimeError):
+            closing = close()
+            if inspect.isawaitable(closing):
+                await closing
+
+
+_ABOVE: Final = re.compile(r"(?:input|output)_cost_per_token_above_(\d+)k_tokens")
+"""What is dearer in calls of more than so many thousand tokens; for calls of another kind, more follows in the name."""
+
+
+def local_price(litellm: ModuleType, name: str, api_base: str | None, environment: Mapping[str, str]) -> Price | None:
+    """The price of a model.
+
+    0.0 for a provider that runs on the user's own machine. None where nobody knows: a model that the list does not
+    have, and any model at another address than its provider's, since what stands there may be anything, a paid one too.
+
+    Args:
+        litellm: The module with the list.
+        name: The model's full name.
+        api_base: The address given for it.
+        environment: The user's environment variables, which may send the provider elsewhere.
+    """
+    prefix, _, model = name.partition("/")
+    provider = provider_named(prefix)
+    chosen = next((value for variable in provider.address_variables if (value := environment.get(variable))), None)
+    address = api_base or chosen
+    if provider.local:
+        # Ollama's own service is reached like a local one, and is not free.
+        return None if address and "ollama.com" in address else Price(0.0, 0.0)
+    if address and not _is_own(address, provider.addresses):
+        return None
+    listed: Mapping[str, Mapping[str, Any]] = litellm.model_cost
+    entry = listed.get(name) or listed.get(model) or {}
+    if not str(entry.get("litellm_provider", "")).startswith(prefix):
+        return None
+    read, written = _usd(entry, "input_cost_per_token"), _usd(entry, "output_cost_per_token")
+    if read is None or written is None:
+        return None
+    return Price(read, written, _usd(entry, "input_cost_per_request") or 0.0, _long_prices(entry, read, written))
+
+
+def _long_prices(entry: Mapping[str, Any], read: float, written: float) -> tuple[LongPrice, ...]:
+    """The prices above so many tokens; what is not dearer there has its usual price."""
+    steps = sorted({int(found[1]) for key in entry if (found := _ABOVE.fullmatch(key))})
+    prices: list[LongPrice] = []
+    for thousands in steps:
+        read = _usd(entry, f"input_cost_per_token_above_{thousands}k_tokens") or read
+        written = _usd(entry, f"output_cost_per_token_above_{thousands}k_tokens") or written
+        prices.append(LongPrice(thousands * 1000, read, written))
+    return tuple(prices)
+
+
+def _usd(entry: Mapping[str, Any], key: str) -> float | None:
+    value = entry.get(key)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _is_own(address: str, addresses: tuple[str, ...]) -> bool:
+    try:
+        return origin_of(address) in {origin_of(own) for own in addresses}
+    except AddressError:
+        return False
+
 
 __all__ = ["LiteLLMModel", "read_cost_usd"]
 

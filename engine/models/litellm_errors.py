@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from engine.models.base import ModelError, ModelErrorKind
-from engine.models.destination import NO_KEY, Destination
+from engine.models.endpoint import NO_KEY, Destination
 from engine.models.keys import Keys
 from engine.models.server_errors import ServerError, kind_of_error, read_error
 

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from engine.errors import EngineError
 from engine.models.base import Finish, ModelErrorKind, OnText, Reply, Request, ToolCall, Usage, estimated_usage
-from engine.models.destination import Destination
+from engine.models.endpoint import Destination
 from engine.models.keys import Keys
 from engine.models.litellm_errors import model_error
 from engine.models.reply_text import ReplyText

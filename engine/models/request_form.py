@@ -15,7 +15,7 @@ from typing import Final
 
 from engine.models.base import Message, Request
 from engine.models.litellm_errors import Refusal
-from engine.models.structured import SchemaMode, with_instruction
+from engine.models.structured_output import SchemaMode, with_instruction
 from engine.models.tool_calls import in_words
 
 

@@ -1,23 +1,249 @@
 """A model whose replies come from a file: for tests, teaching and demonstrations without cost.
 
-It speaks the same protocol as the others; the engine knows nothing special about it. Which reply a call gets depends
-only on its place in the run, on its last user message and on the calls before it, and is settled when the call begins:
-delays do not change it, also where calls run side by side. The file is described in `engine.models.script`.
+It speaks the same protocol as every other model. Which reply a call gets depends only on its path in the run, on its
+last user message and on the calls before it, and is chosen when the call starts: delays do not change it, even where
+calls run at the same time. `docs/scripted-model.md` describes the file.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated, Any, Literal, cast
 
-from engine.models.base import Finish, ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
+
+from engine.models.base import Finish, ModelError, ModelErrorKind, OnText, Price, Reply, Request, ToolCall, Usage
 from engine.models.model_names import SCRIPTED_PREFIX
 from engine.models.reply_text import ReplyText
-from engine.models.script import ScriptedError, ScriptedReply, ScriptedRule, compile_pattern, load_script
+from engine.safe_file_io import read_text_file
+from engine.values import Value
+
+LARGEST_FILE_BYTES = 4_000_000
+_LONGEST_PATTERN = 1000
+_ALTERNATIVES = frozenset({"list[str]", "constrained-int", "ScriptedPrice", "literal['unknown']"})
+"""What pydantic adds to a place where the format allows several types; people do not find it in their file."""
+
+_Seconds = Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)]
+_Tokens = Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
+class _Part(BaseModel):
+    """A part of the file: an unknown key in it is a mistake, not a comment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ScriptedError(_Part):
+    """A call that fails."""
+
+    kind: ModelErrorKind = Field(description="What goes wrong: rate_limit, timeout, connection, server, …")
+    message: str = Field("", description="What the error says; a sentence of its own if left out.")
+    retry_after: _Seconds | None = Field(None, description="Seconds to wait that the provider asks for.")
+    partial: str = Field("", description="The text that arrives before the call breaks.")
+
+
+class ScriptedUsage(_Part):
+    """The tokens of a call."""
+
+    input_tokens: _Tokens = Field(0, description="Tokens of the prompt.")
+    output_tokens: _Tokens = Field(0, description="Tokens of the reply.")
+
+
+class ScriptedToolCall(_Part):
+    """A tool that the model wants called."""
+
+    name: str = Field(description="The tool.")
+    arguments: dict[str, JsonValue] | str = Field(
+        default_factory=dict[str, JsonValue], description="Its arguments; a text for what cannot be read."
+    )
+
+
+class ScriptedReply(_Part):
+    """What a call gives: a text, a JSON value or tool calls, or an error, or first the one and then the other."""
+
+    text: str | None = Field(None, description="The reply as text.")
+    json_value: JsonValue = Field(None, alias="json", description="The reply as JSON, for structured replies.")
+    tool_calls: list[ScriptedToolCall] = Field(
+        default_factory=list[ScriptedToolCall], description="Tools that the model wants called; beside a text or alone."
+    )
+    reasoning: str = Field(
+        "", description="The model's thinking, apart from the reply; it may also stand in tags there."
+    )
+    refusal: str = Field("", description="Why the model declines to answer.")
+    stream: list[str] | Annotated[int, Field(ge=1)] | None = Field(
+        None, description="How it arrives: its pieces (then `text` may be left out), or the characters of each piece."
+    )
+    delay_s: _Seconds = Field(0.0, description="Seconds before the first piece.")
+    chunk_delay_s: _Seconds = Field(0.0, description="Seconds between two pieces.")
+    finish: Finish = Field(Finish.STOP, description="Why it ends: stop, length, content_filter, other.")
+    usage: ScriptedUsage | None = Field(None, description="Its tokens; estimated from the texts' lengths if left out.")
+    error: ScriptedError | None = Field(None, description="The call fails like this.")
+    fail_times: Annotated[int, Field(ge=1, le=1000)] | None = Field(
+        None, description="So many calls from the same place in a run fail with `error`; the next ones get the reply."
+    )
+
+    @model_validator(mode="after")
+    def _is_one_thing(self) -> ScriptedReply:
+        json.dumps(self.json_value, allow_nan=False)  # a ValueError of its own for NaN and Infinity
+        answers = [self.text is not None, "json_value" in self.model_fields_set]
+        if isinstance(self.stream, list):
+            if self.text is not None and "".join(self.stream) != self.text:
+                raise ValueError("the pieces in 'stream' do not make up 'text'")
+            answers[0] = True
+        if all(answers):
+            raise ValueError("it has both a text and a json value")
+        answers += [bool(self.tool_calls), bool(self.refusal), bool(self.reasoning)]
+        if self.fail_times is not None and (self.error is None or not any(answers)):
+            raise ValueError("'fail_times' needs an 'error' for the first calls and a reply for the next")
+        if any(answers) == (self.error is not None and self.fail_times is None):
+            raise ValueError(
+                "it needs either a reply ('text', 'json', 'tool_calls', 'reasoning', 'refusal') or an 'error', or both "
+                "with 'fail_times'"
+            )
+        return self
+
+    def reply_text(self) -> str:
+        """The whole reply as text; a JSON value in its usual notation."""
+        if self.text is not None:
+            return self.text
+        if isinstance(self.stream, list):
+            return "".join(self.stream)
+        if "json_value" not in self.model_fields_set:
+            return ""
+        return json.dumps(self.json_value, ensure_ascii=False)
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tools that it wants called."""
+        return tuple(
+            ToolCall(f"call_{number}", call.name, cast("dict[str, Value] | str", call.arguments))
+            for number, call in enumerate(self.tool_calls, 1)
+        )
+
+    def pieces(self) -> list[str]:
+        """The reply in the pieces in which it arrives."""
+        if isinstance(self.stream, list):
+            return self.stream
+        text = self.reply_text()
+        size = self.stream or len(text) or 1
+        return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def _from_text(value: object) -> object:
+    return {"text": value} if isinstance(value, str) else value
+
+
+_Reply = Annotated[ScriptedReply, BeforeValidator(_from_text)]
+
+
+class ScriptedRule(_Part):
+    """One or more replies, and which calls get them. A call must fit everything that is given."""
+
+    path: str | None = Field(None, description="The place in the run, whole: `outer[1].inner[0].draft`.")
+    node: str | None = Field(None, description="The node's id, in any loop.")
+    iteration: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="The iteration of the innermost loop, counted from 0."
+    )
+    pattern: Annotated[str, Field(max_length=_LONGEST_PATTERN)] | None = Field(
+        None, description="A regular expression (RE2 syntax) that is searched for in the last user message."
+    )
+    reply: _Reply | None = Field(None, description="The reply to every call that fits.")
+    replies: Annotated[list[_Reply], Field(min_length=1)] | None = Field(
+        None, description="Replies that are given in this order, one a call; after the last the rule fits no more."
+    )
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> ScriptedRule:
+        if (self.reply is None) == (self.replies is None):
+            raise ValueError("it needs either 'reply' or 'replies'")
+        if any(reply.fail_times for reply in self.replies or ()):
+            raise ValueError("'fail_times' has no place in 'replies': list the errors themselves")
+        if self.pattern is not None:
+            compile_pattern(self.pattern)
+        return self
+
+
+class ScriptedPrice(_Part):
+    """What the model costs, so that budgets can be tried."""
+
+    input_usd_per_million_tokens: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    output_usd_per_million_tokens: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+
+
+class Script(_Part):
+    """The whole file."""
+
+    rules: list[ScriptedRule] = Field(default_factory=list[ScriptedRule], description="The first that fits decides.")
+    default: _Reply | None = Field(None, description="The reply where no rule fits; without it such a call fails.")
+    price: ScriptedPrice | Literal["unknown"] = Field(
+        default_factory=ScriptedPrice, description="What it costs: nothing if left out."
+    )
+
+
+def compile_pattern(pattern: str) -> Callable[[str], object]:
+    """Make a search function of a regular expression; RE2 never takes longer than the text is long.
+
+    Raises:
+        ValueError: It is no valid expression.
+    """
+    re2: Any = importlib.import_module("re2")  # no types come with it, and it is needed for few files
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options=options).search
+    except re2.error as error:
+        raise ValueError(f"the pattern is no valid regular expression ({error.args[0].decode()})") from None
+
+
+def load_script(file: Path) -> Script:
+    """Read a scripted model's file.
+
+    Raises:
+        ModelError: It is missing (`NOT_FOUND`), unreadable, too large, or not of the format (`BAD_REQUEST`).
+    """
+    name = repr(str(file))
+    try:
+        content = read_text_file(file, LARGEST_FILE_BYTES)
+    except FileNotFoundError:
+        raise ModelError(
+            ModelErrorKind.NOT_FOUND, f"The scripted model's file {name} does not exist.", "Give it as scripted:FILE."
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ModelError(
+            ModelErrorKind.BAD_REQUEST, f"The scripted model's file {name} cannot be read: {reason}."
+        ) from None
+    try:
+        return Script.model_validate_json(content)
+    except ValidationError as error:
+        raise _first_problem(name, error) from None
+
+
+def _first_problem(file: str, error: ValidationError) -> ModelError:
+    """Make one sentence of what pydantic found first."""
+    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ""
+    for step in problem["loc"]:
+        if step not in _ALTERNATIVES:
+            place += f"[{step}]" if isinstance(step, int) else f".{step}"
+    what = problem["msg"].removeprefix("Value error, ").rstrip(".")
+    if problem["type"] == "extra_forbidden":
+        what = "there is no such key"
+    where = f" at {place.lstrip('.')}" if place else ""
+    more = error.error_count() - 1
+    others = f" (and {more} more)" if more else ""
+    return ModelError(
+        ModelErrorKind.BAD_REQUEST,
+        f"The scripted model's file {file} is wrong{where}: {what}{others}.",
+        "docs/scripted-model.md shows the format.",
+    )
+
 
 SCRIPTED_NOTE = "scripted: its replies come from a file"
 

@@ -25,7 +25,7 @@ from engine.events import (
 )
 from engine.expr import Namespace
 from engine.models.base import Message, Model, ModelError, Price, RemembersCalls, Reply, Request, Usage
-from engine.models.checked import clean_reply, clean_request
+from engine.models.checked_model import clean_reply, clean_request
 from engine.nodes.context import Answer, NodeContext, QuestionKind, ToolOutcome
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.replies import failure_of

@@ -1,29 +1,220 @@
-"""A full-text index over a folder: SQLite FTS5 in memory, ranked by BM25.
+"""Full-text search in the text and Markdown files of a folder: an SQLite FTS5 index in memory, ranked by BM25.
 
-Ranking is FTS5's own `bm25()` (Robertson and Zaragoza, 'The Probabilistic Relevance Framework: BM25 and Beyond', 2009,
-with k1 = 1.2 and b = 0.75), negated so that higher is better; a word in a heading counts more than one in the text.
-Words are compared without case, accents and, by Porter's stemmer, English endings. In a script that is written without
-spaces, only a whole run of characters is found.
+A file is cut into passages: a section, or as many paragraphs of a long section as fit. Ranking is FTS5's own `bm25()`
+(Robertson and Zaragoza, 'The Probabilistic Relevance Framework: BM25 and Beyond', 2009, with k1 = 1.2 and b = 0.75),
+negated so that higher is better; a word in a heading counts more than one in the text. Words are compared without case,
+accents and, by Porter's stemmer, English endings. In a script without spaces, only a whole run of characters matches.
 
-The index of a folder is kept and serves every later search until a file is added, removed or changed. Knows nothing of
-parameters, contexts and permissions.
+A folder's index is cached until a file is added, removed or changed.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import unicodedata
 import weakref
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.safe_file_io import decode_text
 from engine.tools.base import ToolError
-from engine.tools.passages import Passage, cut_into_passages
-from engine.tools.text_files import MARKDOWN_SUFFIXES, TextFile, find_text_files, read_text
+from engine.tools.sandbox import Parent, open_ordinary, shown
+
+MARKDOWN_SUFFIXES = frozenset({".md", ".markdown"})
+TEXT_SUFFIXES = frozenset({".txt", ".text"}) | MARKDOWN_SUFFIXES
+
+MAX_FILES = 2_000
+MAX_FILE_BYTES = 4_000_000
+MAX_TOTAL_BYTES = 32_000_000
+_MAX_ENTRIES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file that a search may read. Two that compare equal hold the same text, as far as the file system can tell.
+
+    Attributes:
+        name: Its path relative to the folder, joined by `/`.
+        path: Where it is.
+        modified_ns: When it was last changed, in nanoseconds.
+        size: Bytes.
+    """
+
+    name: str
+    path: Path
+    modified_ns: int
+    size: int
+
+
+def find_text_files(folder: Path) -> tuple[TextFile, ...]:
+    """List a folder's text files, sorted by name, without hidden files and folders, links, and what cannot be listed.
+
+    Raises:
+        ToolError: There are more files or bytes than a search reads.
+    """
+    found: list[TextFile] = []
+    entries = total = 0
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        entries += len(folders) + len(files)
+        if entries > _MAX_ENTRIES:
+            raise _too_much(folder, f"more than {_MAX_ENTRIES:,} files and folders")
+        for name in files:
+            path = Path(place, name)
+            if name.startswith(".") or path.suffix.lower() not in TEXT_SUFFIXES or path.is_symlink():
+                continue
+            try:
+                status = path.stat()
+            except OSError:  # It went away while the folder was read.
+                continue
+            # A name that is no UTF-8 would otherwise carry lone surrogates into the results.
+            readable = os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace")
+            found.append(TextFile(readable, path, status.st_mtime_ns, status.st_size))
+            total += status.st_size
+            _check_limits(folder, found, total)
+    return tuple(sorted(found, key=lambda file: file.name))
+
+
+def _check_limits(folder: Path, found: list[TextFile], total: int) -> None:
+    """Refuse the folder if the file found last, or all of them together, are too much."""
+    if len(found) > MAX_FILES:
+        raise _too_much(folder, f"more than {MAX_FILES:,} text files")
+    if found[-1].size > MAX_FILE_BYTES:
+        raise _too_much(folder, f"a file of more than {MAX_FILE_BYTES:,} bytes, {shown(found[-1].name)}")
+    if total > MAX_TOTAL_BYTES:
+        raise _too_much(folder, f"more than {MAX_TOTAL_BYTES:,} bytes of text")
+
+
+def _too_much(folder: Path, what: str) -> ToolError:
+    return ToolError(
+        f"The folder {shown(str(folder))} holds {what}: too much to search.",
+        "Name a smaller folder, or move what need not be found elsewhere.",
+    )
+
+
+def read_text(file: TextFile) -> str:
+    """Read a file as text as `decode_text` does; bytes that do not fit become U+FFFD.
+
+    A file that cannot be read, is no ordinary file or holds binary data gives an empty text: one bad file does not
+    spoil the search through the others.
+    """
+    try:
+        descriptor = open_ordinary(Parent(file.path.parent, None), file.path.name, os.O_RDONLY)
+        with os.fdopen(descriptor, "rb") as stream:
+            content = stream.read(MAX_FILE_BYTES)
+    except OSError:
+        return ""
+    text = decode_text(content, errors="replace")
+    return "" if "\0" in text else text
+
+
+MAX_PASSAGE_CHARACTERS = 1_500
+"""How long a passage grows before the next paragraph opens a new one, and where a longer paragraph is cut."""
+
+_MAX_HEADING_CHARACTERS = 200
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a file.
+
+    Attributes:
+        title: The headings that it stands under, outermost first, joined by ' > '.
+        line: The line of the file where it starts, from 1.
+        text: Its text, without the headings.
+    """
+
+    title: str
+    line: int
+    text: str
+
+
+def cut_into_passages(text: str, name: str, *, markdown: bool) -> list[Passage]:
+    """Cut a file's text.
+
+    Args:
+        text: The whole file.
+        name: The title of what stands under no heading.
+        markdown: Whether lines that open with `#` are headings; the underlined kind is read as plain text.
+    """
+    passages: list[Passage] = []
+    for title, first_line, lines in _sections(_LINE_END.split(text), name, markdown=markdown):
+        passages.extend(_cut_section(title, first_line, lines))
+    return passages
+
+
+def _sections(lines: list[str], name: str, *, markdown: bool) -> Iterator[tuple[str, int, list[str]]]:
+    """Give each section's title, the number of its first line and its lines."""
+    headings: list[tuple[int, str]] = []
+    start = 0
+    fence = ""
+    for number, line in enumerate(lines):
+        if not markdown:
+            break
+        mark = _FENCE.match(line)
+        if mark is not None and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        heading = None if fence else _HEADING.match(line)
+        if heading is None:
+            continue
+        yield _title(headings, name), start + 1, lines[start:number]
+        level = len(heading[1])
+        headings = [(other, text) for other, text in headings if other < level]
+        headings.append((level, _heading_text(line[heading.end() :])))
+        start = number + 1
+    yield _title(headings, name), start + 1, lines[start:]
+
+
+def _heading_text(line: str) -> str:
+    """A heading without the `#` that may close it, which stand apart: `C#` keeps its own."""
+    text = line.strip()
+    unclosed = text.rstrip("#")
+    return (unclosed.rstrip() if not unclosed or unclosed[-1] in " \t" else text)[:_MAX_HEADING_CHARACTERS]
+
+
+def _title(headings: list[tuple[int, str]], name: str) -> str:
+    return " > ".join(text for _, text in headings if text) or name
+
+
+def _cut_section(title: str, first_line: int, lines: list[str]) -> Iterator[Passage]:
+    taken: list[str] = []
+    length = 0
+    start = first_line
+    for number, paragraph in _paragraphs(first_line, lines):
+        if taken and length + len(paragraph) > MAX_PASSAGE_CHARACTERS:
+            yield Passage(title, start, "\n\n".join(taken))
+            taken, length = [], 0
+        if not taken:
+            start = number
+        taken.append(paragraph)
+        length += len(paragraph)
+    if taken:
+        yield Passage(title, start, "\n\n".join(taken))
+
+
+def _paragraphs(first_line: int, lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Give blocks between empty lines with the numbers of their first lines, each cut at the longest allowed length."""
+    block: list[str] = []
+    length = 0
+    for number, line in enumerate([*lines, ""], first_line):
+        if block and (not line.strip() or length + len(line) > MAX_PASSAGE_CHARACTERS):
+            yield number - len(block), "\n".join(block)
+            block, length = [], 0
+        for at in range(0, len(line) - MAX_PASSAGE_CHARACTERS, MAX_PASSAGE_CHARACTERS):
+            yield number, line[at : at + MAX_PASSAGE_CHARACTERS]
+        rest = line[(len(line) - 1) // MAX_PASSAGE_CHARACTERS * MAX_PASSAGE_CHARACTERS :] if line else ""
+        if rest.strip():
+            block.append(rest)
+            length += len(rest)
+
 
 _MAX_QUERY_CHARACTERS = 10_000
 _MAX_WORDS = 64

@@ -1,9 +1,12 @@
-"""Connecting to a host of the web that was named by a document or a model, and to no other.
+"""Connections to public hosts of the web that a document or a model named, and to no others.
 
-A name is resolved once, every address that it has must be a permitted one, and the connection goes to exactly the
-address that was checked, so that a name which answers differently the second time gains nothing. Each connection serves
-one request, without cookies. Proxies named in the environment are not used: a proxy would resolve the name itself and
-make the check worthless. (Certificates named there, by SSL_CERT_FILE, are.) Knows nothing of what is asked.
+A name is resolved once, every address of it must be public, and the connection goes to exactly the checked address: a
+name that answers differently the second time gains nothing. Each connection serves one request, without cookies.
+Proxies from the environment are ignored, because a proxy would resolve the name itself and bypass the check; a
+certificate bundle from SSL_CERT_FILE is used.
+
+Public addresses follow the IANA special-purpose address registries (RFC 6890 and its updates). They are listed here
+because `ipaddress.is_global` changed between patch releases of Python.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
 
 from engine.tools.base import ToolError
@@ -152,3 +156,57 @@ def _request(url: httpx.URL, address: str, connect_s: float) -> httpx.Request:
             "timeout": {"connect": connect_s},
         },
     )
+
+
+_NOT_PUBLIC_V4 = tuple(
+    IPv4Network(block)
+    for block in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # shared by carriers
+        "127.0.0.0/8",  # loopback
+        "169.254.0.0/16",  # link-local, also the metadata services of clouds
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",  # private
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, with broadcast
+    )
+)
+
+_GLOBAL_UNICAST_V6 = IPv6Network("2000::/3")
+_NOT_PUBLIC_V6 = tuple(
+    IPv6Network(block)
+    for block in (
+        "2001::/23",  # protocol assignments, among them Teredo, which wraps IPv4
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4, which wraps IPv4
+        "3fff::/20",  # documentation
+    )
+)
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def is_public(address: str) -> bool:
+    """Say whether an IP address (`93.184.216.34`, `2606:2800::1`) belongs to the public internet.
+
+    An IPv6 address that stands for an IPv4 one (IPv4-mapped, NAT64) is judged by that one; other wrappings are
+    not public.
+
+    Raises:
+        ValueError: The text is no IP address.
+    """
+    parsed = ip_address(address)
+    if isinstance(parsed, IPv6Address):
+        wrapped = parsed.ipv4_mapped
+        if wrapped is None and parsed in _NAT64:
+            wrapped = IPv4Address(parsed.packed[-4:])
+        if wrapped is None:
+            return parsed in _GLOBAL_UNICAST_V6 and not any(parsed in block for block in _NOT_PUBLIC_V6)
+        parsed = wrapped
+    return not any(parsed in block for block in _NOT_PUBLIC_V4)

@@ -16,7 +16,7 @@ from engine.cli.arguments import text_or_file
 from engine.document.subflows import refreshed
 from engine.extensions import read_extensions
 from engine.importing.reader import import_file, looks_importable
-from engine.models.script import load_script
+from engine.models.scripted import load_script
 from engine.safe_file_io import NotTextError, decode_text, normalize_line_ends, read_text_file
 from engine.store.consent import approve, is_approved
 from engine.store.run_file import read_run_file, run_to_json

@@ -1,7 +1,7 @@
-"""The connection of one run to one MCP server: made when it is first needed, made anew after the server has died.
+"""The connection of a run to an MCP server: opened on the first call, reopened after the server has died.
 
-The SDK wants a connection to be opened and closed in the same task. So each has a task of its own, which opens it,
-waits until it is wanted no more, and closes it; calls may come from any task of the event loop.
+The SDK wants a connection to be opened and closed in the same task. So each has a task of its own that opens it, waits
+until it is no longer needed, and closes it; calls may come from any task of the event loop.
 """
 
 from __future__ import annotations
@@ -9,20 +9,113 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from engine.tools.base import ToolError
-from engine.tools.mcp.life import Life
+from engine.tools.mcp.secret_variables import VARIABLES
 from engine.tools.mcp.settings import McpServer, filled_in, variables_of
-from engine.tools.mcp.variables import VARIABLES
-from engine.values import Value
+from engine.values import Value, compact_json
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client import Transport
+    from mcp_types import CallToolResult, ContentBlock
     from mcp_types import Tool as OfferedTool
+
+MAX_RESULT_BYTES: Final = 1_000_000
+"""The largest result, as compact JSON."""
+
+
+def result_value(name: str, result: CallToolResult, clean: Callable[[str], str]) -> Value:
+    """The value of a call's result.
+
+    Args:
+        name: The tool, for errors.
+        result: What the server answered.
+        clean: Strikes out of what it says about a failure what no error may show.
+
+    Returns:
+        Its structured content, without the object that servers put around a plain value; else its texts, one below
+        the other, with a remark in the place of each picture or sound.
+
+    Raises:
+        ToolError: The tool failed, gave too much, or what is no JSON.
+    """
+    text = "\n".join(_text(block) for block in result.content)
+    if result.is_error:
+        raise ToolError(f'The tool "{name}" failed: {clean(text)[:2000].rstrip(".") or "it did not say why"}.')
+    value: Value = text if result.structured_content is None else _unwrapped(result.structured_content)
+    try:
+        size = len(compact_json(value))
+    except ValueError as error:
+        message = f'The tool "{name}" gave a number that is not finite, which no JSON can hold.'
+        raise ToolError(message, "Ask it for something else.") from error
+    if size > MAX_RESULT_BYTES:
+        raise ToolError(f'The tool "{name}" gave more than {MAX_RESULT_BYTES:,} bytes.', "Ask it for less.")
+    return value
+
+
+def _unwrapped(content: Value) -> Value:
+    if isinstance(content, dict) and list(content) == ["result"]:
+        return content["result"]
+    return content
+
+
+def _text(block: ContentBlock) -> str:
+    if block.type == "text":
+        return block.text
+    if block.type == "resource":
+        text = getattr(block.resource, "text", None)
+        return text if isinstance(text, str) else f"[{block.resource.uri}]"
+    if block.type == "resource_link":
+        return f"[{block.name}: {block.uri}]"
+    return f"[{block.type}, {block.mime_type}, {len(block.data):,} characters of Base64]"
+
+
+MAX_MESSAGE_BYTES: Final = 8_000_000
+"""The longest message that a server may send."""
+
+_TAIL: Final = 600
+
+
+class Life:
+    """The life of one connection.
+
+    Attributes:
+        is_over: Whether the server's line has ended.
+        fault: Why it was ended by this program; empty where it was not.
+        secrets: What no text of the server may show.
+    """
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self.fault = ""
+        self.secrets: tuple[str, ...] = ()
+        self._errors = b""
+
+    def too_long(self) -> None:
+        """Note that it sent a message beyond all measure."""
+        self.fault = f"it sent a message of more than {MAX_MESSAGE_BYTES:,} bytes"
+        self.is_over = True
+
+    def complain(self, errors: bytes) -> None:
+        """Take up what it wrote to its errors; the end of it is kept."""
+        self._errors = (self._errors + errors)[-4 * _TAIL :]
+
+    def without_secrets(self, text: str) -> str:
+        """The text with every secret that was put into the server's settings struck out."""
+        for secret in self.secrets:
+            text = text.replace(secret, "…")
+        return text
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it wrote to its errors, on one line; empty where it wrote nothing."""
+        text = " ".join(self.without_secrets(self._errors.decode("utf-8", "replace")).split())
+        return text if len(text) <= _TAIL else f"…{text[-_TAIL:]}"
+
 
 # What goes wrong is told by an error. The SDK logs it too, which without a handler would end up on the console.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
@@ -65,8 +158,6 @@ class McpConnection:
         Raises:
             ToolError: The server cannot be reached, does not answer in time, ends, sends too much, or the tool fails.
         """
-        from engine.tools.mcp.results import result_value
-
         line, client = await self._connected()
         try:
             async with asyncio.timeout(self._server.timeout_s):
@@ -160,10 +251,10 @@ class McpConnection:
     def _transport(self, life: Life, values: Mapping[str, str]) -> Transport:
         server, fill = self._server, partial(filled_in, self._name, values=values)
         if server.url:
-            from engine.tools.mcp.http import http_line
+            from engine.tools.mcp.transports import http_line
 
             return http_line(fill(server.url), {key: fill(value) for key, value in server.headers.items()}, life)
-        from engine.tools.mcp.stdio import stdio_line
+        from engine.tools.mcp.transports import stdio_line
 
         command = (server.command, *map(fill, server.args))
         return stdio_line(self._name, command, {key: fill(value) for key, value in server.env.items()}, life)

@@ -22,7 +22,7 @@ from app.settings.settings_dialog import SettingsDialog
 from engine.extensions import read_extensions, withdraw_server
 from engine.nodes.registry import builtin_registry
 from engine.tools.mcp import connection
-from engine.tools.mcp.variables import Variables
+from engine.tools.mcp.secret_variables import Variables
 from engine.tools.registry import all_tools, set_tools
 from tests.app.settings.conftest import CANARY
 from tests.engine.extensions.installed import write_plugin

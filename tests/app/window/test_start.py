@@ -20,7 +20,7 @@ from app.window.window_state import open_files
 from app.workbench import Workbench
 from engine.document.model import Workflow
 from engine.expr.expression import compile_expression
-from engine.models import litellm_import
+from engine.models import litellm_adapter
 from engine.models.embedded import EmbeddedModel
 from engine.models.model_names import EMBEDDED_MODEL
 from tests.app.window.conftest import MakeWindow, open_file, saved, small
@@ -192,8 +192,7 @@ def readied(workbench: Workbench, engine_thread: EngineThread, monkeypatch: pyte
         done.append("litellm")
 
     monkeypatch.setattr(EmbeddedModel, "warm_up", lambda _self: done.append("embedded"))
-    monkeypatch.setattr(litellm_import, "load_litellm", load)
-    monkeypatch.setattr("app.main.load_litellm", load)
+    monkeypatch.setattr(litellm_adapter, "load_litellm", load)
     return done
 
 

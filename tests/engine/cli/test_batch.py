@@ -12,7 +12,7 @@ import pytest
 import xlsxwriter
 
 from engine import BatchResult, read_table
-from engine.batch.local import RESUME_ROW
+from engine.batch.local_executor import RESUME_ROW
 from engine.batch.result import RowResult, summarize
 from engine.cli.batch_view import BatchView
 from tests.engine.cli.kit import Program, echo, refine, write

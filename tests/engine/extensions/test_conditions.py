@@ -9,7 +9,7 @@ import pytest
 
 from engine import validate
 from engine.exits.base import EndedIteration, ExitCondition
-from engine.models import added as added_models
+from engine.models import model_names as added_models
 from engine.models.base import ModelError
 from engine.models.catalogue import Models
 from engine.nodes import added_conditions

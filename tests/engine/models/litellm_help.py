@@ -8,8 +8,7 @@ import pytest
 
 from engine.models.base import Message, ModelError, Request
 from engine.models.keys import Keys
-from engine.models.litellm_adapter import LiteLLMModel
-from engine.models.litellm_import import load_litellm
+from engine.models.litellm_adapter import LiteLLMModel, load_litellm
 from tests.engine.wire.server import WireServer
 
 SECRET = "sk-very-secret-0123456789"

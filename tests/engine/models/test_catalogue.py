@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models import catalogue, embedded_weights
+from engine.models import catalogue, embedded
 from engine.models.base import Message, Model, ModelError, ModelErrorKind, Request
 from engine.models.catalogue import EMBEDDED_MODEL, Models, default_model_name, known_models
 from engine.models.embedded import EmbeddedModel
@@ -232,7 +232,7 @@ def test_the_list_says_what_can_be_called_and_what_is_missing() -> None:
 
 
 def test_the_list_says_how_to_get_the_built_in_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded_weights, "RUNTIME_PACKAGE", "no_such_package")
+    monkeypatch.setattr(embedded, "RUNTIME_PACKAGE", "no_such_package")
     built_in = known_models(Keys({}))[0]
     assert built_in.available is False
     assert "no_such_package" in built_in.how_to_get

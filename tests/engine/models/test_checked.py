@@ -18,7 +18,7 @@ from engine.models.base import (
     ToolDefinition,
     Usage,
 )
-from engine.models.checked import PluginModel, clean_request
+from engine.models.checked_model import PluginModel, clean_request
 from engine.models.keys import Keys
 
 KEY = "sk-very-secret-0123456789"

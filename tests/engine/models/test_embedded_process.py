@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.models import embedded_weights
+from engine.models import embedded
 from engine.models.base import Message, ModelError, ModelErrorKind, Request, ToolCall, ToolDefinition
 from engine.models.embedded import EmbeddedModel
 
@@ -275,7 +275,7 @@ async def test_a_missing_interpreter_is_a_sentence(make: Make, monkeypatch: pyte
 async def test_what_is_not_installed_is_named_with_the_way_to_get_it(
     make: Make, monkeypatch: pytest.MonkeyPatch, package: str, name: str, complaint: str
 ) -> None:
-    monkeypatch.setattr(embedded_weights, package, name)
+    monkeypatch.setattr(embedded, package, name)
     error = await failure_of(make())
     assert error.kind is ModelErrorKind.UNAVAILABLE
     assert complaint in error.message

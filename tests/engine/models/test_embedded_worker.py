@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.models import embedded_worker
-from engine.models.embedded_weights import WEIGHTS_SHA256, find_runtime, find_weights
+from engine.models.embedded import WEIGHTS_SHA256, find_runtime, find_weights
 
 Message = dict[str, Any]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.models.base import ModelError, ModelErrorKind
-from engine.models.destination import NO_KEY, Destination, find_destination
+from engine.models.endpoint import NO_KEY, Destination, find_destination
 from engine.models.keys import Keys
 from engine.models.providers import PROVIDERS, AddressError, origin_of
 from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture

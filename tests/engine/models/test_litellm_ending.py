@@ -12,8 +12,7 @@ import pytest
 
 from engine.models.base import ModelErrorKind
 from engine.models.keys import Keys
-from engine.models.litellm_adapter import LiteLLMModel
-from engine.models.litellm_import import load_litellm
+from engine.models.litellm_adapter import LiteLLMModel, load_litellm
 from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.behaviours import REPLY
 from tests.engine.wire.server import WireServer

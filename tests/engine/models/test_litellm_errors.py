@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from engine.models.base import ModelErrorKind
-from engine.models.destination import NO_KEY, Destination
+from engine.models.endpoint import NO_KEY, Destination
 from engine.models.keys import Keys
 from engine.models.litellm_errors import translate
 from engine.models.providers import provider_named

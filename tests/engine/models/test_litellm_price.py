@@ -7,9 +7,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from engine.models.base import LongPrice, Price, Usage
-from engine.models.litellm_adapter import read_cost_usd
-from engine.models.litellm_import import load_litellm
-from engine.models.litellm_price import local_price
+from engine.models.litellm_adapter import load_litellm, local_price, read_cost_usd
 
 FREE = Price(0.0, 0.0)
 

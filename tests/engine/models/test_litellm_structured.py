@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.models.base import Message
-from engine.models.structured import SchemaMode, is_strict, response_format, with_instruction
+from engine.models.structured_output import SchemaMode, is_strict, response_format, with_instruction
 from engine.values import Value
 
 CLOSED: dict[str, Value] = {

@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from engine.models.base import Finish, ModelError, Reply, Request, ToolCall, ToolDefinition, Usage
-from engine.models.destination import find_destination
+from engine.models.endpoint import find_destination
 from engine.models.keys import Keys, host_variable
 from engine.models.litellm_errors import translate
 from engine.models.reply_hook import feeding, on_response

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from engine.models.base import Finish, ModelError, ModelErrorKind, Request, ToolCall, Usage
-from engine.models.destination import find_destination
+from engine.models.endpoint import find_destination
 from engine.models.keys import Keys
-from engine.models.litellm_import import load_litellm
+from engine.models.litellm_adapter import load_litellm
 from engine.models.reply_parser import ReplyParser
 from tests.engine.models.litellm_help import QUESTION
 

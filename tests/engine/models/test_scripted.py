@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Price, Request, ToolCall, Usage
-from engine.models.script import LARGEST_FILE_BYTES, Script, load_script
-from engine.models.scripted import ScriptedModel, read_path
+from engine.models.scripted import LARGEST_FILE_BYTES, Script, ScriptedModel, load_script, read_path
 from engine.values import Value
 
 Make = Callable[[Value], ScriptedModel]

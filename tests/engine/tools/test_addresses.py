@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.tools.addresses import is_public
+from engine.tools.web_connection import is_public
 
 
 @pytest.mark.parametrize(

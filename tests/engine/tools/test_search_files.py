@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from engine.tools import text_files, text_index
+from engine.tools import text_index
 from engine.tools.base import ToolContext, ToolError
 from engine.tools.search_files import SearchFilesParameters, search_files
 from engine.tools.text_index import match_expression
@@ -256,7 +256,7 @@ async def test_links_pipes_and_hidden_folders_are_left_out(folder: Path) -> None
     (folder / "link.md").symlink_to("apples.md")
     os.mkfifo(folder / "pipe.md")
     assert await files("cellar", folder) == ["apples.md"]
-    listed = [file.name for file in text_files.find_text_files(folder)]
+    listed = [file.name for file in text_index.find_text_files(folder)]
     assert listed == ["apples.md", "pears.txt", "pipe.md", "sub/plums.markdown"]
 
 
@@ -280,7 +280,7 @@ async def test_a_name_that_is_no_utf8_is_shown_as_far_as_it_goes(tmp_path: Path)
 
 
 def test_a_file_that_cannot_be_read_gives_no_text(tmp_path: Path) -> None:
-    assert text_files.read_text(text_files.TextFile("a.txt", tmp_path / "a.txt", 0, 0)) == ""
+    assert text_index.read_text(text_index.TextFile("a.txt", tmp_path / "a.txt", 0, 0)) == ""
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_file_that_cannot_be_read_gives_no_text(tmp_path: Path) -> None:
 async def test_a_folder_that_holds_too_much_says_what(
     folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, says: str
 ) -> None:
-    monkeypatch.setattr(text_files, limit, value)
+    monkeypatch.setattr(text_index, limit, value)
     with pytest.raises(ToolError, match=says) as caught:
         await search("x", folder)
     assert "smaller folder" in caught.value.remedy
@@ -306,10 +306,10 @@ def test_many_folders_cost_no_more_for_the_files_beside_them(tmp_path: Path, mon
     for name in names:
         (tmp_path / name).touch()
     walked = [(str(tmp_path), [], names), *((str(tmp_path / f"folder-{number}"), [], []) for number in range(40_000))]
-    monkeypatch.setattr(text_files.os, "walk", lambda _folder: walked)
+    monkeypatch.setattr(text_index.os, "walk", lambda _folder: walked)
     started = time.thread_time()
 
-    assert len(text_files.find_text_files(tmp_path)) == 500
+    assert len(text_index.find_text_files(tmp_path)) == 500
 
     assert time.thread_time() - started < 1
 
@@ -326,4 +326,4 @@ async def test_a_file_that_goes_away_while_the_folder_is_listed_is_left_out(
     listed = list(os.walk(folder))
     (folder / "pears.txt").unlink()
     monkeypatch.setattr(os, "walk", lambda _: iter(listed))
-    assert [file.name for file in text_files.find_text_files(folder)] == ["apples.md", "sub/plums.markdown"]
+    assert [file.name for file in text_index.find_text_files(folder)] == ["apples.md", "sub/plums.markdown"]

@@ -12,8 +12,15 @@ from pydantic import ValidationError
 
 from engine.cli.spec_description import fields
 from engine.nodes.registry import builtin_registry
-from engine.tools.mcp.listing import ListedTool, Listing, read_listings, served_tools, write_listings
-from engine.tools.mcp.parameters import UnusableSchemaError, parameters_of
+from engine.tools.mcp.listing import (
+    ListedTool,
+    Listing,
+    UnusableSchemaError,
+    parameters_of,
+    read_listings,
+    served_tools,
+    write_listings,
+)
 from engine.tools.mcp.settings import McpServer
 from engine.tools.registry import set_tools
 

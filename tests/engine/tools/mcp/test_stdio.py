@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from engine.tools.base import AnyTool, ToolContext, ToolError
-from engine.tools.mcp import connection, stdio
+from engine.tools.mcp import connection, transports
 from engine.tools.mcp.listing import Listing, ask_server, served_tools
 from engine.tools.mcp.settings import McpServer
 from tests.engine.semantics.kit import settle
@@ -134,7 +134,7 @@ async def test_a_server_that_died_in_mid_call_is_told_without_secrets_and_starte
 async def test_a_server_that_misbehaves_is_an_error_that_says_how(
     behaviour: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stdio, "_GRACE_S", 0.1)
+    monkeypatch.setattr(transports, "_GRACE_S", 0.1)
     await tools_of(raw(behaviour))
     (tool,) = (await tools_of(raw(behaviour, timeout_s=0.5 if behaviour == "hang" else 60))).values()
     async with context() as given:

@@ -8,7 +8,7 @@ import keyring
 import pytest
 from keyring.backends import fail, null
 
-from engine.tools.mcp.variables import Variables
+from engine.tools.mcp.secret_variables import Variables
 from tests.engine.models.test_keys import BrokenKeyring, MemoryKeyring
 
 

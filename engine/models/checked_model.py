@@ -1,4 +1,4 @@
-"""Holds requests and replies to what the engine, its history and HTTP can carry, whatever kind of model it is.
+"""Cleans requests and replies for every kind of model, so that the engine, the history and HTTP can carry them.
 
 No lone surrogate and no NUL passes in either direction. A plugin's model is trusted no more than a server: whatever it
 raises becomes a `ModelError`, and whatever it returns a `Reply` with the right types.

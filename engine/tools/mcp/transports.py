@@ -1,6 +1,6 @@
-"""The line to a server that is a child process: a message is a line of JSON. What it sends is bounded.
+"""Transports to MCP servers: a child process that writes JSON lines, or HTTP. The size of a message is limited.
 
-The SDK's own transport keeps whatever a server sends on one line, however long; hence this one.
+The SDK's own stdio transport keeps a line of any length in memory; hence this one.
 """
 
 from __future__ import annotations
@@ -9,21 +9,23 @@ import asyncio
 import contextlib
 import json
 import shutil
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from engine.tools.base import ToolError
-from engine.tools.mcp.life import MAX_MESSAGE_BYTES, Life
+from engine.tools.mcp.connection import MAX_MESSAGE_BYTES, Life
 from engine.tools.parameters import whole_characters
 from engine.tools.processes import ToolProcess, small_environment, start_process
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-    from mcp.client._transport import TransportStreams  # the SDK shows the type nowhere else
+    from mcp.client._transport import TransportStreams
 
 _GRACE_S: Final = 2.0
 """How long a server may take to end once its input is closed."""
@@ -129,3 +131,65 @@ async def _end_kindly(process: ToolProcess) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_GRACE_S):
             await process.exited()
+
+
+_CONNECT_S = 20.0
+
+
+@contextlib.asynccontextmanager
+async def http_line(url: str, headers: Mapping[str, str], life: Life) -> AsyncGenerator[TransportStreams]:
+    """Give the streams to and from a server.
+
+    Args:
+        url: Its address. Redirects are followed within it only.
+        headers: What is sent along.
+        life: Is told how it fares.
+    """
+    # Its own time limits would end long calls; whoever calls has one.
+    timeout = httpx2.Timeout(_CONNECT_S, read=None)
+    plain = {**headers, "accept-encoding": "identity"}
+    async with (
+        httpx2.AsyncClient(transport=_Bounded(life), headers=plain, timeout=timeout) as client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,
+    ):
+        yield streams
+
+
+class _Bounded(httpx2.AsyncHTTPTransport):
+    """Reads no more of an answer than a message may have."""
+
+    def __init__(self, life: Life) -> None:
+        super().__init__()
+        self._life = life
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await super().handle_async_request(request)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            await response.aclose()
+            self._life.fault = "it sent a compressed answer, which nobody had asked for"
+            raise httpx2.ReadError(self._life.fault)
+        if response.headers.get("content-type", "").startswith("text/event-stream"):
+            return response  # a stream has no end; each event in it is bounded by the SDK
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        bounded = _BoundedStream(response.stream, self._life)
+        return httpx2.Response(
+            response.status_code, headers=response.headers, stream=bounded, extensions=response.extensions
+        )
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, life: Life) -> None:
+        self._stream = stream
+        self._life = life
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        read = 0
+        async for chunk in self._stream:
+            read += len(chunk)
+            if read > MAX_MESSAGE_BYTES:
+                self._life.too_long()
+                raise httpx2.ReadError(self._life.fault)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

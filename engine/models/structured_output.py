@@ -1,7 +1,4 @@
-"""How a structured reply is asked for, in the forms that servers of the OpenAI kind know.
-
-Pure functions on schemas and messages.
-"""
+"""Request parameters for structured replies: JSON Schema, JSON mode, or an instruction in the prompt."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where a model's requests go, and with which key: the one place that binds keys to hosts.
 
-A document may name any address, but the provider's key goes to the provider's own host alone, or to where the user's
-own environment sends the provider. It opens no connection.
+A document may name any address. The provider's key goes only to the provider's own host, or to where the user's own
+environment variables send the provider. No connection is opened here.
 """
 
 from __future__ import annotations

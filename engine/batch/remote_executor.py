@@ -1,19 +1,21 @@
-"""Rows run by an executor of `concurrent.futures`: a pool of processes, or a Dask cluster.
+"""Runs the rows of a batch on a `concurrent.futures` executor: a pool of processes, or a Dask cluster.
 
-What goes there and what comes back is JSON text, nothing else: the document, the row, how it is to be run; then the
-run, as `loopwright runs export` writes it. Keys never travel: each worker uses its own environment and keyring.
+Only JSON text travels: the document, the row and the run options there, and the run as `loopwright runs export` writes
+it back. Keys never travel: each worker uses its own environment and keyring.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
+from collections.abc import Generator
 from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from engine.batch.asking import asking_row, ended_or_asking, unanswerable_row
-from engine.batch.local import busy_row, kept_result
+from engine.batch.local_executor import asking_row, busy_row, ended_or_asking, kept_result, unanswerable_row
 from engine.batch.result import RowResult, refused_row, row_result
 from engine.batch.rows import BatchRow
 from engine.document.files import dumps, loads
@@ -160,3 +162,46 @@ def _lost(error: Exception) -> EngineError:
         f"The row got lost on its worker ({type(error).__name__}).",
         "See the worker's log, and start the batch again: what is done is kept.",
     )
+
+
+_CONNECT_S: Final = 20
+"""Seconds in which a scheduler has to answer."""
+
+
+@contextmanager
+def dask_executor(address: str = "", workers: int = 4) -> Generator[Executor]:
+    """An executor that runs what it is given on a Dask cluster.
+
+    Args:
+        address: The scheduler's (`tcp://host:8786`); empty starts a cluster of processes on this machine.
+        workers: How many processes that has.
+
+    Raises:
+        EngineError: Dask is not installed, or there is no scheduler at that address.
+    """
+    try:
+        import distributed
+    except ImportError:
+        raise EngineError("Dask is not installed.", "Install it with: pip install 'loopwright[batch]'.") from None
+    module: Any = distributed
+    with ExitStack() as stack:
+        try:
+            where: Any = address
+            if not address:
+                where = stack.enter_context(
+                    module.LocalCluster(
+                        n_workers=workers,
+                        threads_per_worker=1,
+                        processes=True,
+                        dashboard_address=None,
+                        silence_logs=logging.CRITICAL,
+                    )
+                )
+            client: Any = stack.enter_context(module.Client(where, timeout=_CONNECT_S))
+        except (OSError, ValueError, TypeError) as error:
+            raise EngineError(
+                f'There is no Dask scheduler at "{address}".' if address else f"Dask cannot be started: {error}.",
+                "Check the address, such as tcp://host:8786, and whether the scheduler runs.",
+            ) from error
+        # Two rows may be alike, and each is to be run.
+        yield client.get_executor(pure=False)

@@ -1,6 +1,6 @@
-"""What `${NAME}` stands for in the settings of MCP servers: the environment, this session, the system's keyring.
+"""Values of the `${NAME}` variables in MCP settings: environment, this session, the system's keyring.
 
-The settings themselves are a file, and hold no secret.
+The settings themselves are a file that holds no secret.
 """
 
 from __future__ import annotations
