@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from langgraph.types import interrupt
 
-from engine.export.carried_asking import faults_by, read_answer, read_reply
 from engine.export.carried_loops import leave, remembering
+from engine.export.carried_models import faults_by, read_answer, read_reply
 from engine.export.carried_values import State, Update, gave, skipped, to_text
 
 

@@ -12,55 +12,13 @@ from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 
-from engine.exits.similarity import bounded_distance
+from engine.exits.similarity import as_text, similarity_from
 from engine.export.carried_values import NOTHING, Record, Records, State, Step, Update, gave, to_text
 
 RECORD_MEMBERS = (
     "index", "input", "result", "feedback", "branch", "reason", "score", "similarity", "cost_usd", "duration_s",
     "warnings",
 )  # fmt: skip
-
-
-def similarity(first: Any, second: Any, least: float = 0.0) -> float:
-    """How similar two results are, from 0 to 1: one minus the edit distance by the length of the longer.
-
-    What both share at their ends is set aside. Where it is less than `least`, any figure that is less too.
-    """
-    one, other = (value if isinstance(value, str) else to_text(value) or "null" for value in (first, second))
-    if one == other:
-        return 1.0
-    longer = max(len(one), len(other))
-    most = int(longer * (1.0 - least)) + 1
-    for _ in range(2):  # what they share at the start; then, backwards, at the end
-        pairs = enumerate(zip(one, other, strict=False))
-        shared = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-        one, other = one[shared:][::-1], other[shared:][::-1]
-    return max(longer - bounded_distance(one, other, most, edit_distance), 0) / longer
-
-
-def edit_distance(one: str, other: str, most: int) -> int:
-    """The Levenshtein distance; where it is more than `most`, any that is more too.
-
-    A column of the table at a time, its differences as the bits of integers (G. Myers, 1999; H. Hyyrö, 2003).
-    """
-    if not one or not other:
-        return max(len(one), len(other))
-    one, other = sorted((one, other), key=len)
-    places: dict[str, int] = {}
-    for place, sign in enumerate(one):
-        places[sign] = places.get(sign, 0) | 1 << place
-    every, last = (1 << len(one)) - 1, 1 << len(one) - 1
-    up, down, distance = every, 0, len(one)
-    for number, sign in enumerate(other, 1):
-        same = places.get(sign, 0)
-        level = (((same & up) + up) ^ up) | same | down
-        rises, falls = down | every & ~(level | up), up & level
-        distance += bool(rises & last) - bool(falls & last)
-        if distance - (len(other) - number) > most:
-            return distance
-        rises = (rises << 1 | 1) & every
-        up, down = (falls << 1 | ~(level | rises)) & every, rises & level
-    return distance
 
 
 def begin_loop(loop: str, original: Any, nodes: Sequence[str], spent: float = 0.0) -> Update:
@@ -102,8 +60,10 @@ def reached_plateau(loop: dict[str, Any], name: str, score: float | None, epsilo
 
 def came_back(loop: dict[str, Any], result: Any, threshold: float) -> bool:
     """Whether the result is similar enough to one from before the last."""
-    earlier = loop["results"][:-1]
-    return result is not NOTHING and any(similarity(one, result, threshold) >= threshold for one in earlier)
+    if result is NOTHING:
+        return False
+    text, earlier = as_text(result), map(as_text, loop["results"][:-1])
+    return any(similarity_from(threshold, one, text) is not None for one in earlier)
 
 
 def as_it_stood(loop: dict[str, Any]) -> Any:

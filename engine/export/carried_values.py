@@ -106,6 +106,11 @@ def to_text(value: Any) -> str:
         return value
     if value is None:
         return ""
+    return compact_json(value)
+
+
+def compact_json(value: Any) -> str:
+    """A value as JSON with sorted keys and without white space."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 

@@ -38,48 +38,28 @@ _STATE: Final = '''class Flow(TypedDict):
     _named: Annotated[dict[str, Any], merged]
     _agents: Annotated[dict[str, Any], merged]
 '''
-_MODEL: Final = '''\
-PROVIDERS = {
-    "azure": "azure_openai", "cohere": "cohere", "gemini": "google_genai", "mistral": "mistralai",
-    "together_ai": "together", "vertex_ai": "google_vertexai",
-}
-
-
-def chat_model(model: str, tools: Sequence[Any] = (), fallbacks: Sequence[str] = (), **settings: Any) -> Any:
-    """A model of LangChain, by its provider and name (openai/gpt-4o-mini), with those to use where it fails."""
-    from langchain.chat_models import init_chat_model
-
-    def made(model: str, **settings: Any) -> Any:
-        provider, _, name = (model or DEFAULT_MODEL).partition("/")
-        chat = init_chat_model(name, model_provider=PROVIDERS.get(provider, provider), **settings)
-        return chat.bind_tools(tools) if tools else chat
-
-    first = made(model, **settings)
-    settings.pop("base_url", None)  # the address is that of the first one
-    return first.with_fallbacks([made(name, **settings) for name in fallbacks]) if fallbacks else first
-'''
 _ASK: Final = '''\
 def ask(messages: list[Any], *, node: str, model: str = "", schema: Any = None, **settings: Any) -> str:
-    """Ask a model, by LangChain. Put a function of your own in its place to ask in another way.
+    """Ask a model through litellm. Replace it with a function of your own to ask in another way.
 
-    `node` is the one that asks, `schema` what its reply is to follow.
+    `node` is the node that asks, `schema` the JSON Schema of the reply.
     """
     # before
-    reply = chat_model(model, **settings).invoke(messages)
+    reply = complete(messages, model or DEFAULT_MODEL, **settings)
     # after
-    return split_reasoning(str(reply.text))[0]
+    return split_reasoning(reply.choices[0].message.content or "")[0]
 '''
 _ACT: Final = '''\
 def act(
     messages: list[Any], *, node: str, tools: Sequence[dict[str, Any]], model: str = "", **settings: Any
 ) -> tuple[str, list[dict[str, Any]]]:
-    """Ask a model that may want tools called: its text, and the calls by `id`, `name` and `args`."""
+    """Ask a model that may call tools: its text, and the calls by `id`, `name` and `args`."""
     # before
     offered = [{"type": "function", "function": tool} for tool in tools]
-    reply = chat_model(model, offered, **settings).invoke(messages)
+    reply = complete(list(map(with_calls, messages)), model or DEFAULT_MODEL, tools=offered, **settings)
     # after
-    text, _ = split_reasoning(str(reply.text))
-    return text, [{key: call[key] for key in ("id", "name", "args")} for call in reply.tool_calls]
+    message = reply.choices[0].message
+    return split_reasoning(message.content or "")[0], list(calls_of(message.tool_calls or ()))
 '''
 _RUN: Final = '''def run(inputs: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run the workflow, and give its results by name."""
@@ -105,8 +85,8 @@ if __name__ == "__main__":
     print(json.dumps(run(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}), ensure_ascii=False, indent=2))
 """
 CARRIED: Final = (
-    "engine.exits.similarity",  # first: the carried `similarity` takes the place of its own
-    *(f"engine.export.carried_{name}" for name in ("values", "asking", "loops", "items", "costs", "agents")),
+    "engine.exits.similarity",
+    *(f"engine.export.carried_{name}" for name in ("values", "models", "loops", "items", "agents")),
     "engine.nodes.iteration_note",
     "engine.models.reply_text",
     "engine.lenient_json",
@@ -132,10 +112,9 @@ def export_langgraph(workflow: Workflow, registry: Registry | None = None) -> Ex
     asks = [
         _ask(source, counts_costs=counts, budget_usd=budget) for source in (_ASK, _ACT) if _is_used(source, sources)
     ]
-    model = [_MODEL] if asks else []
     constants = _constants(settings, plan.parameters, named_outputs(plan.graph), has_tools=functions.has_tools)
     run = _RUN_WITH_PEOPLE if functions.asks_people else _RUN
-    body = "\n\n\n".join((constants, _STATE, *model, *asks, *sources, run, _MAIN))
+    body = "\n\n\n".join((constants, _STATE, *asks, *sources, run, _MAIN))
     carried = "\n\n\n".join(_carried(body))
     rest = f"{carried}\n\n\n{body}"
     told = (*_settings_left_out(settings, counts_costs=counts), *functions.left_out)
@@ -156,7 +135,7 @@ def _is_used(source: str, sources: list[str]) -> bool:
 
 def _ask(source: str, *, counts_costs: bool, budget_usd: float | None) -> str:
     """A function that asks a model, with the lines that count what it costs where something hangs on that."""
-    note = "    note_cost(model or DEFAULT_MODEL, reply.usage_metadata or {})\n" if counts_costs else ""
+    note = "    note_cost(model or DEFAULT_MODEL, reply.usage)\n" if counts_costs else ""
     limit = f"    may_spend({budget_usd!r})\n" if budget_usd is not None else ""
     return source.replace("    # before\n", limit).replace("    # after\n", note)
 
@@ -164,10 +143,11 @@ def _ask(source: str, *, counts_costs: bool, budget_usd: float | None) -> str:
 def _packages(rest: str, imports: str) -> str:
     """What has to be installed."""
     names = ["langgraph"]
-    names += ["langchain", "langchain-openai"] if "init_chat_model" in rest else []
+    names += ["litellm"] if "from litellm" in rest else []
+    names += ["python-Levenshtein"] if "from Levenshtein" in rest else []
     names += ["jsonschema-rs"] if "jsonschema_rs" in imports else []
     names += ["json-repair"] if "from json_repair" in rest else []
-    return " ".join([*names, "litellm"] if "from litellm" in rest else names)
+    return " ".join(names)
 
 
 def _about(workflow: Workflow, left_out: tuple[str, ...], packages: str) -> Iterator[str]:

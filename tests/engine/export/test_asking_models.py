@@ -1,4 +1,4 @@
-"""How an exported module asks a model through LangChain: its reasoning is set aside, as the engine sets it aside."""
+"""How an exported module asks a model through litellm: its reasoning is set aside, as the engine sets it aside."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ THOUGHTS = {
 
 def answering(module: Any, text: str) -> Any:
     """The module, with a model that always writes that."""
-    reply = SimpleNamespace(text=text, tool_calls=[], usage_metadata={})
+    message = SimpleNamespace(content=text, tool_calls=None)
 
-    def chat_model(*_arguments: Any, **_settings: Any) -> Any:
-        return SimpleNamespace(invoke=lambda _messages: reply)  # pyright: ignore[reportUnknownLambdaType]
+    def complete(*_arguments: Any, **_settings: Any) -> Any:
+        return SimpleNamespace(choices=[SimpleNamespace(message=message)], usage=None)
 
-    module.__dict__["chat_model"] = chat_model
+    module.__dict__["complete"] = complete
     return module
 
 
@@ -53,4 +53,4 @@ def test_reasoning_is_no_verdict_and_no_text(kind: str) -> None:
 
 def test_no_two_things_that_are_carried_have_one_name() -> None:
     names = [name for module in langgraph_module.CARRIED for name in langgraph_module.definitions(module)]
-    assert {name for name in names if names.count(name) > 1} == {"similarity"}  # the engine's is replaced on purpose
+    assert {name for name in names if names.count(name) > 1} == set()

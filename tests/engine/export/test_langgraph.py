@@ -6,17 +6,18 @@ import json
 import subprocess
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
-from langchain_core.runnables import RunnableLambda
 
 from engine import DocumentError, load
 from engine.export.langgraph_module import export_langgraph
 from tests.architecture.project import ROOT
 from tests.engine.export.kit import ALLOWED_IMPORTS, Both, imports_of, module_of, told
+from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import (
     around,
     entry,
@@ -402,23 +403,28 @@ def test_the_module_runs_as_a_program(tmp_path: Path):
     )
 
 
-def test_every_setting_of_a_model_and_its_fallbacks_reach_langchain(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[tuple[str, str, dict[str, Any]]] = []
+def answering_litellm(monkeypatch: pytest.MonkeyPatch, reply: Callable[..., Any]) -> None:
+    """Put a fake module in litellm's place, whose models answer that."""
 
-    def init_chat_model(name: str, *, model_provider: str, **settings: Any) -> Any:
-        made.append((model_provider, name, settings))
+    def completion(**asked: Any) -> Any:
+        return SimpleNamespace(choices=[SimpleNamespace(message=reply(**asked))], usage=None)
 
-        def reply(_messages: Any) -> AIMessage:
-            if name == "first":
-                raise ValueError("It is gone.")
-            return AIMessage(f"from {name}")
+    litellm = types.ModuleType("litellm")
+    litellm.__dict__["completion"] = completion
+    monkeypatch.setitem(sys.modules, "litellm", litellm)
 
-        return RunnableLambda(reply)
 
-    chat_models = types.ModuleType("langchain.chat_models")
-    chat_models.__dict__["init_chat_model"] = init_chat_model
-    monkeypatch.setitem(sys.modules, "langchain", types.ModuleType("langchain"))
-    monkeypatch.setitem(sys.modules, "langchain.chat_models", chat_models)
+def test_every_setting_of_a_model_and_its_fallbacks_reach_litellm(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[dict[str, Any]] = []
+
+    def reply(*, messages: Any, **asked: Any) -> Any:
+        assert messages[-1] == {"role": "user", "content": "Hi"}
+        made.append(asked)
+        if asked["model"] == "openai/first":
+            raise ValueError("It is gone.")
+        return SimpleNamespace(content=f"from {asked['model']}", tool_calls=None)
+
+    answering_litellm(monkeypatch, reply)
     settings: dict[str, Any] = {
         "temperature": 0.5,
         "top_p": 0.9,
@@ -435,9 +441,32 @@ def test_every_setting_of_a_model_and_its_fallbacks_reach_langchain(monkeypatch:
 
     module = module_of(export_langgraph(workflow).text)
 
-    assert module.run({"text": "Hi"}) == {"out": "from second"}
+    assert module.run({"text": "Hi"}) == {"out": "from mistral/second"}
     wanted = {**settings, "extra_body": {"top_k": 4}}
     assert made == [
-        ("openai", "first", {**wanted, "base_url": "http://localhost:1/v1"}),
-        ("mistralai", "second", wanted),
+        {"model": "openai/first", **wanted, "base_url": "http://localhost:1/v1"},
+        {"model": "mistral/second", **wanted},
     ]
+
+
+def test_tool_calls_reach_litellm_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def call(name: str, arguments: str) -> Any:
+        return SimpleNamespace(id="1", function=SimpleNamespace(name=name, arguments=arguments))
+
+    def reply(*, messages: Any, tools: Any, **_asked: Any) -> Any:
+        seen.append((messages, tools))
+        calls = [call("read_file", '{"path": "a.txt"}')] if len(seen) == 1 else [call("finish", '{"answer": "12"}')]
+        return SimpleNamespace(content=None, tool_calls=[call("read_file", "{broken"), *calls])
+
+    answering_litellm(monkeypatch, reply)
+    workflow = flow(entry(), agent("work", tools=["read_file"]), result(), edges="text -> work -> out")
+    module = module_of(export_langgraph(workflow).text)
+    module.TOOLS["read_file"] = lambda path: 12
+
+    assert module.run({"text": "Hi"}) == {"out": "12"}
+    assert seen[0][1][0]["function"]["name"] == "read_file"
+    sent = seen[1][0][-2]["tool_calls"]
+    assert [(one["type"], one["function"]["name"]) for one in sent] == [("function", "read_file")]
+    assert json.loads(sent[0]["function"]["arguments"]) == {"path": "a.txt"}

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -118,7 +119,7 @@ def spending(workflow: Any, dollars_a_call: float) -> dict[str, Any]:
     module = module_of(both.exported.text)
 
     def ask(messages: list[Any], *, node: str, **_settings: Any) -> str:
-        module.note_cost("fake/model", {"input_tokens": 0, "output_tokens": 10})
+        module.note_cost("fake/model", SimpleNamespace(prompt_tokens=0, completion_tokens=10))
         return told(node, [(message["role"], message["content"]) for message in messages])
 
     module.__dict__["ask"] = ask
@@ -147,7 +148,7 @@ def test_a_run_whose_budget_is_spent_makes_no_more_calls():
     workflow = flow(entry(), llm("a"), llm("b"), result(), edges="text -> a -> b -> out", settings={"budget_usd": 0.5})
     module = module_of(Both(workflow).exported.text)
     module.SPENT.append(0.6)
-    with pytest.raises(RuntimeError, match=r"The budget of 0\.5 US dollars is spent\."):
+    with pytest.raises(RuntimeError, match=r"The budget of 0\.5 US dollars is used up\."):
         module.ask([], node="a")
 
 

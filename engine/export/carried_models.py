@@ -1,4 +1,4 @@
-"""What an exported LangGraph module carries with it, copied as it stands here: asking models and reading replies.
+"""What an exported LangGraph module carries with it, copied as it stands here: model calls, their cost, and replies.
 
 So it needs nothing but the standard library, jsonschema-rs and its siblings, and what reads verdicts in
 `engine.nodes.verdicts`, which it carries as well. What is exported holds only the functions that it uses.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jsonschema_rs import validator_for
@@ -133,3 +133,67 @@ def judge(
     done = most if threshold is None else score >= threshold
     reason = next((verdict["reason"] for verdict in verdicts if verdict["done"] == done), verdicts[0]["reason"])
     return {"done": done, "score": score, "reason": reason}
+
+
+def complete(messages: list[Any], model: str, fallbacks: Sequence[str] = (), **settings: Any) -> Any:
+    """Call a model through litellm (openai/gpt-4o-mini); where it fails, the fallbacks in order."""
+    from litellm import completion
+
+    try:
+        return completion(model=model, messages=messages, **settings)
+    except Exception:
+        if not fallbacks:
+            raise
+    settings.pop("base_url", None)  # the address is the first model's
+    return complete(messages, fallbacks[0], fallbacks[1:], **settings)
+
+
+def with_calls(message: dict[str, Any]) -> dict[str, Any]:
+    """A message with its tool calls as litellm sends them."""
+    calls = [
+        {
+            "id": call["id"],
+            "type": "function",
+            "function": {"name": call["name"], "arguments": json.dumps(call["args"])},
+        }
+        for call in message.get("tool_calls", ())
+    ]
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def calls_of(tool_calls: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """The tool calls of a reply whose arguments are a JSON object."""
+    for call in tool_calls:
+        try:
+            arguments = json.loads(call.function.arguments or "{}")
+        except ValueError:
+            continue
+        if isinstance(arguments, dict):
+            yield {"id": call.id, "name": call.function.name, "args": arguments}
+
+
+PRICES: dict[str, tuple[float, float]] = {}
+SPENT: list[float] = []
+
+
+def note_cost(model: str, usage: Any) -> None:
+    """Add the cost of a model call in US dollars: by PRICES (a token in, a token out), else by litellm's price list."""
+    tokens_in, tokens_out = getattr(usage, "prompt_tokens", 0), getattr(usage, "completion_tokens", 0)
+    if model in PRICES:
+        price_in, price_out = PRICES[model]
+        SPENT.append(tokens_in * price_in + tokens_out * price_out)
+    else:
+        from litellm import cost_per_token
+
+        SPENT.append(sum(cost_per_token(model=model, prompt_tokens=tokens_in, completion_tokens=tokens_out)))
+
+
+def spent_since(before: float) -> float:
+    """What was spent since, in US dollars."""
+    return sum(SPENT) - before
+
+
+def may_spend(budget_usd: float) -> None:
+    """Refuse a model call where the run's budget is used up."""
+    if sum(SPENT) >= budget_usd:
+        raise RuntimeError(f"The budget of {budget_usd:g} US dollars is used up.")
