@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from engine.events import (
     AnyEvent,
@@ -18,6 +19,7 @@ from engine.events import (
     LoopIterationStarted,
     NodeAnswered,
     NodeCompleted,
+    NodeFailed,
     NodeRetrying,
     NodeSkipped,
     NodeStarted,
@@ -193,8 +195,14 @@ def _kept(past: Iterable[AnyEvent], plan: Plan, point: ForkPoint) -> list[AnyEve
     return [event for event in latest(past) if _stays(event, plan, point)]
 
 
+_OF_NODES: Final = (NodeStarted, NodeCompleted, NodeFailed, NodeSkipped, LoopCompleted, NodeWaiting, NodeAnswered)
+
+
 def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
-    """Of each node's executions the last, if it came to its end, and of each loop its last attempt."""
+    """Of each node's executions the last, if it came to its end, and of each loop its last attempt.
+
+    A node that failed counts where a loop or subflow around it went on all the same.
+    """
     found: dict[tuple[str, ...], AnyEvent] = {}
     finished: set[str] = set()
     begun: set[str] = set()
@@ -216,12 +224,13 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
         elif isinstance(event, NodeRetrying):  # a subflow that is attempted anew
             for key in [key for key in found if key[1].startswith(f"{path}.")]:
                 del found[key]
-        elif isinstance(event, (NodeStarted, NodeCompleted, NodeSkipped, LoopCompleted, NodeWaiting, NodeAnswered)):
+        elif isinstance(event, _OF_NODES):
             found.pop((event.type, path), None)
             found[event.type, path] = event
             if isinstance(event, NodeStarted):
                 finished.discard(path)
                 found.pop((NodeCompleted.type, path), None)
+                found.pop((NodeFailed.type, path), None)
             elif isinstance(event, (NodeCompleted, NodeSkipped)):
                 finished.add(path)
     loops = begun | {event.path for event in found.values() if isinstance(event, LoopCompleted)}
@@ -231,6 +240,7 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
         if isinstance(event, (LoopIterationStarted, LoopIterationCompleted))
         or event.path in finished
         or (isinstance(event, LoopCompleted) and _lies_in_what_is_over(event.path, finished, ended))
+        or ((NodeFailed.type, event.path) in found and _lies_in_what_is_over(event.path, finished, ended))
         or (isinstance(event, NodeStarted) and event.path in loops)
     ]
 
@@ -286,6 +296,8 @@ def _leads_to(steps: Sequence[Step], place: Place) -> bool:
 def _unpaid(event: AnyEvent) -> AnyEvent:
     if isinstance(event, NodeCompleted):
         return replace(event, cached=True, usage=None, cost_usd=0.0)
+    if isinstance(event, NodeFailed):
+        return replace(event, usage=None, cost_usd=0.0)
     if isinstance(event, LoopIterationCompleted):
         return replace(event, usage=Usage(), cost_usd=0.0)
     return replace(event, cost_usd=0.0) if isinstance(event, LoopCompleted) else event

@@ -27,7 +27,7 @@ from engine.runner.call_log import CallLog
 from engine.runner.fork import fork_point, past_before, state_order
 from engine.runner.places import parse_place
 from engine.runner.run import Run
-from tests.engine.semantics.documents import each, entry, flow, gather, leave, llm, loop, result, transform
+from tests.engine.semantics.documents import each, entry, flow, gather, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kept import ListJournal, ListKeeper
 from tests.engine.semantics.kit import Played, begin, finish, options
 from tests.engine.semantics.models import FakeModels, FunctionModel, numbered
@@ -156,8 +156,26 @@ def nested_iterators_with_state() -> dict[str, Any]:
     return json.loads(dumps(workflow))
 
 
+def failure_inside_an_iterator_that_continues() -> dict[str, Any]:
+    """A router that warns and fails, in an iterator that continues with a value."""
+    items = {"source": "list", "items": ["a", "b"], "max_concurrency": 1, "on_item_error": "fail"}
+    branches = [{"name": "left", "when": "true"}, {"name": "right", "when": "else"}]
+    workflow = flow(
+        entry(default="seed"),
+        each(on_error="continue", error_value="sorry", **items),
+        part("router", "router", criteria="Left?", branches=branches, retries=0),
+        transform("join"),
+        gather(),
+        transform("after"),
+        result(),
+        edges="text -> each -> router.input\nrouter.left -> join\nrouter.right -> join -> gather -> after -> out",
+    )
+    return json.loads(dumps(workflow))
+
+
 @PERMITTED
 @given(document=good_documents(), choices=CHOICES, chosen=st.integers(0, 2**16))
+@example(document=failure_inside_an_iterator_that_continues(), choices=[0], chosen=2)
 @example(document=nested_iterators_with_state(), choices=[0], chosen=1)
 @example(document=nested_iterators_with_state(), choices=[0], chosen=6)
 def test_a_fork_that_changes_nothing_comes_to_the_same_end_and_pays_only_for_what_comes_after(
