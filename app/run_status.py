@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
-from app.runs.executions import NodeState, node_of
+from app.runs.run_view_model import node_of
 from engine.formatting import format_duration, format_money, format_spending, format_tokens
 from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.run_state.state import NodeState
 
 if TYPE_CHECKING:
-    from app.runs.picture import RunPicture
+    from app.runs.run_view_model import RunViewModel
     from engine.document.model import Node, Workflow
-
-_UNDER_WAY: Final = frozenset({NodeState.RUNNING, NodeState.WAITING, NodeState.ASKING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ def budget_limit(workflow: Workflow, name: str, usual: float | None) -> float | 
 
 
 def run_budget(
-    workflow: Workflow, usual_usd: float | None, usual_tokens: float | None, picture: RunPicture | None
+    workflow: Workflow, usual_usd: float | None, usual_tokens: float | None, picture: RunViewModel | None
 ) -> Budget | None:
     """The budget that is shown: the one in dollars, else the one in tokens; None where there is neither."""
     limit = budget_limit(workflow, "budget_usd", usual_usd)
@@ -60,7 +59,7 @@ def run_budget(
     return None
 
 
-def progress(picture: RunPicture, workflow: Workflow) -> tuple[int, int]:
+def progress(picture: RunViewModel, workflow: Workflow) -> tuple[int, int]:
     """How much of a run is done, and of how much: iterations of its loops, or nodes where it has none."""
     outer = [loop for path, loop in picture.loops.items() if "." not in path]
     if outer:
@@ -70,11 +69,11 @@ def progress(picture: RunPicture, workflow: Workflow) -> tuple[int, int]:
         return done, max(total, 1)
     if any(node.type == "loop" for node in workflow.nodes):
         return 0, 1
-    done = sum(node.state not in _UNDER_WAY for node in picture.nodes.values())
+    done = len(picture.nodes) - len(picture.state.open)
     return done, max(len(workflow.nodes), 1)
 
 
-def state_line(picture: RunPicture, workflow: Workflow, now: float) -> str:
+def state_line(picture: RunViewModel, workflow: Workflow, now: float) -> str:
     """One line on a run: what is at work, or how it ended, then tokens, money and time.
 
     Args:
@@ -91,20 +90,20 @@ def state_line(picture: RunPicture, workflow: Workflow, now: float) -> str:
     return " · ".join([*parts, *([format_duration(duration)] if duration is not None else [])])
 
 
-def _state(picture: RunPicture, workflow: Workflow) -> str:
+def _state(picture: RunViewModel, workflow: Workflow) -> str:
     if picture.status == "failed":
         return "Failed"
     if picture.is_over:
         return {"completed": "Done", "cancelled": "Stopped"}.get(picture.status, "Not at its end")
     word = "Paused" if picture.status == "paused" else "Running"
-    at_work = [path for path, node in picture.nodes.items() if node.state is NodeState.RUNNING]
-    inner = [path for path in at_work if path not in picture.loops]
+    running = (path for path, node in picture.state.open.items() if node.state is NodeState.RUNNING)
+    inner = [path for path in running if path not in picture.loops]
     if not inner:
         return word
     name = node_title(inner[-1], workflow)
     more = f" and {len(inner) - 1} more" if len(inner) > 1 else ""
     # Imported while a run is told of: the bars that this module serves are seen before the node types are needed.
-    from app.runs.stopping import unit_of
+    from app.runs.loop_status import unit_of
 
     around = inner[-1].rpartition("[")[0]
     loop, unit = picture.loops.get(around), unit_of(workflow, node_of(around))
@@ -112,17 +111,17 @@ def _state(picture: RunPicture, workflow: Workflow) -> str:
     return f"{word}: {name}{more}{turn}"
 
 
-def is_running(picture: RunPicture) -> bool:
+def is_running(picture: RunViewModel) -> bool:
     """Whether any node is at work, other than those in which a question stands."""
     return any(
         node.state is NodeState.RUNNING
         and path not in picture.loops
         and not any(asked.startswith(f"{path}.") for asked in picture.questions)
-        for path, node in picture.nodes.items()
+        for path, node in picture.state.open.items()
     )
 
 
-def question_line(picture: RunPicture, workflow: Workflow) -> str:
+def question_line(picture: RunViewModel, workflow: Workflow) -> str:
     """Who waits for the person, in a line; empty where nobody does."""
     if not picture.questions:
         return ""

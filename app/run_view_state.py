@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.engine_thread import EngineThread
 from app.live_run import LiveRun
-from app.runs.picture import RunPicture
+from app.runs.run_view_model import RunViewModel
 from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.events import AnyEvent
@@ -60,7 +60,7 @@ class RunViewState(QObject):
         super().__init__(parent)
         self._engine = engine
         self.live: LiveRun | None = None
-        self.picture: RunPicture | None = None
+        self.picture: RunViewModel | None = None
         self.workflow: Workflow | None = None
         self.run_id = ""
         self.chosen: dict[str, int] = {}
@@ -98,7 +98,7 @@ class RunViewState(QObject):
             paused: Keeps even the first node from starting until the run is resumed or stepped.
         """
         self._before = self.picture, self.workflow, self.run_id, self.chosen, self.read_results
-        self.picture, self.workflow, self.run_id = RunPicture(structure.parent), structure.workflow, ""
+        self.picture, self.workflow, self.run_id = RunViewModel(structure.parent), structure.workflow, ""
         self.chosen, self.read_results = {}, None
         self.live = live = LiveRun(self._engine, begin, self, paused=paused)
         live.events.connect(self._take_up_events)

@@ -27,7 +27,6 @@ from app.batch.batch_window import BatchWindow
 from app.engine_thread import EngineThread
 from app.gallery.diagram import DiagramPicture
 from app.history.fork_dialog import ForkDialog
-from app.runs.executions import NodeState
 from app.session import Session
 from app.settings.preferences import Preferences
 from app.theme.style import Style
@@ -38,6 +37,7 @@ from benchmarks.screenshot_scenes import ROWS, approval_workflow, script, sixty_
 from benchmarks.screenshot_summary import summary_workflow
 from engine import dumps
 from engine.document.model import FILE_SUFFIX, Workflow
+from engine.run_state.state import NodeState
 
 SIZE: Final = QSize(1600, 920)
 IMAGES: Final = ROOT / "docs" / "images"

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from engine.importing.reader import ImportResult, import_file, import_text
     from engine.nodes.context import Answer
     from engine.plan.graph import Plan
+    from engine.run_state.result import LoopResult, RunError, RunResult
     from engine.runner.options import RunOptions
     from engine.runner.parameters import InputError
-    from engine.runner.result import LoopResult, RunError, RunResult
     from engine.runner.run import Run, start
     from engine.store.base import Store, StoreError
     from engine.store.opening import open_store
@@ -57,7 +57,7 @@ _HOMES = {
     "engine.plan.graph": ("Plan",),
     "engine.runner.options": ("RunOptions",),
     "engine.runner.parameters": ("InputError",),
-    "engine.runner.result": ("LoopResult", "RunError", "RunResult"),
+    "engine.run_state.result": ("LoopResult", "RunError", "RunResult"),
     "engine.runner.run": ("Run", "start"),
     "engine.store.base": ("Store", "StoreError"),
     "engine.store.opening": ("open_store",),

@@ -12,9 +12,9 @@ from engine.nodes.registry import Registry
 from engine.plan.check import check
 from engine.plan.compiler import compile_workflow
 from engine.plan.graph import Plan
+from engine.run_state.result import RunError, RunResult
 from engine.runner.background import run_and_wait
 from engine.runner.options import RunOptions
-from engine.runner.result import RunError, RunResult
 from engine.runner.run import start
 from engine.values import Value
 

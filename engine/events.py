@@ -307,6 +307,26 @@ class NodeFailed(Event):
 
 
 @immutable
+class LoopStarted(Event):
+    """A loop or an iterator starts an attempt, from iteration 0; earlier attempts are void.
+
+    A resumed run that continues an attempt does not report its start again.
+
+    Attributes:
+        attempt: The number of the attempt, from 1.
+        max_iterations: The most iterations that it may run; of an iterator the number of its items.
+        timeout_s: Its timeout in seconds; None without one.
+        budget_usd: Its own budget in US dollars; None without one.
+    """
+
+    type: ClassVar[str] = "loop.started"
+    attempt: int
+    max_iterations: int
+    timeout_s: float | None = None
+    budget_usd: float | None = None
+
+
+@immutable
 class LoopIterationStarted(Event):
     """An iteration started: number `index` (from 0) of at most `total`. `path` is the loop's."""
 
@@ -477,6 +497,7 @@ AnyEvent: TypeAlias = (
     | NodeCompleted
     | NodeSkipped
     | NodeFailed
+    | LoopStarted
     | LoopIterationStarted
     | LoopIterationCompleted
     | LoopCompleted

@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.canvas_style import canvas_style, fonts, icon_path, legible_scale, pen, zoom_from_scale
 from app.canvas.node_card import CardGeometry, card_text
-from app.runs.executions import NodeState
 from app.theme.elided_text import elide
 from app.theme.tokens import FONT_SIZE_SMALL
+from engine.run_state.state import NodeState
 
 PILL_HEIGHT: Final = 20.0
 MOST_GROWTH: Final = 1.6
@@ -30,18 +30,19 @@ TURN: Final = 24
 """Degrees by which the arc of a running node advances per tick."""
 
 _MARKS: Final[dict[NodeState, tuple[str, str, str]]] = {
-    NodeState.WAITING: ("mdi6.clock-outline", "dim", "waiting"),
+    NodeState.PENDING: ("mdi6.clock-outline", "dim", "waiting"),
     NodeState.RUNNING: ("", "accent", ""),
-    NodeState.DONE: ("mdi6.check-bold", "good", ""),
+    NodeState.COMPLETED: ("mdi6.check-bold", "good", ""),
     NodeState.SKIPPED: ("mdi6.debug-step-over", "dim", "skipped"),
-    NodeState.STOPPED: ("mdi6.stop-circle-outline", "dim", "stopped"),
+    NodeState.CANCELLED: ("mdi6.stop-circle-outline", "dim", "stopped"),
+    NodeState.INTERRUPTED: ("mdi6.stop-circle-outline", "dim", "interrupted"),
     NodeState.CACHED: ("mdi6.history", "good", "cached"),
     NodeState.FAILED: ("mdi6.alert-circle-outline", "bad", "failed"),
-    NodeState.ASKING: ("mdi6.account-question-outline", "warning", "waiting for you"),
+    NodeState.WAITING: ("mdi6.account-question-outline", "warning", "waiting for you"),
 }
 
 
-_QUIET: Final = frozenset({NodeState.WAITING, NodeState.SKIPPED, NodeState.STOPPED})
+_QUIET: Final = frozenset({NodeState.PENDING, NodeState.SKIPPED, NodeState.CANCELLED, NodeState.INTERRUPTED})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from typing import Final
 from app.canvas.edge_item import Flow
 from app.canvas.loop_region_label import LoopViewModel
 from app.canvas.node_status_item import Bar, CardState
-from app.runs.executions import NodePicture, NodeState
-from app.runs.picture import RunPicture
-from app.runs.stopping import best_so_far
+from app.runs.loop_status import best_so_far
+from app.runs.run_view_model import RunViewModel
 from engine.document.model import Node
 from engine.events import NodeWaiting
 from engine.formatting import format_count, format_duration, format_money, format_score
@@ -19,20 +18,21 @@ from engine.nodes.pairs import ITERATOR, PAIR_BY_START, is_body_port
 from engine.nodes.spec import AnySpec
 from engine.nodes.subflow import SUBFLOW
 from engine.plan.structure import Structure
+from engine.run_state.state import NodeExecution, NodeState
 from engine.runner.iterator_run import FAILED
 from engine.values import Value
 
 PREVIEW: Final = 160
 """The most characters of a value that a card shows; it has room for fewer."""
 
-_WITHOUT_OUTPUT: Final = frozenset({NodeState.SKIPPED, NodeState.STOPPED})
-_FINISHED: Final = frozenset({NodeState.DONE, NodeState.CACHED})
+_WITHOUT_OUTPUT: Final = frozenset({NodeState.SKIPPED, NodeState.CANCELLED, NodeState.INTERRUPTED})
+_FINISHED: Final = frozenset({NodeState.COMPLETED, NodeState.CACHED})
 
 
 class RunMarks:
     """What one run shows, with the iterations that are looked at."""
 
-    def __init__(self, picture: RunPicture, structure: Structure, chosen: Mapping[str, int]) -> None:
+    def __init__(self, picture: RunViewModel, structure: Structure, chosen: Mapping[str, int]) -> None:
         self._picture, self._structure, self._chosen = picture, structure, chosen
 
     def card(self, node: Node, spec: AnySpec | None) -> CardState:
@@ -41,10 +41,10 @@ class RunMarks:
             return self._exit(node.id)
         execution = self._picture.node(node.id, self._chosen)
         state: NodeState | None = execution.state
-        if state is NodeState.WAITING and self._picture.is_over:
+        if state is NodeState.PENDING and self._picture.is_over:
             state = None
         elif state is NodeState.RUNNING and node.type == SUBFLOW and self._asked(node.id) is not None:
-            state = NodeState.ASKING
+            state = NodeState.WAITING
         note = _duration(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
         bar = self._bar(node.id) if node.type in PAIR_BY_START else None
         if bar is not None:
@@ -66,7 +66,7 @@ class RunMarks:
         loop = self._picture.loop(loop_id, self._chosen)
         if loop.current < 0:
             return None
-        ended, failed = len(loop.iterations) + len(loop.out_of_turn), len(self._failed(loop_id))
+        ended, failed = len(loop.iterations) + len(loop.ahead), len(self._failed(loop_id))
         return Bar(ended - failed, failed, ended if loop.exit_reason else max(loop.total, ended))
 
     def _failed(self, loop_id: str) -> frozenset[int]:
@@ -74,7 +74,7 @@ class RunMarks:
         if self._unit(loop_id) != "item":
             return frozenset()
         loop = self._picture.loop(loop_id, self._chosen)
-        ended = (*loop.iterations, *loop.out_of_turn.values())
+        ended = (*loop.iterations, *loop.ahead.values())
         return frozenset(item.index for item in ended if item.branch == FAILED)
 
     def _unit(self, loop_id: str) -> str:
@@ -99,7 +99,7 @@ class RunMarks:
             format_money(loop.cost_usd) if loop.cost_usd else "",
             is_live=not loop.exit_reason and not self._picture.is_over,
             unit=unit,
-            ended_ahead=frozenset(loop.out_of_turn),
+            ended_ahead=frozenset(loop.ahead),
             failed=self._failed(loop_id),
         )
 
@@ -131,16 +131,16 @@ class RunMarks:
             return CardState()
         loop, shown = self._picture.loop(loop_id, self._chosen), self._shown(loop_id)
         if 0 <= shown < len(loop.iterations):
-            return CardState(NodeState.DONE, "", preview(loop.iterations[shown].result))
+            return CardState(NodeState.COMPLETED, "", preview(loop.iterations[shown].result))
         state = self._picture.node(loop_id, self._chosen).state
-        over = self._picture.is_over and state in {NodeState.WAITING, NodeState.RUNNING}
-        return CardState(None if over else NodeState.WAITING if state is NodeState.RUNNING else state)
+        over = self._picture.is_over and state in {NodeState.PENDING, NodeState.RUNNING}
+        return CardState(None if over else NodeState.PENDING if state is NodeState.RUNNING else state)
 
-    def _line(self, node: Node, spec: AnySpec | None, execution: NodePicture) -> str:
-        if execution.state in {NodeState.RUNNING, NodeState.ASKING}:
+    def _line(self, node: Node, spec: AnySpec | None, execution: NodeExecution) -> str:
+        if execution.state in {NodeState.RUNNING, NodeState.WAITING}:
             question = self._asked(node.id)
             return preview(question.message) if question is not None else self._under_way(node, execution)
-        if execution.error:
+        if execution.error and execution.state is not NodeState.SKIPPED:
             return preview(execution.error)
         if execution.state not in _FINISHED or node.type in PAIR_BY_START:
             return ""
@@ -155,7 +155,7 @@ class RunMarks:
         questions = self._picture.questions.items()
         return next((asked for place, asked in questions if place == path or place.startswith(f"{path}.")), None)
 
-    def _under_way(self, node: Node, execution: NodePicture) -> str:
+    def _under_way(self, node: Node, execution: NodeExecution) -> str:
         """The best iteration of a loop, the tool that an agent has called last, or the last words of the stream."""
         best = best_so_far(self._picture.loop(node.id, self._chosen)) if node.type in PAIR_BY_START else None
         if best is not None:
@@ -164,7 +164,7 @@ class RunMarks:
             return self._at_work_in(f"{self._picture.path_of(node.id, self._chosen)}.")
         if execution.tool_calls and not execution.text:
             return f"called {execution.tool_calls[-1].tool}"
-        return " ".join(execution.tail.split())
+        return " ".join(execution.text[-PREVIEW:].split())
 
     def _at_work_in(self, around: str) -> str:
         """What is at work in a subflow: the node that began last, and its iteration."""

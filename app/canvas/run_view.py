@@ -19,9 +19,9 @@ from app.canvas.node_item import NodeItem
 from app.canvas.node_status_item import CardState, StateItem
 from app.canvas.run_decorations import RunMarks, with_problems
 from app.canvas.viewer import CanvasViewer
-from app.runs.executions import NodeState
 from app.session import Session
 from engine.document.problems import Severity
+from engine.run_state.state import NodeState
 
 BEAT_MS: Final = 40
 _NOTHING: Final = CardState()
@@ -139,7 +139,7 @@ class RunView(QObject):
                 return
             item.state = StateItem(item, item.geometry, item.content.title)
         item.state.show_state(state)
-        item.dim(by_run=state.state in {NodeState.SKIPPED, NodeState.STOPPED})
+        item.dim(by_run=state.state in {NodeState.SKIPPED, NodeState.CANCELLED, NodeState.INTERRUPTED})
         if item.state.is_moving:
             self._moving.add(item)
         else:
@@ -163,7 +163,7 @@ class RunView(QObject):
         for node_id in node_ids:
             state = marks.state(node_id)
             before, self._states[node_id] = self._states.get(node_id), state
-            if state is NodeState.DONE and before in {NodeState.RUNNING, NodeState.WAITING, None}:
+            if state is NodeState.COMPLETED and before in {NodeState.RUNNING, NodeState.PENDING, None}:
                 self._send_along(node_id, skip="body")
         for loop in loops:
             region = self._view.regions.items[loop]

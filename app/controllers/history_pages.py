@@ -23,8 +23,8 @@ from app.history.runs_words import (
     short_id,
 )
 from app.history.store_client import StoreAccess
-from app.history.store_run import StoredRun, read_outline
 from app.history.store_session import Elsewhere, StoredSession
+from app.history.stored_run import StoredRun, read_outline
 from app.history.subflow_session import PartSession
 from app.window.document_page import DocumentPage
 from app.window.log_lines import LogLine, written

@@ -25,8 +25,8 @@ from app.history.fork_form import ForkPlace
 from app.history.resume_dialog import Budget, Standing, ask_before, budget_of, look_before
 from app.history.runs_words import name_of
 from app.history.store_client import StoreAccess
-from app.history.store_run import StoredRun
 from app.history.store_session import StoredSession
+from app.history.stored_run import StoredRun
 from app.run_status import models_in_use
 from app.settings.available_models import available_model_names
 from app.settings.preferences import Preferences

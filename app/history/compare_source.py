@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.history.runs_words import full_title_of, place_words
-from app.history.store_run import StoredRun, read_level, read_outline
+from app.history.stored_run import StoredRun, read_level, read_outline
 from app.inspector.result_text import value_text
-from app.runs.executions import NodePicture, node_of
-from app.runs.picture import RunPicture
-from app.runs.stopping import unit_of
+from app.runs.loop_status import unit_of
+from app.runs.run_view_model import RunViewModel, node_of
 from engine.events import LoopIterationCompleted, RunCancelled, RunCompleted, RunFailed
 from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
 from engine.plan.structure import Structure
+from engine.run_state.state import NodeExecution, NodeState
 from engine.store.base import Store
 from engine.values import Value
 
@@ -65,7 +65,7 @@ class Source:
     """
 
     def __init__(
-        self, run_id: str, title: str, structure: Structure, picture: RunPicture, fill: Callable[[str], None]
+        self, run_id: str, title: str, structure: Structure, picture: RunViewModel, fill: Callable[[str], None]
     ) -> None:
         self.run_id = run_id
         self.title = title
@@ -112,7 +112,7 @@ class Source:
         self._fill(place)
         if what.node:
             path = f"{place}.{what.node}" if place else what.node
-            return _of_node(self._picture.nodes.get(path, NodePicture()), what.part)
+            return _of_node(self._picture.nodes.get(path, NodeExecution()), what.part)
         if not place:
             return _by_name(dict(self._picture.outputs))
         iteration = self._iteration(place)
@@ -126,7 +126,7 @@ class Source:
     def _iteration(self, place: str) -> LoopIterationCompleted | None:
         loop, _, index = place.removesuffix("]").rpartition("[")
         there = self._picture.loops.get(loop)
-        return there.ended(int(index)) if there is not None else None
+        return there.iteration(int(index)) if there is not None else None
 
 
 def stored_source(store: Store, run_id: str) -> Source:
@@ -140,12 +140,12 @@ def stored_source(store: Store, run_id: str) -> Source:
 
     def fill(level: str) -> None:
         if level not in run.levels:
-            run.take_up(read_level(store, run, level))
+            run.add_level(read_level(store, run, level))
 
     return Source(run_id, full_title_of(run.summary), run.structure, run.picture, fill)
 
 
-def live_source(title: str, structure: Structure, picture: RunPicture) -> Source:
+def live_source(title: str, structure: Structure, picture: RunViewModel) -> Source:
     """The texts of a run that is shown and not kept."""
     return Source("", title, structure, picture, lambda _level: None)
 
@@ -156,7 +156,7 @@ def _read_outputs(store: Store, run: StoredRun) -> None:
         run.picture.apply(event)
 
 
-def _of_node(execution: NodePicture, part: str) -> str:
+def _of_node(execution: NodeExecution, part: str) -> str:
     if part == PROMPT:
         return "\n\n".join(
             f"{message.role}:\n{message.text}" for call in execution.calls for message in call.request.messages
@@ -164,7 +164,7 @@ def _of_node(execution: NodePicture, part: str) -> str:
     if part == INPUT:
         return _by_name(dict(execution.inputs))
     outputs = {name: value for name, value in execution.outputs.items() if name != "usage"}
-    return _by_name(outputs) or execution.error
+    return _by_name(outputs) or ("" if execution.state is NodeState.SKIPPED else execution.error)
 
 
 def _by_name(values: dict[str, Value]) -> str:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QPushButton, QScroll
 from app.history.fork_form import ForkForm, ForkPlace
 from app.history.runs_words import capital, place_words
 from app.history.store_client import StoreAccess
-from app.history.store_run import read_level, read_outline
+from app.history.stored_run import read_level, read_outline
 from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import MessageBar, PlainLabel, ignore_wheel_in_fields

@@ -17,7 +17,7 @@ from app.inspector.editors.text_editors import NumberBox, format_number, parse_n
 from app.inspector.field_spec import FieldSpec, choice_help, field_specs, is_visible
 from app.inspector.result_text import value_text
 from app.inspector.text_widgets import GrowingEdit
-from app.runs.stopping import unit_of
+from app.runs.loop_status import unit_of
 from app.theme.tokens import UNIT
 from app.theme.widgets import CollapsibleSection, PlainLabel, inset_number, plain_tool_tip
 from engine.document.model import Node

@@ -27,14 +27,15 @@ from app.history.words import facts
 from app.inspector.result_page import STATE_COLOURS, ResultPage
 from app.inspector.result_section import ResultSectionView
 from app.inspector.result_text import STATE_ICONS, ResultSection, state_label
-from app.runs.executions import NOTHING, LoopPicture, NodePicture, NodeState
-from app.runs.judged import judge_in, score_lines
+from app.runs.loop_status import judge_in, score_lines
+from app.runs.run_view_model import NO_NODE
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel, plain_tool_tip
 from engine.document.model import Workflow
 from engine.nodes.pairs import PAIR_BY_END
+from engine.run_state.state import LoopExecution, NodeExecution, NodeState
 
 _WIDTHS: Final = (96, 164)
 """The least and the most that the list takes, in pixels at the usual size of texts."""
@@ -61,7 +62,7 @@ class PartList(QListWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._tabs: list[Tab] = []
-        self._shown: tuple[str, Callable[[str], NodePicture]] | None = None
+        self._shown: tuple[str, Callable[[str], NodeExecution]] | None = None
         self._is_showing = False
         self.setAccessibleName("Parts of the iteration")
         self.setProperty("bare", True)
@@ -79,7 +80,7 @@ class PartList(QListWidget):
         """What the list says, headings included."""
         return [self.item(row).text() or HEADING for row in range(self.count())]
 
-    def show_parts(self, tabs: list[Tab], chosen: str, execution: Callable[[str], NodePicture]) -> None:
+    def show_parts(self, tabs: list[Tab], chosen: str, execution: Callable[[str], NodeExecution]) -> None:
         """Show what there is.
 
         Args:
@@ -145,7 +146,7 @@ class PartList(QListWidget):
             self.show_parts(tabs, *self._shown)
 
 
-def _show_state(item: QListWidgetItem, execution: NodePicture) -> None:
+def _show_state(item: QListWidgetItem, execution: NodeExecution) -> None:
     """Show what a node is doing; nothing is drawn anew where that is the same as before."""
     state: NodeState | None = item.data(_STATE_ROLE)
     if state == execution.state:
@@ -183,7 +184,7 @@ def body_tabs(workflow: Workflow, parents: Mapping[str, str], loop_id: str) -> l
 
 
 def iteration_parts(
-    loop: LoopPicture, index: int, was_tested: str, *, is_over: bool, unit: str = "iteration"
+    loop: LoopExecution, index: int, was_tested: str, *, is_over: bool, unit: str = "iteration"
 ) -> dict[str, ResultSection]:
     """What there is of the iteration itself, by the key of its tab.
 
@@ -194,7 +195,7 @@ def iteration_parts(
         is_over: Whether nothing more can come.
         unit: What it is called: an `item` of an iterator feeds nothing back, and nothing is tested after it.
     """
-    iteration = loop.ended(index)
+    iteration = loop.iteration(index)
     if iteration is None:
         words = "It was not finished." if is_over else "It is under way."
         parts = {
@@ -329,7 +330,7 @@ class IterationDetail(QWidget):
         loop, index, place = there.loop, there.index, there.place
         self.title.setText(f"{there.unit.capitalize()} {index + 1}")
         self.returned.setVisible(index == loop.returned)
-        iteration, is_item = loop.ended(index), there.unit == "item"
+        iteration, is_item = loop.iteration(index), there.unit == "item"
         known = (place, iteration, similarity, there.is_over)
         if iteration is None or known != self._known:  # an iteration that has ended is written out once
             self._known, was_tested = known, ""
@@ -342,7 +343,7 @@ class IterationDetail(QWidget):
             self._parts = iteration_parts(loop, index, was_tested, is_over=there.is_over, unit=there.unit)
         own = [Tab(key, (ITEM_TITLES if is_item else TITLES)[key]) for key in self._parts]
         self._tabs = own + body_tabs(workflow, picture.parents, there.loop_id)
-        self.parts.show_parts(self._tabs, self.key, lambda node_id: picture.nodes.get(f"{place}.{node_id}", NOTHING))
+        self.parts.show_parts(self._tabs, self.key, lambda node_id: picture.nodes.get(f"{place}.{node_id}", NO_NODE))
         self._show_section()
 
     def _choose_part(self, key: str) -> None:

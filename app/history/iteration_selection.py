@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from app.history.loop_path import loops_of
-from app.runs.executions import NO_LOOP, LoopPicture
-from app.runs.stopping import given_in, unit_of, why
+from app.runs.loop_status import given_in, unit_of, why
+from app.runs.run_view_model import NO_LOOP
 from app.session import Session
 from engine.document.model import Workflow
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import PAIR_BY_START
+from engine.run_state.state import LoopExecution
 from engine.store.stopping import loop_config
 from engine.values import Value
 
@@ -40,7 +41,7 @@ class LookedAt:
         return outer[0][0] if outer else ""
 
     @property
-    def loop(self) -> LoopPicture:
+    def loop(self) -> LoopExecution:
         """Its run, in the iterations of the loops around it that are looked at."""
         picture, loop_id = self._session.shown.picture, self.loop_id
         return NO_LOOP if picture is None or not loop_id else picture.loop(loop_id, self._session.shown.chosen)

@@ -31,12 +31,13 @@ from PySide6.QtWidgets import (
 
 from app.history.similarity_worker import Similarities
 from app.history.words import beginning, cost, token_count, verdict
-from app.runs.executions import NO_LOOP, LoopPicture
+from app.runs.run_view_model import NO_LOOP
 from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE, FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import make_read_only, plain_tool_tip
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_duration, format_percent, format_score
+from engine.run_state.state import LoopExecution
 
 _ROOT: Final = QModelIndex()
 _LONG: Final = 1000
@@ -109,7 +110,7 @@ class IterationModel(QAbstractTableModel):
         }
         similarities.found.connect(self._note_similarities)
 
-    def show_loop(self, loop: LoopPicture, *, is_over: bool, unit: str = "iteration") -> None:
+    def show_loop(self, loop: LoopExecution, *, is_over: bool, unit: str = "iteration") -> None:
         """Show a run of a loop, or what has come to it; rows that are there already cost nothing.
 
         Args:
@@ -125,11 +126,11 @@ class IterationModel(QAbstractTableModel):
             self._returned = loop.returned
             self.longest = {}
             self._measure(0, done)
-            self._out_of_turn = len(loop.out_of_turn)
+            self._out_of_turn = len(loop.ahead)
             self.endResetModel()
             return
         before, was_done, was_returned, was_out = self._rows, self._done, self._returned, self._out_of_turn
-        self._out_of_turn = len(loop.out_of_turn)
+        self._out_of_turn = len(loop.ahead)
         self._done, self._returned = done, loop.returned
         self._measure(was_done, done)
         if rows > before:
@@ -174,7 +175,7 @@ class IterationModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.AccessibleTextRole:
             returned = ", returned" if row == self._returned and column is Column.NUMBER else ""
             return f"{self.heading(column)[1]}: {self.text(row, column) or 'none'}{returned}"
-        iteration = self.loop.ended(row) if role == Qt.ItemDataRole.ToolTipRole else None
+        iteration = self.loop.iteration(row) if role == Qt.ItemDataRole.ToolTipRole else None
         return self._tip(iteration, column) if iteration is not None else None
 
     def heading(self, column: Column) -> tuple[str, str]:
@@ -191,11 +192,11 @@ class IterationModel(QAbstractTableModel):
 
     def is_under_way(self, row: int) -> bool:
         """Whether it has not ended."""
-        return self.loop.ended(row) is None
+        return self.loop.iteration(row) is None
 
     def text(self, row: int, column: int) -> str:
         """The text of a cell."""
-        iteration = self.loop.ended(row)
+        iteration = self.loop.iteration(row)
         if iteration is not None:
             return self._texts[column](iteration)
         if column == Column.NUMBER:
@@ -221,7 +222,7 @@ class IterationModel(QAbstractTableModel):
 
     def _measure(self, first: int, end: int) -> None:
         """Note the longest texts of some iterations. Of tokens and times only the largest is written out."""
-        new = [*self.loop.iterations[first:end], *self.loop.out_of_turn.values()]
+        new = [*self.loop.iterations[first:end], *self.loop.ahead.values()]
         if not new:
             return
         by_size = sorted((iteration.usage for iteration in new), key=lambda usage: usage.total_tokens)

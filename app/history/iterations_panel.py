@@ -19,12 +19,12 @@ from app.history.loop_path import Breadcrumb, crumbs
 from app.history.series import Figures, Kind
 from app.history.similarity_worker import Similarities
 from app.history.stopping import threshold
-from app.runs.executions import LoopPicture
-from app.runs.picture import RunPicture
+from app.runs.run_view_model import RunViewModel
 from app.session import Session
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, PlainLabel, plain_tool_tip
+from engine.run_state.state import LoopExecution
 
 _RADIUS: Final = 5.0
 _DOTS_FROM: Final = 4.0
@@ -46,11 +46,11 @@ class IterationSlider(QSlider):
         super().__init__(Qt.Orientation.Horizontal, parent)
         self.setAccessibleName("Iteration")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._loop = LoopPicture()
+        self._loop = LoopExecution()
         self._total = 0
         self.actionTriggered.connect(lambda _action: self.chosen.emit(self.sliderPosition()))
 
-    def show_loop(self, loop: LoopPicture, index: int, unit: str = "iteration") -> None:
+    def show_loop(self, loop: LoopExecution, index: int, unit: str = "iteration") -> None:
         """Show a loop, with one of its iterations, or items, looked at."""
         self._loop = loop
         self._total = max(loop.total, loop.current + 1)
@@ -105,7 +105,7 @@ class IterationSlider(QSlider):
             painter.drawLine(QPointF(self._x(0), middle), QPointF(self._x(begun - 1), middle))
         radius = min(_RADIUS * style().scale, max(self._step() / 2 - 1, 1.5))
         for index in range(self._total) if self._step() >= _DOTS_FROM else _only(self._loop.returned):
-            done = self._loop.ended(index) is not None
+            done = self._loop.iteration(index) is not None
             colour = theme.accent if index < begun else theme.edge
             painter.setPen(QPen(QColor(colour), 1.5))
             painter.setBrush(QColor(colour if done else theme.panel))
@@ -182,7 +182,7 @@ class IterationsPanel(QWidget):
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self._picture: RunPicture | None = None
+        self._picture: RunViewModel | None = None
         self._looked_at = LookedAt(session)
         self._is_behind = True
         self._ended = 0
@@ -347,7 +347,7 @@ class IterationsPanel(QWidget):
             crumbs(session.shown.workflow, session.shown.picture, session.shown.chosen, there.loop_id)
         )
         self.latest.setEnabled(bool(session.shown.chosen))
-        unit, ended = there.unit, len(loop.iterations) + len(loop.out_of_turn)
+        unit, ended = there.unit, len(loop.iterations) + len(loop.ahead)
         self.slider.show_loop(loop, index, unit)
         if unit != "item":
             self.similarities.look_at(there.path, loop)

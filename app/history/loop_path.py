@@ -9,7 +9,7 @@ from typing import Final
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
-from app.runs.picture import RunPicture
+from app.runs.run_view_model import RunViewModel
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
@@ -47,7 +47,7 @@ def loops_of(workflow: Workflow, parents: Mapping[str, str], around: str | None)
     ]
 
 
-def crumbs(workflow: Workflow, picture: RunPicture, chosen: Mapping[str, int], loop_id: str) -> list[Crumb]:
+def crumbs(workflow: Workflow, picture: RunViewModel, chosen: Mapping[str, int], loop_id: str) -> list[Crumb]:
     """The way to a loop from outside, with the iterations that are looked at, and the loops in its body."""
     way: list[Crumb] = []
     there: str | None = loop_id

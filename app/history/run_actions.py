@@ -23,7 +23,7 @@ from engine.safe_file_io import replace_file
 from engine.store.base import RunSummary, Store, StoreError
 from engine.store.export_csv import BYTE_ORDER_MARK, run_to_csv
 from engine.store.export_markdown import run_to_markdown
-from engine.store.outline import RunOutline
+from engine.store.parts import state_of
 from engine.store.run_file import head_of, import_run_file, run_to_json
 
 FORMS: Final = {
@@ -65,10 +65,10 @@ def take_in_run(store: Store, path: Path) -> str:
 def _pieces(store: Store, run_id: str, form: str) -> Iterable[str]:
     if form == "json":
         return run_to_json(head_of(store, run_id), store.events(run_id))
-    outline = RunOutline(run_id, store.events(run_id))
+    state = state_of(store, run_id)
     if form == "csv":
-        return chain([BYTE_ORDER_MARK], run_to_csv(outline))
-    return run_to_markdown(store.find(run_id), store.document(run_id), outline)
+        return chain([BYTE_ORDER_MARK], run_to_csv(state))
+    return run_to_markdown(store.find(run_id), store.document(run_id), state)
 
 
 _Role = QMessageBox.ButtonRole

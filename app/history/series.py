@@ -9,11 +9,12 @@ from enum import StrEnum
 from typing import Final
 
 from app.history.similarity_worker import Similarities
-from app.runs.executions import NO_LOOP, LoopPicture
+from app.runs.run_view_model import NO_LOOP
 from app.theme.tokens import Theme
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_money, format_percent, format_score
 from engine.nodes.spec import Category
+from engine.run_state.state import LoopExecution
 
 
 class Kind(StrEnum):
@@ -97,7 +98,7 @@ class Figures:
             return self.unit != "item"
         return kind is Kind.TIME or any(value is not None for value in self._values[kind])
 
-    def take(self, loop: LoopPicture, unit: str = "iteration") -> None:
+    def take(self, loop: LoopExecution, unit: str = "iteration") -> None:
         """Read what is new."""
         self.unit = unit
         known = len(self)

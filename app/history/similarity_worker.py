@@ -14,10 +14,10 @@ from typing import Final
 from PySide6.QtCore import QObject, Signal
 
 from app.run_view_state import ReadResults
-from app.runs.executions import LoopPicture
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.exits.similarity import similarity
+from engine.run_state.state import LoopExecution
 from engine.values import Value
 
 BATCH: Final = 200
@@ -30,7 +30,7 @@ BATCH_S: Final = 0.05
 class _Loop:
     """What is known of one run of a loop."""
 
-    def __init__(self, path: str, picture: LoopPicture) -> None:
+    def __init__(self, path: str, picture: LoopExecution) -> None:
         self.path = path
         self.picture = picture
         self.found: dict[int, float | None] = {}
@@ -68,7 +68,7 @@ class Similarities(QObject):
         self._known.clear()
         self._looked_at = None
 
-    def look_at(self, path: str, picture: LoopPicture) -> None:
+    def look_at(self, path: str, picture: LoopExecution) -> None:
         """Work out what is not known of this loop, now and whenever it is called again with more iterations."""
         there = self._looked_at
         if there is None or there.picture is not picture:
@@ -77,7 +77,7 @@ class Similarities(QObject):
         if not self._worker.is_busy:
             self._ask(there)
 
-    def of(self, picture: LoopPicture, index: int) -> float | None:
+    def of(self, picture: LoopExecution, index: int) -> float | None:
         """The similarity of a result to the one before; None for the first, and as long as it is not known."""
         recorded = picture.iterations[index].similarity
         if recorded is not None or index == 0:

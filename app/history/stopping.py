@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.runs.executions import LoopPicture
 from engine.nodes.loop_config import LoopConfig
+from engine.run_state.state import LoopExecution
 from engine.store.stopping import what_was_tested
 from engine.values import Value
 
@@ -19,7 +19,7 @@ def threshold(config: LoopConfig) -> float | None:
 
 
 def findings(
-    loop: LoopPicture,
+    loop: LoopExecution,
     index: int,
     config: LoopConfig,
     *,

@@ -15,9 +15,8 @@ from PySide6.QtWidgets import QWidget
 
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreAccess
-from app.history.store_run import PREVIEW, Level, StoredRun, read_level, read_outline, waits_elsewhere
-from app.history.stored_results import read_results
-from app.runs.executions import node_of
+from app.history.stored_run import PREVIEW, Level, StoredRun, read_level, read_outline, read_results, waits_elsewhere
+from app.runs.run_view_model import node_of
 from app.session import Session
 from app.worker import Worker
 from engine.document.model import Workflow
@@ -25,8 +24,7 @@ from engine.document.operation import Operation
 from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.runner.run import Run
-from engine.store.base import RunStatus, RunSummary, Store
-from engine.store.fold import OPEN
+from engine.store.base import OPEN, RunStatus, RunSummary, Store
 
 ResultT = TypeVar("ResultT")
 
@@ -84,7 +82,7 @@ class StoredSession(Session):
         shown.chosen = shown.chosen if shown.run_id == run_id else {}
         shown.picture, shown.run_id = run.picture, run_id
         if store is not None:
-            shown.read_results = partial(read_results, store, run_id, run.numbers)
+            shown.read_results = partial(read_results, store, run_id, run.picture.loops)
         shown.started.emit()
         self._read_shown()
 
@@ -146,7 +144,7 @@ class StoredSession(Session):
         self._asked.discard(level.name)
         if run is None:
             return
-        run.take_up(level)
+        run.add_level(level)
         touched = {node_of(path) for path in level.nodes}
         if level.iteration is not None:
             touched.add(node_of(level.iteration.path))

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWi
 
 from app.engine_thread import EngineThread
 from app.history.store_session import StoredSession
-from app.runs.part import PartPicture
+from app.runs.run_view_model import SubflowViewModel
 from app.session import Session
 from app.theme.style import ThemedIcon, set_style_properties, style
 from app.theme.tokens import UNIT
@@ -81,7 +81,7 @@ class PartSession(Session):
         shown, around = self.shown, self.around.shown
         assert around.picture is not None
         path = around.picture.path_of(self.node_id, around.chosen)
-        shown.picture = self._part = PartPicture(around.picture, path, self.structure.parent)
+        shown.picture = self._part = SubflowViewModel(around.picture, path, self.structure.parent)
         shown.run_id, shown.read_results, shown.chosen = around.run_id, around.read_results, {}
 
     def _begin(self) -> None:
@@ -115,7 +115,6 @@ class PartSession(Session):
         if not self.is_followed:
             return
         self.shown.run_id = self.around.shown.run_id
-        self._part.refresh()
         self.shown.updated.emit({node.id for node in self.workflow.nodes})
         self._read_shown()
 

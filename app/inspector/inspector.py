@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QStackedWidget, QTabBar, QVBo
 from app.inspector.form import order_tabs
 from app.inspector.properties_pages import NodePage, WorkflowPage
 from app.inspector.result_page import ResultPage
-from app.runs.stopping import unit_of
+from app.runs.loop_status import unit_of
 from app.session import Session
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel

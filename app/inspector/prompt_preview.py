@@ -10,22 +10,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.inspector.template_placeholders import find_placeholders
-from app.runs.executions import LoopPicture, NodeState
-from app.runs.picture import RunPicture
+from app.runs.run_view_model import RunViewModel
 from engine.document.model import Workflow
 from engine.expr import ExpressionError, Namespace, Scope, TemplateError, compile_template
 from engine.nodes.registry import Registry
+from engine.run_state.state import LoopExecution, NodeState
 from engine.runner.records import history_entry
 from engine.values import Value
 
 UNKNOWN: Final = "—"
+_WITHOUT_OUTPUT: Final = frozenset({NodeState.PENDING, NodeState.SKIPPED, NodeState.CANCELLED, NodeState.INTERRUPTED})
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewRun:
     """The run that is displayed: its state, the document that ran and the selected iterations."""
 
-    picture: RunPicture
+    picture: RunViewModel
     workflow: Workflow
     chosen: Mapping[str, int]
     registry: Registry
@@ -54,7 +55,7 @@ def _render(content: str, scope: Scope) -> str:
 def _scope(node_id: str, run: PreviewRun) -> Scope:
     execution = run.picture.node(node_id, run.chosen)
     scope: dict[str, Value | Namespace] = {}
-    if execution.state not in {NodeState.WAITING, NodeState.SKIPPED, NodeState.STOPPED}:
+    if execution.state not in _WITHOUT_OUTPUT:
         scope.update(_with_nulls(node_id, execution.inputs, run))
     loop = run.picture.parents.get(node_id)
     if loop is not None:
@@ -81,7 +82,7 @@ class _Loop:
     def __init__(self, loop_id: str, run: PreviewRun) -> None:
         self._loop_id = loop_id
         self._run = run
-        self._picture: LoopPicture = run.picture.loop(loop_id, run.chosen)
+        self._picture: LoopExecution = run.picture.loop(loop_id, run.chosen)
         self._index = max(run.chosen.get(loop_id, self._picture.current), 0)
 
     def member(self, name: str) -> Value | Namespace:
@@ -131,6 +132,6 @@ class _Last:
             return None
         execution = self._run.picture.node(name, {**self._run.chosen, self._loop_id: self._index})
         spec = self._run.registry.find(node.type)
-        if spec is None or execution.state in {NodeState.WAITING, NodeState.SKIPPED, NodeState.STOPPED}:
+        if spec is None or execution.state in _WITHOUT_OUTPUT:
             return None
         return spec.recorded(dict(execution.outputs))

@@ -31,37 +31,37 @@ from app.inspector.result_text import (
     token_label,
     value_preview,
 )
-from app.runs.executions import NO_LOOP, LoopPicture, NodePicture, NodeState
-from app.runs.judged import judge_in, verdict_text
-from app.runs.picture import RunPicture
-from app.runs.stopping import why
+from app.runs.loop_status import judge_in, verdict_text, why
+from app.runs.run_view_model import NO_LOOP, RunViewModel
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT, Theme
 from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.problems import Problem, Severity
 from engine.formatting import format_count, format_duration, format_money
+from engine.run_state.state import LoopExecution, NodeExecution, NodeState
 
 NO_RUN: Final = "No results yet. Run the workflow to see them here."
 NOTE_SENT: Final = "Sent. The node's next model call will include it."
 STATE_COLOURS: Final[dict[NodeState, Callable[[Theme], str]]] = {
-    NodeState.WAITING: lambda theme: theme.dim,
+    NodeState.PENDING: lambda theme: theme.dim,
     NodeState.RUNNING: lambda theme: theme.accent,
-    NodeState.DONE: lambda theme: theme.good,
+    NodeState.COMPLETED: lambda theme: theme.good,
     NodeState.CACHED: lambda theme: theme.good,
     NodeState.SKIPPED: lambda theme: theme.dim,
-    NodeState.STOPPED: lambda theme: theme.dim,
+    NodeState.CANCELLED: lambda theme: theme.dim,
+    NodeState.INTERRUPTED: lambda theme: theme.dim,
     NodeState.FAILED: lambda theme: theme.bad,
-    NodeState.ASKING: lambda theme: theme.warning,
+    NodeState.WAITING: lambda theme: theme.warning,
 }
 
 _RUN_STATES: Final = {
     "running": (NodeState.RUNNING, "Running"),
     "paused": (NodeState.RUNNING, "Paused"),
-    "completed": (NodeState.DONE, "Done"),
+    "completed": (NodeState.COMPLETED, "Done"),
     "failed": (NodeState.FAILED, "Failed"),
-    "cancelled": (NodeState.STOPPED, "Stopped"),
-    "interrupted": (NodeState.STOPPED, "Interrupted"),
+    "cancelled": (NodeState.CANCELLED, "Stopped"),
+    "interrupted": (NodeState.INTERRUPTED, "Interrupted"),
 }
 _ITERATIONS: Final = "out:iterations"
 _MAX_ROWS: Final = 8
@@ -156,7 +156,7 @@ class IterationList(QListView):
         """The displayed lines."""
         return [self._model.index(row, 0).data() for row in range(self._model.rowCount())]
 
-    def show_loop(self, path: str, loop: LoopPicture, chosen: int | None) -> None:
+    def show_loop(self, path: str, loop: LoopExecution, chosen: int | None) -> None:
         """Show a loop run, adding only the new iterations if it is already displayed."""
         with QSignalBlocker(self.selectionModel()):
             if path != self._path or self._model.rowCount() > len(loop.iterations):
@@ -171,7 +171,7 @@ class IterationList(QListView):
         rows = min(max(self._model.rowCount(), 1), _MAX_ROWS)
         self.setFixedHeight(rows * max(self.sizeHintForRow(0), 20) + 2 * UNIT + 2)
 
-    def _update_rows(self, loop: LoopPicture, first: int) -> None:
+    def _update_rows(self, loop: LoopExecution, first: int) -> None:
         for iteration in loop.iterations[first:]:
             item = self._model.item(iteration.index) or QStandardItem()
             item.setText(iteration_summary(iteration, is_returned=iteration.index == loop.returned))
@@ -207,7 +207,7 @@ class ResultPage(QWidget):
         super().__init__(parent)
         self._session = session
         self.node_id: str | None = None
-        self._state = NodeState.WAITING
+        self._state = NodeState.PENDING
         self._title = PlainLabel(look="title", wrap=True)
         self._icon = QLabel()
         self.state = PlainLabel(look="fieldname", wrap=True)
@@ -242,14 +242,14 @@ class ResultPage(QWidget):
         self.note.show_node(self.node_id)
         picture = self._session.shown.picture
         if picture is None:
-            self._show(NodeState.WAITING, NO_RUN, "", [], [])
+            self._show(NodeState.PENDING, NO_RUN, "", [], [])
         elif self.node_id is None:
             self._show_run(picture)
         else:
             self._show_execution(picture, self.node_id)
         self._show_loop(picture)
 
-    def _show_execution(self, picture: RunPicture, node_id: str) -> None:
+    def _show_execution(self, picture: RunViewModel, node_id: str) -> None:
         chosen = self._session.shown.chosen
         execution = picture.node(node_id, chosen)
         sections = result_sections(execution)
@@ -260,11 +260,11 @@ class ResultPage(QWidget):
         if question is not None:
             sections = [ResultSection("question", "Question", question.message), *sections]
         label = state_label(execution)
-        if execution.state is NodeState.SKIPPED and execution.warnings:
-            label = f"{label}: {execution.warnings[0]}"
+        if execution.state is NodeState.SKIPPED and execution.error:
+            label = f"{label}: {execution.error}"
         self._show(execution.state, label, execution_metrics(execution), _execution_problems(execution), sections)
 
-    def _judge_sections(self, picture: RunPicture, loop_id: str) -> list[ResultSection]:
+    def _judge_sections(self, picture: RunViewModel, loop_id: str) -> list[ResultSection]:
         """Return the verdict of the loop's judge on the displayed iteration."""
         chosen, workflow = self._session.shown.chosen, self._session.shown.workflow
         index = picture.index_of(loop_id, chosen)
@@ -272,12 +272,12 @@ class ResultPage(QWidget):
         text = verdict_text(workflow, loop_id, judge) if workflow is not None else ""
         return [ResultSection(f"judge:{index}", f"Judge, iteration {index + 1}", text)] if text else []
 
-    def _show_run(self, picture: RunPicture) -> None:
+    def _show_run(self, picture: RunViewModel) -> None:
         metrics = [token_label(picture.usage), format_money(picture.cost_usd)] if picture.usage.total_tokens else []
         if picture.duration_s is not None:
             metrics.append(format_duration(picture.duration_s))
         problems = [Problem("run", picture.error, picture.remedy)] if picture.error else []
-        problems += _warning_problems(picture.warnings.all)
+        problems += _warning_problems(picture.warnings)
         sections = [
             ResultSection(f"result:{name}", f"Output: {name}", value) for name, value in picture.outputs.items()
         ]
@@ -311,7 +311,7 @@ class ResultPage(QWidget):
             view.setParent(None)
             view.deleteLater()
 
-    def _show_loop(self, picture: RunPicture | None) -> None:
+    def _show_loop(self, picture: RunViewModel | None) -> None:
         node_id, session = self.node_id, self._session
         loop = NO_LOOP
         if picture is not None and node_id is not None:
@@ -334,15 +334,15 @@ class ResultPage(QWidget):
         self._icon.setPixmap(icon(STATE_ICONS[self._state], colour).pixmap(size, size))
 
 
-def _execution_problems(execution: NodePicture) -> list[Problem]:
+def _execution_problems(execution: NodeExecution) -> list[Problem]:
     """Return the error and warnings of an execution as problems."""
+    if execution.state is NodeState.SKIPPED:
+        return []
     problems: list[Problem] = []
     if execution.error:
         severity = Severity.ERROR if execution.state is NodeState.FAILED else Severity.WARNING
         problems.append(Problem("run", execution.error, execution.remedy, severity))
-    if execution.state is not NodeState.SKIPPED:
-        problems.extend(_warning_problems(execution.warnings))
-    return problems
+    return [*problems, *_warning_problems(execution.warnings)]
 
 
 def _warning_problems(texts: Sequence[str]) -> list[Problem]:

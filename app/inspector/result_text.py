@@ -7,40 +7,42 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.runs.executions import NodePicture, NodeState
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_json, format_money, format_percent, format_score
 from engine.models.base import ToolCall, Usage
 from engine.nodes.spec import ModelCall
+from engine.run_state.state import NodeExecution, NodeState
 from engine.text_sanitizing import one_line
 from engine.values import Value, compact_json
 
 _MAX_INDENTED_CHARACTERS: Final = 20_000
 
 _STATES: Final = {
-    NodeState.WAITING: "Not run yet",
+    NodeState.PENDING: "Not run yet",
     NodeState.RUNNING: "Running",
-    NodeState.DONE: "Done",
+    NodeState.COMPLETED: "Done",
     NodeState.SKIPPED: "Skipped",
-    NodeState.STOPPED: "Stopped",
+    NodeState.CANCELLED: "Stopped",
+    NodeState.INTERRUPTED: "Interrupted",
     NodeState.CACHED: "Done (reused from an earlier run)",
     NodeState.FAILED: "Failed",
-    NodeState.ASKING: "Waiting for you",
+    NodeState.WAITING: "Waiting for you",
 }
 
 STATE_ICONS: Final = {
-    NodeState.WAITING: "mdi6.circle-outline",
+    NodeState.PENDING: "mdi6.circle-outline",
     NodeState.RUNNING: "mdi6.progress-clock",
-    NodeState.DONE: "mdi6.check-circle-outline",
+    NodeState.COMPLETED: "mdi6.check-circle-outline",
     NodeState.SKIPPED: "mdi6.skip-next-circle-outline",
-    NodeState.STOPPED: "mdi6.stop-circle-outline",
+    NodeState.CANCELLED: "mdi6.stop-circle-outline",
+    NodeState.INTERRUPTED: "mdi6.stop-circle-outline",
     NodeState.CACHED: "mdi6.check-circle-outline",
     NodeState.FAILED: "mdi6.alert-circle-outline",
-    NodeState.ASKING: "mdi6.account-question-outline",
+    NodeState.WAITING: "mdi6.account-question-outline",
 }
 
 
-def state_label(execution: NodePicture) -> str:
+def state_label(execution: NodeExecution) -> str:
     """Return the state of a node, with the number of the current retry."""
     label = _STATES[execution.state]
     if execution.retries and execution.state is NodeState.RUNNING:
@@ -66,7 +68,7 @@ def usage_label(value: Value) -> str:
             return ""
 
 
-def execution_metrics(execution: NodePicture) -> str:
+def execution_metrics(execution: NodeExecution) -> str:
     """Return tokens, cost, duration and state variable of an execution in one line, as far as known."""
     parts: list[str] = []
     if execution.usage is not None:
@@ -95,7 +97,7 @@ MAX_STEP_CHARACTERS: Final = 4000
 _MAX_ARGUMENT_CHARACTERS: Final = 300
 
 
-def agent_steps_text(execution: NodePicture) -> str:
+def agent_steps_text(execution: NodeExecution) -> str:
     """Return the steps of an agent so far; empty if it has called no tool."""
     return "\n\n".join("\n".join(lines) for lines in _steps(execution))
 
@@ -111,7 +113,7 @@ def tool_call_line(tool: str, arguments: Value) -> str:
     return f"→ {one_line(tool, 60)}({text})"
 
 
-def _steps(execution: NodePicture) -> Iterator[list[str]]:
+def _steps(execution: NodeExecution) -> Iterator[list[str]]:
     output = execution.outputs.get("steps")
     steps: list[Any] = output if isinstance(output, list) else []
     if steps and all(isinstance(step, dict) and step.keys() >= {"turn", "tool", "arguments"} for step in steps):
@@ -173,7 +175,7 @@ class ResultSection:
         return value_text(self.value)
 
 
-def result_sections(execution: NodePicture) -> list[ResultSection]:
+def result_sections(execution: NodeExecution) -> list[ResultSection]:
     """Return the sections of an execution, in reading order."""
     steps = agent_steps_text(execution)
     sections = [ResultSection("steps", "Steps", steps)] if steps else []

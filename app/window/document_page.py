@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app.file_watcher import FileWatcher
 from app.history.iterations_panel import IterationsPanel
-from app.runs.executions import node_of
+from app.runs.run_view_model import node_of
 from app.session import ReplaceDocument, Session
 from app.window.autosave import Autosave, RecoveredDocument, discard
 from app.window.log_panel import LogPanel

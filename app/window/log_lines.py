@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from app.runs.executions import node_of, steps_of
-from app.runs.picture import RunPicture
-from app.runs.stopping import sentence, unit_of
+from app.runs.loop_status import sentence, unit_of
+from app.runs.run_view_model import RunViewModel, node_of, steps_of
 from engine.document.model import Workflow
 from engine.events import (
     AnyEvent,
@@ -89,7 +88,7 @@ class LogWriter:
         self._workflow = workflow or Workflow()
         self._titles, self._iterators = titles_of(workflow), iterators_of(workflow)
         # Of loops only.
-        self._loops = RunPicture({})
+        self._loops = RunViewModel({})
 
     def lines(self, event: AnyEvent) -> Iterator[LogLine]:
         """The lines of one event; none for most that only say that something goes on."""

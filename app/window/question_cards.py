@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.inspector.text_widgets import LongTextView, exact_text
-from app.runs.executions import node_of
+from app.runs.run_view_model import node_of
 from app.session import Session
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT

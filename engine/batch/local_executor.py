@@ -15,14 +15,14 @@ from typing import Final, Protocol
 from engine.batch.result import RowResult, refused_row, row_result
 from engine.batch.rows import BatchRow
 from engine.errors import EngineError
-from engine.events import RunNotKept
 from engine.plan.graph import Plan
-from engine.runner.at_work import GRACE_S, AtWork
+from engine.run_state.reducer import apply, reduce_events
+from engine.run_state.result import RESULT_EVENTS, RunResult, result_of
+from engine.run_state.selectors import SETTLE_S, waits_only
+from engine.run_state.state import Detail, RunState
 from engine.runner.options import Catalogue, RunOptions
-from engine.runner.result import RunResult
 from engine.runner.run import Run, start
-from engine.store.base import RunStatus, RunSummary, Store, StoreError
-from engine.store.fold import UNDER_WAY
+from engine.store.base import ACTIVE, RunStatus, RunSummary, Store, StoreError
 from engine.store.resume import refuse_unknown, resume, unknown_calls
 
 
@@ -38,23 +38,22 @@ async def ended_or_asking(run: Run, *, is_kept: bool) -> tuple[RunResult, tuple[
     Returns:
         What it came to, and the paths at which it asks; none where it has come to its end.
     """
-    work, asked = AtWork(), list[str]()
+    state, asked = RunState(run.run_id), list[str]()
     leaving: asyncio.TimerHandle | None = None
 
     def leave() -> None:
-        asked.extend(work.questions)
-        if is_kept:
+        asked.extend(state.questions)
+        if is_kept and state.is_stored:
             run.put_aside()
         else:
             run.cancel()
 
     try:
         async for event in run.events():
-            work.take(event)
-            is_kept = is_kept and not isinstance(event, RunNotKept)
+            apply(state, event)
             if leaving is not None:
                 leaving.cancel()
-            leaving = asyncio.get_running_loop().call_later(GRACE_S, leave) if work.only_waits else None
+            leaving = asyncio.get_running_loop().call_later(SETTLE_S, leave) if waits_only(state) else None
     except asyncio.CancelledError:
         run.cancel()
     finally:
@@ -156,7 +155,7 @@ class LocalRows:
             return None
         if summary.status is RunStatus.COMPLETED:
             return row_result(row, kept_result(self._store, summary.run_id), is_reused=True)
-        if summary.status in UNDER_WAY:
+        if summary.status in ACTIVE:
             return busy_row(row, summary)
         return summary
 
@@ -183,8 +182,4 @@ def kept_result(store: Store, run_id: str) -> RunResult:
     Raises:
         StoreError: There is no such run, or it cannot be read.
     """
-    result = RunResult(run_id)
-    fold = result.fold
-    for event in store.events(run_id, kinds=fold.keys()):
-        fold[type(event)](event)
-    return result
+    return result_of(reduce_events(store.events(run_id, kinds=RESULT_EVENTS), run_id, Detail.LOOPS))

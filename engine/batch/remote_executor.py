@@ -12,6 +12,7 @@ import logging
 from collections.abc import Generator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -23,14 +24,15 @@ from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.catalogue import default_model_name
+from engine.run_state.reducer import reduce_events
+from engine.run_state.result import RunResult, result_of
+from engine.run_state.selectors import QUESTION_EVENTS
+from engine.run_state.state import Detail
 from engine.runner.background import run_and_wait
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions, options_to_json, options_with_kept
-from engine.runner.questions import TELLING, open_questions
-from engine.runner.result import RunResult
 from engine.runner.run import start
-from engine.store.base import RunStatus, Store, StoreError
-from engine.store.fold import UNDER_WAY
+from engine.store.base import ACTIVE, RunStatus, Store, StoreError
 from engine.store.memory import MemoryStore
 from engine.store.run_file import head_of, run_from_json, run_to_json
 
@@ -126,8 +128,9 @@ class ExecutorRows:
         if summary.status is RunStatus.COMPLETED:
             return row_result(row, kept_result(self._store, summary.run_id), is_reused=True)
         if summary.status is RunStatus.WAITING:
-            return asking_row(row, summary, open_questions(self._store.events(summary.run_id, kinds=TELLING)))
-        if summary.status in UNDER_WAY:
+            events = self._store.events(summary.run_id, kinds=QUESTION_EVENTS)
+            return asking_row(row, summary, reduce_events(events, detail=Detail.SUMMARY).questions)
+        if summary.status in ACTIVE:
             return busy_row(row, summary)
         return None
 
@@ -136,15 +139,11 @@ class ExecutorRows:
         if "error" in said:
             raise EngineError(str(said["error"]), str(cast("dict[str, Any]", said).get("remedy", "")))
         head, events = run_from_json(answer, f"row {row.number}")
-        result = RunResult(head.run_id)
-        fold = result.fold
-        for event in events:
-            if type(event) in fold:
-                fold[type(event)](event)
-        asked = open_questions(events) if result.status == "running" else {}
+        state = reduce_events(events, head.run_id, Detail.LOOPS)
+        result, asked = result_of(state), state.questions
         if self._store is None:
             return unanswerable_row(row, result, asked) if asked else row_result(row, result)
-        result.run_id = self._keep(self._store, head, events)
+        result = replace(result, run_id=self._keep(self._store, head, events))
         return asking_row(row, self._store.find(result.run_id), asked) if asked else row_result(row, result)
 
     def _keep(self, store: Store, head: RunHead, events: list[AnyEvent]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from engine.batch.rows import BatchRow
 from engine.errors import EngineError
-from engine.runner.result import LoopResult, RunResult
+from engine.run_state.result import LoopResult, RunResult
 from engine.values import Value
 
 RowStatus = Literal["completed", "failed", "cancelled"]

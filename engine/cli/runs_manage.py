@@ -147,14 +147,14 @@ def runs_import(
 def _pieces(store: Store, run_id: str, kind: str) -> Iterator[str]:
     from engine.store.export_csv import run_to_csv
     from engine.store.export_markdown import run_to_markdown
-    from engine.store.parts import outline_of
+    from engine.store.parts import state_of
     from engine.store.run_file import head_of, run_to_json
 
     if kind == "json":
         return run_to_json(head_of(store, run_id), store.events(run_id))
     if kind == "csv":
-        return run_to_csv(outline_of(store, run_id, None))
-    return run_to_markdown(store.find(run_id), store.document(run_id), outline_of(store, run_id, None))
+        return run_to_csv(state_of(store, run_id))
+    return run_to_markdown(store.find(run_id), store.document(run_id), state_of(store, run_id))
 
 
 def _write(file: Path, pieces: Iterable[str]) -> None:

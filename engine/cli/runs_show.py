@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from engine.cli.output import Screen
     from engine.document.model import Workflow
     from engine.events import LoopIterationCompleted
+    from engine.run_state.state import LoopExecution, NodeExecution, RunState
     from engine.runner.places import Place
-    from engine.runner.result import LoopResult
     from engine.store.base import RunSummary, Store
-    from engine.store.outline import NodeOutline, RunOutline
     from engine.values import Value
 
 _PREVIEW = 100
@@ -82,18 +81,13 @@ class _Shown:
 
         return workflow_of(self.store.document(self.run.run_id))
 
-    def outline(self, level: str) -> RunOutline:
-        """What happened on a level."""
-        from engine.store.base import RunStatus
-        from engine.store.fold import OPEN
-        from engine.store.parts import outline_of
+    def level(self, name: str) -> RunState:
+        """The state of a level."""
+        from engine.store.parts import level_state
 
-        outline = outline_of(self.store, self.run.run_id, level)
-        if self.run.status not in OPEN:  # the events of a level do not say how the run ended
-            outline.stop("interrupted" if self.run.status is RunStatus.INTERRUPTED else "cancelled")
-        return outline
+        return level_state(self.store, self.run, name)
 
-    def node(self, place: Place) -> NodeOutline:
+    def node(self, place: Place) -> NodeExecution:
         """What a node did.
 
         Raises:
@@ -101,37 +95,36 @@ class _Shown:
         """
         from engine.store.parts import nothing_at
 
-        found = self.outline(place.level).nodes.get(str(place))
+        found = self.level(place.level).nodes.get(str(place))
         if found is None:
             raise nothing_at(self.store, self.run.run_id, place)
         return found
 
     def given(self, level: str) -> dict[str, Value]:
         """What each node of a level gave, by id."""
+        from engine.run_state.selectors import nodes_on
         from engine.store.parts import given_by
 
-        nodes = self.outline(level).on_level(level)
-        return {node.node_id: given_by(node) for node in nodes if node.state == "completed"}
+        nodes = nodes_on(self.level(level), level)
+        return {node.node_id: given_by(node) for node in nodes if node.has_completed}
 
-    def why(self, outline: RunOutline, path: str, workflow: Workflow) -> str:
+    def why(self, state: RunState, path: str, workflow: Workflow) -> str:
         """Why the loop at a path stopped; empty where it has not."""
         from engine.store.stopping import loop_config, why_stopped
 
-        loop, config = outline.loops[path], loop_config(workflow, path, outline.totals.get(path))
+        loop = state.loops[path]
+        iterations, config = loop.all_iterations, loop_config(workflow, path, loop.cap)
         if not loop.exit_reason:
             return ""
-        given = (
-            self.given(f"{path}[{len(loop.iterations) - 1}]") if "nodes." in config.until and loop.iterations else {}
-        )
-        total = outline.totals.get(path)
-        return why_stopped(config, loop.iterations, loop.exit_reason, total, error=outline.result.error, given=given)
+        given = self.given(f"{path}[{len(iterations) - 1}]") if "nodes." in config.until and iterations else {}
+        return why_stopped(config, iterations, loop.exit_reason, loop.cap, error=state.error, given=given)
 
 
 def _write_run(screen: Screen, shown: _Shown) -> None:
     from engine.text_sanitizing import one_line
     from engine.values import to_text
 
-    run, outline, workflow = shown.run, shown.outline(""), shown.workflow()
+    run, state, workflow = shown.run, shown.level(""), shown.workflow()
     screen.line(
         f"{run.workflow or 'Workflow'}: {run.run_id}, {run.status}{', pinned' if run.pinned else ''}", style="bold"
     )
@@ -145,40 +138,40 @@ def _write_run(screen: Screen, shown: _Shown) -> None:
         screen.line(f"Forked from {run.parent} at {run.forked_at}.")
     for fork in shown.store.children(run.run_id):
         screen.line(f"Fork at {fork.forked_at}: {fork.run_id}, {fork.status}.")
-    for name, value in outline.inputs.items():
+    for name, value in state.inputs.items():
         screen.line(f"Input {name}: {one_line(to_text(value), _PREVIEW)}")
-    for path in outline.loops:
-        _write_loop(screen, shown, outline, path, workflow)
-    for name, value in outline.result.outputs.items():
+    for path in state.loops:
+        _write_loop(screen, shown, state, path, workflow)
+    for name, value in state.outputs.items():
         screen.line()
         screen.line(f"{name}:", style="bold")
         screen.line(format_value(value))
-    if outline.result.warnings:
+    if state.warnings.all:
         screen.line()
-    for warning in outline.result.warnings:
+    for warning in state.warnings.all:
         screen.line(f"Warning: {warning}", style="yellow")
     if run.error:
         screen.line()
-        where = f" at {outline.result.node}" if outline.result.node else ""
-        screen.line(f"It failed{where}: {run.error} {outline.result.remedy}".rstrip(), style="red")
+        where = f" at {state.failed_node}" if state.failed_node else ""
+        screen.line(f"It failed{where}: {run.error} {state.remedy}".rstrip(), style="red")
 
 
-def _write_loop(screen: Screen, shown: _Shown, outline: RunOutline, path: str, workflow: Workflow) -> None:
+def _write_loop(screen: Screen, shown: _Shown, state: RunState, path: str, workflow: Workflow) -> None:
     screen.line()
-    loop = outline.loops[path]
-    why = shown.why(outline, path, workflow)
-    ended = f"{len(loop.iterations)} of {outline.totals.get(path, '?')} iterations have ended."
-    screen.line(f"{path}: {why or ended}", style="bold")
-    if loop.iterations:
+    loop = state.loops[path]
+    why = shown.why(state, path, workflow)
+    completed = f"{loop.completed} of {loop.total or '?'} iterations have completed."
+    screen.line(f"{path}: {why or completed}", style="bold")
+    if loop.completed:
         heads = ("At", "Verdict", "Score", "Similar", "Tokens", "Cost", "Time", "Warnings", "Result")
-        screen.table(heads, [_row(path, iteration, loop) for iteration in loop.iterations])
+        screen.table(heads, [_row(path, iteration, loop) for iteration in loop.all_iterations])
 
 
-def _row(path: str, iteration: LoopIterationCompleted, loop: LoopResult) -> tuple[str, ...]:
+def _row(path: str, iteration: LoopIterationCompleted, loop: LoopExecution) -> tuple[str, ...]:
     from engine.text_sanitizing import one_line
     from engine.values import to_text
 
-    returned = " (returned)" if loop.returned == iteration.index and iteration is not loop.iterations[-1] else ""
+    returned = " (returned)" if loop.returned == iteration.index and iteration is not loop.all_iterations[-1] else ""
     return (
         f"{path}[{iteration.index}]{returned}",
         iteration.branch or "",
@@ -192,32 +185,35 @@ def _row(path: str, iteration: LoopIterationCompleted, loop: LoopResult) -> tupl
     )
 
 
-def _tested(shown: _Shown, place: Place) -> tuple[RunOutline, LoopIterationCompleted | None, tuple[str, ...]]:
+def _tested(shown: _Shown, place: Place) -> tuple[RunState, LoopIterationCompleted | None, tuple[str, ...]]:
     """The level of a loop, the iteration at that place, and what was tested after it."""
+    from engine.run_state.selectors import iteration_at
     from engine.store.parts import nothing_at
     from engine.store.stopping import loop_config, what_was_tested
 
-    around = shown.outline(place.level)
+    around = shown.level(place.level)
     path, index = list(place.iterations())[-1]
-    ended = around.iteration(str(place))
+    ended = iteration_at(around, str(place))
     if ended is None:
-        if not shown.outline(str(place)).nodes:
+        if not shown.level(str(place)).nodes:
             raise nothing_at(shown.store, shown.run.run_id, place)
         return around, None, ()
-    config = loop_config(shown.workflow(), path, around.totals.get(path))
-    given = shown.given(str(place))
-    return around, ended, what_was_tested(config, around.loops[path].iterations, index, given=given)
+    loop = around.loops[path]
+    config = loop_config(shown.workflow(), path, loop.cap)
+    return around, ended, what_was_tested(config, loop.all_iterations, index, given=shown.given(str(place)))
 
 
 def _write_iteration(screen: Screen, shown: _Shown, place: Place, *, in_full: bool) -> None:
+    from engine.run_state.selectors import nodes_on
+
     around, ended, tested = _tested(shown, place)
-    inside, workflow = shown.outline(str(place)), shown.workflow()
+    inside, workflow = shown.level(str(place)), shown.workflow()
     path, index = list(place.iterations())[-1]
-    screen.line(f"{place}: iteration {index + 1} of at most {around.totals.get(path, '?')}", style="bold")
+    screen.line(f"{place}: iteration {index + 1} of at most {around.loops[path].total or '?'}", style="bold")
     if ended is None:
         screen.line("It has not ended.")
     else:
-        is_last = ended is around.loops[path].iterations[-1]
+        is_last = ended is around.loops[path].all_iterations[-1]
         why = shown.why(around, path, workflow) if is_last else "It went on."
         if tested:
             screen.line(f"Tested: {'; '.join(tested)}.")
@@ -225,7 +221,7 @@ def _write_iteration(screen: Screen, shown: _Shown, place: Place, *, in_full: bo
         for warning in ended.warnings:
             screen.line(f"Warning: {warning}", style="yellow")
         _write_text(screen, "started from", ended.input)
-    for node in inside.on_level(str(place)):
+    for node in nodes_on(inside, str(place)):
         _write_node(screen, node, is_alone=False, in_full=in_full)
     for nested in inside.loops:
         _write_loop(screen, shown, inside, nested, workflow)
@@ -242,12 +238,12 @@ def _write_text(screen: Screen, name: str, value: Value) -> None:
     screen.line(format_value(value))
 
 
-def _write_node(screen: Screen, node: NodeOutline, *, is_alone: bool, in_full: bool) -> None:
+def _write_node(screen: Screen, node: NodeExecution, *, is_alone: bool, in_full: bool) -> None:
     """Write what a node did; alone with its inputs and what its model was asked. `in_full`: with all its reasoning."""
     from engine.nodes.pairs import PAIR_BY_START
     from engine.store.parts import asked, given_by
 
-    figures = [node.node_type, f"{node.state}, from an earlier output" if node.cached else node.state]
+    figures = [node.node_type, "completed, from an earlier output" if node.is_cached else node.state]
     figures += [format_duration(node.duration_s)] if node.duration_s is not None else []
     figures += [format_tokens(node.usage), format_money(node.cost_usd)] if node.usage is not None else []
     figures += [f"state.{node.output_key}"] if node.output_key else []
@@ -275,7 +271,7 @@ def _write_node(screen: Screen, node: NodeOutline, *, is_alone: bool, in_full: b
         _write_text(screen, "gave", given_by(node))
 
 
-def _write_replies(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
+def _write_replies(screen: Screen, node: NodeExecution, *, in_full: bool) -> None:
     """Write what a node's models said that is not its output: reasoning, refusals, replies that failed it."""
     _write_reasoning(screen, node, in_full=in_full)
     for call in node.calls:
@@ -285,7 +281,7 @@ def _write_replies(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
             _write_text(screen, "replied", call.reply.text)
 
 
-def _write_reasoning(screen: Screen, node: NodeOutline, *, in_full: bool) -> None:
+def _write_reasoning(screen: Screen, node: NodeExecution, *, in_full: bool) -> None:
     for call in node.calls:
         text = call.reply.reasoning
         if not text:
@@ -299,47 +295,55 @@ def _write_reasoning(screen: Screen, node: NodeOutline, *, in_full: bool) -> Non
 
 
 def _run_json(shown: _Shown) -> dict[str, Any]:
-    outline, workflow = shown.outline(""), shown.workflow()
+    from engine.run_state.result import loop_result
+    from engine.run_state.selectors import nodes_on
+
+    state, workflow = shown.level(""), shown.workflow()
     loops = {
-        path: {"why": shown.why(outline, path, workflow), "total": outline.totals.get(path), **loop.to_json()}
-        for path, loop in outline.loops.items()
+        path: {"why": shown.why(state, path, workflow), "total": loop.cap, **loop_result(loop).to_json()}
+        for path, loop in state.loops.items()
     }
     return {
         **summary_json(shown.run),
-        "inputs": dict(outline.inputs),
-        "outputs": outline.result.outputs,
-        "warnings": list(outline.result.warnings),
+        "inputs": dict(state.inputs),
+        "outputs": state.outputs,
+        "warnings": list(state.warnings.all),
         "loops": loops,
-        "nodes": [_node_json(node) for node in outline.on_level("")],
-        "remedy": outline.result.remedy,
-        "node": outline.result.node,
+        "nodes": [_node_json(node) for node in nodes_on(state, "")],
+        "remedy": state.remedy,
+        "node": state.failed_node,
         "forks": [fork.run_id for fork in shown.store.children(shown.run.run_id)],
     }
 
 
 def _iteration_json(shown: _Shown, place: Place) -> dict[str, Any]:
+    from engine.run_state.result import loop_result
+    from engine.run_state.selectors import nodes_on
+
     _, ended, tested = _tested(shown, place)
-    inside = shown.outline(str(place))
+    inside = shown.level(str(place))
     return {
         "run_id": shown.run.run_id,
         "place": str(place),
         "iteration": None if ended is None else ended.to_json(),
         "tested": list(tested),
-        "nodes": _nodes_json(inside.on_level(str(place))),
-        "loops": {path: loop.to_json() for path, loop in inside.loops.items()},
+        "nodes": _nodes_json(nodes_on(inside, str(place))),
+        "loops": {path: loop_result(loop).to_json() for path, loop in inside.loops.items()},
     }
 
 
-def _nodes_json(nodes: Iterable[NodeOutline]) -> list[dict[str, Any]]:
+def _nodes_json(nodes: Iterable[NodeExecution]) -> list[dict[str, Any]]:
     return [_node_json(node) for node in nodes]
 
 
-def _node_json(node: NodeOutline) -> dict[str, Any]:
+def _node_json(node: NodeExecution) -> dict[str, Any]:
+    from engine.run_state.state import NodeState
+
     return {
         "path": node.path,
         "type": node.node_type,
-        "state": node.state,
-        "cached": node.cached,
+        "state": NodeState.COMPLETED if node.is_cached else node.state,
+        "cached": node.is_cached,
         "inputs": dict(node.inputs),
         "outputs": dict(node.outputs),
         "calls": [

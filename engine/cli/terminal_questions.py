@@ -17,16 +17,16 @@ from engine.cli.output import err
 from engine.errors import EngineError
 from engine.formatting import format_count, format_members, format_value
 from engine.nodes.context import Answer
-from engine.runner.at_work import GRACE_S
+from engine.run_state.selectors import SETTLE_S, waits_only
 from engine.runner.questions import check_answer, value_of_text
 from engine.text_sanitizing import one_line, visible
 from engine.values import Value
 
 if TYPE_CHECKING:
     from engine import Run
-    from engine.cli.progress import Progress
-    from engine.cli.views import View
+    from engine.cli.run_views import View
     from engine.events import AnyEvent, NodeWaiting
+    from engine.run_state.state import RunState
 
 _LONGEST_SHOWN: Final = 4_000
 
@@ -156,14 +156,14 @@ class Attendant:
 
     Args:
         run: The run.
-        progress: Its state, already that after each event.
+        state: Its state, already changed by each event.
         view: What shows it.
         has_person: Whether a person is at the terminal.
     """
 
-    def __init__(self, run: Run, progress: Progress, view: View, *, has_person: bool) -> None:
+    def __init__(self, run: Run, state: RunState, view: View, *, has_person: bool) -> None:
         self._run = run
-        self._progress = progress
+        self._state = state
         self._view = view
         self._has_person = has_person
         self._lines = Lines()
@@ -189,7 +189,7 @@ class Attendant:
         self._done()
 
     def _see_to_questions(self) -> None:
-        questions = self._progress.questions
+        questions = self._state.questions
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
@@ -205,11 +205,11 @@ class Attendant:
             if self._asked is None:
                 self._asked = next(iter(questions.values()))
                 self._asking = asyncio.create_task(self._ask(self._asked))
-        elif self._progress.work.only_waits:
-            self._leaving = asyncio.get_running_loop().call_later(GRACE_S, self._run.put_aside)
+        elif waits_only(self._state):
+            self._leaving = asyncio.get_running_loop().call_later(SETTLE_S, self._run.put_aside)
 
     async def _ask(self, asked: NodeWaiting) -> None:
-        self._view.step_back()
+        self._view.suspend()
         answer = await ask(asked, self._lines.next)
         self._done()
         if answer is None:
@@ -230,7 +230,7 @@ class Attendant:
         if self._asked is None:
             return
         self._asked = None
-        self._view.step_forward()
+        self._view.restore()
         held, self._held = self._held, []
         for event in held:
             self._view.take(event)

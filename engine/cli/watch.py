@@ -15,8 +15,7 @@ from engine.errors import EngineError
 if TYPE_CHECKING:
     from engine import Run, RunResult
     from engine.cli.output import Screen
-    from engine.cli.progress import Progress
-    from engine.cli.views import NoteOf, View
+    from engine.cli.run_views import NoteOf, ShownRun, View
     from engine.events import NodeWaiting
     from engine.models.catalogue import Models
 
@@ -70,23 +69,26 @@ async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched
     """
     from engine.cli.exit_codes import Interrupts
     from engine.cli.history import can_ask
-    from engine.cli.progress import Progress
+    from engine.cli.run_views import ShownRun
     from engine.cli.terminal_questions import Attendant
+    from engine.run_state.reducer import apply
+    from engine.run_state.state import RunState
 
     try:
-        progress = Progress()
-        view = _view(form, progress, _notes(models))
+        state = RunState()
+        shown = ShownRun(state)
+        view = _view(form, shown, _notes(models))
         begun = time.time()
         run = begin()
-        progress.document = run.workflow
+        shown.document = run.workflow
         loop = asyncio.get_running_loop()
-        attendant = Attendant(run, progress, view, has_person=can_ask())
+        attendant = Attendant(run, state, view, has_person=can_ask())
         with Interrupts(lambda: loop.call_soon_threadsafe(run.cancel)) as interrupts:
             try:
                 async with view:
                     try:
                         async for event in run.events():
-                            progress.take(event)
+                            apply(state, event)
                             if event.time >= begun:
                                 attendant.take(event)
                     finally:
@@ -95,7 +97,7 @@ async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched
                 # Does nothing to a run that has ended; one that nobody can watch any more is stopped.
                 run.cancel()
                 result = await run.result()
-        return Watched(result, progress.is_kept, progress.questions, interrupts.code)
+        return Watched(result, state.is_stored, state.questions, interrupts.code)
     finally:
         await models.close()
 
@@ -175,14 +177,13 @@ def _notes(models: Models) -> NoteOf:
     return note_of
 
 
-def _view(form: Form, progress: Progress, note_of: NoteOf) -> View:
-    from engine.cli.live import LiveView
-    from engine.cli.views import EventView, LineView
+def _view(form: Form, shown: ShownRun, note_of: NoteOf) -> View:
+    from engine.cli.run_views import EventView, LineView, LiveView
 
     if form.events:
         return EventView()
     screen = _screen(form)
-    return LiveView(screen, progress, note_of) if screen.interactive else LineView(screen, progress, note_of)
+    return LiveView(screen, shown, note_of) if screen.interactive else LineView(screen, shown, note_of)
 
 
 def _screen(form: Form) -> Screen:

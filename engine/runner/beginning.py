@@ -10,7 +10,7 @@ from engine.document.files import dumps
 from engine.document.model import Workflow
 from engine.document.settings import ModelPrice, Settings
 from engine.errors import EngineError
-from engine.events import AnyEvent, RunCancelled, RunCompleted, RunFailed, RunResumed, RunStarted
+from engine.events import AnyEvent
 from engine.models.base import Price, RemembersCalls
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.spec import ModelChoice
@@ -154,21 +154,6 @@ def head_options(ready: Ready) -> dict[str, Value]:
     """What is kept of how a run is to be done. A default model that was found, not named, is named there."""
     found = ready.models.get(ModelChoice())
     return options_to_json(ready.options, found.model.name if found is not None else None)
-
-
-def seconds_at_work(past: Iterable[AnyEvent]) -> float:
-    """How long a run had been at work, as far as its events tell."""
-    before = since = last = 0.0
-    is_going = False
-    for event in past:
-        if isinstance(event, (RunStarted, RunResumed)):
-            if is_going:
-                before += last - since
-            since, is_going = event.time, True
-        elif isinstance(event, (RunCompleted, RunFailed, RunCancelled)):
-            before, is_going = event.duration_s, False
-        last = event.time
-    return before + (last - since if is_going else 0.0)
 
 
 def _catalogue(options: RunOptions) -> tuple[Catalogue, bool]:

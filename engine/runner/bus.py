@@ -12,7 +12,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
@@ -32,7 +32,7 @@ class EventBus:
 
     Args:
         run_id: The run.
-        fold: By event type, what is called with each such event at once; it must be quick and must not raise.
+        reduce: Called with each event at once; it must be quick and must not raise.
         journal: Where the run is kept; None where it is not.
         past: What the run had told before it broke off; numbers go on from there.
         keep_past: Whether the journal does not have the past yet.
@@ -41,7 +41,7 @@ class EventBus:
     def __init__(
         self,
         run_id: str,
-        fold: Mapping[Any, Callback],
+        reduce: Callback,
         journal: Journal | None = None,
         past: Sequence[AnyEvent] = (),
         *,
@@ -51,7 +51,7 @@ class EventBus:
         self.log: list[AnyEvent] = list(past)
         self.closed = False
         self._is_hushed = False
-        self._fold = fold
+        self._reduce = reduce
         self._waiting: list[asyncio.Future[None]] = []
         self._callbacks: list[_CallbackThread] = []
         self._next = past[-1].seq + 1 if past else 0
@@ -61,7 +61,7 @@ class EventBus:
         self._written = self._kept = -1
         self.told = 0 if keep_past and journal is not None else len(self.log)
         for event in past:
-            self._take_up(event)
+            reduce(event)
         if journal is not None:
             loop = asyncio.get_running_loop()
             journal.watch(_in_loop(loop, self._note_kept), _in_loop(loop, self._note_failed))
@@ -86,9 +86,7 @@ class EventBus:
         event = event_type(self.run_id, self._next, time.time(), path, *fields)
         self._next += 1
         self.log.append(event)
-        reduce = self._fold.get(event_type if isinstance(event_type, type) else type(event))
-        if reduce is not None:
-            reduce(event)
+        self._reduce(event)
         if self._journal is not None:
             if event_type is not NodeStreaming:
                 self._journal.write(event)
@@ -139,11 +137,6 @@ class EventBus:
             if self.closed:
                 return
             await self._next_change()
-
-    def _take_up(self, event: AnyEvent) -> None:
-        handler = self._fold.get(type(event))
-        if handler is not None:
-            handler(event)
 
     def _tell(self, end: int) -> None:
         """Let readers have the log up to that place."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.events import (
     AnyEvent,
-    LoopIterationStarted,
+    LoopStarted,
     NodeCalled,
     NodeCalling,
     NodeCompleted,
@@ -23,6 +23,7 @@ from engine.events import (
     NodeToolCalling,
 )
 from engine.models.base import Request
+from engine.run_state.loop_starts import with_loop_starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,9 @@ class CallLog:
             NodeRetrying: self._node_retrying,
             NodeCompleted: self._node_completed,
             NodeFailed: lambda event: self._end(event.path),
-            LoopIterationStarted: self._iteration_started,
+            LoopStarted: lambda event: self._end_inside(event.path),
         }
-        for event in past:
+        for event in with_loop_starts(past):
             handler = handlers.get(type(event))
             if handler is not None:
                 handler(event)
@@ -120,10 +121,6 @@ class CallLog:
     def _node_completed(self, event: NodeCompleted) -> None:
         self._end(event.path)
         self._end_inside(event.path)  # a loop that timed out may complete with calls in flight
-
-    def _iteration_started(self, event: LoopIterationStarted) -> None:
-        if event.index == 0:
-            self._end_inside(event.path)
 
     def _end_inside(self, path: str) -> None:
         inside = (f"{path}[", f"{path}.")

@@ -13,13 +13,13 @@ from engine.models.base import Model, Price
 from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
 from engine.plan.graph import GraphPlan, NodePlan
+from engine.run_state.warnings import WarningLog
 from engine.runner.bus import EventBus
 from engine.runner.cache import RunCache
 from engine.runner.mailbox import Mailbox
 from engine.runner.notes import Note
 from engine.runner.replay import Replay
 from engine.runner.state import State
-from engine.runner.warning_log import WarningLog
 from engine.tools.base import ToolContext
 from engine.values import Value
 

@@ -17,6 +17,7 @@ from engine.events import (
     LoopCompleted,
     LoopIterationCompleted,
     LoopIterationStarted,
+    LoopStarted,
     NodeAnswered,
     NodeCompleted,
     NodeFailed,
@@ -29,6 +30,7 @@ from engine.events import (
 from engine.models.base import Usage
 from engine.nodes.spec import AnySpec, Outputs
 from engine.plan.graph import GraphPlan, NodePlan, Plan
+from engine.run_state.loop_starts import with_loop_starts
 from engine.runner.fork_notes import with_notes
 from engine.runner.places import Place, PlaceError, Step, parse_place
 from engine.runner.state import READ, REUSED_WRITE, WRITE, StateOrder
@@ -76,8 +78,7 @@ class ForkPoint:
     def has_begun(self, steps: Sequence[Step]) -> bool:
         """Whether an iteration's beginning comes before the place: it does where the place lies in the iteration.
 
-        An item's always does: all items had begun with the iterator, and that an iteration 0 begins says that the loop
-        begins anew.
+        An item's always does: all items had started with the iterator.
         """
         if self.place is None or tuple(steps) != self.place.steps[: len(steps)]:
             return self.holds(steps)
@@ -145,7 +146,7 @@ def past_before(
         run_id: The other run.
         first_seq: The number of the first event.
     """
-    told = list(past)
+    told = list(with_loop_starts(past))
     kept = _kept(told, plan, point)
     return [
         replace(_unpaid(event), run_id=run_id, seq=seq)  # pyright: ignore[reportArgumentType] - each stays its own type
@@ -207,15 +208,15 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
     finished: set[str] = set()
     begun: set[str] = set()
     ended: set[str] = set()
-    for event in past:
+    for event in with_loop_starts(past):
         path = event.path
-        if isinstance(event, LoopIterationStarted):
-            if event.index == 0 and path in begun:
-                for key in [key for key in found if key[1].startswith(f"{path}[")]:
-                    del found[key]
-                for index in [key for key in found if key[1] == path and key[0].startswith("iteration")]:
-                    del found[index]
+        if isinstance(event, LoopStarted):
+            if path in begun:
+                _drop_attempt(found, path)
                 ended = {place for place in ended if not place.startswith(f"{path}[")}
+            found.pop((event.type, path), None)
+            found[event.type, path] = event
+        elif isinstance(event, LoopIterationStarted):
             begun.add(path)
             found[f"iteration started {event.index}", path] = event
         elif isinstance(event, LoopIterationCompleted):
@@ -241,8 +242,15 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
         or event.path in finished
         or (isinstance(event, LoopCompleted) and _lies_in_what_is_over(event.path, finished, ended))
         or ((NodeFailed.type, event.path) in found and _lies_in_what_is_over(event.path, finished, ended))
-        or (isinstance(event, NodeStarted) and event.path in loops)
+        or (isinstance(event, (NodeStarted, LoopStarted)) and event.path in loops)
     ]
+
+
+def _drop_attempt(found: dict[tuple[str, ...], AnyEvent], path: str) -> None:
+    """Drop what an earlier attempt of a loop reported."""
+    for kind, place in list(found):
+        if place.startswith(f"{path}[") or (place == path and kind.startswith("iteration")):
+            del found[kind, place]
 
 
 def _lies_in_what_is_over(path: str, finished: set[str], ended: set[str]) -> bool:
@@ -254,11 +262,12 @@ def _lies_in_what_is_over(path: str, finished: set[str], ended: set[str]) -> boo
 
 
 def _stays(event: AnyEvent, plan: Plan, point: ForkPoint) -> bool:
-    if isinstance(event, (LoopIterationStarted, LoopIterationCompleted)):
-        steps = parse_place(f"{event.path}[{event.index}]").steps
+    if isinstance(event, (LoopStarted, LoopIterationStarted, LoopIterationCompleted)):
+        index = 0 if isinstance(event, LoopStarted) else event.index
+        steps = parse_place(f"{event.path}[{index}]").steps
         if not _is_in(plan.graph, steps):
             return False
-        return point.has_begun(steps) if isinstance(event, LoopIterationStarted) else point.holds(steps)
+        return point.holds(steps) if isinstance(event, LoopIterationCompleted) else point.has_begun(steps)
     steps = parse_place(event.path).steps
     if not _is_in(plan.graph, steps, getattr(event, "node_type", None)):
         return False

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from engine.events import (
     AnyEvent,
     LoopIterationStarted,
+    LoopStarted,
     NodeCompleted,
     NodeNoted,
     NodeRetrying,
@@ -101,6 +102,6 @@ def _reached(past: Sequence[AnyEvent], place: str, *, keeps_node: bool) -> int |
 
 def _begins_anew(event: AnyEvent, path: str) -> bool:
     """Whether a loop or a subflow around a path begins anew with this event."""
-    if isinstance(event, LoopIterationStarted):
-        return event.index == 0 and path.startswith(f"{event.path}[")
+    if isinstance(event, LoopStarted):
+        return path.startswith(f"{event.path}[")
     return isinstance(event, NodeRetrying) and not event.goes_on and path.startswith(f"{event.path}.")

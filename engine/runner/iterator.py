@@ -37,10 +37,10 @@ async def run_iterator(around: GraphRun, node: NodePlan, inputs: dict[str, Value
     account = Account(path, level.account)
     exited = False
 
-    async def attempt() -> Outputs:
+    async def attempt(number: int) -> Outputs:
         nonlocal exited
         run = IteratorRun(around, node, inputs, path, account)
-        outputs = await run.run()
+        outputs = await run.run(number)
         exited = run.exit is not None and run.exit.is_wanted
         return outputs
 

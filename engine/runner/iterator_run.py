@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
 from engine.errors import EngineError
-from engine.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
+from engine.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted, LoopStarted
 from engine.exits.spending import BUDGET, TIMEOUT
 from engine.exits.verdict import evaluate, is_true
 from engine.formatting import format_count
@@ -58,9 +58,14 @@ class IteratorRun:
         self._records: dict[int, IterationRecord] = {}
         self._in_order = asyncio.Lock()
         self._started = time.perf_counter()
+        self._attempt = 1
+        self._is_reported = False
 
-    async def run(self) -> Outputs:
-        """Work on all items, and tell what ended it.
+    async def run(self, attempt: int) -> Outputs:
+        """Work on all items, and report what ended it.
+
+        Args:
+            attempt: The number of the attempt, from 1.
 
         Raises:
             NodeFailure: A node of the body failed, and that is not to be passed over.
@@ -68,6 +73,7 @@ class IteratorRun:
             BudgetError: The budget is spent.
         """
         timeout_s = self._config.timeout_s
+        self._attempt = attempt
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._run_within_time()
@@ -92,7 +98,9 @@ class IteratorRun:
             raw = self._config.items if self._config.source == "list" else given
             self._tell_completed(reason)
             return passed_through(raw if isinstance(raw, list) else [])
-        await self._work_on(self._items(given))
+        items = self._items(given)
+        self._report_start(len(items))
+        await self._work_on(items)
         outputs = outputs_of([record_json(self._records[index]) for index in sorted(self._records)])
         self._tell_completed(ALL_ITEMS, _warnings(outputs))
         return outputs
@@ -213,7 +221,15 @@ class IteratorRun:
             return None, NO_RESULT, "Nothing reached the aggregator."
         return cast("Value", reached), None, None
 
+    def _report_start(self, count: int) -> None:
+        """Report the start of the attempt, with the number of its items, unless that was done before."""
+        replay = self._level.core.replay
+        if not self._is_reported and (replay is None or not replay.has_started(self._path)):
+            self._level.core.bus.emit(LoopStarted, self._path, self._attempt, count, self._config.timeout_s)
+        self._is_reported = True
+
     def _tell_completed(self, reason: str, warnings: tuple[str, ...] = ()) -> None:
+        self._report_start(0)
         costs = (self._account.cost_usd, time.perf_counter() - self._started, warnings)
         told = (len(self._records), reason, reason == ALL_ITEMS, None)
         self._level.core.bus.emit(LoopCompleted, self._path, *told, *costs)

@@ -31,8 +31,8 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
         return _given(around, node, known)
     account = Account(path, level.account, node.config.budget_usd)
 
-    async def attempt() -> Outputs:
-        return await LoopRun(around, node, inputs["input"], path, account).run()
+    async def attempt(number: int) -> Outputs:
+        return await LoopRun(around, node, inputs["input"], path, account).run(number)
 
     def stand_in(failure: EngineError) -> Outputs | None:
         outputs = outputs_on_error(node, failure)

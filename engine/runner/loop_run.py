@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from engine.errors import EngineError
-from engine.events import LoopCompleted
+from engine.events import LoopCompleted, LoopStarted
 from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.exits.spending import BUDGET, TIMEOUT
 from engine.exits.verdict import is_true
@@ -46,8 +46,11 @@ class LoopRun:
         self.feedbacks: list[Value] = []
         self.warnings: list[str] = list(self.state.plan.notes)
 
-    async def run(self) -> Outputs:
-        """Run iterations until something ends the loop, and tell what did.
+    async def run(self, attempt: int) -> Outputs:
+        """Run iterations until something ends the loop, and report what did.
+
+        Args:
+            attempt: The number of the attempt, from 1.
 
         Raises:
             NodeFailure: A node of the body failed.
@@ -55,6 +58,10 @@ class LoopRun:
             BudgetError: The budget is spent, and there is nothing to return or nothing is to be returned.
         """
         timeout_s = self.config.timeout_s
+        state, replay = self.state, self.state.level.core.replay
+        if replay is None or not replay.has_started(state.path):
+            limits = (state.plan.max_iterations, timeout_s, self.config.budget_usd)
+            state.level.core.bus.emit(LoopStarted, state.path, attempt, *limits)
         try:
             async with self.state.limit:
                 return await self._run_within_limits()

@@ -25,7 +25,7 @@ async def run_told(
     node: NodePlan,
     inputs: dict[str, Value],
     account: Account,
-    attempt: Callable[[], Awaitable[Outputs]],
+    attempt: Callable[[int], Awaitable[Outputs]],
     stand_in: Callable[[EngineError], Outputs | None],
     exits_loop: Callable[[], bool] = lambda: False,
 ) -> Outputs:
@@ -36,7 +36,7 @@ async def run_told(
         node: It itself.
         inputs: What reached it, by port.
         account: What it spends.
-        attempt: Makes one attempt.
+        attempt: Makes one attempt; its number counts from 1.
         stand_in: What it gives all the same when it has failed; None where its failure ends what it is part of.
         exits_loop: Whether a node in it has ended the loop around it.
 
@@ -52,6 +52,7 @@ async def run_told(
     started = time.perf_counter()
     error = ""
     attempts = 0
+    made = replay.attempts(path).made if replay is not None else 0
 
     async def attempt_anew() -> Outputs:
         nonlocal attempts
@@ -62,7 +63,7 @@ async def run_told(
                 replay.take_back(path)
             replay.charge(path, account)
         attempts += 1
-        return await attempt()
+        return await attempt(made + attempts)
 
     try:
         # They keep their time limits themselves, since they have to tell that they ran out of time.

@@ -5,8 +5,8 @@ working and without being told again; an iteration that had ended stays as it wa
 that had not ended is not made again. Everything else is run. A fork is the same: its log begins with those events of
 its parent that lie before the fork (`engine.runner.fork`).
 
-What was told under a loop's path counts no more once that loop has begun anew with iteration 0. An iterator is a loop
-here, and its items are iterations that may have ended in any order.
+`loop.started` voids what was reported under a loop's path before. An iterator is a loop here, and its items are
+iterations that may have completed in any order.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     LoopIterationStarted,
+    LoopStarted,
     NodeAnswered,
     NodeCalled,
     NodeCompleted,
@@ -35,6 +36,7 @@ from engine.models.checked_model import clean_request
 from engine.nodes.context import Answer
 from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.spec import ModelCall, Outputs
+from engine.run_state.loop_starts import with_loop_starts
 from engine.runner.account import Account
 from engine.runner.notes import Note
 from engine.runner.places import parse_place
@@ -68,6 +70,7 @@ class Replay:
         self._exited: set[str] = set()
         self._softened: set[str] = set()
         self._iterations: dict[str, dict[int, LoopIterationCompleted]] = {}
+        self._started: set[str] = set()
         self._begun: dict[str, int] = {}
         self._wanted: dict[str, int] = {}
         self._edits: dict[str, Value] = {}
@@ -83,10 +86,11 @@ class Replay:
             NodeCompleted: self._node_completed,
             NodeFailed: self._node_failed,
             NodeSkipped: self._node_skipped,
+            LoopStarted: self._loop_started,
             LoopIterationStarted: self._iteration_started,
             LoopIterationCompleted: self._iteration_completed,
         }
-        for event in past:
+        for event in with_loop_starts(past):
             handler = handlers.get(type(event))
             if handler is not None:
                 handler(event)
@@ -156,6 +160,10 @@ class Replay:
         """Whether the node had ended the loop around it."""
         return path in self._exited
 
+    def has_started(self, loop: str) -> bool:
+        """Whether the present attempt of a loop had started."""
+        return loop in self._started
+
     def has_begun(self, loop: str, index: int) -> bool:
         """Whether that iteration had been told to begin."""
         return self._begun.get(loop, -1) >= index
@@ -188,6 +196,7 @@ class Replay:
     def take_back(self, loop: str) -> None:
         """Forget everything under a loop that begins anew; what it cost stays spent."""
         begun = self._begun.pop(loop, None)
+        self._started.discard(loop)
         self._iterations.pop(loop, None)
         self._wanted.pop(loop, None)
         if begun is None:
@@ -214,7 +223,7 @@ class Replay:
         for by_path in kept:
             for path in [path for path in by_path if path.startswith(inside)]:
                 del by_path[path]
-        for paths in (self._exited, self._softened, self._charged):
+        for paths in (self._exited, self._softened, self._charged, self._started):
             paths.difference_update([path for path in paths if path.startswith(inside)])
 
     def _owing(self, inside: str) -> set[str]:
@@ -323,9 +332,11 @@ class Replay:
     def _node_skipped(self, event: NodeSkipped) -> None:
         self._finished[event.path] = None
 
+    def _loop_started(self, event: LoopStarted) -> None:
+        self.take_back(event.path)
+        self._started.add(event.path)
+
     def _iteration_started(self, event: LoopIterationStarted) -> None:
-        if event.index == 0:
-            self.take_back(event.path)
         self._begun[event.path] = max(self._begun.get(event.path, 0), event.index)
 
     def _iteration_completed(self, event: LoopIterationCompleted) -> None:

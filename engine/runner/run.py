@@ -20,6 +20,9 @@ from engine.events import (
 )
 from engine.nodes.context import Answer
 from engine.plan.graph import Plan
+from engine.run_state.reducer import apply
+from engine.run_state.result import RunResult, result_of
+from engine.run_state.state import Detail, RunState
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import unexpected
 from engine.runner.beginning import (
@@ -29,7 +32,6 @@ from engine.runner.beginning import (
     continue_models,
     limits_money,
     prepare,
-    seconds_at_work,
 )
 from engine.runner.bus import EventBus
 from engine.runner.cache import RunCache
@@ -42,7 +44,6 @@ from engine.runner.mailbox import Mailbox
 from engine.runner.notes import Note
 from engine.runner.options import RunOptions
 from engine.runner.replay import Replay
-from engine.runner.result import RunResult
 from engine.runner.scheduler import GraphRun
 from engine.tools.base import ToolContext
 from engine.values import Value
@@ -87,8 +88,9 @@ class Run:
         self._plan = ready.plan
         self._own_catalogue = ready.own_catalogue
         self._allow_unknown_price = options.allow_unknown_price or settings.allow_unknown_price
-        self._result = RunResult(self.run_id)
-        self._bus = EventBus(self.run_id, self._result.full_fold, beginning.journal, past, keep_past=beginning.is_fork)
+        self._state = RunState(self.run_id, Detail.LOOPS)
+        reduce = partial(apply, self._state)
+        self._bus = EventBus(self.run_id, reduce, beginning.journal, past, keep_past=beginning.is_fork)
         if on_event is not None:
             self._bus.add_callback(on_event)
         self._account = Account(
@@ -108,14 +110,15 @@ class Run:
             execute=execute,
             replay=replay,
             cache=RunCache(options.store, self.run_id) if options.store is not None else None,
-            warnings=self._result.warning_log,
+            warnings=self._state.warnings,
             mailbox=Mailbox(options.store, self.run_id),
         )
         if replay is not None:
             self._core.state, self._core.notes = replay.state, replay.waiting_notes
             continue_models(ready.models.values(), beginning.calls or CallLog(past))
-        self._started = time.perf_counter() - (0.0 if beginning.is_fork else seconds_at_work(past))
+        self._started = time.perf_counter() - (0.0 if beginning.is_fork else self._state.active_s)
         self._ended = asyncio.Event()
+        self._result: RunResult | None = None
         self._begun = self._ending = False
         if not past:
             begins = partial(RunStarted, strategies=ready.strategies)
@@ -140,8 +143,10 @@ class Run:
         return self._bus.log[place : min(place + most, self._bus.told)]
 
     async def result(self) -> RunResult:
-        """What the run comes to, once it has. A run that failed or was stopped is a result too."""
+        """Wait for the end of the run and return its result; a failed or cancelled run has one too."""
         await self._ended.wait()
+        if self._result is None:
+            self._result = result_of(self._state)
         return self._result
 
     async def delivered(self, within_s: float = 1.0) -> None:

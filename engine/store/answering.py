@@ -13,8 +13,11 @@ from typing import Final
 
 from engine.events import NodeAnswered, NodeWaiting
 from engine.nodes.context import APPROVE, REJECT, Answer
+from engine.run_state.reducer import reduce_events
+from engine.run_state.selectors import QUESTION_EVENTS, unanswered_questions
+from engine.run_state.state import Detail
 from engine.runner.journal import LeftAnswer
-from engine.runner.questions import TELLING, check_answer, open_questions
+from engine.runner.questions import check_answer
 from engine.store.base import RunHeldError, RunStatus, Store, StoreError
 from engine.store.words import answered_before
 from engine.text_sanitizing import shown
@@ -31,7 +34,10 @@ def questions_of(store: Store, run_id: str) -> dict[str, NodeWaiting]:
         StoreError: There is no such run.
     """
     run = store.find(run_id)
-    return {} if run.status is RunStatus.COMPLETED else open_questions(store.events(run.run_id))
+    if run.status is RunStatus.COMPLETED:
+        return {}
+    events = store.events(run.run_id, kinds=QUESTION_EVENTS)
+    return unanswered_questions(reduce_events(events, run_id, Detail.SUMMARY))
 
 
 def answer_command(asked: NodeWaiting, *, is_only: bool) -> str:
@@ -144,13 +150,13 @@ def _was_given(store: Store, asked: NodeWaiting, given: Answer) -> bool:
     Raises:
         StoreError: It is open no more, and got another answer or none.
     """
-    later = list(store.events(asked.run_id, kinds=TELLING, after=asked.seq - 1))
+    later = list(store.events(asked.run_id, kinds=QUESTION_EVENTS, after=asked.seq - 1))
     answered = next((event for event in later if isinstance(event, NodeAnswered) and event.path == asked.path), None)
     if answered is not None:
         if Answer(answered.choice, answered.value, answered.comment) == given:
             return True
         raise answered_before(asked.path)
-    still = open_questions(later).get(asked.path)
+    still = unanswered_questions(reduce_events(later, asked.run_id, Detail.SUMMARY)).get(asked.path)
     if still is None or still.seq != asked.seq:
         raise StoreError(
             f'The question at "{shown(asked.path, 60)}" is asked no more.',

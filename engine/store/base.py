@@ -1,19 +1,19 @@
 """What a store of runs is, for whoever reads it: command line, window, resume and fork.
 
-A store is an append-only log of events a run. Everything else that it says (a run's state, its cost, how many
-iterations it made) is a fold of that log.
+A store has an append-only log of events for each run. Everything else that it says of a run (its status, its cost, how
+many iterations it made) is selected from the state that the log reduces to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.base import Reply
+from engine.run_state.state import RunState, RunStatus
 from engine.runner.journal import LeftAnswer, RunHead, RunKeeper
 
 
@@ -25,19 +25,10 @@ class RunHeldError(StoreError):
     """A process is at work on the run."""
 
 
-class RunStatus(StrEnum):
-    """How a run stands. A run that has not ended and whose process is gone is `interrupted`.
-
-    One that waits for a person's answer is `waiting`, whether or not a process is there to take it.
-    """
-
-    RUNNING = "running"
-    PAUSED = "paused"
-    WAITING = "waiting"
-    INTERRUPTED = "interrupted"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
+ACTIVE: Final = frozenset({RunStatus.RUNNING, RunStatus.PAUSED})
+"""The statuses of a run that has a process."""
+OPEN: Final = ACTIVE | {RunStatus.WAITING}
+"""The statuses of a run that has not ended and continues, or waits for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +72,42 @@ class RunSummary:
     forked_at: str
     pinned: bool
     size: int
+
+
+def summary_of(state: RunState, head: RunHead, *, is_held: bool, pinned: bool, size: int) -> RunSummary:
+    """The summary of a run in this state.
+
+    Args:
+        state: The state, of any detail.
+        head: What was known of the run before its first event.
+        is_held: Whether a process holds it.
+        pinned: Whether retention leaves it alone.
+        size: Bytes that it takes.
+    """
+    return RunSummary(
+        head.run_id,
+        state.workflow,
+        head.source,
+        status_seen(state.status, is_held=is_held),
+        state.started,
+        state.updated,
+        state.duration_s,
+        state.completed_iterations,
+        state.exit_reason,
+        state.usage.total_tokens,
+        state.cost_usd,
+        state.models,
+        state.error,
+        head.parent,
+        head.forked_at,
+        pinned,
+        size,
+    )
+
+
+def status_seen(status: RunStatus, *, is_held: bool) -> RunStatus:
+    """The status of a run: one that should have a process and has none is interrupted."""
+    return RunStatus.INTERRUPTED if status in ACTIVE and not is_held else status
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ KIND_CODES: Final[dict[type[AnyEvent], int]] = {
     events.NotePosted: 23,
     events.NodeNoted: 24,
     events.NodeToolCalling: 25,
+    events.LoopStarted: 26,
 }
 """The number of each type of event. Numbers stand in files: never change one, never use one again."""
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from engine.runner.result import LoopResult
-from engine.store.outline import RunOutline
+from engine.events import LoopIterationCompleted
+from engine.run_state.state import LoopExecution, RunState
 from engine.values import Value, to_text
 
 COLUMNS: Final = (
@@ -60,23 +60,22 @@ def is_own_table(columns: Sequence[str]) -> bool:
     return set(RESULT_MARKS) <= set(columns) or tuple(columns) == COLUMNS
 
 
-def run_to_csv(outline: RunOutline) -> Iterator[str]:
+def run_to_csv(state: RunState) -> Iterator[str]:
     """The table in pieces: the heads, then a row for each iteration in the order in which they ended.
 
     Iterations are counted from 1. Figures are as exact as they were recorded.
     """
     rows = [
-        (iteration.seq, _row(outline.result.run_id, path, loop, number))
-        for path, loop in outline.loops.items()
-        for number, iteration in enumerate(loop.iterations)
+        (iteration.seq, _row(state.run_id, path, loop, iteration))
+        for path, loop in state.loops.items()
+        for iteration in loop.all_iterations
     ]
     yield csv_line(COLUMNS)
     for _, row in sorted(rows, key=lambda pair: pair[0]):
         yield csv_line(row)
 
 
-def _row(run_id: str, path: str, loop: LoopResult, number: int) -> tuple[Any, ...]:
-    iteration = loop.iterations[number]
+def _row(run_id: str, path: str, loop: LoopExecution, iteration: LoopIterationCompleted) -> tuple[Any, ...]:
     return (
         run_id,
         path,

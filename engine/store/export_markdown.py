@@ -15,10 +15,11 @@ from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_money, format_percent, format_score, format_tokens
 from engine.plan.parts import node_at
+from engine.run_state.state import NodeExecution, RunState
 from engine.store.base import RunSummary
-from engine.store.outline import NodeOutline, RunOutline
 from engine.store.parts import readable, workflow_of
 from engine.store.stopping import loop_config, what_was_tested, why_stopped
+from engine.store.words import level_of
 from engine.values import Value
 
 _MARKS: Final = re.compile(r"([\\`*_\[\]<>&#|~$]|(?<=:)//|(?<=www)\.)")
@@ -26,35 +27,35 @@ _FENCES: Final = re.compile("`+")
 _DEEPEST: Final = 6
 
 
-def run_to_markdown(summary: RunSummary, document: str, outline: RunOutline) -> Iterator[str]:
+def run_to_markdown(summary: RunSummary, document: str, state: RunState) -> Iterator[str]:
     """The page in pieces.
 
     Args:
         summary: The run.
         document: The document as it ran.
-        outline: All of its events.
+        state: The state after all of its events.
     """
-    workflow = workflow_of(document)
+    page = _Page(state, workflow_of(document))
     yield f"# {_inline(summary.workflow) or 'A run'}\n\n"
     yield from (f"- {fact}\n" for fact in _facts(summary))
-    if outline.inputs:
+    if state.inputs:
         yield "\n## Inputs\n"
-    for name, value in outline.inputs.items():
+    for name, value in state.inputs.items():
         yield from _named(name, value)
-    for path in _loops_on(outline, ""):
-        yield from _loop(outline, workflow, path, 2)
-    for node in outline.on_level(""):
+    for path in page.loops.get("", ()):
+        yield from page.loop(path, 2)
+    for node in page.nodes.get("", ()):
         yield from _reasoning(node)
-    if outline.result.outputs:
+    if state.outputs:
         yield "\n## Results\n"
-    for name, value in outline.result.outputs.items():
+    for name, value in state.outputs.items():
         yield from _named(name, value)
-    if outline.result.warnings:
+    if state.warnings.all:
         yield "\n## Warnings\n\n"
-    yield from (f"- {_inline(warning)}\n" for warning in outline.result.warnings)
-    if outline.result.error:
-        where = f" at {outline.result.node}" if outline.result.node else ""
-        yield f"\n## It failed\n\n{_inline(f'It failed{where}: {outline.result.error} {outline.result.remedy}')}\n"
+    yield from (f"- {_inline(warning)}\n" for warning in state.warnings.all)
+    if state.error:
+        where = f" at {state.failed_node}" if state.failed_node else ""
+        yield f"\n## It failed\n\n{_inline(f'It failed{where}: {state.error} {state.remedy}')}\n"
 
 
 def _facts(summary: RunSummary) -> Iterator[str]:
@@ -69,38 +70,48 @@ def _facts(summary: RunSummary) -> Iterator[str]:
         yield f"Forked from {_inline(summary.parent)} at {_inline(summary.forked_at)}"
 
 
-def _loops_on(outline: RunOutline, level: str) -> list[str]:
-    return [path for path in outline.loops if path.rpartition(".")[0] == level]
+class _Page:
+    """The loops and nodes of a run, by the level that they are on."""
+
+    def __init__(self, state: RunState, workflow: Workflow) -> None:
+        self._state, self._workflow = state, workflow
+        self.loops: dict[str, list[str]] = {}
+        self.nodes: dict[str, list[NodeExecution]] = {}
+        for path in state.loops:
+            self.loops.setdefault(level_of(path), []).append(path)
+        for node in state.nodes.values():
+            self.nodes.setdefault(node.level, []).append(node)
+
+    def loop(self, path: str, depth: int) -> Iterator[str]:
+        """The section of a loop, with a heading of this depth."""
+        loop = self._state.loops[path]
+        iterations, config = loop.all_iterations, loop_config(self._workflow, path, loop.cap)
+        node = node_at(self._workflow, path)
+        title = f"{node.title} ({path})" if node is not None and node.title else path
+        yield _heading(depth, f"Loop {title}")
+        if loop.exit_reason:
+            why = why_stopped(config, iterations, loop.exit_reason, loop.cap, error=self._state.error)
+            yield f"\n{_inline(why)}\n"
+        for number, iteration in enumerate(iterations):
+            returned = ", returned" if loop.returned == iteration.index else ""
+            yield _heading(depth + 1, f"Iteration {iteration.index + 1}{returned}")
+            yield f"\n{_inline(_figures(iteration))}\n"
+            tested = "; ".join(what_was_tested(config, iterations, number))
+            yield f"\nTested: {_inline(tested)}.\n"
+            yield from (f"\nWarning: {_inline(warning)}\n" for warning in iteration.warnings)
+            yield from _block("Result", iteration.result)
+            place = f"{path}[{iteration.index}]"
+            for node in self.nodes.get(place, ()):
+                yield from _reasoning(node)
+            if iteration.feedback is not None and iteration.feedback != iteration.result:
+                yield from _block("Feedback", iteration.feedback)
+            if iteration.reason:
+                yield from _block(f"Verdict: {_inline(iteration.branch or '')}", iteration.reason)
+            for nested in self.loops.get(place, ()):
+                yield from self.loop(nested, depth + 2)
 
 
-def _loop(outline: RunOutline, workflow: Workflow, path: str, depth: int) -> Iterator[str]:
-    loop, config = outline.loops[path], loop_config(workflow, path, outline.totals.get(path))
-    node = node_at(workflow, path)
-    title = f"{node.title} ({path})" if node is not None and node.title else path
-    yield _heading(depth, f"Loop {title}")
-    if loop.exit_reason:
-        total = outline.totals.get(path)
-        why = why_stopped(config, loop.iterations, loop.exit_reason, total, error=outline.result.error)
-        yield f"\n{_inline(why)}\n"
-    for number, iteration in enumerate(loop.iterations):
-        returned = ", returned" if loop.returned == iteration.index else ""
-        yield _heading(depth + 1, f"Iteration {iteration.index + 1}{returned}")
-        yield f"\n{_inline(_figures(iteration))}\n"
-        tested = "; ".join(what_was_tested(config, loop.iterations, number))
-        yield f"\nTested: {_inline(tested)}.\n"
-        yield from (f"\nWarning: {_inline(warning)}\n" for warning in iteration.warnings)
-        yield from _block("Result", iteration.result)
-        for node in outline.on_level(f"{path}[{iteration.index}]"):
-            yield from _reasoning(node)
-        if iteration.feedback is not None and iteration.feedback != iteration.result:
-            yield from _block("Feedback", iteration.feedback)
-        if iteration.reason:
-            yield from _block(f"Verdict: {_inline(iteration.branch or '')}", iteration.reason)
-        for nested in _loops_on(outline, f"{path}[{iteration.index}]"):
-            yield from _loop(outline, workflow, nested, depth + 2)
-
-
-def _reasoning(node: NodeOutline) -> Iterator[str]:
+def _reasoning(node: NodeExecution) -> Iterator[str]:
     """What the models of a node thought before they answered."""
     for call in node.calls:
         if call.reply.reasoning:

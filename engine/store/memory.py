@@ -13,10 +13,11 @@ from typing import Any
 from engine.errors import EngineError
 from engine.events import AnyEvent, RunStarted
 from engine.models.base import Reply
+from engine.run_state.reducer import apply
+from engine.run_state.state import Detail, RunState
 from engine.runner.journal import LeftAnswer, RunHead
-from engine.store.base import EVERY_RUN, RunFilter, RunSummary, Totals
+from engine.store.base import EVERY_RUN, OPEN, RunFilter, RunSummary, Totals, summary_of
 from engine.store.codec import encode_fields
-from engine.store.fold import OPEN, RunFold
 from engine.store.preview import cut_event
 from engine.store.words import (
     answered_before,
@@ -260,7 +261,7 @@ class _KeptRun:
 
     def __init__(self, head: RunHead) -> None:
         self.head = head
-        self.fold = RunFold(started=time.time())
+        self.state = RunState(head.run_id, Detail.SUMMARY, started=time.time())
         self.log: list[AnyEvent] = []
         self.left: dict[int, LeftAnswer] = {}
         self.pinned = False
@@ -270,11 +271,11 @@ class _KeptRun:
     @property
     def is_under_way(self) -> bool:
         """Whether somebody is at work on it."""
-        return self.journals > 0 and self.fold.state in OPEN
+        return self.journals > 0 and self.state.status in OPEN
 
     def take(self, event: AnyEvent) -> None:
         self.log.append(event)
-        self.fold.take(event)
+        apply(self.state, event)
         self.size += len(json.dumps(encode_fields(event, lambda value, _place: value)))
 
     def rename(self, run_id: str) -> None:
@@ -287,4 +288,4 @@ class _KeptRun:
         return isinstance(first, RunStarted) and strategy in first.strategies
 
     def summary(self) -> RunSummary:
-        return self.fold.summary(self.head, is_held=self.journals > 0, pinned=self.pinned, size=self.size)
+        return summary_of(self.state, self.head, is_held=self.journals > 0, pinned=self.pinned, size=self.size)

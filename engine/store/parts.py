@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Final
@@ -14,6 +15,7 @@ from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
     LoopIterationStarted,
+    LoopStarted,
     NodeCalled,
     NodeCompleted,
     NodeFailed,
@@ -28,16 +30,20 @@ from engine.events import (
 from engine.formatting import format_value
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.spec import ModelCall
+from engine.run_state.loop_starts import with_loop_starts
+from engine.run_state.reducer import end_open_nodes, reduce_events
+from engine.run_state.selectors import iteration_at
+from engine.run_state.state import NodeExecution, NodeState, RunState, RunStatus
 from engine.runner.places import Place, parse_place
-from engine.store.base import Store, StoreError
-from engine.store.outline import NodeOutline, RunOutline
+from engine.store.base import OPEN, RunSummary, Store, StoreError
+from engine.store.words import level_of
 from engine.values import Value
 
 _EXAMPLE: Final = 200
 """Characters of a value that are shown as an example."""
 
 _RUN_ENDS: Final = (RunCompleted, RunFailed, RunCancelled, RunResumed)
-_ITERATIONS: Final = (LoopIterationStarted, LoopIterationCompleted)
+_ITERATIONS: Final = (LoopStarted, LoopIterationStarted, LoopIterationCompleted)
 _NODES: Final = (NodeStarted, NodeCalled, NodeRetrying, NodeCompleted, NodeFailed, NodeSkipped)
 
 
@@ -75,7 +81,7 @@ def answered(calls: Collection[ModelCall]) -> str:
     return "\n\n".join(call.reply.text for call in calls)
 
 
-def given_by(node: NodeOutline, registry: Registry | None = None) -> Value:
+def given_by(node: NodeExecution, registry: Registry | None = None) -> Value:
     """What a node gave, in the one value that `loop.last.ID` and a comparison show of it."""
     outputs = dict(node.outputs)
     spec = (registry or builtin_registry()).find(node.node_type)
@@ -134,18 +140,52 @@ def value_like(store: Store, run_id: str, place: str, text: str) -> Value:
 def _value_at(store: Store, run_id: str, place: Place) -> Value:
     """What a node gave, or what an iteration started from; nothing where a run did not come so far."""
     if place.last.index is None:
-        node = outline_of(store, run_id, place.level, _NODES).nodes.get(str(place))
+        node = state_of(store, run_id, place.level, _NODES).nodes.get(str(place))
         return given_by(node) if node is not None else None
-    outline = outline_of(store, run_id, place.level, _ITERATIONS)
-    ended = outline.iteration(str(place))
+    ended = iteration_at(state_of(store, run_id, place.level, _ITERATIONS), str(place))
     return ended.input if ended is not None else None
 
 
-def outline_of(
-    store: Store, run_id: str, level: str | None, kinds: Collection[type[AnyEvent]] | None = None
-) -> RunOutline:
-    """What the events of one level, or of all (None), add up to."""
-    return RunOutline(run_id, store.events(run_id, level=level, kinds=kinds))
+def state_of(
+    store: Store, run_id: str, level: str | None = None, kinds: Collection[type[AnyEvent]] | None = None
+) -> RunState:
+    """The state of a run after the events of one level, or of all (None)."""
+    return reduce_events(store.events(run_id, level=level, kinds=kinds), run_id)
+
+
+def level_state(store: Store, run: RunSummary, level: str) -> RunState:
+    """The state of one level of a run; what had not ended there when the run did is cancelled or interrupted."""
+    after = attempt_start(store, run.run_id, level)
+    state = reduce_events(store.events(run.run_id, level=level, after=after), run.run_id)
+    if run.status not in OPEN:
+        is_interrupted = run.status is RunStatus.INTERRUPTED
+        end_open_nodes(state, NodeState.INTERRUPTED if is_interrupted else NodeState.CANCELLED)
+    return state
+
+
+def attempt_start(store: Store, run_id: str, level: str) -> int:
+    """The number of the event that started the last attempt of whatever a level is in; -1 where that is the first.
+
+    What was reported on the level before is void, and the events of the level do not say so.
+    """
+    loops = [level[: match.start()] for match in re.finditer(r"\[", level)]
+    subflows = [level[: match.start()] for match in re.finditer(r"(?<!\])(?=\.|$)", level)]
+    starts = [_last(store, run_id, path, LoopStarted) for path in loops]
+    for number, path in enumerate(loops):
+        if starts[number] < 0:
+            starts[number] = _last(store, run_id, path, LoopIterationStarted)
+    return max((*starts, *(_last(store, run_id, path, NodeRetrying) for path in subflows if path)), default=-1)
+
+
+def _last(store: Store, run_id: str, path: str, kind: type[AnyEvent]) -> int:
+    """The number of the last event of this type that starts what is at a path over; -1 without one."""
+    events = store.events(run_id, level=level_of(path), kinds={kind}, preview=1)
+    starts = (
+        event.seq
+        for event in with_loop_starts(events)
+        if event.path == path and not isinstance(event, LoopIterationStarted)
+    )
+    return max(starts, default=-1)
 
 
 def outputs_text(outputs: Mapping[str, Value]) -> str:
@@ -158,13 +198,13 @@ def outputs_text(outputs: Mapping[str, Value]) -> str:
 def _of_run(store: Store, run_id: str, part: Part) -> str:
     if part is not Part.RESULT:
         raise StoreError(f"A whole run has no {part}.", "Name an iteration (loop[2]) or a node (loop[2].draft) of it.")
-    return outputs_text(outline_of(store, run_id, "", _RUN_ENDS).result.outputs)
+    return outputs_text(state_of(store, run_id, "", _RUN_ENDS).outputs)
 
 
 def _of_iteration(store: Store, run_id: str, place: Place, part: Part) -> str:
     if part not in {Part.RESULT, Part.FEEDBACK}:
         raise StoreError(f"The iteration {place} has no {part}.", f"Name a node in it: {place}.ID.")
-    iteration = outline_of(store, run_id, place.level, _ITERATIONS).iteration(str(place))
+    iteration = iteration_at(state_of(store, run_id, place.level, _ITERATIONS), str(place))
     if iteration is None:
         raise nothing_at(store, run_id, place)
     return readable(iteration.result if part is Part.RESULT else iteration.feedback)
@@ -173,7 +213,7 @@ def _of_iteration(store: Store, run_id: str, place: Place, part: Part) -> str:
 def _of_node(store: Store, run_id: str, place: Place, part: Part) -> str:
     if part is Part.FEEDBACK:
         raise StoreError(f"The node {place} has no feedback.", "Iterations have: loop[2].")
-    node = outline_of(store, run_id, place.level, _NODES).nodes.get(str(place))
+    node = state_of(store, run_id, place.level, _NODES).nodes.get(str(place))
     if node is None:
         raise nothing_at(store, run_id, place)
     if part is Part.RESULT:
@@ -185,9 +225,9 @@ def _of_node(store: Store, run_id: str, place: Place, part: Part) -> str:
 
 def nothing_at(store: Store, run_id: str, place: Place) -> StoreError:
     """The error for a place at which nothing came to an end, with the places near it that there are."""
-    outline = outline_of(store, run_id, place.level)
-    found = [node.path for node in outline.nodes.values()]
-    found += [f"{path}[{iteration.index}]" for path, loop in outline.loops.items() for iteration in loop.iterations]
+    state = state_of(store, run_id, place.level)
+    found = [node.path for node in state.nodes.values()]
+    found += [f"{path}[{iteration.index}]" for path, loop in state.loops.items() for iteration in loop.all_iterations]
     where = f"On that level there are: {', '.join(found[:12])}{' …' if len(found) > 12 else ''}."
     return StoreError(
         f"The run {run_id} has nothing at {place}.", where if found else f"'loopwright runs show {run_id}' shows it."

@@ -16,6 +16,7 @@ from engine.errors import EngineError
 from engine.events import (
     AnyEvent,
     LoopIterationStarted,
+    LoopStarted,
     NodeCalled,
     NodeCompleted,
     NodeFailed,
@@ -24,13 +25,13 @@ from engine.formatting import format_count
 from engine.models.base import Model, ModelError, ModelErrorKind, OnText, Price, Reply, Request
 from engine.models.model_names import RECORDED_PREFIX
 from engine.nodes.spec import ModelCall
+from engine.run_state.reducer import reduce_events
 from engine.store.base import Store
-from engine.store.outline import RunOutline
 from engine.store.run_file import read_run_file
 from engine.text_sanitizing import shown
 
 RECORDED_NOTE: Final = "recorded: its replies come from an earlier run"
-_WITH_CALLS: Final = (LoopIterationStarted, NodeCalled, NodeCompleted, NodeFailed)
+_WITH_CALLS: Final = (LoopStarted, LoopIterationStarted, NodeCalled, NodeCompleted, NodeFailed)
 
 
 class RecordedModel:
@@ -119,4 +120,4 @@ def recorded_models(history: Callable[[], AbstractContextManager[Store]]) -> Cal
 
 def _calls(events: Iterable[AnyEvent]) -> dict[str, tuple[ModelCall, ...]]:
     wanted = (event for event in events if isinstance(event, _WITH_CALLS))
-    return {path: node.calls for path, node in RunOutline("", wanted).nodes.items() if node.calls}
+    return {path: node.calls for path, node in reduce_events(wanted).nodes.items() if node.calls}

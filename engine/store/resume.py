@@ -12,11 +12,13 @@ from engine.document.files import dumps, loads
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
 from engine.errors import EngineError
-from engine.events import AnyEvent, LoopCompleted, LoopIterationStarted, RunStarted
+from engine.events import AnyEvent, LoopCompleted, LoopIterationStarted, LoopStarted, RunStarted
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.graph import Plan
+from engine.run_state.reducer import reduce_events
+from engine.run_state.state import Detail
 from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare
 from engine.runner.call_log import CallLog, UnknownCall
 from engine.runner.declared import still_declared
@@ -263,16 +265,14 @@ def _started(past: Sequence[AnyEvent], run: RunSummary) -> RunStarted:
 
 def _has_ended(store: Store, run: RunSummary) -> StoreError:
     """Why a run does not go on that came to its end, and what to do, also where a spent budget cut a loop of it off."""
-    begun: dict[str, int] = {}
-    for event in store.events(run.run_id, level="", kinds={LoopIterationStarted, LoopCompleted}):
-        if isinstance(event, LoopIterationStarted):
-            begun[event.path] = event.index
-        elif isinstance(event, LoopCompleted) and "budget" in event.exit_reason.split("+"):
-            loop, place = event.path, f"{event.path}[{begun.get(event.path, 0)}]"
+    events = store.events(run.run_id, level="", kinds={LoopStarted, LoopIterationStarted, LoopCompleted})
+    for path, loop in reduce_events(events, run.run_id, Detail.LOOPS).loops.items():
+        if "budget" in loop.exit_reason.split("+"):
+            place = f"{path}[{max(loop.current, 0)}]"
             return StoreError(
-                f'The run {run.run_id} has come to its end: the budget was spent, and "{loop}" gave what it had.',
-                f"Fork it at {place} with a larger budget (--budget-usd, --budget-tokens; --set {loop}.budget_usd=... "
-                "where it is the loop's own).",
+                f'The run {run.run_id} has completed: its budget was used up, and "{path}" returned what it had.',
+                f"Fork it at {place} with a larger budget (--budget-usd, --budget-tokens; --set {path}.budget_usd=... "
+                "for the loop's own budget).",
             )
     return StoreError(f"The run {run.run_id} has come to its end.", "Fork it from one of its iterations instead.")
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.events import AnyEvent, LoopIterationCompleted, LoopIterationStarted, NodeCompleted
+from engine.events import AnyEvent, LoopIterationCompleted, NodeCompleted
 from engine.plan.graph import GraphPlan, LoopPlan
+from engine.run_state.reducer import reduce_events
+from engine.run_state.state import Detail, LoopExecution
 from engine.runner.fork import ForkPoint, latest
 from engine.runner.places import PlaceError, parse_place
 
@@ -32,7 +34,7 @@ def reuse(
         PlaceError: The parent never came to that place, or the loop would not get there any more.
     """
     told = latest(past)
-    _Iterations(told).refuse_unreached(point)
+    _refuse_unreached(reduce_events(told, detail=Detail.LOOPS).loops, point)
     anew_ids = _anew_ids(point)
     warnings = tuple(
         f'The change to "{node}" has no effect: nothing of it is run anew.' for node in settings if node not in anew_ids
@@ -41,37 +43,32 @@ def reuse(
     return Reuse(tuple(_reused(point)), tuple(_anew(point)), _iterations_left(point), estimate, warnings)
 
 
-class _Iterations:
-    """How far each loop of a run came."""
+def _refuse_unreached(loops: Mapping[str, LoopExecution], point: ForkPoint) -> None:
+    """Refuse a place that the parent did not reach, or that the loop would not reach any more.
 
-    def __init__(self, told: Iterable[AnyEvent]) -> None:
-        self._begun: dict[str, int] = {}
-        self._ended: dict[str, int] = {}
-        for event in told:
-            if isinstance(event, LoopIterationStarted):
-                self._begun[event.path] = max(self._begun.get(event.path, 0), event.index + 1)
-            elif isinstance(event, LoopIterationCompleted):
-                self._ended[event.path] = max(self._ended.get(event.path, 0), event.index + 1)
-
-    def refuse_unreached(self, point: ForkPoint) -> None:
-        assert point.place is not None
-        steps = point.place.steps
-        depths = (depth for depth, step in enumerate(steps) if step.index is not None)  # a subflow has no iterations
-        for depth, (loop, index) in zip(depths, point.place.iterations(), strict=True):
-            is_last = depth == len(steps) - 1
-            is_item = point.nodes[depth].iterator is not None
-            most = self._ended.get(loop, 0) if is_last and not is_item else self._begun.get(loop, 0) - 1
-            if index > most:
-                raise PlaceError(
-                    f"The run never came to {point.place}.",
-                    f"The last place there is {loop}[{most}]." if most >= 0 else f'"{loop}" made no iteration.',
-                )
-            count = None if is_item else _loop(point, depth).max_iterations
-            if count is not None and index >= count:
-                raise PlaceError(
-                    f'The loop "{loop}" makes at most {count} iterations, and would not come to {point.place}.',
-                    f"Let it make at least {index + 1}.",
-                )
+    Args:
+        loops: The loops of the parent, by path.
+        point: The place.
+    """
+    assert point.place is not None
+    steps = point.place.steps
+    depths = (depth for depth, step in enumerate(steps) if step.index is not None)  # a subflow has no iterations
+    for depth, (path, index) in zip(depths, point.place.iterations(), strict=True):
+        loop = loops.get(path, LoopExecution())
+        is_last = depth == len(steps) - 1
+        is_item = point.nodes[depth].iterator is not None
+        most = loop.completed if is_last and not is_item else loop.current
+        if index > most:
+            raise PlaceError(
+                f"The run never came to {point.place}.",
+                f"The last place there is {path}[{most}]." if most >= 0 else f'"{path}" made no iteration.',
+            )
+        count = None if is_item else _loop(point, depth).max_iterations
+        if count is not None and index >= count:
+            raise PlaceError(
+                f'The loop "{path}" makes at most {count} iterations, and would not come to {point.place}.',
+                f"Let it make at least {index + 1}.",
+            )
 
 
 def _loop(point: ForkPoint, depth: int) -> LoopPlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.runs.executions import node_of, steps_of
+from app.runs.run_view_model import node_of, steps_of
 from app.window.log_lines import place
 
 

@@ -11,12 +11,13 @@ from typing import Any, Final, TypeVar
 
 from engine.errors import EngineError
 from engine.events import AnyEvent
+from engine.run_state.reducer import apply
+from engine.run_state.state import RunState
 from engine.store.base import StoreError
 from engine.store.codec import KIND_CODES, encode_fields
-from engine.store.fold import RunFold
 from engine.store.sqlite.blobs import BlobWriter
 from engine.store.sqlite.error_mapping import run_lost
-from engine.store.sqlite.rows import FOLD_COLUMNS, fold_row, search_text
+from engine.store.sqlite.rows import STATE_COLUMNS, search_text, state_row
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.value_encoding import ValueEncoder, to_json
 from engine.store.sqlite.writer_thread import Task, WriterThread
@@ -28,7 +29,7 @@ _ROW_BYTES: Final = 25
 """Approximate overhead of an event's row."""
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 _UPDATE: Final = f"""
-    UPDATE runs SET ({FOLD_COLUMNS}, search, size, owner) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    UPDATE runs SET ({STATE_COLUMNS}, search, size, owner) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     WHERE id = ? AND owner = ?
 """  # noqa: S608 - constants
 _UPDATE_START: Final = "UPDATE runs SET started = ? WHERE id = ?"
@@ -73,7 +74,7 @@ class RunWriter:
         run_id: Id of the run.
         source: Path of the workflow file.
         owner: Token of this process. If the row has another owner, the run was lost.
-        fold: Summary of the events so far.
+        state: State after the events so far (`Detail.SUMMARY`).
         size: Bytes that the run takes so far.
     """
 
@@ -84,7 +85,7 @@ class RunWriter:
         run_id: str,
         source: str,
         owner: int,
-        fold: RunFold,
+        state: RunState,
         size: int,
     ) -> None:
         self._writer = writer
@@ -92,7 +93,7 @@ class RunWriter:
         self._run_id = run_id
         self._source = source
         self._owner = owner
-        self._fold = self._safe_fold = fold
+        self._state = self._safe_state = state
         self._size = self._safe_size = size
         self._blobs = BlobWriter(run)
         self._values = ValueEncoder(self._blobs)
@@ -118,9 +119,9 @@ class RunWriter:
         self._is_closing = items[-1] is _CLOSE
         events: Sequence[AnyEvent] = items[:-1] if self._is_closing else items
         # An earlier attempt may have been rolled back.
-        self._fold, self._size = self._safe_fold.copy(), self._safe_size
+        self._state, self._size = self._safe_state.copy_summary(), self._safe_size
         for event in events:
-            self._fold.take(event)
+            apply(self._state, event)
             self._last = event.seq
         rows = [self._row(connection, event) for event in events]
         self._size += sum(len(row[-1]) + _ROW_BYTES for row in rows) + self._blobs.take_written()
@@ -132,7 +133,7 @@ class RunWriter:
         """Accept the state of the committed transaction and report progress."""
         if self._is_over:
             return
-        self._safe_fold, self._safe_size = self._fold, self._size
+        self._safe_state, self._safe_size = self._state, self._size
         last, self._last = self._last, None
         if last is not None and self._kept is not None:
             _notify(self._kept, last)
@@ -162,13 +163,13 @@ class RunWriter:
         Raises:
             StoreError: This process no longer owns the run.
         """
-        search = search_text(self._fold.workflow, self._source)
+        search = search_text(self._state.workflow, self._source)
         owner = None if self._is_closing else self._owner
-        values = (*fold_row(self._fold), search, self._size, owner, self._run, self._owner)
+        values = (*state_row(self._state), search, self._size, owner, self._run, self._owner)
         if connection.execute(_UPDATE, values).rowcount == 0:
             raise run_lost(self._run_id)
-        if self._fold.started != self._safe_fold.started:
-            connection.execute(_UPDATE_START, (self._fold.started, self._run))
+        if self._state.started != self._safe_state.started:
+            connection.execute(_UPDATE_START, (self._state.started, self._run))
 
     def _row(self, connection: sqlite3.Connection, event: AnyEvent) -> tuple[int, int, int, float, str]:
         known = self._paths.get(event.path)

@@ -9,47 +9,50 @@ import json
 from functools import lru_cache
 from typing import Any, Final
 
-from engine.store.base import RunStatus, RunSummary
-from engine.store.fold import RunFold
+from engine.models.base import Usage
+from engine.run_state.state import Detail, RunState, RunStatus
+from engine.store.base import RunSummary
 
-FOLD_COLUMNS: Final = "workflow, state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error"
+STATE_COLUMNS: Final = "workflow, state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error"
 """Columns updated with each event; `started` is written once."""
-SUMMARY_COLUMNS: Final = f"run_id, source, parent, forked_at, pinned, size, started, {FOLD_COLUMNS}"
+SUMMARY_COLUMNS: Final = f"run_id, source, parent, forked_at, pinned, size, started, {STATE_COLUMNS}"
 
 _STATUSES: Final = {status.value: status for status in RunStatus}
 
 
-def fold_row(fold: RunFold) -> tuple[Any, ...]:
-    """Return the values of `FOLD_COLUMNS`."""
+def state_row(state: RunState) -> tuple[Any, ...]:
+    """Return the values of `STATE_COLUMNS`."""
     return (
-        to_bytes(fold.workflow),
-        fold.state.value,
-        fold.updated,
-        fold.duration_s,
-        fold.iterations,
-        to_bytes(fold.exit_reason),
-        fold.tokens,
-        fold.cost_usd,
-        _write_models(fold.models),
-        to_bytes(fold.error),
+        to_bytes(state.workflow),
+        state.status.value,
+        state.updated,
+        state.duration_s,
+        state.completed_iterations,
+        to_bytes(state.exit_reason),
+        state.usage.total_tokens,
+        state.cost_usd,
+        _write_models(state.models),
+        to_bytes(state.error),
     )
 
 
-def read_fold(started: float, row: tuple[Any, ...]) -> RunFold:
-    """Restore a fold from its columns."""
-    workflow, state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row
-    return RunFold(
-        to_text(workflow),
-        RunStatus(state),
-        started,
-        updated,
-        duration_s,
-        iterations,
-        to_text(exit_reason),
-        tokens,
-        cost_usd,
-        _read_models(models),
-        to_text(error),
+def read_state(run_id: str, started: float, row: tuple[Any, ...]) -> RunState:
+    """Restore a state (`Detail.SUMMARY`) from its columns, without its questions. Of tokens only the sum is stored."""
+    workflow, status, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row
+    return RunState(
+        run_id,
+        Detail.SUMMARY,
+        workflow=to_text(workflow),
+        phase=RunStatus.RUNNING if status == RunStatus.WAITING else RunStatus(status),
+        started=started,
+        updated=updated,
+        duration_s=duration_s,
+        completed_iterations=iterations,
+        exit_reason=to_text(exit_reason),
+        usage=Usage(tokens),
+        cost_usd=cost_usd,
+        models=_read_models(models),
+        error=to_text(error),
     )
 
 

@@ -14,16 +14,17 @@ from typing import Final
 
 from engine.models.base import Reply
 from engine.nodes.context import Answer
+from engine.run_state.reducer import reduce_events
+from engine.run_state.selectors import QUESTION_EVENTS
+from engine.run_state.state import Detail, RunState
 from engine.runner.journal import LeftAnswer, RunHead
-from engine.runner.questions import TELLING, open_questions
-from engine.store.base import RunStatus
+from engine.store.base import OPEN, RunStatus
 from engine.store.codec import encode_reply
-from engine.store.fold import OPEN, RunFold
 from engine.store.sqlite.blobs import BlobWriter
 from engine.store.sqlite.journal import RunWriter
 from engine.store.sqlite.leases import Owner, live_owners
 from engine.store.sqlite.queries import IMPORTING, number_of, read_events
-from engine.store.sqlite.rows import FOLD_COLUMNS, plain, read_fold, search_text, to_bytes, to_text
+from engine.store.sqlite.rows import STATE_COLUMNS, plain, read_state, search_text, to_bytes, to_text
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.value_encoding import ValueEncoder, to_json
 from engine.store.sqlite.writer_thread import WriterThread
@@ -90,6 +91,8 @@ def bytes_in_use(connection: sqlite3.Connection) -> int:
     return (pages - free) * page_size
 
 
+_PREVIEW: Final = 40
+"""Characters of a value that is not needed; types of nodes are shorter."""
 _INSERT: Final = """
     INSERT INTO runs
         (run_id, source, search, parent, forked_at, document, options, owner, state, started, updated, cost_usd)
@@ -102,7 +105,7 @@ _LEFTOVERS: Final = f"""
             SELECT 1 FROM events WHERE events.id >= runs.id << {SEQ_BITS} AND events.id < runs.id + 1 << {SEQ_BITS}
         )
 """  # noqa: S608 - constants
-_OWNED: Final = f"SELECT id, owner, source, size, started, {FOLD_COLUMNS} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
+_OWNED: Final = f"SELECT id, owner, source, size, started, {STATE_COLUMNS} FROM runs WHERE run_id = ?"  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +115,12 @@ class OpenedRun:
     run: int
     run_id: str
     source: str
-    fold: RunFold
+    state: RunState
     size: int
 
     def writer(self, writer: WriterThread, owner: int) -> RunWriter:
         """Create its writer."""
-        return RunWriter(writer, self.run, self.run_id, self.source, owner, self.fold, self.size)
+        return RunWriter(writer, self.run, self.run_id, self.source, owner, self.state, self.size)
 
 
 def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: float) -> OpenedRun:
@@ -129,7 +132,7 @@ def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: 
     if connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (head.run_id,)).fetchone():
         raise begun_before(head.run_id)
     owner.beat(connection)
-    fold = RunFold(started=now, updated=now)
+    state = RunState(head.run_id, Detail.SUMMARY, started=now, updated=now)
     options = to_json(head.options)
     row = (
         head.run_id,
@@ -139,10 +142,10 @@ def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: 
         head.forked_at,
         options,
         owner.token,
-        fold.state.value,
+        state.status.value,
         now,
         now,
-        fold.cost_usd,
+        state.cost_usd,
     )
     run = int(connection.execute(_INSERT, row).lastrowid or 0)
     blobs = BlobWriter(run)
@@ -150,7 +153,7 @@ def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: 
     size = len(document) + len(options) + blobs.take_written()
     blobs.write_uses(connection)
     connection.execute("UPDATE runs SET document = ?, size = ? WHERE id = ?", (document, size, run))
-    return OpenedRun(run, head.run_id, head.source, fold, size)
+    return OpenedRun(run, head.run_id, head.source, state, size)
 
 
 def reopen_run(connection: sqlite3.Connection, owner: Owner, run_id: str) -> OpenedRun:
@@ -162,16 +165,16 @@ def reopen_run(connection: sqlite3.Connection, owner: Owner, run_id: str) -> Ope
     row = connection.execute(_OWNED, (plain(run_id),)).fetchone()
     if row is None:
         raise no_such_run(run_id)
-    run, holder, source, size, started, *fold_columns = row
+    run, holder, source, size, started, *columns = row
     if holder is not None and holder in live_owners(connection):
         raise held_elsewhere(run_id)
     owner.beat(connection)
     connection.execute("UPDATE runs SET owner = ? WHERE id = ?", (owner.token, run))
-    fold = read_fold(started, tuple(fold_columns))
-    if fold.state is RunStatus.WAITING:
-        questions = read_events(connection, run_id, level=None, kinds=TELLING, after=-1, preview=1)
-        fold.asking = set(open_questions(questions))
-    return OpenedRun(run, run_id, to_text(source), fold, size)
+    state = read_state(run_id, started, tuple(columns))
+    if columns[1] == RunStatus.WAITING:
+        events = read_events(connection, run_id, level=None, kinds=QUESTION_EVENTS, after=-1, preview=_PREVIEW)
+        state.questions = reduce_events(events, detail=Detail.SUMMARY).questions
+    return OpenedRun(run, run_id, to_text(source), state, size)
 
 
 def delete_if_stopped(connection: sqlite3.Connection, run_id: str) -> None:

@@ -18,9 +18,8 @@ from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.base import Reply
 from engine.runner.journal import LeftAnswer, RunHead
-from engine.store.base import EVERY_RUN, RunFilter, RunSummary, Totals
+from engine.store.base import ACTIVE, EVERY_RUN, OPEN, RunFilter, RunSummary, Totals
 from engine.store.codec import decode_reply
-from engine.store.fold import OPEN, UNDER_WAY
 from engine.store.sqlite import queries, run_mutations
 from engine.store.sqlite.blobs import BlobReader
 from engine.store.sqlite.error_mapping import damaged_history, to_store_error
@@ -241,7 +240,7 @@ class SqliteStore:
         """Delete runs and return their space to the disk."""
         with self._readers.reading() as connection:
             summaries = [queries.summary_of(connection, run_id) for run_id in run_ids]
-        busy = [summary.run_id for summary in summaries if summary.status in UNDER_WAY]
+        busy = [summary.run_id for summary in summaries if summary.status in ACTIVE]
         if busy:
             raise still_under_way(busy)
         self._delete(run_ids)

@@ -11,8 +11,7 @@ from app.canvas.operation_builders import add, add_step
 from app.canvas.run_decorations import RunMarks
 from app.history.iteration_selection import LookedAt
 from app.inspector.available_variables import variables_at
-from app.runs.executions import NodeState
-from app.runs.picture import RunPicture
+from app.runs.run_view_model import RunViewModel
 from app.window.quick_fixes import quick_fixes
 from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted, LoopIterationStarted, NodeStarted
@@ -21,6 +20,7 @@ from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import NamedText, TextKind
 from engine.plan.check import check_structure
 from engine.plan.structure import analyse
+from engine.run_state.state import NodeState
 from engine.runner.options import RunOptions
 from tests.app.canvas.conftest import Hand, MakeCanvas
 from tests.app.canvas.documents import node, workflow
@@ -116,7 +116,7 @@ def test_failed_items_are_counted_on_the_card_and_crossed_out_on_the_region(
 
 def test_the_bar_of_an_iterator_at_work_has_what_ended_in_any_order() -> None:
     structure = analyse(items())
-    picture = RunPicture(structure.parent)
+    picture = RunViewModel(structure.parent)
     picture.apply(NodeStarted("run", 0, 0.0, "each", "iterator", {}))
     base = ("run", 0, 0.0, "each")
     for index in range(3):
@@ -188,7 +188,7 @@ def test_a_loop_and_an_iterator_in_each_other_have_a_bar_each_and_follow_the_dot
 
 
 def test_items_that_end_in_any_order_stand_at_their_index() -> None:
-    picture = RunPicture({"mark": "each"})
+    picture = RunViewModel({"mark": "each"})
     base = ("run", 0, 0.0, "each")
     for index in range(3):
         picture.apply(LoopIterationStarted(*base, index, 3, ""))

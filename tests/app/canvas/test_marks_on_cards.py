@@ -10,9 +10,9 @@ from PySide6.QtCore import QPointF, QRectF
 from app.canvas.canvas_style import fonts, legible_scale
 from app.canvas.node_card import HEADER_FROM, card_text
 from app.canvas.node_status_item import GROWS_FROM, MARK, MOST_GROWTH, PILL_HEIGHT, CardState, StateItem
-from app.runs.executions import NodeState
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL
+from engine.run_state.state import NodeState
 from tests.app.canvas.conftest import Hand
 from tests.app.theme.test_contrast import MARK as LEAST_CONTRAST
 from tests.app.theme.test_contrast import contrast
@@ -29,7 +29,7 @@ def usual_look() -> object:
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
 @pytest.mark.parametrize(("scale", "zoom"), [(1.0, 0.5), (1.0, 0.7), (1.0, 1.0), (1.5, 0.5), (1.5, 1.0)])
-@pytest.mark.parametrize("state", [NodeState.DONE, NodeState.FAILED])
+@pytest.mark.parametrize("state", [NodeState.COMPLETED, NodeState.FAILED])
 def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zoom: float, state: NodeState) -> None:
     style().choose(theme, scale)
     hand.canvas.zoom_to(zoom)

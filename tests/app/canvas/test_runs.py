@@ -10,13 +10,13 @@ from pytestqt.qtbot import QtBot
 from app.canvas.edge_item import Flow
 from app.canvas.node_status_item import CardState
 from app.canvas.run_decorations import RunMarks
-from app.runs.executions import NodeState
-from app.runs.picture import RunPicture
+from app.runs.run_view_model import RunViewModel
 from app.theme.tokens import DARK
 from engine.document.model import Node, Workflow
 from engine.document.operations import AddNode, SetConfig
 from engine.events import LoopIterationStarted, NodeAnswered, NodeStarted, NodeWaiting
 from engine.plan.structure import analyse
+from engine.run_state.state import NodeState
 from engine.runner.options import RunOptions
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import node, workflow
@@ -43,7 +43,7 @@ def state(hand: Hand, node_id: str) -> CardState:
 def test_a_finished_run_marks_cards_edges_and_the_loop(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     run(hand, qtbot, script(tmp_path))
     assert {node_id: state(hand, node_id).state for node_id in hand.canvas.view.nodes} == dict.fromkeys(
-        ("task", "loop", "draft", "exit", "text"), NodeState.DONE
+        ("task", "loop", "draft", "exit", "text"), NodeState.COMPLETED
     )
     assert state(hand, "draft").line == "Version 3"
     assert state(hand, "text").line == "Version 3"
@@ -71,13 +71,13 @@ def test_a_running_node_shows_the_tail_of_its_stream_and_moves(hand: Hand, qtbot
     qtbot.waitUntil(lambda: state(hand, "draft").line.count("word") > 2)
     assert state(hand, "draft").state is NodeState.RUNNING
     assert state(hand, "loop").note == "1 / 3"
-    assert state(hand, "text").state is NodeState.WAITING
+    assert state(hand, "text").state is NodeState.PENDING
     assert hand.canvas.run_view.is_moving
     assert hand.session.shown.live is not None
     hand.session.shown.live.cancel()
     qtbot.waitUntil(lambda: hand.session.shown.live is None)
     qtbot.waitUntil(lambda: not hand.canvas.run_view.is_moving)
-    assert state(hand, "draft").state is NodeState.STOPPED
+    assert state(hand, "draft").state is NodeState.CANCELLED
     assert state(hand, "text").state is None
 
 
@@ -132,7 +132,7 @@ def test_a_new_run_begins_without_the_marks_of_the_last(hand: Hand, qtbot: QtBot
     run(hand, qtbot, script(tmp_path))
     rules = [{"node": "draft", "reply": {"text": "x", "delay_s": 5}}]
     hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
-    assert state(hand, "text").state is NodeState.WAITING
+    assert state(hand, "text").state is NodeState.PENDING
     assert state(hand, "text").line == ""
     assert hand.canvas.view.edge_items["exit.output", "text.value"].flow is Flow.NONE
 
@@ -141,7 +141,7 @@ def test_a_node_added_since_has_no_part_in_the_run(hand: Hand, qtbot: QtBot, tmp
     run(hand, qtbot, script(tmp_path))
     hand.session.do(AddNode(Node(id="later", type="transform")))
     assert state(hand, "later").state is None
-    assert state(hand, "draft").state is NodeState.DONE
+    assert state(hand, "draft").state is NodeState.COMPLETED
 
 
 def test_problems_are_counted_on_the_card_and_said_in_its_tip(hand: Hand, qtbot: QtBot) -> None:
@@ -192,7 +192,7 @@ def test_marks_are_strokes_of_colour_when_zoomed_far_out(hand: Hand, qtbot: QtBo
 
 def test_a_subflow_at_work_says_what_is_at_work_in_it_and_that_it_waits_for_the_person() -> None:
     structure = analyse(Workflow(nodes=(Node(id="part", type="subflow"),)))
-    picture, part = RunPicture(structure.parent), structure.workflow.node("part")
+    picture, part = RunViewModel(structure.parent), structure.workflow.node("part")
     marks = RunMarks(picture, structure, {})
     picture.apply(NodeStarted("run", 0, 0.0, "part", "subflow", {}))
     assert marks.card(part, None) == CardState(NodeState.RUNNING)
@@ -201,6 +201,6 @@ def test_a_subflow_at_work_says_what_is_at_work_in_it_and_that_it_waits_for_the_
     picture.apply(NodeStarted("run", 0, 0.0, "part.loop[0].draft", "approval", {}))
     assert marks.card(part, None).line == "draft · 1 of 4"
     picture.apply(NodeWaiting("run", 0, 0.0, "part.loop[0].draft", "approval", "approval", "Fine?", "x", ("approve",)))
-    assert marks.card(part, None) == CardState(NodeState.ASKING, "", "Fine?")
+    assert marks.card(part, None) == CardState(NodeState.WAITING, "", "Fine?")
     picture.apply(NodeAnswered("run", 0, 0.0, "part.loop[0].draft", "approve", "x", ""))
     assert marks.card(part, None).state is NodeState.RUNNING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.runs.picture import RunPicture
+from app.runs.run_view_model import RunViewModel
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
@@ -29,21 +29,21 @@ def iteration(index: int, result: Value = "words", path: str = "loop", **fields:
     return LoopIterationCompleted("run", 0, 0.0, path, index=index, **given)
 
 
-def begin(picture: RunPicture, index: int, total: int = 5, path: str = "loop") -> None:
+def begin(picture: RunViewModel, index: int, total: int = 5, path: str = "loop") -> None:
     """An iteration begins."""
     picture.apply(LoopIterationStarted("run", 0, 0.0, path, index, total, "its beginning"))
 
 
-def told(*results: Value, total: int = 5, path: str = "loop", **fields: Any) -> RunPicture:
+def told(*results: Value, total: int = 5, path: str = "loop", **fields: Any) -> RunViewModel:
     """A run whose loop has made iterations with these results."""
-    picture = RunPicture({})
+    picture = RunViewModel({})
     for index, result in enumerate(results):
         begin(picture, index, total, path)
         picture.apply(iteration(index, result, path, **fields))
     return picture
 
 
-def end(picture: RunPicture, reason: str = "max_iterations", returned: int | None = None, path: str = "loop") -> None:
+def end(picture: RunViewModel, reason: str = "max_iterations", returned: int | None = None, path: str = "loop") -> None:
     """The loop ends."""
     count = len(picture.loops[path].iterations)
     index = count - 1 if returned is None else returned

@@ -12,11 +12,11 @@ from pytestqt.qtbot import QtBot
 from app.history.iteration_table import Column, IterationModel
 from app.history.series import Figures, Kind
 from app.history.similarity_worker import Similarities
-from app.runs.executions import NodeState
-from app.runs.picture import RunPicture
+from app.runs.run_view_model import RunViewModel
 from engine.errors import EngineError
 from engine.events import NodeStarted
 from engine.models.base import Usage
+from engine.run_state.state import NodeState
 from engine.values import Value
 from tests.app.history.loops import begin, end, iteration, told
 
@@ -170,7 +170,7 @@ def test_where_results_cannot_be_read_there_is_no_similarity(similarities: Simil
 
 
 def test_an_iteration_that_never_was_counts_as_the_latest() -> None:
-    picture = RunPicture({"inner": "outer", "add": "inner"})
+    picture = RunViewModel({"inner": "outer", "add": "inner"})
     begin(picture, 0, path="outer")
     begin(picture, 0, path="outer[0].inner")
     begin(picture, 1, path="outer[0].inner")
@@ -183,12 +183,12 @@ def test_an_iteration_that_never_was_counts_as_the_latest() -> None:
 
 
 def test_a_loop_that_begins_anew_takes_back_what_it_did() -> None:
-    picture = RunPicture({"add": "loop"})
+    picture = RunViewModel({"add": "loop"})
     for index in range(2):
         begin(picture, index)
         picture.apply(NodeStarted("run", 0, 0.0, f"loop[{index}].add", "transform", {}))
         picture.apply(iteration(index))
     begin(picture, 0)
     assert picture.loops["loop"].iterations == []
-    assert picture.node("add").state is NodeState.WAITING
+    assert picture.node("add").state is NodeState.PENDING
     assert picture.nodes == {}

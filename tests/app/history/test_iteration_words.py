@@ -15,11 +15,11 @@ from app.history.loop_path import Crumb, crumbs
 from app.history.series import Kind, scale, ticks
 from app.history.stopping import findings, threshold
 from app.history.words import MOST, beginning, cost, facts, token_count, verdict
-from app.runs.executions import LoopPicture
-from app.runs.picture import RunPicture
-from app.runs.stopping import sentence
+from app.runs.loop_status import sentence
+from app.runs.run_view_model import RunViewModel
 from engine.models.base import Usage
 from engine.nodes.loop_config import LoopConfig
+from engine.run_state.state import LoopExecution
 from tests.app.history.loops import begin, end, iteration, nested, told
 
 values = st.recursive(
@@ -97,8 +97,8 @@ def test_the_sentence_has_the_values_that_were_tested() -> None:
 
 
 def test_the_sentence_says_how_far_a_loop_has_come() -> None:
-    assert sentence(LoopPicture(), LoopConfig()) == "No iteration has begun yet."
-    assert sentence(LoopPicture(total=4, current=1), LoopConfig()) == "At iteration 2 of at most 4."
+    assert sentence(LoopExecution(), LoopConfig()) == "No iteration has begun yet."
+    assert sentence(LoopExecution(total=4, current=1), LoopConfig()) == "At iteration 2 of at most 4."
 
 
 def test_the_sentence_names_another_iteration_that_was_returned() -> None:
@@ -116,7 +116,7 @@ def test_what_was_tested_ends_with_the_reason_in_full() -> None:
 
 def test_the_way_to_a_nested_loop() -> None:
     workflow = nested()
-    picture = RunPicture({"inner": "outer", "add": "inner"})
+    picture = RunViewModel({"inner": "outer", "add": "inner"})
     for index in range(3):
         begin(picture, index, path="outer")
         begin(picture, 0, path=f"outer[{index}].inner")

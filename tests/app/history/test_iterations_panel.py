@@ -20,9 +20,9 @@ from app.history.iteration_table import Column
 from app.history.iterations_panel import IterationsPanel
 from app.history.series import Kind
 from app.history.store_client import StoreAccess
-from app.history.store_run import read_outline
 from app.history.store_session import StoredSession
-from app.runs.picture import RunPicture
+from app.history.stored_run import read_outline
+from app.runs.run_view_model import RunViewModel
 from app.session import Session
 from engine.document.model import Workflow
 from engine.models.base import Usage
@@ -467,7 +467,7 @@ def test_a_stored_run_is_filled_in_as_it_is_looked_at_with_similarities_of_whole
 def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_have(open_panel: OpenPanel) -> None:
     bench = open_panel(each_item())
     session, panel = bench.session, bench.panel
-    picture = RunPicture(session.structure.parent)
+    picture = RunViewModel(session.structure.parent)
     bench.show(picture)
     assert panel.empty.text() == "No item has begun yet."
 

@@ -16,9 +16,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.history.past_run_bar import differences
-from app.history.store_run import read_level, read_outline
 from app.history.store_session import READ_ONLY
-from app.runs.executions import NodeState
+from app.history.stored_run import read_level, read_outline
 from app.window.document_page import DocumentPage
 from app.window.log_lines import LogLine, LogWriter
 from app.workbench import Workbench
@@ -28,6 +27,7 @@ from engine.document.files import dumps, save
 from engine.document.operations import RemoveNode, SetConfig, SetName
 from engine.events import AnyEvent
 from engine.models.base import Usage
+from engine.run_state.state import NodeState
 from engine.store import RunStatus, Store
 from tests.app.history.conftest import MakeWindow, close
 from tests.app.history.kept import keep, refine, refine_script, run_kept
@@ -46,7 +46,7 @@ def test_the_outline_has_the_loops_without_their_nodes_and_long_texts_cut(store:
     assert run.picture.status == "completed"
     assert run.picture.levels(run.structure.bodies) == ["", "loop[2]"]
     assert run.picture.levels(run.structure.bodies, {"loop": 0}) == ["", "loop[0]"]
-    run.take_up(read_level(store, run, "loop[0]"))
+    run.add_level(read_level(store, run, "loop[0]"))
     assert loop.iterations[0].input == "sea " * 1000
     assert run.picture.nodes["loop[0].draft"].outputs["output"] == "The sea is wide, draft 1."
     assert run.picture.nodes["loop[0].draft"].calls[0].request.messages[0].text == f"Write: {'sea ' * 1000}"
@@ -86,7 +86,7 @@ def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
     assert session.workflow == refine()
     assert session.shown.picture is not None
     assert session.shown.picture.node("draft").outputs["output"] == "The sea is wide, draft 3."
-    assert session.shown.picture.node("text").state is NodeState.DONE
+    assert session.shown.picture.node("text").state is NodeState.COMPLETED
     workbench.bottom_panel.unfold("iterations")
     assert document.iterations.model.rowCount() == 3
     qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
@@ -118,7 +118,7 @@ def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
     assert inside is not None
     session = inside.session
     assert (session.name, session.shown.run_id) == ("Part", run_id)
-    qtbot.waitUntil(lambda: session.shown.picture.node("draft").state is NodeState.DONE, timeout=10_000)
+    qtbot.waitUntil(lambda: session.shown.picture.node("draft").state is NodeState.COMPLETED, timeout=10_000)
     assert session.shown.picture.path_of("draft") == "part.loop[2].draft"
     assert session.shown.picture.node("draft").outputs["output"] == "The sea is wide, draft 3."
     assert "part.loop[0].draft" not in session.shown.picture.nodes
@@ -418,7 +418,7 @@ def test_an_earlier_reply_that_is_used_again_is_shown_as_cached_and_costs_nothin
     picture = document.session.shown.picture
     assert picture is not None
     first, second = (picture.nodes[f"loop[{index}].draft"] for index in range(2))
-    assert (first.state, second.state) == (NodeState.DONE, NodeState.CACHED)
+    assert (first.state, second.state) == (NodeState.COMPLETED, NodeState.CACHED)
     assert (second.cost_usd, second.usage) == (0.0, Usage())
     assert second.outputs["output"] == first.outputs["output"]
     item = document.canvas.view.nodes["draft"].state

@@ -10,12 +10,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.runs.executions import NodeState
 from app.window.document_page import DocumentPage
 from app.window.question_cards import QuestionCard
 from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Workflow
+from engine.run_state.state import NodeState
 from engine.store import RunStatus, Store
 from engine.values import Value
 from tests.app.history.conftest import MakeWindow, close
@@ -92,7 +92,7 @@ def test_the_three_answers_to_an_approval(
     document = waiting(workbench, approval(), qtbot)
     card = asked(workbench, document, qtbot)
     node = document.canvas.view.nodes["ask"].state
-    qtbot.waitUntil(lambda: node.shown.state is NodeState.ASKING)
+    qtbot.waitUntil(lambda: node.shown.state is NodeState.WAITING)
     assert node.shown.line == "Shall it go out?"
     if edit:
         QTest.mouseClick(card.value.viewport(), LEFT)
@@ -191,7 +191,7 @@ def test_a_run_in_the_background_that_comes_to_a_question_waits_in_the_history(
     workbench = make_window()
     document = workbench.documents.open_copy(drafted())
     workbench.runs.step_node(document)
-    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.DONE)
+    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.COMPLETED)
     run_id = document.session.shown.run_id
     workbench.closing.close_document(document)
     answer(workbench.window, "Let it finish")

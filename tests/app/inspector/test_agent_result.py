@@ -9,9 +9,8 @@ import pytest
 
 from app.canvas.run_decorations import RunMarks
 from app.inspector.result_text import agent_steps_text, result_sections
-from app.runs.executions import NodePicture, NodeState
-from app.runs.picture import RunPicture
-from app.runs.stopping import why
+from app.runs.loop_status import why
+from app.runs.run_view_model import RunViewModel
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
@@ -27,6 +26,7 @@ from engine.events import (
 from engine.models.base import Usage
 from engine.nodes.registry import builtin_registry
 from engine.plan.structure import analyse
+from engine.run_state.state import NodeExecution, NodeState
 from tests.app.inspector.conftest import Bench, OpenInspector
 
 
@@ -69,7 +69,7 @@ def test_the_steps_of_an_agent_are_told_with_thoughts_calls_and_results(
 
 def test_an_agent_at_work_shows_what_it_has_called_and_a_new_attempt_begins_anew() -> None:
     structure = analyse(with_agent())
-    picture, node = RunPicture(structure.parent), structure.workflow.node("agent")
+    picture, node = RunViewModel(structure.parent), structure.workflow.node("agent")
     base = ("run", 0, 0.0, "agent")
     picture.apply(NodeStarted(*base, "agent", {}))
     picture.apply(NodeStreaming(*base, "Let me see.", 3))
@@ -167,7 +167,7 @@ def test_what_is_named_in_the_state_is_told_in_each_iteration(open_inspector: Op
 
 def test_the_best_iteration_so_far_is_told_while_a_loop_is_at_work() -> None:
     structure = analyse(judged())
-    picture, workflow = RunPicture(structure.parent), structure.workflow
+    picture, workflow = RunViewModel(structure.parent), structure.workflow
     base = ("run", 0, 0.0, "loop")
     picture.apply(NodeStarted(*base, "loop", {}))
     for index, score in enumerate((8.0, 5.0)):
@@ -186,7 +186,7 @@ def test_what_a_node_asks_stands_in_its_result(open_inspector: OpenInspector) ->
     bench = open_inspector(with_agent())
     bench.select("agent")
     bench.inspector.show_result()
-    picture = RunPicture({})
+    picture = RunViewModel({})
     base = ("run", 0, 0.0, "agent")
     picture.apply(NodeStarted(*base, "agent", {}))
     picture.apply(NodeWaiting(*base, "agent", "question", "Which unit?", None, ()))
@@ -198,7 +198,7 @@ def test_what_a_node_asks_stands_in_its_result(open_inspector: OpenInspector) ->
 
 @pytest.mark.parametrize("steps", [[], ["text"], [{"turn": 1}], None, "text"])
 def test_steps_of_another_form_are_no_steps(steps: object) -> None:
-    execution = NodePicture(NodeState.DONE, outputs={"steps": steps})  # type: ignore[dict-item]
+    execution = NodeExecution(state=NodeState.COMPLETED, outputs={"steps": steps})  # type: ignore[dict-item]
     assert agent_steps_text(execution) == ""
 
 

@@ -7,15 +7,15 @@ from pytestqt.qtbot import QtBot
 from app.batch.batch_results import COLUMNS, WARNINGS, BatchResultsModel
 from app.inspector.result_section import ResultSectionView
 from app.inspector.result_text import ResultSection, result_sections
-from app.runs.executions import NodePicture, NodeState
 from engine.batch.result import RowResult
 from engine.models.base import Message, Reply, Request
 from engine.nodes.spec import ModelCall
+from engine.run_state.state import NodeExecution, NodeState
 
 
-def execution(*replies: Reply) -> NodePicture:
+def execution(*replies: Reply) -> NodeExecution:
     calls = tuple(ModelCall("m", Request((Message("user", "Go."),)), reply, 0.0, 1.0) for reply in replies)
-    return NodePicture(NodeState.DONE, calls=calls)
+    return NodeExecution(state=NodeState.COMPLETED, calls=calls)
 
 
 def test_reasoning_is_a_folded_part_before_the_reply_and_a_refusal_is_quoted() -> None:

@@ -16,12 +16,12 @@ from app.inspector.inspector import RESULT
 from app.inspector.result_page import NO_RUN
 from app.inspector.result_text import iteration_summary, state_label, usage_label, value_preview, value_text
 from app.inspector.text_widgets import INITIAL_CHARACTERS, LongTextView, displayable
-from app.runs.executions import NodePicture, NodeState
 from app.theme.widgets import plain_tool_tip
 from engine.document.builder import Builder
 from engine.document.operations import SetConfig, SetEnabled
 from engine.events import LoopIterationCompleted
 from engine.models.base import Usage
+from engine.run_state.state import NodeExecution, NodeState
 from engine.runner.options import RunOptions
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 
@@ -310,8 +310,8 @@ def test_a_reply_that_was_cut_off_says_so(open_inspector: OpenInspector, write_s
 
 
 def test_words_for_states_costs_and_values() -> None:
-    assert state_label(NodePicture(NodeState.RUNNING, retries=2)) == "Running (retry 2)"
-    assert state_label(NodePicture(NodeState.RUNNING, retries=1)) == "Running (retry 1)"
+    assert state_label(NodeExecution(state=NodeState.RUNNING, retries=2)) == "Running (retry 2)"
+    assert state_label(NodeExecution(state=NodeState.RUNNING, retries=1)) == "Running (retry 1)"
     assert value_text({"a": [1]}) == '{\n  "a": [\n    1\n  ]\n}'
     assert "\n" not in value_text(["long"] * 10_000)
     assert value_preview("a\n b") == "a b"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.runs.executions import NodeState
-from app.runs.picture import RunPicture
+from app.runs.run_view_model import RunViewModel
 from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
@@ -17,12 +16,13 @@ from engine.events import (
     RunCancelled,
 )
 from engine.models.base import Usage
+from engine.run_state.state import NodeState
 
 CHOICES = ("approve", "reject")
 
 
-def told(*events: tuple[type[AnyEvent], Any]) -> RunPicture:
-    picture = RunPicture({})
+def told(*events: tuple[type[AnyEvent], Any]) -> RunViewModel:
+    picture = RunViewModel({})
     for number, (kind, *values) in enumerate(events):
         picture.apply(kind("run", number, 0.0, *values))
     return picture
@@ -54,7 +54,7 @@ AT_WORK_IN_ITEMS = (
 def test_a_question_in_a_subflow_that_failed_is_taken_back_and_nothing_in_it_is_at_work() -> None:
     picture = told(*AT_WORK_IN_A_SUBFLOW, (NodeFailed, "part", "subflow", "Another node failed.", "", 1.0))
     assert picture.questions == {}
-    assert picture.nodes["part.ask"].state is picture.nodes["part.draft"].state is NodeState.STOPPED
+    assert picture.nodes["part.ask"].state is picture.nodes["part.draft"].state is NodeState.CANCELLED
     assert picture.nodes["part"].state is NodeState.FAILED
 
 
@@ -62,7 +62,7 @@ def test_what_an_item_that_failed_was_at_is_over_and_the_other_items_go_on() -> 
     figures = ("failed", "No.", None, None, Usage(), 0.0, 0.0)
     picture = told(*AT_WORK_IN_ITEMS, (LoopIterationCompleted, "each", 0, "in", None, None, *figures))
     assert picture.questions == {}
-    assert picture.nodes["each[0].ask"].state is picture.nodes["each[0].draft"].state is NodeState.STOPPED
+    assert picture.nodes["each[0].ask"].state is picture.nodes["each[0].draft"].state is NodeState.CANCELLED
     assert picture.nodes["each[1].draft"].state is NodeState.RUNNING
 
 
@@ -75,12 +75,12 @@ def test_a_loop_that_ends_in_mid_iteration_has_nothing_at_work() -> None:
         begun("after", "llm"),
         (NodeCompleted, "loop", "loop", {"output": "last"}, Usage(), 0.0, 1.0),
     )
-    assert picture.nodes["loop[0].draft"].state is NodeState.STOPPED
-    assert picture.nodes["loop"].state is NodeState.DONE
+    assert picture.nodes["loop[0].draft"].state is NodeState.CANCELLED
+    assert picture.nodes["loop"].state is NodeState.COMPLETED
     assert picture.nodes["after"].state is NodeState.RUNNING
 
 
 def test_a_run_that_is_stopped_has_nothing_at_work() -> None:
     picture = told(*AT_WORK_IN_ITEMS, (RunCancelled, "", {}, Usage(), 0.0, 1.0))
     assert picture.questions == {}
-    assert {execution.state for execution in picture.nodes.values()} == {NodeState.STOPPED}
+    assert {execution.state for execution in picture.nodes.values()} == {NodeState.CANCELLED}

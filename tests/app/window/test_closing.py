@@ -13,12 +13,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.runs.executions import NodeState
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.document import files
 from engine.document.files import load
 from engine.document.operations import SetDescription
+from engine.run_state.state import NodeState
 from tests.app.window.conftest import Answers, Script, answer, drafted, open_file, press, question, saved
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -128,7 +128,7 @@ def test_a_run_that_is_kept_nowhere_does_not_wait_for_ever_for_somebody_who_is_g
 ) -> None:
     document = workbench.documents.open_copy(drafted())
     workbench.runs.step_node(document)
-    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.DONE)
+    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.COMPLETED)
 
     with qtbot.waitSignal(workbench.finished, timeout=5000):
         workbench.window.close()

@@ -9,10 +9,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.runs.executions import NodeState
 from app.window.run_dialog import RunDialog
 from app.workbench import Workbench
 from engine.bundled import templates_folder
+from engine.run_state.state import NodeState
 from tests.app.window.conftest import Script, ended
 
 LEFT: Final = Qt.MouseButton.LeftButton
@@ -80,5 +80,5 @@ def test_it_runs_from_the_gallery(workbench: Workbench, script: Script, qtbot: Q
     assert picture is not None
     assert picture.status == "completed", picture.error
     outputs = [node.id for node in document.session.workflow.nodes if node.type == "output"]
-    assert {picture.node(node).state for node in outputs} <= {NodeState.DONE, NodeState.SKIPPED}
+    assert {picture.node(node).state for node in outputs} <= {NodeState.COMPLETED, NodeState.SKIPPED}
     assert picture.outputs

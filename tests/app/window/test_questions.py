@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.runs.executions import NodeState
-from app.runs.picture import RunPicture
+from app.runs.run_view_model import RunViewModel
 from app.session import Session
 from app.window.document_page import DocumentPage
 from app.window.question_cards import QuestionCard
@@ -24,6 +23,7 @@ from engine.events import AnyEvent, LoopIterationStarted, NodeFailed, NodeStarte
 from engine.nodes.context import NodeContext
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.spec import Category, NodeConfig, NodeSpec, Outputs, Port, PortType
+from engine.run_state.state import NodeState
 from engine.runner.options import RunOptions
 from tests.app.window.conftest import ended
 
@@ -126,8 +126,8 @@ def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
     document = asking(one_question())
     session = document.session
     assert session.shown.picture is not None
-    assert session.shown.picture.node("ask").state is NodeState.ASKING
-    qtbot.waitUntil(lambda: document.canvas.view.nodes["ask"].state.shown.state is NodeState.ASKING)
+    assert session.shown.picture.node("ask").state is NodeState.WAITING
+    qtbot.waitUntil(lambda: document.canvas.view.nodes["ask"].state.shown.state is NodeState.WAITING)
     assert document.canvas.view.nodes["ask"].state.shown.line == "Shall it go out?"
     assert workbench.run_bar.waits.isVisible()
     assert workbench.status_bar.question.text() == "Waiting for you: Approve"
@@ -139,7 +139,7 @@ def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
     ended(document, qtbot)
 
     assert session.shown.picture.outputs == {"out": "approve: the note ()"}
-    assert session.shown.picture.node("ask").state is NodeState.DONE
+    assert session.shown.picture.node("ask").state is NodeState.COMPLETED
     assert not workbench.run_bar.waits.isVisible()
     assert workbench.status_bar.question.isHidden()
     assert workbench.bottom_panel.buttons["log"].text() == "Log"
@@ -227,7 +227,7 @@ def test_a_run_that_is_stopped_asks_no_more(workbench: Workbench, asking: Ask, q
     assert document.log.questions.isHidden()
     assert workbench.status_bar.question.isHidden()
     assert document.session.shown.picture is not None
-    assert document.session.shown.picture.node("ask").state is NodeState.STOPPED
+    assert document.session.shown.picture.node("ask").state is NodeState.CANCELLED
 
 
 def test_the_question_of_a_document_behind_is_told_when_it_comes_to_the_front(
@@ -266,8 +266,8 @@ def test_show_leads_to_the_node(workbench: Workbench, asking: Ask) -> None:
 
 
 def test_a_loop_that_is_over_or_begins_anew_takes_its_questions_back() -> None:
-    def asked(event: type[AnyEvent], *values: Any) -> RunPicture:
-        picture = RunPicture({"ask": "loop"})
+    def asked(event: type[AnyEvent], *values: Any) -> RunViewModel:
+        picture = RunViewModel({"ask": "loop"})
         picture.apply(NodeStarted("run", 0, 0.0, "loop", "loop", {}))
         picture.apply(LoopIterationStarted("run", 1, 0.0, "loop", 0, 3, ""))
         picture.apply(NodeStarted("run", 2, 0.0, "loop[0].ask", "ask", {}))
@@ -278,7 +278,7 @@ def test_a_loop_that_is_over_or_begins_anew_takes_its_questions_back() -> None:
 
     failed = asked(NodeFailed, "loop", "Another node failed.", "", 1.0)
     assert failed.questions == {}
-    assert failed.nodes["loop[0].ask"].state is NodeState.STOPPED
+    assert failed.nodes["loop[0].ask"].state is NodeState.CANCELLED
     anew = asked(LoopIterationStarted, 0, 3, "")
     assert anew.questions == {}
     assert "loop[0].ask" not in anew.nodes

@@ -15,7 +15,6 @@ from pytestqt.qtbot import QtBot
 
 from app.controllers.run_controller import run_options
 from app.run_status import model_label
-from app.runs.executions import NodeState
 from app.settings.preferences import Preferences
 from app.window import run_dialog
 from app.window.document_page import DocumentPage
@@ -24,6 +23,7 @@ from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.operations import RemoveNode, SetConfig, SetSettings
+from engine.run_state.state import NodeState
 from engine.store import Store, open_store
 from tests.app.window.conftest import Answers, Script, ended, open_file, press, saved, small
 from tests.engine.store.told import head, one_of_each
@@ -149,11 +149,11 @@ def test_a_step_starts_a_run_with_its_first_node_alone(workbench: Workbench, tmp
     document = open_flow(workbench, tmp_path)
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F10)
-    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.DONE)
-    assert document.session.shown.picture.node("draft").state is NodeState.WAITING
+    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.COMPLETED)
+    assert document.session.shown.picture.node("draft").state is NodeState.PENDING
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F10)
-    qtbot.waitUntil(lambda: document.session.shown.picture.node("draft").state is NodeState.DONE)
+    qtbot.waitUntil(lambda: document.session.shown.picture.node("draft").state is NodeState.COMPLETED)
     assert document.session.shown.live is not None
     QTest.keyClick(workbench.window, Qt.Key.Key_F10)
     ended(document, qtbot)
@@ -440,7 +440,7 @@ def test_what_a_run_has_given_stays_shown_where_the_next_one_cannot_start(
     assert "gone.json" in workbench.status_bar.refusal.full_text
     assert session.shown.picture.outputs == {"text": "words"}
     assert (session.shown.run_id, session.shown.workflow, session.shown.chosen) == (run_id, ran, {"loop": 1})
-    assert self_refine.canvas.view.nodes["draft"].state.shown.state is NodeState.DONE
+    assert self_refine.canvas.view.nodes["draft"].state.shown.state is NodeState.COMPLETED
     assert workbench.status_bar.state.full_text.startswith("Done · ")
     assert workbench.run_bar.run.isEnabled()
     assert "has changed since this run" in self_refine.bars.text("changed")

@@ -11,13 +11,13 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.node_status_item import CardState
 from app.history.subflow_session import READ_ONLY, PartBar
-from app.runs.executions import NodeState
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.files import dumps
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
+from engine.run_state.state import NodeState
 from tests.app.window.conftest import Script, ended
 
 LEFT = Qt.MouseButton.LeftButton
@@ -106,7 +106,7 @@ def test_a_double_click_shows_what_the_nodes_in_it_did_in_the_iteration_looked_a
     assert bar_of(part).text == "Outer › Write it · Again › iteration 3"
     assert gave(part, "draft") == "draft 6"
     qtbot.waitUntil(lambda: card(part, "draft").line == "draft 6")
-    assert card(part, "draft").state is NodeState.DONE
+    assert card(part, "draft").state is NodeState.COMPLETED
     assert part.canvas.view.regions.items["loop"].label.content.counter == "iteration 2 of 2"
     workbench.bottom_panel.unfold("iterations")
     assert part.iterations.model.rowCount() == 2
@@ -183,7 +183,7 @@ def test_while_the_run_goes_on_its_nodes_are_followed(workbench: Workbench, scri
     ended(document, qtbot)
     assert part.session.shown.picture is not None
     assert part.session.shown.picture.status == "cancelled"
-    qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.STOPPED)
+    qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.CANCELLED)
 
 
 def test_the_next_run_is_followed_where_it_has_the_same_workflow_in_it(

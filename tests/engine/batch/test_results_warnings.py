@@ -10,7 +10,7 @@ from engine.batch.read_table import read_table
 from engine.batch.result import RowResult, row_result, summarize
 from engine.batch.results_file import ResultsFile
 from engine.batch.rows import BatchRow
-from engine.runner.result import RunResult
+from engine.run_state.result import RunResult
 
 WARNINGS = ("loop[0].draft: The reply was cut off.", "loop: It did not converge.")
 ROWS = (
@@ -43,8 +43,7 @@ def test_warnings_have_a_column_and_a_count_and_come_back(tmp_path: Path, name: 
 
 
 def test_a_row_has_the_warnings_of_its_run_and_the_summary_counts_them() -> None:
-    result = RunResult("run1", "completed")
-    result.warning_log.add("loop[0].draft", "The reply was cut off.")
+    result = RunResult("run1", "completed", warnings=("loop[0].draft: The reply was cut off.",))
 
     row = row_result(BatchRow(1, {}, "key1"), result)
     summary = summarize([row, ROWS[1]], 2)

@@ -15,7 +15,7 @@ from engine.nodes.loop import SPEC
 from engine.nodes.loop_config import LoopConfig
 from engine.store.export_markdown import run_to_markdown
 from engine.store.memory import MemoryStore
-from engine.store.parts import outline_of
+from engine.store.parts import state_of
 from engine.store.stopping import loop_config, what_was_tested
 from tests.engine.cli.kit import Program, drafts, refine, write
 from tests.engine.semantics.documents import around, formula, llm
@@ -48,10 +48,10 @@ async def test_a_run_and_its_history_tell_the_count_that_held() -> None:
     assert {event.total for event in played.of(LoopIterationStarted)} == {3}
     assert all(call.prompt.startswith("3\n") for call in played.model.calls)
     run_id = played.result.run_id
-    outline = outline_of(store, run_id, None)
-    config = loop_config(workflow, "loop", outline.totals["loop"])
-    assert what_was_tested(config, outline.loops["loop"].iterations, 1)[-1] == "iteration 2 of at most 3"
-    page = "".join(run_to_markdown(store.find(run_id), store.document(run_id), outline))
+    state = state_of(store, run_id)
+    config = loop_config(workflow, "loop", state.loops["loop"].cap)
+    assert what_was_tested(config, state.loops["loop"].iterations, 1)[-1] == "iteration 2 of at most 3"
+    page = "".join(run_to_markdown(store.find(run_id), store.document(run_id), state))
     assert "of at most 3" in page
     assert not names_what_was_asked(page)
     assert any("at most 3 iterations" in warning for warning in played.loop.warnings)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.errors import EngineError
-from engine.events import NodeRetrying
+from engine.events import AnyEvent, NodeRetrying
 from engine.models.base import ModelError, ModelErrorKind
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.account import BudgetError
@@ -23,13 +23,17 @@ from tests.engine.semantics.virtual_time import virtually
 PASSES = NodeError("It was busy.", "Wait.", retryable=True)
 
 
+def ignore(_event: AnyEvent) -> None:
+    """Reduce nothing."""
+
+
 class Tried:
     """A node whose attempts end one after the other as a list says: an error, a number of seconds, or outputs."""
 
     def __init__(self, *ends: Any, timeout_s: float | None = None, **config: Any) -> None:
         self.ends = list(ends)
         self.starts: list[float] = []
-        self.bus = EventBus("run1", {})
+        self.bus = EventBus("run1", ignore)
         self.error: BaseException | None = None
         self.outputs: Outputs | None = None
         level: Any = SimpleNamespace(
@@ -189,7 +193,7 @@ def test_a_budget_that_is_spent_is_not_a_failure_of_the_node() -> None:
 
 @pytest.mark.parametrize("timeout_s", [None, 5.0])
 async def test_stopping_passes_through_and_is_never_tried_again(timeout_s: float | None) -> None:
-    bus = EventBus("run1", {})
+    bus = EventBus("run1", ignore)
     level: Any = SimpleNamespace(core=SimpleNamespace(bus=bus, is_stopping=False, replay=None, model_warnings={}))
     started = asyncio.Event()
 

@@ -14,6 +14,7 @@ from engine.events import (
     LoopCompleted,
     LoopIterationCompleted,
     LoopIterationStarted,
+    LoopStarted,
     NodeCompleted,
     NodeFailed,
     NodeStarted,
@@ -22,8 +23,10 @@ from engine.events import (
     RunFailed,
     RunStarted,
 )
-from engine.models.base import Usage
-from tests.engine.semantics.documents import around, entry, flow, formula, judge, llm, result, transform
+from engine.models.base import ModelError, ModelErrorKind, Usage
+from engine.store.memory import MemoryStore
+from engine.store.resume import resume
+from tests.engine.semantics.documents import around, entry, flow, for_each, formula, judge, llm, result, transform
 from tests.engine.semantics.kit import begin, finish, options, play
 from tests.engine.semantics.models import FREE, Call, FakeModels, FunctionModel, by_node, numbered, verdict
 
@@ -81,7 +84,11 @@ async def test_the_story_of_a_loop_is_told_in_order() -> None:
         (LoopCompleted, "loop", None),
     ]
     assert [told for told in about_the_loop if told in in_the_body] == in_the_body
-    assert set(about_the_loop) - set(in_the_body) <= {(NodeStarted, "loop", None), (NodeCompleted, "loop", None)}
+    assert set(about_the_loop) - set(in_the_body) == {
+        (NodeStarted, "loop", None),
+        (LoopStarted, "loop", None),
+        (NodeCompleted, "loop", None),
+    }
 
 
 async def test_a_node_tells_what_it_began_with_and_what_it_gave() -> None:
@@ -234,3 +241,51 @@ async def test_a_callback_that_raises_neither_stops_nor_changes_the_run() -> Non
 
     assert outcome.outputs == {"out": "x"}
     assert seen == events
+
+
+async def test_each_attempt_of_a_loop_reports_its_start_with_its_limits() -> None:
+    limits = {"max_iterations": 4, "timeout_s": 60, "budget_usd": 2}
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", retries=1, retry_delay_s=0, **limits)
+    replies = iter(["one", ModelError(ModelErrorKind.AUTHENTICATION, "No."), *["two"] * 4])
+
+    played = await play(workflow, lambda _call: next(replies))
+
+    first, second = played.of(LoopStarted)
+    assert (first.path, first.attempt, first.max_iterations, first.timeout_s, first.budget_usd) == ("loop", 1, 4, 60, 2)
+    assert (second.path, second.attempt) == ("loop", 2)
+    started = [event.index for event in played.of(LoopIterationStarted) if event.seq > second.seq]
+    assert started == [0, 1, 2, 3]
+    assert [event.index for event in played.of(LoopIterationStarted) if event.seq < second.seq] == [0, 1]
+
+
+async def test_a_loop_that_runs_no_iteration_reports_its_start_and_its_end() -> None:
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2, condition="false")
+
+    played = await play(workflow, numbered)
+
+    (start,), (end,) = played.of(LoopStarted), played.of(LoopCompleted)
+    assert start.seq < end.seq
+    assert end.iterations_run == 0
+
+
+async def test_an_iterator_reports_its_start_with_the_number_of_its_items() -> None:
+    played = await play(for_each(llm("draft"), edges="each -> draft -> gather"), numbered)
+
+    (start,) = played.of(LoopStarted)
+    assert (start.path, start.attempt, start.max_iterations) == ("each", 1, len(played.of(LoopIterationStarted)))
+
+
+async def test_a_resumed_run_continues_an_attempt_and_does_not_report_its_start_again() -> None:
+    store = MemoryStore()
+    workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3)
+    run, _ = begin(workflow, numbered, store=store)
+    async for event in run.events():
+        if isinstance(event, LoopIterationCompleted):
+            run.put_aside()
+            break
+    await run.result()
+
+    resumed = await resume(store, run.run_id, options(FunctionModel(numbered)), retry_in_flight=True).result()
+
+    assert resumed.loops["loop"].iterations_run == 3
+    assert len([event for event in store.events(run.run_id) if isinstance(event, LoopStarted)]) == 1

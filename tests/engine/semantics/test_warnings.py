@@ -19,11 +19,10 @@ from engine.events import (
     RunNotKept,
 )
 from engine.models.base import Finish, ModelError, ModelErrorKind, Reply, Usage
+from engine.run_state.reducer import reduce_events
+from engine.run_state.result import RESULT_EVENTS, result_of
 from engine.runner.records import IterationRecord
-from engine.runner.result import RunResult
-from engine.runner.warning_log import WarningLog
 from engine.store.memory import MemoryStore
-from engine.store.outline import RunOutline
 from engine.store.resume import resume
 from engine.store.run_file import head_of
 from tests.engine.semantics.agents import agent, wants
@@ -153,8 +152,7 @@ async def test_a_budget_that_is_nearly_spent_is_a_warning() -> None:
 
 
 async def test_a_history_that_stops_storing_the_run_is_a_warning() -> None:
-    log = WarningLog()
-    log.take(RunNotKept("r", 0, 0.0, "", "The disk is full.", "Make room."))
+    log = reduce_events([RunNotKept("r", 0, 0.0, "", "The disk is full.", "Make room.")]).warnings
 
     assert "The disk is full." in log.all[0]
 
@@ -228,7 +226,7 @@ async def test_every_reader_of_events_comes_to_the_same_warnings() -> None:
 
     played = await play(workflow, cut_in(0), store=store)
 
-    assert _read(store, played) == _outlined(played.events) == played.result.warnings
+    assert _read(store, played) == _reduced(played.events) == played.result.warnings
     assert places(played.result.warnings) == ["loop[0].draft", "loop"]
 
 
@@ -236,25 +234,21 @@ async def test_a_run_that_broke_off_has_the_warnings_of_what_had_ended() -> None
     played = await play(_draft(max_iterations=3), cut_in(0, 2))
     ends = [event.seq for event in played.of(NodeCompleted, "loop[2].draft")]
 
-    assert places(_outlined(played.events[: ends[0] + 1])) == ["loop[0].draft", "loop[2].draft"]
+    assert places(_reduced(played.events[: ends[0] + 1])) == ["loop[0].draft", "loop[2].draft"]
 
 
-def _outlined(events: list[AnyEvent]) -> tuple[str, ...]:
-    return RunOutline("r", events).result.warnings
+def _reduced(events: list[AnyEvent]) -> tuple[str, ...]:
+    return reduce_events(events).warnings.all
 
 
 def _read(store: MemoryStore, played: Played) -> tuple[str, ...]:
-    found = RunResult(played.result.run_id)
-    for event in store.events(played.result.run_id, kinds=found.fold.keys()):
-        found.fold[type(event)](event)
-    return found.warnings
+    return result_of(reduce_events(store.events(played.result.run_id, kinds=RESULT_EVENTS))).warnings
 
 
 async def test_an_iteration_of_an_old_history_names_no_place_and_gets_one() -> None:
     record = IterationRecord(2, None, None, None, None, None, None, None, Usage(), 0.0, 0.0, ("Several ended.",))
     old = LoopIterationCompleted("r", 1, 0.0, "loop", *record.fields())
-    log = WarningLog()
-    log.take(old)
+    log = reduce_events([old]).warnings
 
     assert log.all == ("loop[2]: Several ended.",)
     assert log.inside("loop[2]") == log.all

@@ -26,9 +26,10 @@ from engine import events
 from engine.errors import EngineError
 from engine.models.base import Finish, Reply, Usage
 from engine.nodes.context import Answer
+from engine.run_state.reducer import reduce_events
+from engine.run_state.state import Detail
 from engine.runner.journal import LeftAnswer
 from engine.store.base import RunFilter, RunStatus, Store, StoreError
-from engine.store.fold import RunFold
 from engine.store.preview import cut_event
 from tests.engine.store.kept import call, completed, end, head, iteration, keep, node, started, whole, write_all
 from tests.engine.store.strategies import REPLIES, logs
@@ -61,20 +62,19 @@ class StoreConformance:
 
     @_ONE_STORE
     @given(data=st.data())
-    def test_any_events_come_back_and_the_summary_is_the_fold_of_them(self, store: Store, data: st.DataObject):
+    def test_any_events_come_back_and_the_summary_is_what_they_reduce_to(self, store: Store, data: st.DataObject):
         run_id = f"run{next(_NUMBERS)}"
         told = data.draw(logs(run_id))
         keep(store, head(run_id), told)
         assert list(store.events(run_id)) == told
-        fold = RunFold()
-        for event in told:
-            fold.take(event)
+        state = reduce_events(told, run_id, Detail.SUMMARY)
         kept = store.find(run_id)
-        assert (kept.workflow, kept.models, kept.error) == (fold.workflow, fold.models, fold.error)
-        assert (kept.iterations, kept.exit_reason, kept.tokens) == (fold.iterations, fold.exit_reason, fold.tokens)
-        assert (kept.cost_usd, kept.duration_s) == (fold.cost_usd, fold.duration_s)
-        stays = fold.state not in {RunStatus.RUNNING, RunStatus.PAUSED}
-        assert kept.status is (fold.state if stays else RunStatus.INTERRUPTED)
+        assert (kept.workflow, kept.models, kept.error) == (state.workflow, state.models, state.error)
+        assert (kept.iterations, kept.exit_reason) == (state.completed_iterations, state.exit_reason)
+        assert kept.tokens == state.usage.total_tokens
+        assert (kept.cost_usd, kept.duration_s) == (state.cost_usd, state.duration_s)
+        stays = state.status not in {RunStatus.RUNNING, RunStatus.PAUSED}
+        assert kept.status is (state.status if stays else RunStatus.INTERRUPTED)
 
     @pytest.mark.parametrize(
         "text",

@@ -7,22 +7,26 @@ from typing import Any
 import pytest
 
 from engine.models.base import Usage
+from engine.run_state.reducer import apply
+from engine.run_state.state import RunState
 from engine.store.export_csv import COLUMNS, run_to_csv
-from engine.store.outline import RunOutline
 from tests.engine.cli.kit import Events
 
 
 def rows(*results: Any, **fields: Any) -> list[dict[str, str]]:
     event = Events()
-    outline = RunOutline("r")
+    state = RunState("r")
     for number, result in enumerate(results):
-        outline.take(event("LoopIterationStarted", "loop", index=number, total=9, input_preview=""))
-        outline.take(event.iteration("loop", number, result, **fields))
+        apply(state, event("LoopIterationStarted", "loop", index=number, total=9, input_preview=""))
+        apply(state, event.iteration("loop", number, result, **fields))
     ended = {"converged": True, "cost_usd": 0.5, "duration_s": 1}
-    outline.take(
-        event("LoopCompleted", "loop", iterations_run=len(results), exit_reason="x", returned=len(results) - 1, **ended)
+    apply(
+        state,
+        event(
+            "LoopCompleted", "loop", iterations_run=len(results), exit_reason="x", returned=len(results) - 1, **ended
+        ),
     )
-    return list(csv.DictReader(io.StringIO("".join(run_to_csv(outline)), newline="")))
+    return list(csv.DictReader(io.StringIO("".join(run_to_csv(state)), newline="")))
 
 
 def test_a_row_an_iteration_with_every_figure():
@@ -44,4 +48,4 @@ def test_a_text_that_a_spreadsheet_would_take_for_a_formula_is_neutralised(start
 
 
 def test_a_run_without_loops_is_a_table_without_rows():
-    assert "".join(run_to_csv(RunOutline("r"))) == ",".join(COLUMNS) + "\r\n"
+    assert "".join(run_to_csv(RunState("r"))) == ",".join(COLUMNS) + "\r\n"

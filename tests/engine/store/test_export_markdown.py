@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 
 from engine.store.export_markdown import run_to_markdown
 from engine.store.memory import MemoryStore
-from engine.store.parts import outline_of
+from engine.store.parts import state_of
 from tests.engine.cli.kit import Events, refine
 from tests.engine.store.told import head, one_of_each
 
@@ -21,7 +21,7 @@ HOSTILE = (
 def page(events: list[Any], document: str = "") -> str:
     store = MemoryStore()
     store.import_run(head(document=document or json.dumps(refine()), parent="", forked_at=""), events)
-    return "".join(run_to_markdown(store.find("r"), store.document("r"), outline_of(store, "r", None)))
+    return "".join(run_to_markdown(store.find("r"), store.document("r"), state_of(store, "r")))
 
 
 def told(*results: Any, **fields: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Repl
 from engine.models.catalogue import Models
 from engine.models.keys import Keys
 from engine.nodes.spec import ModelCall
-from engine.runner.result import RunResult
+from engine.run_state.result import RunResult
 from engine.store.memory import MemoryStore
 from engine.store.recorded import RECORDED_NOTE, recorded_models
 from engine.store.run_file import head_of, run_to_json

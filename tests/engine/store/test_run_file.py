@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 from engine.events import AnyEvent, LoopIterationStarted, NodeAnswered
+from engine.run_state.reducer import reduce_events
 from engine.runner.options import RunOptions, options_with_kept
-from engine.runner.questions import open_questions
 from engine.store.base import StoreError
 from engine.store.event_json import event_from_json
 from engine.store.memory import MemoryStore
@@ -240,7 +240,7 @@ def test_an_answer_in_a_file_that_nothing_has_acted_on_is_asked_for_again(tmp_pa
     store, run_id = imported(tmp_path, told)
 
     assert [(each.path, each.seq) for each in store.events(run_id) if isinstance(each, NodeAnswered)] == [("agent", 2)]
-    assert list(open_questions(store.events(run_id))) == ["agent", "other"]
+    assert list(reduce_events(store.events(run_id)).questions) == ["agent", "other"]
 
 
 async def test_an_imported_run_makes_no_more_iterations_than_the_person_allows(tmp_path: Path):

@@ -16,7 +16,7 @@ from engine.models.keys import Keys
 from engine.store import Store, open_store
 from engine.store.export_csv import run_to_csv
 from engine.store.export_markdown import run_to_markdown
-from engine.store.parts import outline_of
+from engine.store.parts import state_of
 from engine.store.run_file import head_of, run_to_json
 from tests.engine.models.test_keys import MemoryKeyring
 from tests.engine.wire.server import WireServer
@@ -52,11 +52,11 @@ async def kept(workflow: Workflow, store: Store, source: Path) -> RunResult:
 
 
 def exported(store: Store, run_id: str) -> str:
-    outline = outline_of(store, run_id, None)
+    state = state_of(store, run_id)
     pieces = [
         *run_to_json(head_of(store, run_id), store.events(run_id)),
-        *run_to_markdown(store.find(run_id), store.document(run_id), outline),
-        *run_to_csv(outline),
+        *run_to_markdown(store.find(run_id), store.document(run_id), state),
+        *run_to_csv(state),
         json.dumps(store.options(run_id)),
         repr(store.find(run_id)),
         repr(list(store.events(run_id))),

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from engine.cli.live import LiveView, picture
 from engine.cli.output import Screen
-from engine.cli.progress import Progress
-from engine.cli.views import EventView, LineView
+from engine.cli.run_views import EventView, LineView, LiveView, ShownRun, live_display, loop_bars
 from engine.models.base import Usage
+from engine.run_state.reducer import apply, reduce_events
+from engine.run_state.selectors import active_nodes
+from engine.run_state.state import RunState
 from tests.engine.cli.kit import Events
 
 TINY = {"embedded:smollm2-135m": "tiny: good for trying the program, not for good answers"}
@@ -36,34 +37,27 @@ def two_iterations_of_three() -> list[Any]:
     ]
 
 
-def folded(events: list[Any]) -> Progress:
-    progress = Progress()
-    for event in events:
-        progress.take(event)
-    return progress
-
-
-def drawn(progress: Progress, width: int = 100, **console: Any) -> str:
+def drawn(state: RunState, width: int = 100, **console: Any) -> str:
     from rich.console import Console
 
     screen = Console(file=io.StringIO(), width=width, markup=False, emoji=False, highlight=False, **console)
     with screen.capture() as captured:
-        screen.print(picture(progress, note_of, 1012.0, width))
+        screen.print(live_display(state, note_of, 1012.0, width))
     return captured.get()
 
 
 def lines(events: list[Any]) -> list[str]:
     stream = io.StringIO()
-    progress = Progress()
-    view = LineView(Screen(stream), progress, note_of)
+    state = RunState()
+    view = LineView(Screen(stream), ShownRun(state), note_of)
     for event in events:
-        progress.take(event)
+        apply(state, event)
         view.take(event)
     return stream.getvalue().splitlines()
 
 
-def test_the_picture_shows_the_loop_the_node_its_last_words_and_the_figures():
-    rows = drawn(folded(two_iterations_of_three())).splitlines()
+def test_the_live_display_shows_the_loop_the_node_its_text_and_the_figures():
+    rows = drawn(reduce_events(two_iterations_of_three())).splitlines()
     assert rows[0].split() == ["loop", "━" * 8, "2/3"]
     assert [row.rstrip() for row in rows[1:]] == [
         "loop[1].draft  The moon pulls\\x1b[2J",
@@ -74,28 +68,28 @@ def test_the_picture_shows_the_loop_the_node_its_last_words_and_the_figures():
 
 def test_the_bar_is_as_full_as_iterations_have_ended():
     events = two_iterations_of_three()
-    assert folded(events[:5]).loops["loop"].completed == 0
-    assert folded(events).loops["loop"].completed == 1
-    bar = drawn(folded(events), legacy_windows=True)
+    assert [bar.completed for bar in loop_bars(reduce_events(events[:5]))] == [0]
+    assert [bar.completed for bar in loop_bars(reduce_events(events))] == [1]
+    bar = drawn(reduce_events(events), legacy_windows=True)
     assert "2/3" in bar
 
 
 def test_an_unknown_price_is_a_question_mark_from_then_on():
     make = Events()
-    progress = folded([make.node("a", Usage(1, 1), None), make.node("b", Usage(1, 1), 0.5)])
-    assert progress.cost_usd is None
-    assert "4 tokens   $?" in drawn(progress)
+    state = reduce_events([make.node("a", Usage(1, 1), None), make.node("b", Usage(1, 1), 0.5)])
+    assert state.cost_usd is None
+    assert "4 tokens   $?" in drawn(state)
 
 
 def test_the_end_of_a_long_stream_is_shown_in_one_row():
     make = Events()
-    progress = folded(
+    state = reduce_events(
         [
             make("NodeStarted", "draft", node_type="llm", inputs={}),
             make("NodeStreaming", "draft", text="beginning " + "界" * 300 + " the very end", tokens=1),
         ]
     )
-    row = drawn(progress, width=40).splitlines()[0]
+    row = drawn(state, width=40).splitlines()[0]
     assert row.startswith("draft ")
     assert row.rstrip().endswith("the very end")
     assert "beginning" not in row
@@ -103,23 +97,23 @@ def test_the_end_of_a_long_stream_is_shown_in_one_row():
 
 def test_a_retry_is_shown_in_place_of_the_stream():
     make = Events()
-    progress = folded(
+    state = reduce_events(
         [
             make("NodeStarted", "draft", node_type="llm", inputs={}),
             make("NodeStreaming", "draft", text="half", tokens=1),
             make("NodeRetrying", "draft", attempt=2, delay_s=3.0, error="Too many requests."),
         ]
     )
-    assert "draft  attempt 2 in 3.0 s: Too many requests." in drawn(progress)
+    assert "draft  attempt 2 in 3.0 s: Too many requests." in drawn(state)
 
 
 def test_more_nodes_than_there_is_room_for_are_counted():
     make = Events()
-    progress = folded([make("NodeStarted", f"n{i}", node_type="llm", inputs={}) for i in range(9)])
-    assert "and 3 more at work" in drawn(progress)
+    state = reduce_events([make("NodeStarted", f"n{i}", node_type="llm", inputs={}) for i in range(9)])
+    assert "and 3 more running" in drawn(state)
 
 
-def test_what_has_ended_is_no_longer_at_work():
+def test_what_has_ended_is_no_longer_active():
     make = Events()
     started = [make("NodeStarted", name, node_type="llm", inputs={}) for name in "abc"]
     ended = [
@@ -127,9 +121,9 @@ def test_what_has_ended_is_no_longer_at_work():
         make("NodeFailed", "b", node_type="llm", error="x", remedy="", duration_s=1.0, usage=Usage(2, 3)),
         make("NodeSkipped", "c", node_type="llm", reason="dead"),
     ]
-    progress = folded([*started, *ended])
-    assert progress.at_work == {}
-    assert progress.usage == Usage(2, 3)
+    state = reduce_events([*started, *ended])
+    assert active_nodes(state) == {}
+    assert state.usage == Usage(2, 3)
 
 
 def test_a_nested_loop_has_one_bar_which_goes_when_it_ends():
@@ -138,7 +132,7 @@ def test_a_nested_loop_has_one_bar_which_goes_when_it_ends():
         make("LoopIterationStarted", "outer", index=1, total=2, input_preview=""),
         make("LoopIterationStarted", "outer[1].inner", index=0, total=4, input_preview=""),
     ]
-    assert list(folded(begun).loops) == ["outer", "outer.inner"]
+    assert [bar.name for bar in loop_bars(reduce_events(begun))] == ["outer", "outer.inner"]
     ended = make(
         "LoopCompleted",
         "outer[1].inner",
@@ -149,7 +143,7 @@ def test_a_nested_loop_has_one_bar_which_goes_when_it_ends():
         cost_usd=0.0,
         duration_s=1.0,
     )
-    assert list(folded([*begun, ended]).loops) == ["outer"]
+    assert [bar.name for bar in loop_bars(reduce_events([*begun, ended]))] == ["outer"]
 
 
 def test_a_loop_that_has_ended_early_is_marked():
@@ -158,7 +152,7 @@ def test_a_loop_that_has_ended_early_is_marked():
         "LoopCompleted", "loop", iterations_run=2, exit_reason="until", converged=True, returned=1,
         cost_usd=0.0, duration_s=1.0,
     )  # fmt: skip
-    assert "2/3 ended" in drawn(folded([*two_iterations_of_three(), ended]))
+    assert "2/3 ended" in drawn(reduce_events([*two_iterations_of_three(), ended]))
 
 
 def test_a_line_for_each_finished_node_and_each_iteration():
@@ -174,7 +168,7 @@ def test_a_line_for_each_finished_node_and_each_iteration():
     [
         ("", "One.", "One."),
         ("One.", "Two.", "Two."),
-        ("One.", "One.", "the same once more"),
+        ("One.", "One.", "unchanged"),
         ("", "", ""),
         (f"{'word ' * 30}old", f"{'word ' * 30}new end", "... word word word word word new end"),
         (f"{'word ' * 30}old", "word " * 30, "... word word word word word"),
@@ -238,10 +232,10 @@ async def test_the_live_view_draws_the_bar_and_wipes_it_away(monkeypatch: pytest
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     stream = Terminal()
-    progress = Progress()
-    async with LiveView(Screen(stream), progress, note_of) as view:
+    state = RunState()
+    async with LiveView(Screen(stream), ShownRun(state), note_of) as view:
         for event in two_iterations_of_three():
-            progress.take(event)
+            apply(state, event)
             view.take(event)
     written = stream.getvalue()
     assert "2/3" in written

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.runs.executions import LoopPicture
-from app.runs.picture import RunPicture
-from engine.document.model import Workflow
+from app.runs.run_view_model import NO_NODE, RunViewModel
+from engine.document.model import Workflow, make_id
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_score
+from engine.nodes.judge import JUDGE
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import ITERATOR
 from engine.nodes.registry import Registry
 from engine.plan.parts import node_at
+from engine.run_state.state import LoopExecution, NodeExecution
 from engine.store.stopping import loop_config, why_stopped
 from engine.values import Value
 
@@ -27,7 +28,7 @@ def unit_of(workflow: Workflow, path: str) -> str:
 
 
 def sentence(
-    loop: LoopPicture,
+    loop: LoopExecution,
     config: LoopConfig,
     *,
     unit: str = "iteration",
@@ -47,7 +48,7 @@ def sentence(
     """
     if not loop.exit_reason:
         return _standing(loop, unit)
-    total, last = loop.total or None, len(loop.iterations) - 1
+    total, last = loop.cap, len(loop.iterations) - 1
     words = why_stopped(
         config, loop.iterations, loop.exit_reason, total, error=error, similarity=similarity, given=given
     )
@@ -57,7 +58,7 @@ def sentence(
 
 def why(
     workflow: Workflow,
-    picture: RunPicture,
+    picture: RunViewModel,
     registry: Registry,
     chosen: Mapping[str, int],
     loop_id: str,
@@ -81,7 +82,9 @@ def why(
     return sentence(loop, config, unit=unit, error=error, similarity=similarity, given=given)
 
 
-def given_in(workflow: Workflow, picture: RunPicture, registry: Registry, loop_id: str, place: str) -> dict[str, Value]:
+def given_in(
+    workflow: Workflow, picture: RunViewModel, registry: Registry, loop_id: str, place: str
+) -> dict[str, Value]:
     """What the nodes of a loop's body gave in one iteration (`loop[2]`), by id, as expressions see it."""
     found: dict[str, Value] = {}
     for node in workflow.nodes:
@@ -92,19 +95,57 @@ def given_in(workflow: Workflow, picture: RunPicture, registry: Registry, loop_i
     return found
 
 
-def _standing(loop: LoopPicture, unit: str) -> str:
+def _standing(loop: LoopExecution, unit: str) -> str:
     """How far a loop has come that has not stopped."""
     if loop.current < 0:
         return f"No {unit} has begun yet."
     if unit == "item":
-        ended = len(loop.iterations) + len(loop.out_of_turn)
+        ended = len(loop.iterations) + len(loop.ahead)
         return f"{ended} of {format_count(loop.total, 'item')} done."
     best = best_so_far(loop)
     so_far = f" Best so far: iteration {best.index + 1}, score {format_score(best.score)}." if best is not None else ""
     return f"At iteration {loop.current + 1} of at most {loop.total}.{so_far}"
 
 
-def best_so_far(loop: LoopPicture) -> LoopIterationCompleted | None:
+def best_so_far(loop: LoopExecution) -> LoopIterationCompleted | None:
     """The iteration with the highest score, the first of those; None where none has one."""
     scored = [iteration for iteration in loop.iterations if iteration.score is not None]
     return max(scored, key=lambda iteration: iteration.score or 0.0, default=None)
+
+
+def judge_in(run: RunViewModel, loop_id: str, place: str) -> NodeExecution:
+    """How the judge of a loop was asked in one iteration (`loop[2]`); it stands beside the nodes of the body."""
+    body = [node for node, loop in run.parents.items() if loop == loop_id]
+    return run.nodes.get(f"{place}.{make_id(JUDGE, body)}", NO_NODE)
+
+
+def score_lines(workflow: Workflow, loop_id: str, judge: NodeExecution) -> list[str]:
+    """The score of each criterion of the rubric: `clarity: 8 (weight 2)`; none where there is no rubric."""
+    config = loop_config(workflow, loop_id).judge
+    scores = judge.outputs.get("scores")
+    if config is None or not isinstance(scores, dict):
+        return []
+    known = {criterion.name: criterion.weight for criterion in config.rubric}
+    is_weighted = len(set(known.values())) > 1
+    return [
+        f"{name.replace('_', ' ')}: {_number(score)}{f' (weight {known[name]:g})' if is_weighted else ''}"
+        for name, score in scores.items()
+        if name in known
+    ]
+
+
+def verdict_text(workflow: Workflow, loop_id: str, judge: NodeExecution) -> str:
+    """What the judge said: done or not, the score, the scores of the rubric, why; empty where it has said nothing."""
+    given = judge.outputs
+    if "done" not in given:
+        return ""
+    found = "Done" if given["done"] is True else "Not done"
+    score = given.get("score")
+    head = f"{found}, score {_number(score)} of 10" if score is not None else found
+    reason = given.get("reason")
+    lines = [head, *score_lines(workflow, loop_id, judge)]
+    return "\n".join([*lines, *(["", reason] if isinstance(reason, str) and reason else [])])
+
+
+def _number(value: Value) -> str:
+    return format_score(value) if isinstance(value, int | float) else "–"

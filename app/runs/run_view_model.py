@@ -1,0 +1,246 @@
+"""A run as the window shows it: the state of the run, seen from the iterations that a person has chosen. No Qt here.
+
+A node in a loop has an execution in each iteration, under a path of its own. The view model finds the path of a node
+from its id and the chosen iterations. Everything else it selects from the engine's `RunState`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from engine.models.base import Usage
+from engine.run_state.reducer import apply
+from engine.run_state.state import LoopExecution, NodeExecution, NodeState, RunState, RunStatus
+
+if TYPE_CHECKING:
+    from engine.events import AnyEvent, BudgetWarning, NodeWaiting
+    from engine.values import Value
+
+INTERRUPTED: Final = RunStatus.INTERRUPTED.value
+NO_NODE: Final = NodeExecution()
+"""The execution of a node that has not run."""
+NO_LOOP: Final = LoopExecution()
+"""The execution of a loop that has not run."""
+_INDEX: Final = re.compile(r"\[\d+\]")
+_ITERATIONS: Final = re.compile(r"(?:\w+\[\d+\]\.)*")
+_STATUS_OF_SUBFLOW: Final = {
+    NodeState.COMPLETED: "completed",
+    NodeState.CACHED: "completed",
+    NodeState.FAILED: "failed",
+    NodeState.SKIPPED: "cancelled",
+    NodeState.CANCELLED: "cancelled",
+}
+
+
+def node_of(path: str) -> str:
+    """The id of the document's own node at a path: `draft` for `loop[2].draft`, `part` for what is in a subflow."""
+    return steps_of(path)[0]
+
+
+@lru_cache(maxsize=4_096)  # each event of a run, and each look at it, names the same places again
+def steps_of(path: str) -> tuple[str, str]:
+    """The document's own node at a path, and the rest in its subflow: `part`, `loop.draft` for `part.loop[0].draft`."""
+    around = _ITERATIONS.match(path)
+    node, _, inside = path[around.end() if around is not None else 0 :].partition(".")
+    return _INDEX.sub("", node), _INDEX.sub("", inside)
+
+
+class RunViewModel:
+    """A run, or the run of a subflow within it, as the window shows it.
+
+    Args:
+        parents: For each node in a loop's body, the innermost loop around it, in the document that ran.
+        prefix: What precedes the paths of the document's own nodes: `part.` for the workflow in a subflow.
+        state: The state of the run; None for a new one.
+
+    Attributes:
+        interruption: Why a run that has not ended has no process, or none here; empty for any other run.
+    """
+
+    def __init__(self, parents: Mapping[str, str], prefix: str = "", state: RunState | None = None) -> None:
+        self.parents = parents
+        self.prefix = prefix
+        self.state = RunState() if state is None else state
+        self.interruption = ""
+
+    def apply(self, event: AnyEvent) -> str:
+        """Change the state by the next event.
+
+        Returns:
+            The id of the node that it is about; empty for the run itself.
+        """
+        apply(self.state, event)
+        return node_of(event.path)
+
+    @property
+    def nodes(self) -> dict[str, NodeExecution]:
+        """The executions of nodes, by path (`loop[2].draft`)."""
+        return self.state.nodes
+
+    @property
+    def loops(self) -> dict[str, LoopExecution]:
+        """The executions of loops, by path."""
+        return self.state.loops
+
+    @property
+    def questions(self) -> dict[str, NodeWaiting]:
+        """The nodes that wait for a person, by path, the oldest first."""
+        return self.state.questions
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models of the run."""
+        return self.state.models
+
+    @property
+    def budget(self) -> BudgetWarning | None:
+        """The last warning about a budget."""
+        return self.state.budget
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of the run, each with its place."""
+        return self.state.warnings.all
+
+    @property
+    def failed_path(self) -> str:
+        """The path of the node that failed."""
+        return self.state.failed_node
+
+    @property
+    def status(self) -> str:
+        """`running`, `paused`, `completed`, `failed`, `cancelled`, or `interrupted` where there is no process."""
+        return INTERRUPTED if self.interruption and not self.state.is_over else self.state.phase.value
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self.status in {"completed", "failed", "cancelled", INTERRUPTED}
+
+    @property
+    def outputs(self) -> Mapping[str, Value]:
+        """Named results."""
+        return self.state.outputs
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens used."""
+        return self.state.usage
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars; None where a price is unknown."""
+        return self.state.cost_usd
+
+    @property
+    def duration_s(self) -> float | None:
+        """Seconds; None before its end."""
+        return self.state.duration_s
+
+    @property
+    def started(self) -> float:
+        """When it started, in seconds since the epoch; 0 before."""
+        return self.state.started
+
+    @property
+    def error(self) -> str:
+        """What failed and why, or what interrupted it."""
+        return self.state.error or self.interruption
+
+    @property
+    def remedy(self) -> str:
+        """What to do about the error."""
+        return self.state.remedy
+
+    def path_of(self, node_id: str, chosen: Mapping[str, int] | None = None) -> str:
+        """The path of a node in the chosen iterations (by loop id), the latest where none is chosen."""
+        loop = self.parents.get(node_id)
+        if loop is None:
+            return f"{self.prefix}{node_id}"
+        around = self.path_of(loop, chosen)
+        return f"{around}[{self._index_at(around, loop, chosen)}].{node_id}"
+
+    def index_of(self, loop_id: str, chosen: Mapping[str, int] | None = None) -> int:
+        """The chosen iteration of a loop; the latest where none is chosen or it never started."""
+        return self._index_at(self.path_of(loop_id, chosen), loop_id, chosen)
+
+    def _index_at(self, path: str, loop_id: str, chosen: Mapping[str, int] | None) -> int:
+        latest = max(self.loops.get(path, NO_LOOP).current, 0)
+        return min((chosen or {}).get(loop_id, latest), latest)
+
+    def node(self, node_id: str, chosen: Mapping[str, int] | None = None) -> NodeExecution:
+        """The execution of a node in the chosen iterations."""
+        return self.nodes.get(self.path_of(node_id, chosen), NO_NODE)
+
+    def loop(self, loop_id: str, chosen: Mapping[str, int] | None = None) -> LoopExecution:
+        """The execution of a loop in the chosen iterations of the loops around it."""
+        return self.loops.get(self.path_of(loop_id, chosen), NO_LOOP)
+
+    def levels(self, loops: Iterable[str], chosen: Mapping[str, int] | None = None) -> list[str]:
+        """The levels (`""`, `loop[2]`) that are shown in the chosen iterations of these loops, the outermost first."""
+        started = (loop for loop in loops if self.loop(loop, chosen).current >= 0)
+        own = self.prefix.removesuffix(".")
+        return [own, *(f"{self.path_of(loop, chosen)}[{self.index_of(loop, chosen)}]" for loop in started)]
+
+
+class SubflowViewModel(RunViewModel):
+    """One execution of a subflow, as if it were a run: its results and figures are those of its node.
+
+    Args:
+        around: The run, or the subflow around this one.
+        path: The path of the subflow in the run: `part`, `loop[2].part`.
+        parents: For each node in a loop's body of the workflow in the subflow, the innermost loop around it.
+    """
+
+    def __init__(self, around: RunViewModel, path: str, parents: Mapping[str, str]) -> None:
+        super().__init__(parents, f"{path}.", around.state)
+        self.around, self.path = around, path
+
+    @property
+    def execution(self) -> NodeExecution:
+        """The execution of the subflow itself."""
+        return self.nodes.get(self.path, NO_NODE)
+
+    @property
+    def status(self) -> str:
+        """The status of the subflow; where it has not ended, that of the run."""
+        unfinished = "cancelled" if self.around.status == "completed" else self.around.status
+        return _STATUS_OF_SUBFLOW.get(self.execution.state, unfinished)
+
+    @property
+    def outputs(self) -> Mapping[str, Value]:
+        """The outputs of the subflow."""
+        return self.execution.outputs
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens used, as its node reports them."""
+        return self.execution.usage or Usage()
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars, as its node reports them."""
+        return self.execution.cost_usd
+
+    @property
+    def duration_s(self) -> float | None:
+        """Seconds; None before its end."""
+        return self.execution.duration_s
+
+    @property
+    def started(self) -> float:
+        """When it started, in seconds since the epoch; 0 before."""
+        return self.execution.started
+
+    @property
+    def error(self) -> str:
+        """What failed in it, and why."""
+        return self.execution.error
+
+    @property
+    def remedy(self) -> str:
+        """What to do about the error."""
+        return self.execution.remedy

@@ -1,0 +1,178 @@
+"""The result of a run, as `run` and `Run.result` return it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, cast
+
+from engine.errors import EngineError
+from engine.events import (
+    AnyEvent,
+    BudgetWarning,
+    LoopCompleted,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
+    NodeRetrying,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunNotKept,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+)
+from engine.models.base import Usage
+from engine.run_state.state import LoopExecution, RunState
+from engine.values import Value
+
+Status = Literal["running", "completed", "failed", "cancelled"]
+
+RESULT_EVENTS: Final[frozenset[type[AnyEvent]]] = frozenset(
+    {
+        RunStarted,
+        LoopStarted,
+        LoopIterationStarted,
+        LoopIterationCompleted,
+        LoopCompleted,
+        NodeRetrying,
+        BudgetWarning,
+        RunNotKept,
+        RunPaused,
+        RunResumed,
+        RunCompleted,
+        RunFailed,
+        RunCancelled,
+    }
+)
+"""The types of events that are enough for the result of a run that has ended."""
+
+_EVENT_FIELDS = ("type", "run_id", "seq", "time", "path")
+
+
+@dataclass(frozen=True, slots=True)
+class LoopResult:
+    """The result of a loop.
+
+    Attributes:
+        iterations_run: How many iterations completed.
+        exit_reason: The exit reason; empty before its end.
+        converged: Whether something other than the count, money or time ended it.
+        returned: Index of the iteration whose result is the output.
+        cost_usd: US dollars; None where a price is unknown.
+        warnings: Its own warnings.
+        iterations: The completed iterations, in the order of their indices.
+    """
+
+    iterations_run: int = 0
+    exit_reason: str = ""
+    converged: bool = False
+    returned: int | None = None
+    cost_usd: float | None = 0.0
+    warnings: tuple[str, ...] = ()
+    iterations: list[LoopIterationCompleted] = field(default_factory=list[LoopIterationCompleted])
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {
+            "iterations_run": self.iterations_run,
+            "exit_reason": self.exit_reason,
+            "converged": self.converged,
+            "returned": self.returned,
+            "cost_usd": self.cost_usd,
+            "warnings": list(self.warnings),
+            "iterations": [_iteration_json(iteration) for iteration in self.iterations],
+        }
+
+
+def _iteration_json(iteration: LoopIterationCompleted) -> dict[str, Any]:
+    return {key: value for key, value in iteration.to_json().items() if key not in _EVENT_FIELDS}
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of a run.
+
+    Attributes:
+        run_id: The run.
+        status: How it ended; `running` before.
+        outputs: Named results; of a failed or cancelled run, those that were ready.
+        loops: The result of each loop, by its path (`loop`, `outer[1].inner`).
+        usage: Tokens used.
+        cost_usd: US dollars; None where a price is unknown.
+        error: What failed and why; empty where nothing did.
+        remedy: What to do about it.
+        node: Path of the node that failed.
+        duration_s: Seconds.
+        warnings: The warnings of the whole run, each with its place (`loop[2].draft: The reply was cut off.`).
+    """
+
+    run_id: str
+    status: Status = "running"
+    outputs: dict[str, Value] = field(default_factory=dict[str, Value])
+    loops: dict[str, LoopResult] = field(default_factory=dict[str, LoopResult])
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+    error: str = ""
+    remedy: str = ""
+    node: str = ""
+    duration_s: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {
+            "run_id": self.run_id,
+            "status": self.status,
+            "outputs": self.outputs,
+            "loops": {path: loop.to_json() for path, loop in self.loops.items()},
+            "usage": {
+                "input_tokens": self.usage.input_tokens,
+                "output_tokens": self.usage.output_tokens,
+                "exact": self.usage.exact,
+            },
+            "cost_usd": self.cost_usd,
+            "error": self.error,
+            "remedy": self.remedy,
+            "node": self.node,
+            "duration_s": self.duration_s,
+            "warnings": list(self.warnings),
+        }
+
+
+class RunError(EngineError):
+    """A run failed or was cancelled; `result` is what there is of it."""
+
+    def __init__(self, result: RunResult) -> None:
+        super().__init__(result.error or "The run was stopped.", result.remedy)
+        self.result = result
+
+
+def result_of(state: RunState) -> RunResult:
+    """The result of a run in this state (`Detail.LOOPS` or more)."""
+    return RunResult(
+        state.run_id,
+        cast("Status", state.phase.value) if state.is_over else "running",
+        dict(state.outputs),
+        {path: loop_result(loop) for path, loop in state.loops.items()},
+        state.usage,
+        state.cost_usd,
+        state.error,
+        state.remedy,
+        state.failed_node,
+        state.duration_s or 0.0,
+        state.warnings.all,
+    )
+
+
+def loop_result(loop: LoopExecution) -> LoopResult:
+    """The result of a loop in this state."""
+    return LoopResult(
+        loop.iterations_run if loop.exit_reason else loop.completed,
+        loop.exit_reason,
+        loop.converged,
+        loop.returned,
+        loop.cost_usd,
+        loop.warnings,
+        list(loop.all_iterations),
+    )
