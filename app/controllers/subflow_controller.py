@@ -20,7 +20,7 @@ from engine.document.model import Workflow
 from engine.document.operation import Batch
 from engine.document.operations import SetConfig
 from engine.document.problems import Problem
-from engine.document.subflows import is_relative, refreshed
+from engine.document.subflows import is_relative, refresh_subflows
 from engine.nodes.pairs import ITERATOR
 from engine.nodes.subflow import SUBFLOW
 
@@ -229,7 +229,7 @@ class SubflowRefresher(QObject):
 
 def _read(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem], bool]:
     """Read the subflow files: the updated document, the problems, and whether all new copies are trusted."""
-    now, problems = refreshed(workflow, path)
+    now, problems = refresh_subflows(workflow, path)
     before = workflow.nodes_by_id
     copies = (node.config.get("workflow") for node in now.nodes if node is not before.get(node.id))
     return now, problems, all(is_known(Workflow.model_validate(copy)) for copy in copies if isinstance(copy, dict))

@@ -1,4 +1,7 @@
-"""Which workflow file a person means: a path, or the bare name of a bundled template."""
+"""Parse the arguments FILE, `-i NAME=VALUE` and `--set NODE.FIELD=VALUE`.
+
+FILE is a path, or the name of a bundled template.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from engine.cli.output import err
 from engine.document.files import load
 from engine.document.model import FILE_SUFFIX, Workflow
 from engine.document.problems import DocumentError, Severity
-from engine.document.subflows import refreshed
+from engine.document.subflows import refresh_subflows
 from engine.errors import EngineError
 from engine.nodes.registry import builtin_registry
 from engine.runner.declared import MAX_FILE_BYTES, Declared, declared_inputs
@@ -28,12 +31,12 @@ from engine.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A workflow and where it came from.
+    """A workflow and its origin.
 
     Attributes:
-        path: Its file.
-        workflow: What the file says.
-        is_template: Whether it came with the program.
+        path: The file.
+        workflow: The document.
+        is_template: Whether it is a bundled template.
     """
 
     path: Path
@@ -42,25 +45,25 @@ class Source:
 
 
 def template_files() -> list[Path]:
-    """The bundled templates, by name.
+    """The files of the bundled templates, by name.
 
     Raises:
-        EngineError: The installation has lost them.
+        EngineError: They are missing from the installation.
     """
     return sorted(templates_folder().glob(f"*{FILE_SUFFIX}"))
 
 
 def template_name(file: Path) -> str:
-    """How a template is called on the command line: `self-refine`."""
+    """The name of a template on the command line: `self-refine`."""
     return file.name.removesuffix(FILE_SUFFIX)
 
 
 def open_source(name: str) -> Source:
-    """Open a workflow by its path, or a template by its name where no such file exists; its subflows are read anew.
+    """Open a workflow file, or the template with that name if there is no such file, and refresh its subflows.
 
     Raises:
-        DocumentError: There is no such file or template, or it cannot be opened.
-        EngineError: The installation has lost its templates.
+        DocumentError: The file or template does not exist or cannot be opened.
+        EngineError: The templates are missing from the installation.
     """
     path = Path(name)
     if _exists(path):
@@ -72,14 +75,14 @@ def open_source(name: str) -> Source:
     if "/" in name or "\\" in name:
         load(name)
     raise DocumentError(
-        f'There is neither a file nor a bundled template "{shown(name)}".',
-        f"Check the path; the bundled templates are: {', '.join(templates) or 'none'}.",
+        f'There is no file and no bundled template "{shown(name)}".',
+        f"Check the path. Bundled templates: {', '.join(templates) or 'none'}.",
     )
 
 
 def _with_subflows(workflow: Workflow, path: Path) -> Workflow:
-    """The workflow with those in it as their files are now."""
-    now, problems = refreshed(workflow, path)
+    """Refresh the subflows from their files."""
+    now, problems = refresh_subflows(workflow, path)
     for problem in problems:
         if problem.severity is Severity.ERROR:
             raise DocumentError(f"{problem.place}: {problem.message}", problem.remedy, problems)
@@ -91,54 +94,52 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
-        # What cannot even be asked for is told by whoever opens it.
+        # Opening the file reports the error.
         return True
 
 
 def parse_inputs(workflow: Workflow, given: Sequence[str]) -> dict[str, Value]:
-    """Read the values of `-i` options.
+    """Parse the values of `-i` options.
 
     Args:
-        workflow: The workflow that they are for.
+        workflow: The workflow with the inputs.
         given: `NAME=VALUE`, `NAME=@file`, or `NAME=@@…` for a value that begins with `@`.
 
     Raises:
-        InputError: One is malformed, unknown, given twice, missing or of the wrong type, or its file cannot be read.
+        InputError: An input is malformed, unknown, repeated, missing or of the wrong type, or its file is unreadable.
     """
     declared = {item.name: item for item in declared_inputs(workflow)}
     values: dict[str, Value] = {}
     for text in given:
         name, sign, value = text.partition("=")
         if not sign:
-            raise InputError(
-                f'"{shown(text, 60)}" gives no value to an input.', "Write -i NAME=VALUE or -i NAME=@file."
-            )
+            raise InputError(f'"-i {shown(text, 60)}" has no value.', "Use -i NAME=VALUE or -i NAME=@FILE.")
         if name not in declared:
-            raise InputError(f'The workflow has no input "{shown(name, 60)}".', _there_are(declared.values()))
+            raise InputError(f'The workflow has no input "{shown(name, 60)}".', _list_inputs(declared.values()))
         if name in values:
-            raise InputError(f'The input "{shown(name, 60)}" is given twice.', "Give each input once.")
+            raise InputError(f'The input "{shown(name, 60)}" is given twice.', "Give it once.")
         values[name] = value_of_text(text_or_file(value, f'the input "{shown(name, 60)}"'), declared[name])
     missing = [item.name for item in declared.values() if item.default is None and item.name not in values]
     if missing:
         names = ", ".join(f'"{shown(name, 60)}"' for name in missing)
         raise InputError(
             f"No value is given for {'the input' if len(missing) == 1 else 'the inputs'} {names}.",
-            f"Add -i {shown(missing[0], 60)}=VALUE. {_there_are(declared.values())}",
+            f"Add -i {shown(missing[0], 60)}=VALUE. {_list_inputs(declared.values())}",
         )
     return values
 
 
-def _there_are(declared: Iterable[Declared]) -> str:
+def _list_inputs(declared: Iterable[Declared]) -> str:
     names = "; ".join(map(str, declared))
-    return f"The inputs are: {names}." if names else "It has no inputs."
+    return f"Inputs: {names}." if names else "The workflow has no inputs."
 
 
 def text_or_file(value: str, what: str) -> str:
-    """The text that a person gives: `@FILE` is what the file says, `@@…` a text that begins with `@`.
+    """Resolve an argument: `@FILE` stands for the file's text, `@@…` for a text that begins with `@`.
 
     Args:
-        value: What was given.
-        what: What it is for, in words.
+        value: The argument.
+        what: What the value is for, for error messages.
 
     Raises:
         InputError: The file cannot be read.
@@ -154,29 +155,29 @@ def text_or_file(value: str, what: str) -> str:
         reason, remedy = str(error), "Save it as UTF-8."
     except (OSError, ValueError) as error:
         reason = shown(getattr(error, "strerror", None) or error)
-        remedy = "Check the path; a value that begins with @ is written with @@."
+        remedy = "Check the path. For a value that begins with @, write @@."
     raise InputError(f'The file "{shown(path)}" for {what} cannot be read: {reason}.', remedy)
 
 
 def read_settings(given: Sequence[str], workflow: Workflow) -> Mapping[str, Mapping[str, Value]]:
-    """The settings that `--set` options give.
+    """Parse `--set` options.
 
     Args:
         given: `NODE.FIELD=VALUE`, `NODE.FIELD=@file`, or `NODE.FIELD=@@…` for a value that begins with `@`.
-        workflow: The workflow whose settings they are.
+        workflow: The workflow with the nodes.
 
     Returns:
-        By node id, config fields and their values.
+        By node id, the fields and their new values.
 
     Raises:
-        EngineError: One is malformed, names what is not there, or gives a value that does not fit.
+        EngineError: An option is malformed, names an unknown node or field, or has an invalid value.
     """
     found: dict[str, dict[str, Value]] = {}
     for text in given:
         place, sign, value = text.partition("=")
         node, _, field = place.partition(".")
         if not (sign and node and field):
-            raise EngineError(f'"{shown(text, 60)}" sets nothing.', "Write --set NODE.FIELD=VALUE.")
+            raise EngineError(f'"--set {shown(text, 60)}" is malformed.', "Use --set NODE.FIELD=VALUE.")
         found.setdefault(node, {})[field] = _setting(
             workflow, node, field, text_or_file(value, f"--set {shown(place)}")
         )
@@ -184,29 +185,29 @@ def read_settings(given: Sequence[str], workflow: Workflow) -> Mapping[str, Mapp
 
 
 def _setting(workflow: Workflow, node_id: str, field: str, text: str) -> Value:
-    """The value of a setting: a text where the field takes one, else what the text says as JSON."""
+    """The value of a setting: the text itself if the field accepts it, else the text parsed as JSON."""
     node = workflow.nodes_by_id.get(node_id)
     if node is None:
         raise EngineError(
-            f'The workflow has no node "{shown(node_id, 60)}".', f"It has: {', '.join(workflow.nodes_by_id)}."
+            f'The workflow has no node "{shown(node_id, 60)}".', f"Nodes: {', '.join(workflow.nodes_by_id)}."
         )
     spec = builtin_registry().find(node.type)
     if spec is None or field not in spec.config.model_fields:
-        known = ", ".join(spec.config.model_fields) if spec is not None else "none that this program knows"
-        raise EngineError(f'The node "{node_id}" has no setting "{shown(field, 60)}".', f"It has: {known}.")
-    for candidate in _readings(text):
+        known = ", ".join(spec.config.model_fields) if spec is not None else "none, because its type is unknown"
+        raise EngineError(f'The node "{node_id}" has no setting "{shown(field, 60)}".', f"Settings: {known}.")
+    for candidate in _candidates(text):
         try:
             spec.config.model_validate({**node.config, field: candidate})
         except ValidationError:
             continue
         return candidate
     raise EngineError(
-        f'The setting "{field}" of the node "{node_id}" does not take "{shown(text, 60)}".',
+        f'The setting "{field}" of the node "{node_id}" does not accept "{shown(text, 60)}".',
         f"See 'loopwright nodes {node.type}'.",
     )
 
 
-def _readings(text: str) -> Iterator[Any]:
+def _candidates(text: str) -> Iterator[Any]:
     yield text
     try:
         yield json.loads(text)

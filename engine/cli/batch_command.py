@@ -1,4 +1,4 @@
-"""`loopwright batch`: a workflow run once for each row of a table."""
+"""Implements `loopwright batch`."""
 
 from __future__ import annotations
 
@@ -42,51 +42,47 @@ def batch_command(
         Path,
         typer.Argument(
             metavar="TABLE",
-            help="CSV, an Excel workbook or JSON lines (.jsonl): a run for each row, inputs in columns.",
+            help="CSV, Excel workbook or JSON Lines (.jsonl), with an input per column and a run per row.",
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="OUT", help="Where results go: CSV, .xlsx or .jsonl."),
+        typer.Option("--out", "-o", metavar="OUT", help="Output file for the results: .csv, .xlsx or .jsonl."),
     ] = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(
-            "--column", metavar="INPUT=COLUMN", help="The column that an input's values stand in. Repeatable."
-        ),
+        typer.Option("--column", metavar="INPUT=COLUMN", help="Column with the values of an input. Repeatable."),
     ] = None,
     no_extra_columns: Annotated[
         bool,
         typer.Option(
-            "--no-extra-columns", "--ignore-others", help="Leave columns that are not inputs out of the results."
+            "--no-extra-columns", "--ignore-others", help="Omit columns that are not inputs from the results."
         ),
     ] = False,
     sheet: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The sheet of a workbook; else the first one with rows.")
+        str | None, typer.Option(metavar="NAME", help="Sheet of a workbook. Default: the first with rows.")
     ] = None,
     encoding: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The table's text encoding, such as cp1252; else found out.")
+        str | None, typer.Option(metavar="NAME", help="Text encoding of the table, such as cp1252. Default: detected.")
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="How many rows are under way at once.")] = 4,
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Number of rows that run at the same time.")] = 4,
     model: ModelName = None,
     budget_usd: Annotated[
         float | None,
-        typer.Option(min=0, callback=finite, metavar="USD", help="The most that all rows together may spend."),
+        typer.Option(min=0, callback=finite, metavar="USD", help="Budget of all rows together in US dollars."),
     ] = None,
     row_budget_usd: Annotated[
-        float | None, typer.Option(min=0, callback=finite, metavar="USD", help="The most that each row may spend.")
+        float | None, typer.Option(min=0, callback=finite, metavar="USD", help="Budget of each row in US dollars.")
     ] = None,
     budget_tokens: BudgetTokens = None,
-    name: Annotated[
-        str, typer.Option(metavar="TEXT", help="A name for the batch; another name runs every row anew.")
-    ] = "",
+    name: Annotated[str, typer.Option(metavar="TEXT", help="Name of the batch. A new name runs every row again.")] = "",
     executor: Annotated[
         str | None,
-        typer.Option(metavar="WHERE", help="Where rows are run: dask for processes here, dask=ADDRESS for a cluster."),
+        typer.Option(metavar="WHERE", help="Where rows run: dask for local processes, dask=ADDRESS for a cluster."),
     ] = None,
     retry_in_flight: Annotated[
         bool,
-        typer.Option("--retry-in-flight", help="Run tool calls again that were in flight when a row stopped."),
+        typer.Option("--retry-in-flight", help="Repeat tool calls that were in flight when a row stopped."),
     ] = False,
     max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
     allow_unknown_price: AllowUnknownPrice = False,
@@ -96,15 +92,15 @@ def batch_command(
     allow: Allow = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the summary as one JSON object.")] = False,
     store: StorePath = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Do not keep the runs in the history.")] = False,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the runs in the history.")] = False,
 ) -> int:
-    """Run a workflow once for each row of a table, and write what comes out.
+    """Run a workflow once for each row of a table, and write the results.
 
-    Started again, it goes on: rows that are done, in OUT or in the history, are not run again. Ctrl+C stops it, and
-    what is done is kept.
+    Ctrl+C stops the batch; finished rows are stored. To continue, run the same command again: rows that are finished
+    in OUT or in the history do not run again.
 
-    With --budget-usd all rows together spend no more than that: a call that does not fit is not made, no more rows are
-    begun, and the exit code is 1. A higher budget continues the batch.
+    With --budget-usd, the batch stops before a call that could exceed the budget, with exit code 1. To continue, run
+    the command again with a higher budget.
 
     Example: loopwright batch self-refine tasks.csv -o results.csv --concurrency 8
     """
@@ -114,7 +110,7 @@ def batch_command(
     from engine.cli.batch_view import BatchView
     from engine.cli.consent import ask_consent
     from engine.cli.history import models_with
-    from engine.cli.run_command import open_history, refuse_broken
+    from engine.cli.run_command import check_document, open_history
     from engine.runner.tool_threads import run_with_tools
 
     source = open_source(file)
@@ -129,16 +125,14 @@ def batch_command(
         allow_code=allow_code,
         source=str(source.path.absolute()),
     )
-    refuse_broken(source.workflow, file, options)
+    check_document(source.workflow, file, options)
     try:
         content = read_table(table, sheet=sheet, encoding=encoding)
     except EncodingError as error:
-        remedy = (
-            "Name the encoding with --encoding, such as cp1252, or save the table as UTF-8 or as an Excel workbook."
-        )
+        remedy = "Add --encoding, such as --encoding cp1252, or save the table as UTF-8 or as an Excel workbook."
         raise EngineError(error.message, remedy if encoding is None else error.remedy) from error
     inputs = inputs_of_table(source.workflow, content, _columns(columns or ()), extra_columns=not no_extra_columns)
-    # A template is trusted, also when its run goes on some day.
+    # Templates are trusted, also when their runs are resumed.
     confirms = ask_consent(source.workflow, allow=allow or source.is_template)
     kept = None if no_store else open_history(store)
     view = BatchView(len(inputs), is_quiet=as_json)
@@ -161,7 +155,7 @@ def batch_command(
     finally:
         if kept is not None:
             kept.close()
-    return view.tell(result, out, as_json=as_json, stopped_code=stopped_code if batch.is_stopped else None)
+    return view.finish(result, out, as_json=as_json, stopped_code=stopped_code if batch.is_stopped else None)
 
 
 async def _watched(batch: Batch, view: BatchView) -> tuple[BatchResult, int]:
@@ -181,7 +175,7 @@ def _columns(given: list[str] | tuple[str, ...]) -> dict[str, str]:
         if not sign:
             from engine.text_sanitizing import shown
 
-            raise EngineError(f'"{shown(text, 60)}" gives no input a column.', "Write --column INPUT=COLUMN.")
+            raise EngineError(f'"--column {shown(text, 60)}" is malformed.', "Use --column INPUT=COLUMN.")
         columns[name] = column
     return columns
 
@@ -195,7 +189,7 @@ def _executor(where: str | None, workers: int) -> Generator[Executor | None]:
     if kind != _DASK:
         from engine.text_sanitizing import shown
 
-        raise EngineError(f'There is no executor "{shown(where, 60)}".', "Write dask, or dask=ADDRESS.")
+        raise EngineError(f'The executor "{shown(where, 60)}" is unknown.', "Use dask, or dask=ADDRESS.")
     from engine.batch.remote_executor import dask_executor
 
     with dask_executor(address, workers) as executor:

@@ -1,4 +1,4 @@
-"""`loopwright nodes`: the node types, their ports and their settings."""
+"""Implements `loopwright nodes`, `tools`, `models`, `templates` and `plugins`: the commands that list what there is."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 
 
 def nodes_command(
-    node_type: Annotated[
-        str | None, typer.Argument(metavar="TYPE", help="A node type; without it all are listed.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write the facts as one JSON object.")] = False,
+    node_type: Annotated[str | None, typer.Argument(metavar="TYPE", help="Node type. Default: list all.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the output as one JSON object.")] = False,
 ) -> int:
-    """List the node types, or show the ports and settings of one.
+    """List node types, or show the ports and settings of one.
 
-    With --json the settings are a JSON Schema; the ports are those that the default settings give.
+    With --json, the settings are a JSON Schema, and the ports are those of the default settings.
 
     Example: loopwright nodes loop
     """
@@ -41,7 +39,7 @@ def nodes_command(
             write_json({"nodes": [spec_to_json(spec) for spec in registry]})
         else:
             out().table(
-                ("Type", "Category", "What it does"), [(spec.type, str(spec.category), spec.help) for spec in registry]
+                ("Type", "Category", "Description"), [(spec.type, str(spec.category), spec.help) for spec in registry]
             )
         return ExitCode.DONE
     spec = _find_node_type(registry, node_type)
@@ -61,26 +59,26 @@ def _find_node_type(registry: Registry, node_type: str) -> AnySpec:
         near = registry.suggestion(node_type)
         question = f'Did you mean "{near}"? ' if near else ""
         there_are = ", ".join(spec.type for spec in registry)
-        raise EngineError(f'There is no node type "{shown(node_type, 60)}".', f"{question}The types are: {there_are}.")
+        raise EngineError(f'There is no node type "{shown(node_type, 60)}".', f"{question}Node types: {there_are}.")
     return spec
 
 
 def _show_node_type(screen: Screen, spec: AnySpec) -> None:
-    from engine.cli.spec_description import fields, port_notes, usual_ports
+    from engine.cli.spec_description import default_ports, fields, port_notes
     from engine.text_sanitizing import one_line
 
     screen.line(f"{spec.title} ({spec.type}, {spec.category})", style="bold")
     screen.line(spec.help)
-    for title, ports in zip(("Input", "Output"), usual_ports(spec), strict=True):
+    for title, ports in zip(("Input", "Output"), default_ports(spec), strict=True):
         if ports:
             screen.line()
             screen.table(
-                (title, "Type", "Notes", "What it is"),
+                (title, "Type", "Notes", "Description"),
                 [(port.name, str(port.type), port_notes(port), port.help) for port in ports],
             )
     screen.line()
     screen.table(
-        ("Setting", "Takes", "Default", "What it does"),
+        ("Setting", "Type", "Default", "Description"),
         [
             (field.name, ", ".join(filter(None, (field.kind, field.limits))), one_line(field.default, 40), field.help)
             for field in fields(spec.config)
@@ -89,16 +87,18 @@ def _show_node_type(screen: Screen, spec: AnySpec) -> None:
 
 
 def tools_command(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show what this tool takes.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Tool whose parameters to show. Default: list all.")
+    ] = None,
     refresh: Annotated[
         list[str] | None,
-        typer.Option(metavar="SERVER", help="Ask this MCP server what it offers, and keep the answer. Repeatable."),
+        typer.Option(metavar="SERVER", help="Update the stored tool list of this MCP server. Repeatable."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
 ) -> int:
-    """List the tools, those of your MCP servers and plugins with them, or show what one takes.
+    """List tools, including those of MCP servers and plugins, or show the parameters of one.
 
-    Servers are set up in a file of yours, see docs/tools.md. One is started only where --refresh names it, and when a
+    MCP servers are configured in the extensions file; see docs/tools.md. A server starts only for --refresh and when a
     run first calls one of its tools.
 
     Example: loopwright tools --refresh files
@@ -129,7 +129,7 @@ def _refresh(names: Iterable[str]) -> None:
     for name in names:
         if name not in servers:
             there_are = ", ".join(servers) or "none"
-            raise EngineError(f'There is no MCP server "{name[:60]}" in {path}.', f"There are: {there_are}.")
+            raise EngineError(f'There is no MCP server "{name[:60]}" in {path}.', f"Servers: {there_are}.")
         listing = run_and_wait(refresh_server(name, servers[name], listings_path(path)))
         count = len(listing.tools)
         err().line(f"{name} offers {format_count(count, 'tool')}.")
@@ -141,7 +141,7 @@ def _list_tools(screen: Screen, tools: Iterable[AnyTool]) -> None:
     from engine.text_sanitizing import one_line
 
     screen.table(
-        ("Tool", "Gives", "What it does"), [(tool.name, tool.output_type, one_line(tool.help, 100)) for tool in tools]
+        ("Tool", "Output", "Description"), [(tool.name, tool.output_type, one_line(tool.help, 100)) for tool in tools]
     )
 
 
@@ -152,10 +152,10 @@ def _show_tool(screen: Screen, tool: AnyTool) -> None:
     screen.line(f"{tool.title} ({tool.name})", style="bold")
     screen.line(tool.help)
     if tool.runs_code:
-        screen.line("It runs code on this machine: only with --allow-code.")
+        screen.line("It runs code on this machine and needs --allow-code.")
     screen.line()
     screen.table(
-        ("Parameter", "Takes", "Default", "What it is"),
+        ("Parameter", "Type", "Default", "Description"),
         [
             (field.name, ", ".join(filter(None, (field.kind, field.limits))), one_line(field.default, 40), field.help)
             for field in fields(tool.parameters)
@@ -177,7 +177,7 @@ def _tool_to_json(tool: AnyTool) -> dict[str, object]:
 models_app = typer.Typer()
 
 ProviderName = Annotated[
-    str, typer.Argument(metavar="PROVIDER", help="A provider such as openai, or host:NAME for a server of your own.")
+    str, typer.Argument(metavar="PROVIDER", help="Provider, such as openai, or host:NAME for your own server.")
 ]
 
 
@@ -186,7 +186,7 @@ def models_command(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Write the list as one JSON object.")] = False,
 ) -> int:
-    """List the models that can be called, and for which providers there is a key. A key itself is never shown.
+    """List models, and which providers have an API key. Keys are never shown.
 
     Example: loopwright models
     """
@@ -220,15 +220,15 @@ def models_command(
         )
         for model in known
     ]
-    out().table(("Model", "Who", "Ready", "What to know"), rows)
+    out().table(("Model", "Provider", "Ready", "Notes"), rows)
     out().line()
-    out().line(f"Where nothing names a model: {default}")
+    out().line(f"Default model: {default}")
     return ExitCode.DONE
 
 
 @models_app.command("set-key")
 def set_key(provider: ProviderName) -> int:
-    """Keep a provider's key in the system's keyring. The key is asked for, and not shown while it is typed.
+    """Store a provider's API key in the system keyring. You are prompted for the key; it is not echoed.
 
     Example: loopwright models set-key openai
     """
@@ -243,13 +243,13 @@ def set_key(provider: ProviderName) -> int:
     else:
         key = sys.stdin.readline()
     Keys().set(provider, key)
-    out().line(f"The key for {provider} is in the keyring.")
+    out().line(f"Stored the key for {provider} in the keyring.")
     return ExitCode.DONE
 
 
 @models_app.command("remove-key")
 def remove_key(provider: ProviderName) -> int:
-    """Remove a provider's key from the system's keyring.
+    """Remove a provider's API key from the system keyring.
 
     Example: loopwright models remove-key openai
     """
@@ -258,7 +258,7 @@ def remove_key(provider: ProviderName) -> int:
 
     _check(provider)
     Keys().delete(provider)
-    out().line(f"The keyring holds no key for {provider} now.")
+    out().line(f"Removed the key for {provider} from the keyring.")
     return ExitCode.DONE
 
 
@@ -270,14 +270,14 @@ def _check(provider: str) -> None:
     if provider not in PROVIDERS and not provider.startswith("host:"):
         raise EngineError(
             f'There is no provider "{shown(provider, 60)}".',
-            f"The providers are: {', '.join(PROVIDERS)}; or host:NAME for a server of your own.",
+            f"Providers: {', '.join(PROVIDERS)}, or host:NAME for your own server.",
         )
 
 
 def templates_command(
     as_json: Annotated[bool, typer.Option("--json", help="Write the list as one JSON object.")] = False,
 ) -> int:
-    """List the bundled templates. Each runs by its name, with a sample input of its own.
+    """List the bundled templates. Run one by its name; each has a sample input.
 
     Example: loopwright templates
     """
@@ -304,14 +304,14 @@ def templates_command(
         (name, workflow.description or workflow.name, ", ".join(item.name for item in declared_inputs(workflow)))
         for name, _, workflow in found
     ]
-    out().table(("Template", "What it does", "Inputs"), rows)
+    out().table(("Template", "Description", "Inputs"), rows)
     return ExitCode.DONE
 
 
 def plugins_command(as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False) -> int:
-    """List the plugins that are installed. Those that are not enabled are not loaded.
+    """List installed plugins. Plugins that are not enabled are not loaded.
 
-    One is enabled for a call with --plugin, in front of the command, or for good in the file of your extensions.
+    Enable a plugin for one call with --plugin before the command, or permanently in the extensions file.
 
     Example: loopwright --plugin example nodes
     """
@@ -327,7 +327,7 @@ def plugins_command(as_json: Annotated[bool, typer.Option("--json", help="Write 
         ]
         write_json({"plugins": facts})
     elif not installed:
-        out().line("No plugin is installed.")
+        out().line("No plugins are installed.")
     else:
         out().table(
             ("Plugin", "Package", "Enabled", "Adds"),

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, so that they mean the same everywhere."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import typer
 
 
 def finite(value: float | None) -> float | None:
-    """Refuse an amount of money that is no number."""
+    """Reject infinity and NaN as an amount of money."""
     if value is not None and not math.isfinite(value):
-        raise typer.BadParameter("This is no amount of money.")
+        raise typer.BadParameter("The amount must be a finite number.")
     return value
 
 
-SourceName = Annotated[str, typer.Argument(metavar="FILE", help="A workflow file, or the name of a bundled template.")]
-IterationsCap = Annotated[int, typer.Option(min=1, metavar="N", help="The most iterations that a loop may ask for.")]
+SourceName = Annotated[str, typer.Argument(metavar="FILE", help="Workflow file, or name of a bundled template.")]
+IterationsCap = Annotated[int, typer.Option(min=1, metavar="N", help="Upper limit for the max iterations of loops.")]
 ModelName = Annotated[
     str | None,
-    typer.Option("--model", "-m", metavar="NAME", help="This model for every node, such as openai/gpt-4o-mini."),
+    typer.Option("--model", "-m", metavar="NAME", help="Model for all nodes, such as openai/gpt-4o-mini."),
 ]
 BudgetUsd = Annotated[
-    float | None, typer.Option(min=0, callback=finite, metavar="USD", help="The most that the run may spend.")
+    float | None, typer.Option(min=0, callback=finite, metavar="USD", help="Budget of the run in US dollars.")
 ]
-BudgetTokens = Annotated[int | None, typer.Option(min=0, metavar="N", help="The most tokens it may use.")]
+BudgetTokens = Annotated[int | None, typer.Option(min=0, metavar="N", help="Token limit of the run, input and output.")]
 AllowUnknownPrice = Annotated[
-    bool, typer.Option("--allow-unknown-price", help="Run with a money budget and a model of unknown price.")
+    bool, typer.Option("--allow-unknown-price", help="Allow models of unknown price despite a budget.")
 ]
 Folder = Annotated[
     Path | None,
@@ -35,14 +35,14 @@ Folder = Annotated[
         metavar="PATH",
         exists=True,
         file_okay=False,
-        help="The one folder that file tools may read and write. Without it they may touch none.",
+        help="Folder that file tools may read and write. Without it, they have no file access.",
     ),
 ]
 AllowPrivateAddresses = Annotated[
-    bool, typer.Option("--allow-private-addresses", help="Let http_get reach this machine and private networks.")
+    bool, typer.Option("--allow-private-addresses", help="Allow http_get to reach this machine and private networks.")
 ]
 AllowCode = Annotated[
-    bool, typer.Option("--allow-code", help="Let the tools python and shell run code on this machine.")
+    bool, typer.Option("--allow-code", help="Allow the tools python and shell to run code on this machine.")
 ]
-EventLines = Annotated[bool, typer.Option("--events", help="Write each event as a JSON object on a line.")]
+EventLines = Annotated[bool, typer.Option("--events", help="Write events as JSON, one object per line.")]
 ResultJson = Annotated[bool, typer.Option("--json", help="Write the result as one JSON object.")]

@@ -1,4 +1,4 @@
-"""Asking before a workflow from elsewhere is run for the first time."""
+"""Ask for consent before the first run of a workflow from elsewhere."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ Allow = Annotated[
     bool,
     typer.Option(
         "--allow",
-        help="Run a workflow from elsewhere without being asked, not even during the run, and trust it from now on.",
+        help="Trust this workflow: run it without asking for consent, now and later.",
     ),
 ]
 
 
 class NotApprovedError(EngineError):
-    """A workflow that uses something of this machine, and that nobody has approved."""
+    """A workflow uses resources of this machine without consent."""
 
 
 def ask_consent(workflow: Workflow, *, allow: bool, is_imported: bool = False) -> bool:
-    """Make sure that a person has approved whatever the workflow uses; nothing is asked of one that only calls models.
+    """Get consent for the resources that a workflow uses. Workflows that only call models need none.
 
     Args:
         workflow: The document, as it would run.
-        allow: Whether the person has said so beforehand.
-        is_imported: Whether a run goes on that came from a file: what it did so far may be made up, whoever's the
-            workflow is.
+        allow: Whether the user has consented by an option.
+        is_imported: Whether this resumes an imported run, whose stored results may be forged.
 
     Returns:
-        Whether calls that the document does not hold are to be confirmed during the run.
+        Whether calls that the document does not contain must be confirmed during the run.
 
     Raises:
-        NotApprovedError: Nobody has approved it, and nobody can be asked.
+        NotApprovedError: There is no consent, and no terminal to ask at.
     """
     from engine.cli.history import can_ask
     from engine.cli.output import err
@@ -53,11 +52,11 @@ def ask_consent(workflow: Workflow, *, allow: bool, is_imported: bool = False) -
     if is_approved(workflow):
         return is_imported or not is_fully_trusted(workflow)
     screen = err()
-    screen.line("This workflow has not been run here before. It would use:", style="bold")
+    screen.line("This workflow has not run here before. It uses:", style="bold")
     for line in reach.lines():
         screen.line(f"  {line}")
     if not can_ask():
-        raise NotApprovedError("Nobody has approved it, and nothing was run.", "If you trust it, add --allow.")
-    typer.confirm("Do you trust it, and is it to run?", abort=True, err=True)
+        raise NotApprovedError("The workflow needs consent, so nothing was run.", "If you trust it, add --allow.")
+    typer.confirm("Do you trust this workflow and want to run it?", abort=True, err=True)
     approve(workflow)
     return True

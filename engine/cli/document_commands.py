@@ -1,4 +1,4 @@
-"""`loopwright validate`: every problem of every file, each with its place."""
+"""Implements `loopwright validate`, `graph`, `import` and `export`: the commands on workflow files."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def validate_command(
     max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
     as_json: Annotated[bool, typer.Option("--json", help="Write the problems as one JSON object.")] = False,
 ) -> int:
-    """Find everything that is wrong with workflow files.
+    """Validate workflow files and list their problems.
 
-    Nothing is run. A file with errors gives the exit code 2; warnings alone do not.
+    Nothing runs. The exit code is 2 if a file has errors; warnings do not count.
 
     Example: loopwright validate my.loop.json other.loop.json
     """
-    from engine.cli.output import counted, out, write_json, write_problems
+    from engine.cli.output import count_problems, out, write_json, write_problems
     from engine.document.problems import has_errors
     from engine.text_sanitizing import shown
 
@@ -44,12 +44,12 @@ def validate_command(
         screen = out()
         for name, problems in found.items():
             write_problems(screen, problems, shown(name))
-            screen.line(f"{shown(name)}: {counted(problems)}")
+            screen.line(f"{shown(name)}: {count_problems(problems)}")
     return ExitCode.REFUSED if any(map(has_errors, found.values())) else ExitCode.DONE
 
 
 def _problems(name: str, max_iterations_cap: int) -> list[Problem]:
-    """All that is wrong with a file; one that cannot be opened has that as its problem."""
+    """The problems of a file, which may be that it cannot be opened."""
     from engine import validate
     from engine.cli.arguments import open_source
     from engine.document.problems import DocumentError, Problem
@@ -97,7 +97,7 @@ def import_command(
     Example: loopwright import dev-cycle.yaml -o dev-cycle.loop.json
     """
     from engine import validate
-    from engine.cli.output import counted, err, out, write_json, write_problems
+    from engine.cli.output import count_problems, err, out, write_json, write_problems
     from engine.document.files import save
     from engine.document.model import FILE_SUFFIX
     from engine.document.problems import DocumentError
@@ -120,12 +120,12 @@ def import_command(
     for entry in result.entries:
         screen.line(str(entry), style=styles[entry.outcome])
     write_problems(screen, problems, shown(target))
-    err().line(f"{shown(target)}: {result.importer.label}: {result.summary} {counted(problems).capitalize()}.")
+    err().line(f"{shown(target)}: {result.importer.label}: {result.summary} {count_problems(problems).capitalize()}.")
     return ExitCode.DONE
 
 
 class Target(StrEnum):
-    """What a workflow can be exported to."""
+    """Export formats."""
 
     PYTHON = "python"
     LANGGRAPH = "langgraph"
@@ -134,14 +134,14 @@ class Target(StrEnum):
 def export_command(
     file: SourceName,
     to: Annotated[
-        Target, typer.Option("--to", help="python: a script for this library. langgraph: a module without it.")
+        Target, typer.Option("--to", help="python: a script that uses this library. langgraph: a module that does not.")
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="PATH", help="Where it goes; else to standard output.")
+        Path | None, typer.Option("--out", "-o", metavar="PATH", help="Output file. Default: standard output.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write program and report as one JSON object.")] = False,
 ) -> int:
-    """Export a workflow as a Python program, and say what the program does not do that the workflow does.
+    """Export a workflow as a Python program, and report features that the program lacks.
 
     Example: loopwright export self-refine --to langgraph -o self_refine.py
     """
@@ -174,4 +174,4 @@ def _write(out: Path, text: str) -> None:
         replace_file(out, text.encode())
     except (OSError, ValueError) as error:
         reason = shown(getattr(error, "strerror", None) or error)
-        raise EngineError(f'"{shown(out)}" cannot be written: {reason}.', "Name another file with --out.") from error
+        raise EngineError(f'"{shown(out)}" cannot be written: {reason}.', "Choose another file with --out.") from error

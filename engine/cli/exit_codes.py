@@ -1,4 +1,4 @@
-"""What the program's exit codes mean; scripts rely on them."""
+"""Exit codes, on which scripts rely, and the handling of Ctrl+C and SIGTERM during a run."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any, Final, Self
 
 
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """Exit code of a command."""
 
     DONE = 0
     FAILED = 1
     REFUSED = 2
-    """Wrong use, or a document, an input or a model name with which nothing can be started."""
+    """Wrong usage, or an invalid document, input or model name; nothing was started."""
     WAITING = 3
-    """The run waits for a person; it is kept, and goes on with their answer."""
+    """The run is stored and waits for a person's answer."""
     INTERRUPTED = 130
     TERMINATED = 143
-    """By SIGTERM, as a shell or a service manager sends it."""
+    """By SIGTERM."""
 
 
 _SHOW_CURSOR = "\x1b[?25h\n"
@@ -31,15 +31,15 @@ _CODES: Final = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.T
 
 
 class Interrupts:
-    """While it is entered, Ctrl+C or SIGTERM calls `stop` first, and ends the process when one comes again.
+    """Context manager: the first Ctrl+C or SIGTERM calls `stop`, the second ends the process.
 
-    Only the main thread of a process may listen to signals; in any other one nothing is changed.
+    Has no effect outside of the main thread, which alone may handle signals.
 
     Args:
-        stop: Cancels the run. It is called between two instructions of the main thread.
+        stop: Cancels the run. Called as a signal handler.
 
     Attributes:
-        code: The exit code by which the process tells that it was stopped.
+        code: The exit code for a process that was stopped.
     """
 
     def __init__(self, stop: Callable[[], object]) -> None:
@@ -65,7 +65,7 @@ class Interrupts:
             self.code = _CODES[signal.Signals(number)]
             self._stop()
             return
-        # Whatever hangs must not keep the process alive: no clean-up, but a terminal that can be used.
+        # No clean-up, which may hang; only make the terminal usable again.
         for stream in (sys.stdout, sys.stderr):
             if stream.isatty():
                 os.write(stream.fileno(), _SHOW_CURSOR.encode())

@@ -1,4 +1,4 @@
-"""What the commands on the history share: opening it, finding runs in it, and naming them in words."""
+"""Helpers of the commands on the history: open it, parse times, format runs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 StorePath = Annotated[
     Path | None,
     typer.Option(
-        "--store", metavar="PATH", help="The history's file; else LOOPWRIGHT_STORE, or the user's data folder."
+        "--store", metavar="PATH", help="History file. Default: LOOPWRIGHT_STORE, else in the user's data folder."
     ),
 ]
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or the beginning of it.")]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or the beginning of it.")]
 
 _AGO: Final = re.compile(r"(\d{1,6})([mhdw])")
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -32,14 +32,14 @@ _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 @contextmanager
 def history(context: typer.Context, path: Path | None) -> Generator[Store]:
-    """The history, opened and closed again.
+    """Open the history, and close it afterwards.
 
     Args:
-        context: The command; `runs --store PATH` counts where it has no `--store` of its own.
-        path: Its own `--store`.
+        context: The command; holds the path of `runs --store PATH`.
+        path: The command's own `--store`, which takes precedence.
 
     Raises:
-        StoreError: It cannot be opened.
+        StoreError: The history cannot be opened.
     """
     from engine.store.opening import open_store
 
@@ -51,11 +51,11 @@ def history(context: typer.Context, path: Path | None) -> Generator[Store]:
 
 
 def models_with(path: Path | None, opened: Store | None = None) -> Models:
-    """The models of one run, `recorded:RUN` among them.
+    """The models for a run, including `recorded:RUN`.
 
     Args:
-        path: The history's file, opened only when a run of it is to be played; None for the usual one.
-        opened: The history, where it is open already.
+        path: The history file, opened when a recorded model needs it; None for the default.
+        opened: The history, if it is already open.
     """
     from engine.models.catalogue import Models
     from engine.store.opening import open_store
@@ -67,14 +67,14 @@ def models_with(path: Path | None, opened: Store | None = None) -> Models:
 
 
 def moment(text: str | None, option: str) -> float | None:
-    """The time that `--since` or `--until` names, in seconds since the epoch.
+    """Parse the time in `--since` or `--until` as seconds since the epoch.
 
     Args:
         text: A date (`2026-11-28`), a date with a time, or how long ago (`30m`, `12h`, `7d`, `2w`).
-        option: What the option is called.
+        option: The name of the option.
 
     Raises:
-        EngineError: It is neither.
+        EngineError: The time is malformed.
     """
     if text is None:
         return None
@@ -87,18 +87,18 @@ def moment(text: str | None, option: str) -> float | None:
         from engine.text_sanitizing import shown
 
         raise EngineError(
-            f'"{shown(text, 60)}" is no time for {option}.',
-            "Write 2026-11-28, 2026-11-28T14:30, or 7d for seven days ago.",
+            f'"{shown(text, 60)}" is not a valid time for {option}.',
+            "Use 2026-11-28, 2026-11-28T14:30, or 7d for seven days ago.",
         ) from None
 
 
 def when(time: float) -> str:
-    """A time for people, in their own time zone, to the minute."""
+    """Format a time in the local time zone, to the minute."""
     return datetime.fromtimestamp(time).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def summary_json(run: RunSummary) -> dict[str, Any]:
-    """A run as a JSON object."""
+    """A stored run as a JSON object."""
     return {
         "run_id": run.run_id,
         "workflow": run.workflow,
@@ -121,5 +121,5 @@ def summary_json(run: RunSummary) -> dict[str, Any]:
 
 
 def can_ask() -> bool:
-    """Whether there is a person on a terminal."""
+    """Whether a person can answer at a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""The program `loopwright`: its commands, and the one place where every error becomes a sentence and an exit code."""
+"""The `loopwright` program: its commands, and the conversion of errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from engine.cli.batch_command import batch_command
 from engine.cli.catalog_commands import models_app, nodes_command, plugins_command, templates_command, tools_command
 from engine.cli.document_commands import export_command, graph_command, import_command, validate_command
 from engine.cli.exit_codes import ExitCode
-from engine.cli.output import err, give_up_stdout, prepare_streams
+from engine.cli.output import discard_stdout, err, prepare_streams
 from engine.cli.run_command import run_command
 from engine.cli.runs_command import runs_app
 from engine.errors import EngineError
 from engine.runner.process_end import end_process
 
 
-def add_extensions(plugins: Sequence[str]) -> None:
-    """Offer the tools of the person's MCP servers, and load the plugins that they enabled or named for this call.
+def _activate_extensions(plugins: Sequence[str]) -> None:
+    """Activate the extensions in the user's file, and enable the plugins named for this call.
 
-    What stands in the file and cannot be added is said, and the rest goes on.
+    Extensions in the file that fail are reported, and the others are still activated.
 
     Raises:
-        PluginError: One that was named for this call cannot be loaded.
+        PluginError: A plugin named for this call cannot be loaded.
     """
     from engine.extensions import extensions_path
 
     path = extensions_path()
     if not plugins and not path.is_file():
-        return  # the usual case, which is not to pay for the imports
+        return  # the common case, without the imports below
     from engine.cli.output import err
     from engine.errors import EngineError
     from engine.extensions import activate_extensions, enable_plugin, read_extensions
 
     try:
-        remarks = activate_extensions(read_extensions(path), path)
+        warnings = activate_extensions(read_extensions(path), path)
     except EngineError as error:
-        remarks = [str(error)]
-    for remark in remarks:
-        err().line(f"Note: {remark}")
+        warnings = [str(error)]
+    for warning in warnings:
+        err().line(f"Note: {warning}")
     for name in plugins:
         enable_plugin(name)
 
@@ -72,13 +72,13 @@ app.add_typer(models_app, name="models")
 def program(
     context: typer.Context,
     plugin: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Load this installed plugin for this call. Repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="Enable an installed plugin for this call. Repeatable.")
     ] = None,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and end.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
     """Run workflows in which a language model improves its own work.
 
-    Exit codes: 0 done, 1 the run failed, 2 wrong use or a document with problems, 3 the run waits for a person,
+    Exit codes: 0 success, 1 the run failed, 2 wrong usage or an invalid document, 3 the run waits for an answer,
     130 interrupted, 143 terminated.
 
     Example: loopwright run self-refine
@@ -87,20 +87,20 @@ def program(
         typer.echo(f"{PROGRAM} {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        # Rich writes the help itself and gives back nothing.
+        # Rich writes the help itself and returns nothing.
         sys.stdout.write(context.get_help())
     else:
-        add_extensions(plugin or ())
+        _activate_extensions(plugin or ())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program.
 
     Args:
-        arguments: What follows the program's name; None for the process's own.
+        arguments: The arguments; None for those of the process.
 
     Returns:
-        The exit code. Nothing is raised, whatever happens.
+        The exit code. Never raises.
     """
     prepare_streams()
     try:
@@ -109,8 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.filename is not None:
             return _say(_bug(error), ExitCode.FAILED)
-        # An error without a file's name is that of standard output.
-        give_up_stdout()
+        # An error without a file name comes from standard output.
+        discard_stdout()
         if error.errno not in {errno.EPIPE, errno.EINVAL}:
             return _say(f"The output cannot be written: {error.strerror}.", ExitCode.FAILED)
         return ExitCode.FAILED
@@ -148,11 +148,11 @@ def _say(sentence: str, code: ExitCode) -> int:
 
 
 def _bug(error: Exception) -> str:
-    # Not the error's own text: it may hold anything, a key even.
+    # Without the error's text, which may contain a key.
     place = traceback.extract_tb(error.__traceback__)[-1]
     return (
-        f"The program has a fault ({type(error).__name__} in {os.path.basename(place.filename)}, line {place.lineno}). "  # noqa: PTH119
-        f"Set {DEBUG_VARIABLE}=1 and run it again for the details."
+        f"Internal error ({type(error).__name__} in {os.path.basename(place.filename)}, line {place.lineno}). "  # noqa: PTH119
+        f"For details, set {DEBUG_VARIABLE}=1 and run the command again."
     )
 
 

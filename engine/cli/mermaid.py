@@ -1,7 +1,6 @@
-"""A workflow as a Mermaid flowchart: a box a node, an arrow an edge, a subgraph a loop's body.
+"""Mermaid flowcharts of workflows: nodes as boxes, edges as arrows, loop bodies as subgraphs.
 
-Everything that a document says is written so that Mermaid cannot take it for its own: ids are made here, and in labels
-each sign that might mean something is a character code.
+Texts of the document cannot break out of a label: node ids are generated, and special characters are escaped.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ _USUAL_PORTS: Final = frozenset({"output", "input", "value", "body", "item", "it
 
 
 def flowchart(workflow: Workflow) -> str:
-    """Draw a workflow; one with problems is drawn as far as it hangs together.
+    """Draw a workflow. One with problems is drawn as far as possible.
 
     Returns:
-        Mermaid's text, with a newline at the end.
+        The Mermaid source, with a newline at the end.
     """
     structure = analyse(workflow)
     names = _names(workflow)
@@ -43,7 +42,7 @@ def flowchart(workflow: Workflow) -> str:
     for node in workflow.nodes_by_id.values():
         inside.setdefault(structure.parent.get(node.id), []).append(node)
     lines = ["flowchart TD", *_level(inside, names, None, 1)]
-    # What lies in no level, because loops overlap or nest too deep, stands beside them.
+    # Nodes outside of any level, because loops overlap or nest too deeply.
     lines += (_box(node, names, 1) for nodes in inside.values() for node in nodes)
     lines += (line for edge in workflow.edges for line in _edge(edge, names))
     lines += (
@@ -54,7 +53,7 @@ def flowchart(workflow: Workflow) -> str:
 
 
 def _names(workflow: Workflow) -> dict[str, str]:
-    """An id that is safe in Mermaid for each node id."""
+    """A safe Mermaid id for each node id."""
     return {
         node_id: f"n_{node_id}" if _ID.fullmatch(node_id) else f"x{index}"
         for index, node_id in enumerate(workflow.nodes_by_id)
@@ -62,7 +61,7 @@ def _names(workflow: Workflow) -> dict[str, str]:
 
 
 def _level(inside: dict[str | None, list[Node]], names: dict[str, str], loop: str | None, depth: int) -> Iterator[str]:
-    """The nodes of one level, each nested body as a subgraph after its loop; they are taken out of `inside`."""
+    """Lines for the nodes of one level and the bodies nested in it, which are removed from `inside`."""
     margin = "    " * depth
     for node in inside.pop(loop, ()):
         yield _box(node, names, depth)

@@ -1,7 +1,6 @@
-"""How everything is written: texts for people, JSON for machines, on streams that may be a terminal, a pipe or gone.
+"""Output of the command line: text and JSON, to a terminal, a pipe or a closed stream.
 
-Texts of models, documents and files are foreign: whatever could steer a terminal is written as an escape that can be
-read, and nothing of them is ever taken for Rich's markup.
+Texts of models, documents and files are untrusted: control characters are escaped, and Rich's markup is off.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """A stream that people read. Colours and widths are those of a terminal; into a pipe goes plain text.
+    """A text stream: formatted on a terminal, plain text in a pipe.
 
     Args:
-        stream: Where to write.
+        stream: The stream.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -34,18 +33,18 @@ class Screen:
 
     @cached_property
     def console(self) -> Console:
-        """Rich's view of the stream, with everything off that would read meaning into a text."""
+        """The Rich console, without markup and highlighting."""
         from rich.console import Console
 
         return Console(file=self._stream, markup=False, emoji=False, highlight=False)
 
     @property
     def interactive(self) -> bool:
-        """Whether it is a terminal on which a picture can be drawn again and again."""
+        """Whether the stream is a terminal that supports live updates."""
         return self._stream.isatty() and self.console.is_terminal and not self.console.is_dumb_terminal
 
     def line(self, text: str = "", *, style: str = "") -> None:
-        """Write a text, made harmless, and a newline. A long line is not broken: terminals do that better."""
+        """Write an escaped text and a newline. Long lines are left to the terminal to wrap."""
         from rich.text import Text
 
         from engine.text_sanitizing import harmless
@@ -53,7 +52,7 @@ class Screen:
         self.console.print(Text(harmless(text), style=style), soft_wrap=True)
 
     def piece(self, text: str) -> None:
-        """Write a text, made harmless, and stay on its line."""
+        """Write an escaped text without a newline."""
         from rich.text import Text
 
         from engine.text_sanitizing import harmless
@@ -61,7 +60,7 @@ class Screen:
         self.console.print(Text(harmless(text)), end="", soft_wrap=True)
 
     def pieces(self, pieces: Iterable[tuple[str, str]]) -> None:
-        """Write texts, made harmless, each in its style, and a newline."""
+        """Write escaped texts, each with its style, and a newline."""
         from rich.text import Text
 
         from engine.text_sanitizing import harmless
@@ -72,7 +71,7 @@ class Screen:
         self.console.print(line, soft_wrap=True)
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Write columns below their heads. On a terminal the last columns wrap; into a pipe a row is one line."""
+        """Write a table. On a terminal, cells wrap; in a pipe, each row is one line."""
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
@@ -105,16 +104,16 @@ def err() -> Screen:
 
 
 def write_json(value: Any) -> None:
-    """Write a value to standard output as one line of JSON, at once.
+    """Write a value to standard output as one line of JSON, and flush it.
 
-    Everything outside of ASCII is escaped, so that each text survives any encoding, half characters too.
+    Non-ASCII characters are escaped, so that texts survive any encoding, lone surrogates included.
     """
     write_exactly([json.dumps(value, ensure_ascii=True, allow_nan=False) + "\n"])
     sys.stdout.flush()
 
 
 def write_exactly(pieces: Iterable[str]) -> None:
-    """Write a text that another program may read to standard output: unchanged, but harmless on a terminal."""
+    """Write a text to standard output: escaped on a terminal, unchanged elsewhere."""
     from engine.text_sanitizing import harmless
 
     is_terminal = sys.stdout.isatty()
@@ -123,7 +122,7 @@ def write_exactly(pieces: Iterable[str]) -> None:
 
 
 def prepare_streams() -> None:
-    """Make both streams take every character, and all three exist even where the caller has closed them."""
+    """Make the output streams accept every character, and replace standard streams that the caller has closed."""
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - so it is where the caller has closed it
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - for the whole process
     for name in ("stdout", "stderr"):
@@ -134,26 +133,26 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def give_up_stdout() -> None:
-    """Send what is still in the buffer of standard output nowhere: its reader has gone, or its disk is full."""
+def discard_stdout() -> None:
+    """Discard the buffer of standard output, whose reader has gone or whose disk is full."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
         return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
+    null_device = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device, descriptor)
+    os.close(null_device)
 
 
 def write_problems(screen: Screen, problems: Sequence[Problem], source: str = "") -> None:
-    """Write each problem on a line: file, severity, place, what is wrong, what would put it right."""
+    """Write a line for each problem: file, severity, place, message, remedy."""
     for problem in problems:
         style = "red" if problem.severity == "error" else "yellow"
         screen.line(f"{source}: {problem}" if source else str(problem), style=style)
 
 
-def counted(problems: Sequence[Problem]) -> str:
-    """How many there are, in words: `2 errors, 1 warning`."""
+def count_problems(problems: Sequence[Problem]) -> str:
+    """The number of errors and warnings: `2 errors, 1 warning`."""
     errors = sum(problem.severity == "error" for problem in problems)
     warnings = len(problems) - errors
     parts = [format_count(count, noun) for count, noun in ((errors, "error"), (warnings, "warning")) if count]

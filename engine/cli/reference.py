@@ -1,7 +1,6 @@
-"""The reference pages, made from the declarations: `python -m engine.cli.reference FOLDER [PROVIDERS_PAGE]`.
+"""Reference pages, generated from declarations: `python -m engine.cli.reference FOLDER [PROVIDERS_PAGE]`.
 
-A page for each node type (ports, settings, defaults, limits), one for each command (from Typer's own parameters), and a
-list of both. Nothing stands in them that is not declared in one place already.
+There is a page for each node type and each command, and one each for tools, import formats and model servers.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pydantic import BaseModel
 
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import err, out, prepare_streams
-from engine.cli.spec_description import fields, port_notes, usual_ports
+from engine.cli.spec_description import default_ports, fields, port_notes
 from engine.importing.registry import importers
 from engine.models.quirks import QUIRKS
 from engine.nodes.registry import builtin_registry
@@ -30,11 +29,11 @@ _ABOUT_PROVIDERS = (
     "program handles each. When a server refuses a setting, a role or a format, the program sends the request again "
     "without it, remembers what worked for the rest of the run, and shows a warning once."
 )
-_MARK = "<!-- Made by `make docs` from the program's own declarations; edit those instead. -->"
+_MARK = "<!-- Made by `make docs` from the declarations in the program; edit those instead. -->"
 
 
 def pages() -> dict[str, str]:
-    """All reference pages: path inside the folder to content."""
+    """All reference pages: contents by path in the folder."""
     found = {f"nodes/{spec.type}.md": _node_page(spec) for spec in builtin_registry()}
     commands = {f"commands/{name.replace(' ', '-')}.md": (name, command) for name, command in _commands()}
     found |= {path: _command_page(name, command) for path, (name, command) in commands.items()}
@@ -64,10 +63,10 @@ def pages() -> dict[str, str]:
 
 
 def write_pages(folder: Path) -> int:
-    """Write all pages, and remove those that were made before and are no longer.
+    """Write all pages, and remove generated pages that are obsolete.
 
     Returns:
-        How many pages there are.
+        The number of pages.
 
     Raises:
         OSError: The folder cannot be written.
@@ -84,7 +83,7 @@ def write_pages(folder: Path) -> int:
 
 
 def providers_page() -> str:
-    """The page about what model servers do differently, from the table of it."""
+    """The page on differences between model servers."""
     lines = [
         "# Model servers and their differences",
         "",
@@ -101,12 +100,12 @@ def _page(lines: Iterable[str]) -> str:
 
 
 def _node_page(spec: AnySpec) -> str:
-    inputs, outputs = usual_ports(spec)
+    inputs, outputs = default_ports(spec)
     lines = [f"# {spec.title} (`{spec.type}`)", "", spec.help, "", f"Category: {spec.category}.", ""]
     for title, ports in (("Input ports", inputs), ("Output ports", outputs)):
         lines += [f"## {title}", "", *_ports(ports), ""]
     lines += [
-        "The ports are those of the default settings; names in texts, branches and `on_error` add further ones.",
+        "These are the ports of the default settings. Names in templates, branches and `on_error` add others.",
         "",
         "## Settings",
         "",
@@ -116,9 +115,9 @@ def _node_page(spec: AnySpec) -> str:
 
 
 def _tools_page() -> str:
-    lines = ["# Tools", "", "What a node of the type `tool` can call; each parameter is an input port of it.", ""]
+    lines = ["# Tools", "", "Tools that a `tool` node can call. Each parameter is an input port of the node.", ""]
     for tool in builtin_tools().values():
-        lines += [f"## {tool.title} (`{tool.name}`)", "", tool.help, "", f"Gives: {tool.output_type}.", ""]
+        lines += [f"## {tool.title} (`{tool.name}`)", "", tool.help, "", f"Output: {tool.output_type}.", ""]
         lines += [*_field_table(tool.parameters), ""]
     return _page(lines[:-1])
 
@@ -144,14 +143,14 @@ def _field_table(model: type[BaseModel]) -> list[str]:
         )
         for field in fields(model)
     ]
-    return _table(("Key", "Title", "Takes", "Default", "What it does"), rows)
+    return _table(("Field", "Label", "Type", "Default", "Description"), rows)
 
 
 def _ports(ports: Sequence[Port]) -> list[str]:
     if not ports:
         return ["None."]
     rows = [(f"`{port.name}`", str(port.type), port_notes(port), port.help) for port in ports]
-    return _table(("Port", "Type", "Notes", "What it is"), rows)
+    return _table(("Port", "Type", "Notes", "Description"), rows)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -162,13 +161,13 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def _cell(text: str) -> str:
     text = " ".join(text.split()).replace("|", "\\|")
-    # In code, which every second part is, Markdown shows entities as they are written.
+    # Every second part is code, in which Markdown does not decode entities.
     parts = text.split("`")
     return "`".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(parts))
 
 
 def _commands() -> Iterator[tuple[str, Any]]:
-    """Every command with its full name, groups before what is in them."""
+    """All commands with their full names, groups before their commands."""
     from engine.cli.main import app
 
     def walk(prefix: str, group: Any) -> Iterator[tuple[str, Any]]:
@@ -193,9 +192,9 @@ def _command_page(name: str, command: Any) -> str:
     lines += ["## Usage", "", "```text", usage, "```", ""]
     if arguments:
         rows = [(f"`{parameter.metavar or parameter.name}`", parameter.help or "") for parameter in arguments]
-        lines += ["## Arguments", "", *_table(("Argument", "What it is"), rows), ""]
+        lines += ["## Arguments", "", *_table(("Argument", "Description"), rows), ""]
     if options:
-        lines += ["## Options", "", *_table(("Option", "Default", "What it does"), map(_option_row, options)), ""]
+        lines += ["## Options", "", *_table(("Option", "Default", "Description"), map(_option_row, options)), ""]
     return _page(lines[:-1])
 
 
@@ -211,10 +210,10 @@ def _paragraphs(help_text: str | None) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages into the folder that is named, and the one about model servers into a file if one is named."""
+    """Write the pages to the given folder, and the page on model servers to the given file."""
     prepare_streams()
     if not 1 <= len(arguments) <= _MOST_ARGUMENTS:
-        err().line("Name the folder: python -m engine.cli.reference FOLDER [PROVIDERS_PAGE]")
+        err().line("Usage: python -m engine.cli.reference FOLDER [PROVIDERS_PAGE]")
         return ExitCode.REFUSED
     try:
         count = write_pages(Path(arguments[0]))

@@ -1,4 +1,4 @@
-"""`loopwright run`: starts a workflow, shows it while it goes, and reports what came out."""
+"""Implements `loopwright run`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run_command(
             "--input",
             "-i",
             metavar="NAME=VALUE",
-            help="A value for an input; @FILE takes it from a UTF-8 file, @@ stands for a first @. Repeatable.",
+            help="Value of an input. @FILE reads it from a UTF-8 file; @@ escapes a leading @. Repeatable.",
         ),
     ] = None,
     model: ModelName = None,
@@ -55,12 +55,12 @@ def run_command(
     events: EventLines = False,
     as_json: ResultJson = False,
     store: StorePath = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Do not keep the run in the history.")] = False,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the run in the history.")] = False,
 ) -> int:
     """Run a workflow.
 
-    Shows each loop's progress, the nodes at work, tokens and cost while it goes. Ctrl+C stops the run in good order and
-    keeps what is finished; a second Ctrl+C ends the program at once. The run is kept: see `loopwright runs`.
+    Shows the progress of loops, running nodes, tokens and cost. Ctrl+C cancels the run and stores what is finished; a
+    second Ctrl+C ends the program at once. The run is stored in the history: see `loopwright runs`.
 
     Example: loopwright run self-refine -i task="Explain tides" --model openai/gpt-4o-mini
     """
@@ -87,9 +87,9 @@ def run_command(
             allow_code=allow_code,
             source=str(source.path.absolute()),
         )
-        refuse_broken(source.workflow, file, options)
+        check_document(source.workflow, file, options)
         inputs = parse_inputs(source.workflow, given or ())
-        # A template is trusted, also when its run goes on some day.
+        # Templates are trusted, also when their runs are resumed.
         confirms = ask_consent(source.workflow, allow=allow or source.is_template)
         kept = None if no_store else open_history(store)
         models = models_with(store, kept)
@@ -114,10 +114,10 @@ def run_command(
 
 
 def open_history(path: Path | None) -> Store | None:
-    """The history; None, with a word about it, where the usual one cannot be opened: the run is worth more.
+    """Open the history. If the default one cannot be opened, warn and return None, so that the run can start.
 
     Raises:
-        StoreError: The one that was named cannot be opened.
+        StoreError: The file at `path` cannot be opened.
     """
     from engine.cli.output import err
     from engine.store.base import StoreError
@@ -128,22 +128,24 @@ def open_history(path: Path | None) -> Store | None:
     except StoreError as error:
         if path is not None:
             raise
-        err().line(f"Warning: The run is not kept. {error}", style="yellow")
+        err().line(f"Warning: The run will not be stored. {error}", style="yellow")
         return None
 
 
-def refuse_broken(workflow: Workflow, name: str, options: RunOptions) -> None:
-    """Write the document's problems, all of them.
+def check_document(workflow: Workflow, name: str, options: RunOptions) -> None:
+    """Write all problems of a document to standard error.
 
     Raises:
-        DocumentError: There are errors among them.
+        DocumentError: Some problems are errors.
     """
     from engine import validate
-    from engine.cli.output import counted, err, write_problems
+    from engine.cli.output import count_problems, err, write_problems
     from engine.document.problems import DocumentError, has_errors
     from engine.text_sanitizing import shown
 
     problems = validate(workflow, max_iterations_cap=options.max_iterations_cap)
     write_problems(err(), problems)
     if has_errors(problems):
-        raise DocumentError(f"{shown(name)} does not run: {counted(problems)}.", "Correct the errors above.", problems)
+        raise DocumentError(
+            f"{shown(name)} cannot run: {count_problems(problems)}.", "Correct the errors above.", problems
+        )

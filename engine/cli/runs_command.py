@@ -1,4 +1,4 @@
-"""`loopwright runs`: the runs that are kept, in a table, with those commands below that go on from one of them."""
+"""Implements `loopwright runs`, the list of stored runs, and groups the commands below it."""
 
 from __future__ import annotations
 
@@ -35,29 +35,30 @@ runs_app.command("vacuum")(runs_vacuum)
 def runs_command(
     context: typer.Context,
     workflow: Annotated[
-        str, typer.Option("--workflow", "-w", metavar="TEXT", help="Only of workflows with that in their name or file.")
+        str,
+        typer.Option("--workflow", "-w", metavar="TEXT", help="Only workflows with this in their name or file."),
     ] = "",
     status: Annotated[
         list[str] | None,
-        typer.Option(metavar="STATUS", help="Only those running, waiting, interrupted, and so on. Repeatable."),
+        typer.Option(metavar="STATUS", help="Only this status, such as waiting or failed. Repeatable."),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only those begun since: 2026-11-28, or 7d for seven days ago.")
+        str | None, typer.Option(metavar="TIME", help="Only runs started since: 2026-11-28, or 7d for seven days ago.")
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only those begun before.")] = None,
-    parent: Annotated[str | None, typer.Option(metavar="RUN", help="Only those forked from that run.")] = None,
-    pinned: Annotated[bool, typer.Option("--pinned", help="Only pinned ones.")] = False,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only runs started before.")] = None,
+    parent: Annotated[str | None, typer.Option(metavar="RUN", help="Only forks of this run.")] = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Only pinned runs.")] = False,
     strategy: Annotated[
-        str, typer.Option(metavar="NAME", help="Only those with an agent of that turn strategy, such as tool_calling.")
+        str, typer.Option(metavar="NAME", help="Only runs with an agent of this turn strategy, such as tool_calling.")
     ] = "",
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=1_000_000, metavar="N", help="The most runs to list.")
+        int, typer.Option("--limit", "-n", min=1, max=1_000_000, metavar="N", help="Maximum number of runs to list.")
     ] = 30,
-    tree: Annotated[bool, typer.Option("--tree", help="Show forks below the runs that they were forked from.")] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="Show forks below their parents.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the list as one JSON object.")] = False,
     store: StorePath = None,
 ) -> int:
-    """List the runs that are kept, the newest first.
+    """List stored runs, newest first.
 
     Example: loopwright runs --workflow refine --status failed --since 7d
     """
@@ -67,25 +68,25 @@ def runs_command(
     from engine.cli.output import err, out, write_json
     from engine.store.base import RunFilter
 
-    with history(context, store) as kept:
+    with history(context, store) as stored:
         which = RunFilter(
             workflow=workflow,
             statuses=frozenset(_status(text) for text in status or ()),
             since=moment(since, "--since"),
             until=moment(until, "--until"),
-            parent=kept.find(parent).run_id if parent else "",
+            parent=stored.find(parent).run_id if parent else "",
             pinned=pinned,
             strategy=strategy,
         )
-        runs, totals = kept.runs(which, limit=limit), kept.totals(which)
+        runs, totals = stored.runs(which, limit=limit), stored.totals(which)
     if as_json:
         write_json({"count": totals.count, "runs": [summary_json(run) for run in runs]})
         return ExitCode.DONE
     if not runs:
-        out().line("There are no such runs." if which != RunFilter() else "No run is kept yet.")
+        out().line("No runs match." if which != RunFilter() else "The history is empty.")
         return ExitCode.DONE
     rows = _tree(runs) if tree else [("", run) for run in runs]
-    heads = ("Run", "Workflow", "Status", "Begun", "Iterations", "Tokens", "Cost", "How it ended")
+    heads = ("Run", "Workflow", "Status", "Started", "Iterations", "Tokens", "Cost", "Result")
     out().table(heads, [_row(before, run) for before, run in rows])
     known = f"{format_money(totals.cost_usd)}{' and unknown prices' if totals.price_unknown else ''}"
     more = f", {len(runs)} of them shown" if len(runs) < totals.count else ""
@@ -101,9 +102,7 @@ def _status(text: str) -> RunStatus:
     try:
         return RunStatus(text.lower())
     except ValueError:
-        raise EngineError(
-            f'"{shown(text, 40)}" is no status of a run.', f"The statuses are: {', '.join(RunStatus)}."
-        ) from None
+        raise EngineError(f'"{shown(text, 40)}" is not a run status.', f"Statuses: {', '.join(RunStatus)}.") from None
 
 
 def _row(before: str, run: RunSummary) -> Sequence[str]:
@@ -123,13 +122,13 @@ def _row(before: str, run: RunSummary) -> Sequence[str]:
 
 
 def _tree(runs: Sequence[RunSummary]) -> Iterator[tuple[str, RunSummary]]:
-    """The runs with forks below their parents, each with what is drawn before its id."""
+    """The runs with forks below their parents, each with the tree lines before its id."""
     listed = {run.run_id for run in runs}
     forks: dict[str, list[RunSummary]] = {}
     for run in reversed(runs):
         forks.setdefault(run.parent if run.parent in listed else "", []).append(run)
 
-    shown: set[str] = set()  # a file that was imported may name any parents, itself even
+    shown: set[str] = set()  # an imported run may name any parent, even itself
 
     def below(run: RunSummary, before: str) -> Iterator[tuple[str, RunSummary]]:
         children = [child for child in forks.get(run.run_id, []) if child.run_id not in shown]

@@ -1,4 +1,4 @@
-"""`loopwright runs diff`: two places of runs beside each other, with the words marked that differ."""
+"""Implements `loopwright runs diff`: compare texts of runs word by word."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _STYLES: Final = {"equal": ("", "", ""), "delete": ("[-", "-]", "red"), "insert"
 
 def runs_diff(
     context: typer.Context,
-    first: Annotated[str, typer.Argument(metavar="RUN[@PLACE]", help="A run, or a place in it: ab12@loop[0].")],
-    second: Annotated[str, typer.Argument(metavar="RUN[@PLACE]", help="The other; @loop[1] alone is in the same run.")],
-    node: Annotated[str, typer.Option(metavar="ID", help="Compare what that node did in the two iterations.")] = "",
+    first: Annotated[str, typer.Argument(metavar="RUN[@PLACE]", help="Run, or a place in it: ab12@loop[0].")],
+    second: Annotated[str, typer.Argument(metavar="RUN[@PLACE]", help="The other; @loop[1] is in the same run.")],
+    node: Annotated[str, typer.Option(metavar="ID", help="Compare this node in the two iterations.")] = "",
     part: Annotated[str, typer.Option(metavar="PART", help="result, feedback, prompt or reply.")] = "result",
-    as_json: Annotated[bool, typer.Option("--json", help="Write the pieces as one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the differences as one JSON object.")] = False,
     store: StorePath = None,
 ) -> int:
-    """Compare two runs, iterations or nodes word by word: [-what is gone-] and {+what is new+}.
+    """Compare two runs, iterations or nodes word by word: [-deleted-] and {+inserted+}.
 
     Example: loopwright runs diff ab12@loop[0] @loop[2] --node critique --part prompt
     """
@@ -37,19 +37,19 @@ def runs_diff(
     from engine.text_diff import differences
 
     which = _part(part)
-    with history(context, store) as kept:
+    with history(context, store) as stored:
         name, _, place = first.partition("@")
         other, _, other_place = second.partition("@")
-        run_id = kept.find(name).run_id
-        other_id = kept.find(other).run_id if other else run_id
-        text = _text(kept, run_id, place, node, which)
-        other_text = _text(kept, other_id, other_place, node, which)
+        run_id = stored.find(name).run_id
+        other_id = stored.find(other).run_id if other else run_id
+        text = _text(stored, run_id, place, node, which)
+        other_text = _text(stored, other_id, other_place, node, which)
     spans = differences(text, other_text)
     if as_json:
         write_json({"spans": [{"kind": str(span.kind), "text": span.text} for span in spans]})
         return ExitCode.DONE
     if all(span.kind == "equal" for span in spans):
-        out().line("They are the same.")
+        out().line("No differences.")
         return ExitCode.DONE
     for line in _lines_near_changes(spans):
         out().pieces(line)
@@ -64,7 +64,7 @@ def _part(text: str) -> Part:
     try:
         return Part(text)
     except ValueError:
-        raise EngineError(f'"{shown(text, 40)}" cannot be compared.', f"Choose one of: {', '.join(Part)}.") from None
+        raise EngineError(f'"{shown(text, 40)}" is not a part of an iteration.', f"Parts: {', '.join(Part)}.") from None
 
 
 def _text(store: Store, run_id: str, place: str, node: str, part: Part) -> str:
@@ -74,11 +74,11 @@ def _text(store: Store, run_id: str, place: str, node: str, part: Part) -> str:
 
 
 _Line = list[tuple[str, str]]
-"""The pieces of a line, each with its style."""
+"""The parts of a line, each with its style."""
 
 
 def _lines_near_changes(spans: Sequence[Span]) -> Iterator[_Line]:
-    """The lines with changes in them and some around, with what is left out told in its place."""
+    """The changed lines with some context; a line with a count stands for those in between."""
     lines = list(_lines(spans))
     wanted: set[int] = set()
     for number, (_, is_changed) in enumerate(lines):
@@ -102,7 +102,7 @@ def _gap(count: int) -> str:
 
 
 def _lines(spans: Sequence[Span]) -> Iterator[tuple[_Line, bool]]:
-    """The text in lines, each with whether something in it differs; changes are marked on every line of theirs."""
+    """The lines, each with whether it contains a change; a change of several lines is marked on each."""
     line: _Line = []
     is_changed = False
     for span in spans:
@@ -110,7 +110,7 @@ def _lines(spans: Sequence[Span]) -> Iterator[tuple[_Line, bool]]:
         parts = span.text.split("\n")
         for number, part in enumerate(parts):
             last = number == len(parts) - 1
-            # A newline that is gone or new would not be seen without its marks.
+            # Without its marks, a deleted or inserted newline would be invisible.
             if part or (not last and before):
                 line.append((f"{before}{part}{after}", style))
             is_changed = is_changed or bool(before and (part or not last))

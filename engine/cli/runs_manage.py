@@ -1,4 +1,4 @@
-"""`loopwright runs delete`, `pin` and `vacuum`: what stays in the history, and what goes."""
+"""Implements `loopwright runs delete`, `pin`, `vacuum`, `export` and `import`."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _MEGABYTE = 1_000_000
 
 def runs_delete(
     context: typer.Context,
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids, or the beginnings of them.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids of runs, or their beginnings.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     store: StorePath = None,
 ) -> int:
-    """Delete runs for good. A run under way is refused; forks of a deleted run stay.
+    """Delete runs permanently. Running runs cannot be deleted; forks of a deleted run stay.
 
     Example: loopwright runs delete ab12 cd34
     """
     from engine.cli.output import out
     from engine.text_sanitizing import one_line
 
-    with history(context, store) as kept:
-        found = {run.run_id: run for run in map(kept.find, runs)}
+    with history(context, store) as stored:
+        found = {run.run_id: run for run in map(stored.find, runs)}
         named = ", ".join(f"{run.run_id} ({run.workflow})" if run.workflow else run.run_id for run in found.values())
         if not yes:
             if not can_ask():
-                raise EngineError("Runs are deleted for good, and nobody can be asked here.", "Add --yes.")
-            typer.confirm(f"Delete {one_line(named, 500)} for good?", abort=True, err=True)
-        kept.delete(found)
+                raise EngineError("Deleting runs needs confirmation, and there is no terminal to ask at.", "Add --yes.")
+            typer.confirm(f"Permanently delete {one_line(named, 500)}?", abort=True, err=True)
+        stored.delete(found)
     out().line(f"Deleted: {', '.join(found)}.")
     return ExitCode.DONE
 
@@ -48,47 +48,47 @@ def runs_delete(
 def runs_pin(
     context: typer.Context,
     run: RunName,
-    off: Annotated[bool, typer.Option("--off", help="Let it go like any other again.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Unpin the run.")] = False,
     store: StorePath = None,
 ) -> int:
-    """Keep a run whatever limits the history has.
+    """Pin a run, so that limits of the history never delete it.
 
     Example: loopwright runs pin ab12
     """
     from engine.cli.output import out
 
-    with history(context, store) as kept:
-        run_id = kept.find(run).run_id
-        kept.pin(run_id, pinned=not off)
+    with history(context, store) as stored:
+        run_id = stored.find(run).run_id
+        stored.pin(run_id, pinned=not off)
     out().line(f"{run_id} is {'no longer pinned' if off else 'pinned'}.")
     return ExitCode.DONE
 
 
 def runs_vacuum(
     context: typer.Context,
-    keep: Annotated[int | None, typer.Option(min=0, metavar="N", help="Delete the oldest runs but so many.")] = None,
+    keep: Annotated[int | None, typer.Option(min=0, metavar="N", help="Keep the newest N runs.")] = None,
     keep_mb: Annotated[
         float | None,
-        typer.Option(min=0, max=1e9, metavar="N", help="Delete the oldest runs until so many megabytes are left."),
+        typer.Option(min=0, max=1e9, metavar="N", help="Keep the newest runs that fit into N megabytes."),
     ] = None,
     store: StorePath = None,
 ) -> int:
-    """Give the free space of the history back to the disk; with limits, delete the oldest runs first.
+    """Compact the history file. With limits, delete the oldest runs first.
 
-    Pinned runs and runs under way stay.
+    Pinned and running runs stay.
 
     Example: loopwright runs vacuum --keep 200 --keep-mb 500
     """
     from engine.cli.output import out
 
-    with history(context, store) as kept:
+    with history(context, store) as stored:
         deleted = 0
         if keep is not None or keep_mb is not None:
             most_bytes = None if keep_mb is None else round(keep_mb * _MEGABYTE)
-            deleted = kept.retain(most_runs=keep, most_bytes=most_bytes)
-        won, size = kept.vacuum(), kept.size()
+            deleted = stored.retain(most_runs=keep, most_bytes=most_bytes)
+        freed, size = stored.vacuum(), stored.size()
     runs = f"{format_count(deleted, 'run was', 'runs were')} deleted. " if deleted else ""
-    out().line(f"{runs}{format_bytes(won)} freed; the history takes {format_bytes(size)}.")
+    out().line(f"{runs}{format_bytes(freed)} freed; the history takes {format_bytes(size)}.")
     return ExitCode.DONE
 
 
@@ -98,13 +98,13 @@ _KINDS = ("markdown", "json", "csv")
 def runs_export(
     context: typer.Context,
     run: RunName,
-    to: Annotated[str, typer.Option(metavar="KIND", help="markdown to be read, json to be imported, csv for a table.")],
+    to: Annotated[str, typer.Option(metavar="KIND", help="markdown to read, json to import, csv for a spreadsheet.")],
     file: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; else standard output.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file. Default: standard output.")
     ] = None,
     store: StorePath = None,
 ) -> int:
-    """Write a run as a page that people read, as a file that takes it to another machine, or as a table.
+    """Export a run as Markdown, as JSON for another machine, or as CSV.
 
     Example: loopwright runs export ab12 --to markdown -o run.md
     """
@@ -113,9 +113,9 @@ def runs_export(
     from engine.text_sanitizing import shown
 
     if to not in _KINDS:
-        raise EngineError(f'There is no export to "{shown(to, 40)}".', f"Choose one of: {', '.join(_KINDS)}.")
-    with history(context, store) as kept:
-        pieces = _pieces(kept, kept.find(run).run_id, to)
+        raise EngineError(f'The export format "{shown(to, 40)}" is unknown.', f"Formats: {', '.join(_KINDS)}.")
+    with history(context, store) as stored:
+        pieces = _pieces(stored, stored.find(run).run_id, to)
         if file is None:
             write_exactly(pieces)
         else:
@@ -125,21 +125,21 @@ def runs_export(
 
 def runs_import(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A run that was exported as JSON.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Run that was exported as JSON.")],
     store: StorePath = None,
 ) -> int:
-    """Import a run that was exported as JSON. Nothing of it is executed.
+    """Import a run that was exported as JSON. Nothing in it is executed.
 
-    What the run was allowed where it came from does not count here: say it again when you resume it.
+    Permissions of the run are not imported: repeat their options when you resume it.
 
     Example: loopwright runs import run.json
     """
     from engine.cli.output import out
     from engine.store.run_file import import_run_file
 
-    with history(context, store) as kept:
-        named, run_id = import_run_file(kept, file)
-    renamed = f" (here was another {named})" if run_id != named else ""
+    with history(context, store) as stored:
+        named, run_id = import_run_file(stored, file)
+    renamed = f" ({named} already exists)" if run_id != named else ""
     out().line(f"Imported as {run_id}{renamed}.")
     return ExitCode.DONE
 
@@ -158,10 +158,10 @@ def _pieces(store: Store, run_id: str, kind: str) -> Iterator[str]:
 
 
 def _write(file: Path, pieces: Iterable[str]) -> None:
-    """Put a text into a file, whole or not at all; a symbolic link stays, and the file that it leads to is replaced.
+    """Replace a file atomically. A symbolic link stays; its target is replaced.
 
     Raises:
-        EngineError: It cannot be written; what was there before is unchanged.
+        EngineError: The file cannot be written, and is unchanged.
     """
     from engine.safe_file_io import replace_file
     from engine.text_sanitizing import shown
@@ -171,5 +171,5 @@ def _write(file: Path, pieces: Iterable[str]) -> None:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise EngineError(
-            f"{shown(file)}: The file cannot be written: {shown(reason)}.", "Check the folder, or choose another one."
+            f"{shown(file)}: The file cannot be written: {shown(reason)}.", "Check the folder, or choose another."
         ) from error

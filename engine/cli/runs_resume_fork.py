@@ -1,4 +1,4 @@
-"""`loopwright runs resume` and `fork`: going on with a run that is kept."""
+"""Implements `loopwright runs resume`, `fork` and `answer`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from engine.store.resume import ForkPlan
 
 OtherDocument = Annotated[
-    str | None, typer.Option("--document", metavar="FILE", help="This workflow file instead of the one that ran.")
+    str | None, typer.Option("--document", metavar="FILE", help="Workflow file to use instead of the stored one.")
 ]
 
 
@@ -45,7 +45,7 @@ def runs_resume(
     run: RunName,
     retry_in_flight: Annotated[
         bool,
-        typer.Option("--retry-in-flight", help="Make model and tool calls again whose outcome is unknown."),
+        typer.Option("--retry-in-flight", help="Repeat model and tool calls whose outcome is unknown."),
     ] = False,
     document: OtherDocument = None,
     model: ModelName = None,
@@ -61,12 +61,12 @@ def runs_resume(
     as_json: ResultJson = False,
     store: StorePath = None,
 ) -> int:
-    """Go on with a run that broke off, failed, was stopped or ran out of budget. No finished model call is made again.
+    """Resume a run that was interrupted, failed, was stopped or used up its budget. No finished model call is repeated.
 
-    A call that was in flight may have been billed, and a tool may have done its work: such calls are made again only
-    with --retry-in-flight. Tools that only read are called again anyway.
+    A call in flight may have been billed, and a tool may have taken effect, so such calls are repeated only with
+    --retry-in-flight. Read-only tools are always called again.
 
-    With another document it becomes a new run that takes over whatever had come to its end.
+    With --document, this starts a new run that reuses finished results.
 
     Example: loopwright runs resume ab12 --budget-usd 1.00
     """
@@ -75,8 +75,8 @@ def runs_resume(
     from engine.store.resume import resume, resume_with
     from engine.store.run_file import is_imported
 
-    with history(context, store) as kept:
-        run_id = kept.find(run).run_id
+    with history(context, store) as stored:
+        run_id = stored.find(run).run_id
         options = RunOptions(
             model=model,
             budget_usd=budget_usd,
@@ -88,16 +88,16 @@ def runs_resume(
             allow_code=allow_code,
         )
 
-        source, workflow = _opened(document) if document is not None else ("", ran(kept, run_id))
-        confirms = ask_consent(workflow, allow=allow, is_imported=is_imported(kept, run_id))
+        source, workflow = _open_document(document) if document is not None else ("", stored_document(stored, run_id))
+        confirms = ask_consent(workflow, allow=allow, is_imported=is_imported(stored, run_id))
         options = replace(options, confirm_calls=confirms)
 
         def begin(given: RunOptions) -> Run:
             if document is None:
-                return resume(kept, run_id, given, retry_in_flight=retry_in_flight)
-            return resume_with(kept, run_id, workflow, _with_source(given, source), retry_in_flight=retry_in_flight)
+                return resume(stored, run_id, given, retry_in_flight=retry_in_flight)
+            return resume_with(stored, run_id, workflow, _with_source(given, source), retry_in_flight=retry_in_flight)
 
-        return Going(kept, options, model, events, as_json).on(begin)
+        return ResumedRun(stored, options, model, events, as_json).watch(begin)
 
 
 def runs_fork(
@@ -105,26 +105,25 @@ def runs_fork(
     run: RunName,
     at: Annotated[
         str,
-        typer.Option(metavar="PLACE", help="From where on it is run anew: loop[2], loop[2].critique. Counted from 0."),
+        typer.Option(metavar="PLACE", help="Where the new run starts: loop[2], loop[2].critique, counted from 0."),
     ],
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NODE.FIELD=VALUE", help="Another setting; @FILE takes it from a file. Repeatable."
+            "--set", metavar="NODE.FIELD=VALUE", help="Change a setting. @FILE reads the value from a file. Repeatable."
         ),
     ] = None,
     value: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT",
-            help="What the iteration starts from, or the node gave; JSON where that was no text; @FILE takes it from a "
-            "file.",
+            help="New iteration input or node output; JSON unless it was a text. @FILE reads it from a file.",
         ),
     ] = None,
     document: OtherDocument = None,
     model: ModelName = None,
     max_iterations: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="The most iterations of the loop around the place.")
+        int | None, typer.Option(min=1, metavar="N", help="Max iterations of the loop at that place.")
     ] = None,
     budget_usd: BudgetUsd = None,
     budget_tokens: BudgetTokens = None,
@@ -134,14 +133,14 @@ def runs_fork(
     allow_private_addresses: AllowPrivateAddresses = False,
     allow_code: AllowCode = False,
     allow: Allow = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it starts.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     events: EventLines = False,
     as_json: ResultJson = False,
     store: StorePath = None,
 ) -> int:
-    """Start a new run from a place in an earlier one: the same outputs before it, then anew.
+    """Start a new run from a place in an earlier one, reusing all outputs before it.
 
-    Says before what stays, what is run anew and what that may cost, and asks on a terminal.
+    Shows what is reused, what runs again and an estimate of the cost, and asks for confirmation on a terminal.
 
     Example: loopwright runs fork ab12 --at loop[2] --set draft.temperature=0.2
     """
@@ -153,26 +152,28 @@ def runs_fork(
     from engine.store.resume import Changes, fork, plan_fork
     from engine.store.run_file import is_imported
 
-    with history(context, store) as kept:
-        run_id = kept.find(run).run_id
-        source, other = _opened(document) if document is not None else ("", None)
+    with history(context, store) as stored:
+        run_id = stored.find(run).run_id
+        source, other = _open_document(document) if document is not None else ("", None)
         changes = Changes(
-            settings=read_settings(settings or (), other or ran(kept, run_id)),
-            value=None if value is None else value_like(kept, run_id, at, text_or_file(value, "--value")),
+            settings=read_settings(settings or (), other or stored_document(stored, run_id)),
+            value=None if value is None else value_like(stored, run_id, at, text_or_file(value, "--value")),
             has_value=value is not None,
             model=model,
             max_iterations=max_iterations,
             document=other,
         )
-        plan = plan_fork(kept, run_id, at, changes, max_iterations_cap=max_iterations_cap)
-        confirms = ask_consent(other or ran(kept, run_id), allow=allow, is_imported=is_imported(kept, run_id))
-        if confirms:  # the person has made the changes just now
+        plan = plan_fork(stored, run_id, at, changes, max_iterations_cap=max_iterations_cap)
+        confirms = ask_consent(
+            other or stored_document(stored, run_id), allow=allow, is_imported=is_imported(stored, run_id)
+        )
+        if confirms:  # the user has just made these changes
             approve(plan.workflow)
         else:
             ask_consent(plan.workflow, allow=True)
         _announce(plan)
         if not yes and can_ask():
-            typer.confirm("Start it?", abort=True, err=True, default=True)
+            typer.confirm("Start this run?", abort=True, err=True, default=True)
         options = RunOptions(
             budget_usd=budget_usd,
             budget_tokens=budget_tokens,
@@ -183,13 +184,13 @@ def runs_fork(
             allow_code=allow_code,
             confirm_calls=confirms,
         )
-        going = Going(kept, _with_source(options, source), model, events, as_json)
-        return going.on(lambda given: fork(kept, plan, given))
+        resumed = ResumedRun(stored, _with_source(options, source), model, events, as_json)
+        return resumed.watch(lambda given: fork(stored, plan, given))
 
 
 @dataclass(frozen=True, slots=True)
-class Going:
-    """How a run goes on: where it is kept, with which options and model, and how it is told."""
+class ResumedRun:
+    """A resumed run: its history, options and model, and the output format."""
 
     store: Store
     options: RunOptions
@@ -197,12 +198,8 @@ class Going:
     events: bool
     as_json: bool
 
-    def on(self, begin: Callable[[RunOptions], Run]) -> int:
-        """Begin it and watch it to its end.
-
-        Returns:
-            The exit code.
-        """
+    def watch(self, begin: Callable[[RunOptions], Run]) -> int:
+        """Start the run, watch it until it ends, and return the exit code."""
         from engine.cli.watch import Form, tell, watch
         from engine.runner.tool_threads import run_with_tools
 
@@ -226,7 +223,7 @@ class Going:
         return tell(watched, form)
 
 
-def _opened(document: str) -> tuple[str, Workflow]:
+def _open_document(document: str) -> tuple[str, Workflow]:
     from engine.cli.arguments import open_source
 
     source = open_source(document)
@@ -237,25 +234,25 @@ def _with_source(options: RunOptions, source: str) -> RunOptions:
     return replace(options, source=source)
 
 
-def ran(store: Store, run_id: str) -> Workflow:
-    """The document as a run ran it."""
+def stored_document(store: Store, run_id: str) -> Workflow:
+    """The document of a stored run."""
     from engine.document.files import loads
 
     return loads(store.document(run_id), source=f"run {run_id}")
 
 
 def _announce(plan: ForkPlan) -> None:
-    """Say what a fork would be, before it is one."""
+    """Show what a fork will do."""
     from engine.cli.output import err
 
     parent, screen = plan.parent, err()
     screen.line(
         f"Fork of {parent.run_id}{f' ({parent.workflow})' if parent.workflow else ''} at {plan.at}", style="bold"
     )
-    screen.line(f"Stays as it was: {', '.join(plan.reused) or 'nothing'}.")
-    screen.line(f"Is run anew: {', '.join(plan.anew) or 'nothing'}.")
+    screen.line(f"Reused: {', '.join(plan.reused) or 'nothing'}.")
+    screen.line(f"Runs again: {', '.join(plan.anew) or 'nothing'}.")
     estimate = "unknown" if plan.estimate_usd is None else f"about {format_money(plan.estimate_usd)}"
-    screen.line(f"Estimated price: {estimate}.")
+    screen.line(f"Estimated cost: {estimate}.")
     for warning in plan.warnings:
         screen.line(f"Warning: {warning}", style="yellow")
 
@@ -264,16 +261,16 @@ def runs_answer(
     context: typer.Context,
     run: RunName,
     node: Annotated[
-        str | None, typer.Option(metavar="PATH", help="The node that asks, such as loop[2].check, where several do.")
+        str | None, typer.Option(metavar="PATH", help="Node that asks, such as loop[2].check, if several do.")
     ] = None,
-    approve: Annotated[bool, typer.Option("--approve", help="Let the value go on.")] = False,
-    reject: Annotated[bool, typer.Option("--reject", help="Do not.")] = False,
-    choice: Annotated[str, typer.Option(metavar="CHOICE", help="One of the choices, where there are others.")] = "",
+    approve: Annotated[bool, typer.Option("--approve", help="Approve the value.")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Reject the value.")] = False,
+    choice: Annotated[str, typer.Option(metavar="CHOICE", help="Choose one of the offered choices.")] = "",
     value: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="The answer, or the value as it is to go on; @FILE takes it from a file."),
+        typer.Option(metavar="TEXT", help="Answer, or edited value. @FILE reads it from a file."),
     ] = None,
-    comment: Annotated[str, typer.Option(metavar="TEXT", help="What there is to say about it.")] = "",
+    comment: Annotated[str, typer.Option(metavar="TEXT", help="Comment on the answer.")] = "",
     model: ModelName = None,
     max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
     folder: Folder = None,
@@ -284,9 +281,9 @@ def runs_answer(
     as_json: ResultJson = False,
     store: StorePath = None,
 ) -> int:
-    """Answer a run that waits for a person, and go on with it; one that a process is at work on goes on there.
+    """Answer the question of a waiting run, and resume it. If another process is running it, it continues there.
 
-    Without an answer it shows what is asked, and asks on a terminal.
+    Without an answer, shows the question, and asks on a terminal.
 
     Example: loopwright runs answer ab12 --reject --comment "Shorter, please."
     """
@@ -298,18 +295,20 @@ def runs_answer(
     from engine.store.resume import resume
     from engine.store.run_file import is_imported
 
-    with history(context, store) as kept:
-        asked = question_at(kept, kept.find(run).run_id, node)
-        confirms = ask_consent(ran(kept, asked.run_id), allow=allow, is_imported=is_imported(kept, asked.run_id))
+    with history(context, store) as stored:
+        asked = question_at(stored, stored.find(run).run_id, node)
+        confirms = ask_consent(
+            stored_document(stored, asked.run_id), allow=allow, is_imported=is_imported(stored, asked.run_id)
+        )
         answer = _given(asked, _choice(approve=approve, reject=reject, choice=choice), value, comment)
         if answer is None:
             if not can_ask():
                 for line in question_lines(asked):
                     err().line(line)
-                raise EngineError("No answer is given.", _remedy(asked))
+                raise EngineError("There is no answer.", _remedy(asked))
             answer = ask_now(asked)
-        if give_answer(kept, asked, answer):
-            return _tell_taken(asked, as_json=as_json)
+        if give_answer(stored, asked, answer):
+            return _report_delivery(asked, as_json=as_json)
         options = RunOptions(
             max_iterations_cap=max_iterations_cap,
             folder=folder,
@@ -317,18 +316,18 @@ def runs_answer(
             allow_code=allow_code,
             confirm_calls=confirms,
         )
-        going = Going(kept, options, model, events, as_json)
-        return going.on(lambda given: resume(kept, asked.run_id, given))
+        resumed = ResumedRun(stored, options, model, events, as_json)
+        return resumed.watch(lambda given: resume(stored, asked.run_id, given))
 
 
-def _tell_taken(asked: NodeWaiting, *, as_json: bool) -> int:
-    """Say that the process at work on the run has taken the answer."""
+def _report_delivery(asked: NodeWaiting, *, as_json: bool) -> int:
+    """Report that the process that runs the run has received the answer."""
     from engine.cli.exit_codes import ExitCode
     from engine.cli.output import err, write_json
 
     if as_json:
         write_json({"run_id": asked.run_id, "status": "running", "answered": asked.path})
-    err().line(f"The process at work on the run {asked.run_id} has taken the answer; the run goes on there.")
+    err().line(f"The process that runs {asked.run_id} has received the answer and continues.")
     return ExitCode.DONE
 
 
@@ -337,12 +336,12 @@ def _choice(*, approve: bool, reject: bool, choice: str) -> str:
 
     chosen = [name for name in (approve and APPROVE, reject and REJECT, choice) if name]
     if len(chosen) > 1:
-        raise EngineError("Several answers are given at once.", "Give one of --approve, --reject and --choice.")
+        raise EngineError("There are several answers.", "Use only one of --approve, --reject and --choice.")
     return chosen[0] if chosen else ""
 
 
 def _given(asked: NodeWaiting, choice: str, value: str | None, comment: str) -> Answer | None:
-    """The answer in the options; None where they give none."""
+    """The answer given by options, or None."""
     from engine.cli.arguments import text_or_file
     from engine.nodes.context import Answer
     from engine.runner.questions import value_of_text

@@ -1,4 +1,4 @@
-"""The facts of a node type as its declaration states them, for commands and reference pages: ports, fields, limits."""
+"""Descriptions of node types and tools for commands and reference pages: ports, fields, types and limits."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _LIMITS: Final = (
 )
 
 
-_DEEPEST_REFERENCE: Final = 10
+_MAX_REFERENCE_DEPTH: Final = 10
 
 _KINDS: Final = {
     "string": "text",
-    "integer": "whole number",
+    "integer": "integer",
     "number": "number",
     "boolean": "true or false",
     "array": "list",
@@ -39,16 +39,16 @@ _KINDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class FieldFacts:
-    """A setting of a node type.
+class FieldDescription:
+    """Description of a setting.
 
     Attributes:
         name: Its key in `config`.
-        title: What people call it.
-        kind: What values it takes, in words: `text or empty`, `one of a, b`.
-        limits: What a value must keep to, in words; empty where there is nothing.
-        default: Its default as JSON; empty where a value must be given.
-        help: What it does.
+        title: Its label.
+        kind: The type of its values, in words: `text or empty`, `one of a, b`.
+        limits: The limits of its values, in words; may be empty.
+        default: Its default as JSON; empty if a value is required.
+        help: Its help text.
     """
 
     name: str
@@ -59,8 +59,8 @@ class FieldFacts:
     help: str
 
 
-def usual_ports(spec: AnySpec) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-    """The input and output ports that a node of this type has with its default settings."""
+def default_ports(spec: AnySpec) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """The input and output ports of a node with default settings."""
     config = spec.config()
     return spec.inputs(config), spec.all_outputs(config)
 
@@ -83,14 +83,14 @@ def port_to_json(port: Port) -> dict[str, Any]:
 
 
 def port_notes(port: Port) -> str:
-    """What is special about a port, in words."""
+    """Notes on a port: whether it is required, and so on."""
     notes = (("required", port.required), ("takes several edges", port.many), ("branch", port.branch))
     return ", ".join(word for word, holds in notes if holds)
 
 
 def spec_to_json(spec: AnySpec) -> dict[str, Any]:
-    """All facts of a node type as a JSON object."""
-    inputs, outputs = usual_ports(spec)
+    """A node type as a JSON object."""
+    inputs, outputs = default_ports(spec)
     return {
         "type": spec.type,
         "title": spec.title,
@@ -102,15 +102,15 @@ def spec_to_json(spec: AnySpec) -> dict[str, Any]:
     }
 
 
-def fields(model: type[BaseModel]) -> list[FieldFacts]:
-    """The settings of a node type, or the parameters of a tool: its own first, those that every node has after them.
+def fields(model: type[BaseModel]) -> list[FieldDescription]:
+    """The settings of a node type or the parameters of a tool; settings that all nodes have come last.
 
-    The settings of each entry of a list follow the list itself (`branches[].name`).
+    The fields of list entries follow their list (`branches[].name`).
     """
     schema = model.model_json_schema()
     properties = schema.get("properties", {})
     own = {name: field for name, field in properties.items() if name not in NodeConfig.model_fields}
-    facts: list[FieldFacts] = []
+    facts: list[FieldDescription] = []
     for name, field in {**own, **properties}.items():
         declared = model.model_fields[name]
         default = "" if declared.is_required() else _as_json(declared.get_default(call_default_factory=True))
@@ -123,7 +123,7 @@ def _as_json(value: object) -> str:
     return json.dumps(to_jsonable_python(value), ensure_ascii=False)
 
 
-def _entry_fields(name: str, field: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[FieldFacts]:
+def _entry_fields(name: str, field: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[FieldDescription]:
     for entry in _shapes(field.get("items"), schema):
         for inner, inner_field in entry.get("properties", {}).items():
             if isinstance(inner_field, dict):
@@ -132,10 +132,10 @@ def _entry_fields(name: str, field: Mapping[str, Any], schema: Mapping[str, Any]
                 yield _field(f"{name}[].{inner}", declared, schema, default)
 
 
-def _field(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], default: str) -> FieldFacts:
+def _field(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], default: str) -> FieldDescription:
     shapes = list(_shapes(field, schema))
     limits = [words.format(shape[key]) for shape in shapes for key, words in _LIMITS if key in shape]
-    return FieldFacts(
+    return FieldDescription(
         name,
         field.get("title", name),
         " or ".join(dict.fromkeys(map(_kind, shapes))),
@@ -146,11 +146,11 @@ def _field(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], defau
 
 
 def _shapes(field: Any, schema: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """The alternatives of a field's schema, references followed as far as they say something new.
+    """The alternatives of a field's schema, with references resolved.
 
-    A tool's schema may be a server's: `true` is a schema too, and a reference may lead to itself.
+    The schema may come from an MCP server, so it may be `true`, and references may be circular.
     """
-    if not isinstance(field, dict) or depth > _DEEPEST_REFERENCE:
+    if not isinstance(field, dict) or depth > _MAX_REFERENCE_DEPTH:
         return
     part = cast("dict[str, Any]", field)
     if "$ref" in part:

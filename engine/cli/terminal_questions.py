@@ -1,7 +1,7 @@
-"""Asking the person at the terminal what a run wants to know.
+"""Questions of a run at the terminal.
 
-Lines are read by a thread that holds no lock of Python's own streams: a question that nobody answers keeps no process
-from ending.
+A run whose questions nobody can answer here is suspended: it is stored, and `loopwright runs answer` resumes it. Lines
+are read in a thread that holds no lock of Python's streams, so an unanswered question does not block process exit.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _LONGEST_SHOWN: Final = 4_000
 
 
 def question_lines(asked: NodeWaiting) -> Iterator[str]:
-    """What is asked, for people."""
+    """The text of a question, line by line."""
     yield f"{asked.path} asks: {asked.message}"
-    if asked.kind == "approval" and asked.value is not None:  # whole: nobody approves what they have not seen
+    if asked.kind == "approval" and asked.value is not None:  # never truncated: people approve only what they have seen
         text = format_members(asked.value)
         yield text if asked.value_schema is None else visible(text)
     elif asked.value is not None:
@@ -42,33 +42,33 @@ def question_lines(asked: NodeWaiting) -> Iterator[str]:
         yield (
             text
             if len(text) <= _LONGEST_SHOWN
-            else f"{text[:_LONGEST_SHOWN]} … ({format_count(len(text), 'character')} in all)"
+            else f"{text[:_LONGEST_SHOWN]} … ({format_count(len(text), 'character')} in total)"
         )
 
 
-class Lines:
-    """The lines that a person types, one at a time, in the event loop that is running."""
+class LineReader:
+    """Reads lines from standard input without blocking the event loop."""
 
     def __init__(self) -> None:
-        self._typed: asyncio.Queue[str | None] = asyncio.Queue()
+        self._lines_read: asyncio.Queue[str | None] = asyncio.Queue()
         self._is_reading = False
 
     async def next(self, prompt: str) -> str | None:
-        """The next line, without its end; None where there will be no more.
+        """Return the next line without its end, or None at the end of input.
 
         Args:
-            prompt: What is written before it.
+            prompt: Written before the line.
         """
         if not self._is_reading:
             self._is_reading = True
             threading.Thread(target=_read, args=(self._put_in(asyncio.get_running_loop()),), daemon=True).start()
         err().piece(prompt)
-        return await self._typed.get()
+        return await self._lines_read.get()
 
     def _put_in(self, loop: asyncio.AbstractEventLoop) -> Callable[[str | None], None]:
         def put(line: str | None) -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self._typed.put_nowait, line)
+                loop.call_soon_threadsafe(self._lines_read.put_nowait, line)
 
         return put
 
@@ -83,14 +83,14 @@ def _read(put: Callable[[str | None], None]) -> None:
 
 
 async def ask(asked: NodeWaiting, next_line: Callable[[str], Awaitable[str | None]]) -> Answer | None:
-    """Ask a person until the answer fits.
+    """Ask until the answer is valid.
 
     Args:
         asked: The question.
-        next_line: Gives the next line that they type, or None.
+        next_line: Reads a line, or returns None at the end of input.
 
     Returns:
-        The answer; None where nobody answers any more.
+        The answer, or None at the end of input.
     """
     screen = err()
     screen.line()
@@ -111,20 +111,20 @@ async def ask(asked: NodeWaiting, next_line: Callable[[str], Awaitable[str | Non
 
 
 async def _chosen(choices: tuple[str, ...], next_line: Callable[[str], Awaitable[str | None]]) -> str | None:
-    """One of the choices; the beginning of it is enough where only one begins so."""
+    """Ask for one of the choices; an unambiguous prefix is enough."""
     while (text := await next_line(f"{' / '.join(choices)}: ")) is not None:
         fitting = [choice for choice in choices if text.strip() and choice.startswith(text.strip().casefold())]
         if len(fitting) == 1:
             return fitting[0]
-        err().line(f"Write one of: {', '.join(choices)}.", style="yellow")
+        err().line(f"Enter one of: {', '.join(choices)}.", style="yellow")
     return None
 
 
 async def _edited(asked: NodeWaiting, choice: str, next_line: Callable[[str], Awaitable[str | None]]) -> Value:
-    """Ask for a value until it fits; null leaves it unchanged."""
+    """Ask for a replacement value until it is valid; None leaves the value unchanged."""
     from engine.cli.arguments import text_or_file
 
-    while text := await next_line("Another value (Enter keeps it; @FILE takes it from a file): "):
+    while text := await next_line("New value (Enter keeps the current one, @FILE reads a file): "):
         try:
             value = value_of_text(asked, text_or_file(text, "the value"))
             check_answer(asked, Answer(choice, value))
@@ -136,29 +136,29 @@ async def _edited(asked: NodeWaiting, choice: str, next_line: Callable[[str], Aw
 
 
 def ask_now(asked: NodeWaiting) -> Answer:
-    """Ask a person at once, where no run is under way.
+    """Ask outside of a run.
 
     Raises:
-        EngineError: Nobody answers.
+        EngineError: Input ended without an answer.
     """
 
     async def answered() -> Answer | None:
-        return await ask(asked, Lines().next)
+        return await ask(asked, LineReader().next)
 
     answer = asyncio.run(answered())
     if answer is None:
-        raise EngineError("Nobody answered.", "Give the answer with --approve, --reject, --choice or --value.")
+        raise EngineError("There was no answer.", "Answer with --approve, --reject, --choice or --value.")
     return answer
 
 
-class Attendant:
-    """Looks after a run's questions.
+class QuestionHandler:
+    """Handles the questions of a run.
 
     Args:
         run: The run.
-        state: Its state, already changed by each event.
-        view: What shows it.
-        has_person: Whether a person is at the terminal.
+        state: Its state, updated before each call of `take`.
+        view: Displays the run.
+        has_person: Whether a person can answer at the terminal.
     """
 
     def __init__(self, run: Run, state: RunState, view: View, *, has_person: bool) -> None:
@@ -166,38 +166,38 @@ class Attendant:
         self._state = state
         self._view = view
         self._has_person = has_person
-        self._lines = Lines()
+        self._lines = LineReader()
         self._asking: asyncio.Task[None] | None = None
         self._asked: NodeWaiting | None = None
-        self._held: list[AnyEvent] = []
-        self._leaving: asyncio.TimerHandle | None = None
+        self._queued: list[AnyEvent] = []
+        self._suspension: asyncio.TimerHandle | None = None
 
     def take(self, event: AnyEvent) -> None:
-        """Show one event, or hold it back while a person is asked, and see to whatever waits."""
+        """Display an event, or queue it while a question is open, and handle open questions."""
         if self._asked is None:
             self._view.take(event)
         else:
-            self._held.append(event)
-        self._see_to_questions()
+            self._queued.append(event)
+        self._handle_questions()
 
     def close(self) -> None:
-        """Ask no more."""
-        if self._leaving is not None:
-            self._leaving.cancel()
+        """Stop asking."""
+        if self._suspension is not None:
+            self._suspension.cancel()
         if self._asking is not None:
             self._asking.cancel()
         self._done()
 
-    def _see_to_questions(self) -> None:
+    def _handle_questions(self) -> None:
         questions = self._state.questions
-        if self._leaving is not None:
-            self._leaving.cancel()
-            self._leaving = None
+        if self._suspension is not None:
+            self._suspension.cancel()
+            self._suspension = None
         if self._asked is not None and questions.get(self._asked.path) is not self._asked:
             assert self._asking is not None
-            self._asking.cancel()  # it has been settled otherwise
+            self._asking.cancel()  # it was answered elsewhere, or cancelled
             err().line()
-            err().line("The question is settled: it was answered elsewhere, or is asked no more.", style="yellow")
+            err().line("The question was answered elsewhere or cancelled.", style="yellow")
             self._done()
         if not questions:
             return
@@ -206,7 +206,7 @@ class Attendant:
                 self._asked = next(iter(questions.values()))
                 self._asking = asyncio.create_task(self._ask(self._asked))
         elif waits_only(self._state):
-            self._leaving = asyncio.get_running_loop().call_later(SETTLE_S, self._run.put_aside)
+            self._suspension = asyncio.get_running_loop().call_later(SETTLE_S, self._run.put_aside)
 
     async def _ask(self, asked: NodeWaiting) -> None:
         self._view.suspend()
@@ -214,23 +214,23 @@ class Attendant:
         self._done()
         if answer is None:
             self._has_person = False
-            self._see_to_questions()
+            self._handle_questions()
         else:
             self._answer(asked, answer)
 
     def _answer(self, asked: NodeWaiting, answer: Answer) -> None:
         try:
             self._run.answer(asked.path, answer)
-        except EngineError as error:  # settled otherwise just now, or refused: then it is asked again
+        except EngineError as error:  # answered elsewhere just now, or invalid: ask again if it is still open
             err().line(str(error), style="yellow")
-            self._see_to_questions()
+            self._handle_questions()
 
     def _done(self) -> None:
-        """Show what was held back."""
+        """Close the question and display the queued events."""
         if self._asked is None:
             return
         self._asked = None
         self._view.restore()
-        held, self._held = self._held, []
-        for event in held:
+        queued, self._queued = self._queued, []
+        for event in queued:
             self._view.take(event)

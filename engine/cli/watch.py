@@ -70,7 +70,7 @@ async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched
     from engine.cli.exit_codes import Interrupts
     from engine.cli.history import can_ask
     from engine.cli.run_views import ShownRun
-    from engine.cli.terminal_questions import Attendant
+    from engine.cli.terminal_questions import QuestionHandler
     from engine.run_state.reducer import apply
     from engine.run_state.state import RunState
 
@@ -82,7 +82,7 @@ async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched
         run = begin()
         shown.document = run.workflow
         loop = asyncio.get_running_loop()
-        attendant = Attendant(run, state, view, has_person=can_ask())
+        attendant = QuestionHandler(run, state, view, has_person=can_ask())
         with Interrupts(lambda: loop.call_soon_threadsafe(run.cancel)) as interrupts:
             try:
                 async with view:

@@ -26,7 +26,7 @@ _Known: TypeAlias = "dict[_Chain, tuple[Value, DocumentError | Problem | None]]"
 """What was read so far, and what was wrong with it: few files can name one another in very many ways."""
 
 
-def refreshed(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem]]:
+def refresh_subflows(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem]]:
     """A document whose subflows are as their files are now, those inside them too.
 
     Args:
@@ -37,10 +37,10 @@ def refreshed(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem]]:
         The document, itself where nothing is new, and what could not be read: an error where there is no copy, a
         warning where the copy of before is left or the subflow is switched off.
     """
-    return _refreshed(workflow, path, (_real(path),), {})
+    return _refresh(workflow, path, (_real(path),), {})
 
 
-def _refreshed(workflow: Workflow, path: Path, around: _Chain, known: _Known) -> tuple[Workflow, list[Problem]]:
+def _refresh(workflow: Workflow, path: Path, around: _Chain, known: _Known) -> tuple[Workflow, list[Problem]]:
     problems: list[Problem] = []
     nodes: list[Node] = []
     for node in workflow.nodes:
@@ -86,7 +86,7 @@ def _with_copy(node: Node, file: Path, around: _Chain, known: _Known) -> tuple[N
 def _read(file: Path, chain: _Chain, known: _Known) -> tuple[Value, DocumentError | Problem | None]:
     """A file's workflow, those inside it as their files are now, and the worst that is wrong with it."""
     try:
-        inner, faults = _refreshed(load(file), file, chain, known)
+        inner, faults = _refresh(load(file), file, chain, known)
         copied: dict[str, Value] = json.loads(dumps(inner))
     except DocumentError as error:
         return None, error

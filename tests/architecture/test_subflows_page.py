@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from engine import RunOptions, load, run_blocking, validate
-from engine.document.subflows import refreshed
+from engine.document.subflows import refresh_subflows
 from engine.events import AnyEvent, NodeCompleted
 from tests.architecture.markdown import blocks, read
 
@@ -18,7 +18,7 @@ def test_the_example_runs_and_what_happens_in_it_has_the_place_that_the_page_nam
     (tmp_path / "polish.loop.json").write_text(inner, encoding="utf-8")
     file = tmp_path / "write.loop.json"
     file.write_text(outer, encoding="utf-8")
-    workflow, problems = refreshed(load(file), file)
+    workflow, problems = refresh_subflows(load(file), file)
     assert (problems, validate(workflow)) == ([], [])
     rules = [{"node": "improve", "pattern": "in a plain tone: Tides", "reply": "Tides, better."}]
     replies = tmp_path / "replies.json"

@@ -40,7 +40,7 @@ def test_the_option_that_repeats_calls_in_flight_is_named_where_a_row_needs_it(
 ):
     rows = (RowResult(1, "key", "run", "failed", error=error),)
     result = BatchResult("batch", rows, summarize(rows, 1))
-    assert BatchView(1, is_quiet=True).tell(result, None, as_json=False, stopped_code=None) == 1
+    assert BatchView(1, is_quiet=True).finish(result, None, as_json=False, stopped_code=None) == 1
     assert ("--retry-in-flight" in capsys.readouterr().err) is is_named
 
 
@@ -52,7 +52,7 @@ def test_a_row_is_a_run_with_its_figures(program: Program, tmp_path: Path):
     )
     assert ended.code == 0
     assert "2 of 2 rows completed." in ended.out
-    assert "iterations  rows  mean score  mean cost  stopped by" in ended.out
+    assert "iterations  rows  mean score  mean cost  exit reasons" in ended.out
     assert "max_iterations 2" in ended.out
     assert sorted(line.split(",")[0] for line in ended.err.splitlines()) == ["row 1: completed", "row 2: completed"]
     rows = results(tmp_path / "out.csv")
@@ -89,8 +89,8 @@ def test_rows_that_failed_are_told(program: Program, tmp_path: Path):
     ("arguments", "said"),
     [
         (("--column", "job=task"), 'The workflow has no input "job".'),
-        (("--column", "nonsense"), '"nonsense" gives no input a column.'),
-        (("--executor", "spark"), 'There is no executor "spark".'),
+        (("--column", "nonsense"), '"--column nonsense" is malformed.'),
+        (("--executor", "spark"), 'The executor "spark" is unknown.'),
         (("-m", "scripted:none.json"), "none.json"),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_batch_that_was_broken_off_goes_on_by_the_same_command(
         running.send_signal(how)
         _, err = running.communicate(timeout=30)
     assert running.returncode == code
-    assert (b"Stopped. Start the same command again to go on." in err) == (how is not signal.SIGKILL)
+    assert (b"Stopped. To continue, run the same command again." in err) == (how is not signal.SIGKILL)
     listed = json.loads(program("runs", "--json").out)["runs"]
     assert {run["status"] for run in listed} <= {"completed", "interrupted" if how is signal.SIGKILL else "cancelled"}
     assert [row["input.task"] for row in results(out)] == ["easy"]
@@ -205,7 +205,7 @@ def test_a_batch_stops_at_its_budget_and_goes_on_with_a_higher_one(program: Prog
     done = ended.json["summary"]["completed"]
     refused, spent = ended.err.splitlines()
     assert refused.startswith(f"Row {done + 1} failed: The budget of the batch is spent: ")
-    assert spent.startswith(f"The budget is spent: {4 - done - 1} rows were not begun.")
+    assert spent.startswith(f"The budget is used up: {4 - done - 1} rows were not started.")
     again = program(*arguments, cost * 9)
     assert (again.code, again.json["summary"]["completed"]) == (0, 4)
     assert again.json["summary"]["reused"] == done

@@ -12,7 +12,7 @@ from engine.cli.exit_codes import ExitCode
 from tests.engine.cli.kit import Program, document, drafts, refine, write
 from tests.engine.cli.test_process import on_terminal, read_terminal
 
-REFUSED = "Nobody has approved it, and nothing was run. If you trust it, add --allow.\n"
+REFUSED = "The workflow needs consent, so nothing was run. If you trust it, add --allow.\n"
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def test_without_a_person_nothing_is_run_and_what_it_would_use_is_told(program: 
     ended = program("run", write(tmp_path, searching()))
     assert ended.code == ExitCode.REFUSED
     first, tool, last = ended.err.splitlines(keepends=True)
-    assert first == "This workflow has not been run here before. It would use:\n"
+    assert first == "This workflow has not run here before. It uses:\n"
     assert tool.startswith("  Tool: search_files (")
     assert last == REFUSED
     assert program("runs", "--json").json["count"] == 0
@@ -159,11 +159,11 @@ def test_a_damaged_file_of_approvals_approves_nothing_and_is_replaced(
 def test_on_a_terminal_a_person_is_asked(tmp_path: Path):
     file = str(write(tmp_path, searching()))
     with on_terminal("run", file) as (running, terminal):
-        read_terminal(terminal, b"Do you trust it")
+        read_terminal(terminal, b"Do you trust")
         os.write(terminal, b"n\n")
         assert running.wait(30) == 130
     with on_terminal("run", file) as (running, terminal):
-        read_terminal(terminal, b"Do you trust it")
+        read_terminal(terminal, b"Do you trust")
         os.write(terminal, b"y\n")
         read_terminal(terminal, b"Kept as ")
         assert running.wait(30) == 0

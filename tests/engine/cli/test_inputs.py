@@ -112,19 +112,19 @@ def test_an_unknown_name_gives_the_list_of_inputs():
     with pytest.raises(InputError) as caught:
         parse_inputs(workflow("number", 5), ["valeu=1"])
     assert caught.value.message == 'The workflow has no input "valeu".'
-    assert caught.value.remedy == 'The inputs are: value (number, default "5").'
+    assert caught.value.remedy == 'Inputs: value (number, default "5").'
 
 
 def test_a_missing_value_gives_the_list_of_inputs():
     with pytest.raises(InputError) as caught:
         parse_inputs(workflow(), [])
     assert caught.value.message == 'No value is given for the input "value".'
-    assert caught.value.remedy == "Add -i value=VALUE. The inputs are: value (text, required)."
+    assert caught.value.remedy == "Add -i value=VALUE. Inputs: value (text, required)."
 
 
 def test_a_workflow_without_inputs_says_so():
     empty = to_workflow(document([{"id": "r", "type": "output"}], []), "w")
-    with pytest.raises(InputError, match="It has no inputs"):
+    with pytest.raises(InputError, match="has no inputs"):
         parse_inputs(empty, ["a=1"])
 
 
@@ -134,7 +134,7 @@ def test_a_value_given_twice_is_refused():
 
 
 def test_an_option_without_a_sign_is_refused():
-    with pytest.raises(InputError, match='"value" gives no value'):
+    with pytest.raises(InputError, match='"-i value" has no value'):
         parse_inputs(workflow(), ["value"])
 
 

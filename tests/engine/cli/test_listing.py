@@ -66,7 +66,7 @@ def test_an_unknown_type_gets_a_suggestion(program: Program):
     ended = program("nodes", "ruter")
     assert ended.code == 2
     assert ended.out == ""
-    assert ended.err.startswith('There is no node type "ruter". Did you mean "router"? The types are: input, ')
+    assert ended.err.startswith('There is no node type "ruter". Did you mean "router"? Node types: input, ')
 
 
 def test_templates_are_listed_with_their_inputs(program: Program):
@@ -131,14 +131,14 @@ def test_models_says_for_which_providers_there_is_a_key_and_never_the_key(
 def test_models_names_the_built_in_one_honestly_and_as_the_default(program: Program, ring: MemoryKeyring):
     ended = program("models")
     assert "tiny: good for trying the program, not for good answers" in ended.out
-    assert ended.out.endswith("Where nothing names a model: embedded:smollm2-135m\n")
+    assert ended.out.endswith("Default model: embedded:smollm2-135m\n")
     assert program("models", "--json").json["default"] == "embedded:smollm2-135m"
 
 
 def test_a_key_is_kept_and_removed(program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("sk-secret-456\n"))
     ended = program("models", "set-key", "openai")
-    assert (ended.code, ended.out) == (0, "The key for openai is in the keyring.\n")
+    assert (ended.code, ended.out) == (0, "Stored the key for openai in the keyring.\n")
     assert list(ring.kept.values()) == ["sk-secret-456"]
     assert ready(program, "openai/gpt") is True
     assert program("models", "remove-key", "openai").code == 0
@@ -162,7 +162,7 @@ def test_an_empty_key_is_refused(program: Program, ring: MemoryKeyring, monkeypa
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     ended = program("models", "set-key", "openai")
     assert ended.code == 2
-    assert "The key for openai is empty" in ended.err
+    assert "Stored the key for openai is empty" in ended.err
     assert ring.kept == {}
 
 
@@ -170,7 +170,7 @@ def test_an_empty_key_is_refused(program: Program, ring: MemoryKeyring, monkeypa
 def test_a_provider_that_is_not_known_is_refused(program: Program, ring: MemoryKeyring, command: str):
     ended = program("models", command, "opneai")
     assert ended.code == 2
-    assert ended.err.startswith('There is no provider "opneai". The providers are: openai, ')
+    assert ended.err.startswith('There is no provider "opneai". Providers: openai, ')
 
 
 def test_json_is_ascii(program: Program):

@@ -48,7 +48,7 @@ def test_the_version_is_the_packages(program: Program):
         (["nodes", "--bad"], "No such option: --bad. See 'loopwright nodes --help'."),
         (
             ["run", "x", "--budget-usd", "inf"],
-            "Invalid value for '--budget-usd': This is no amount of money. See 'loopwright run --help'.",
+            "Invalid value for '--budget-usd': The amount must be a finite number. See 'loopwright run --help'.",
         ),
         (
             ["run", "x", "--folder", "/no/such/folder"],
@@ -95,8 +95,8 @@ class TestFaults:
     def test_is_one_sentence_without_the_errors_own_text(self, program: Program):
         ended = program("nodes")
         assert ended.code == 1
-        assert ended.err.startswith("The program has a fault (KeyError in test_main.py, line ")
-        assert ended.err.endswith("). Set LOOPWRIGHT_DEBUG=1 and run it again for the details.\n")
+        assert ended.err.startswith("Internal error (KeyError in test_main.py, line ")
+        assert ended.err.endswith("). For details, set LOOPWRIGHT_DEBUG=1 and run the command again.\n")
         assert ended.err.count("\n") == 1
         assert "sk-secret" not in ended.err
 
@@ -106,7 +106,7 @@ class TestFaults:
 
     def test_with_a_file_is_not_taken_for_the_output(self, program: Program):
         self.error = PermissionError(13, "Permission denied", "some/file")
-        assert program("nodes").err.startswith("The program has a fault (PermissionError")
+        assert program("nodes").err.startswith("Internal error (PermissionError")
 
     def test_an_error_of_the_engine_is_its_sentence_and_what_to_do(self, program: Program):
         self.error = EngineError("It is broken.", "Mend it.")

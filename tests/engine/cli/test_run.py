@@ -127,10 +127,10 @@ def test_a_result_that_is_no_text_is_shown_as_json(program: Program, tmp_path: P
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ([], 'No value is given for the input "value". Add -i value=VALUE. The inputs are: value (number, required).'),
-        (["-i", "v=1"], 'The workflow has no input "v". The inputs are: value (number, required).'),
+        ([], 'No value is given for the input "value". Add -i value=VALUE. Inputs: value (number, required).'),
+        (["-i", "v=1"], 'The workflow has no input "v". Inputs: value (number, required).'),
         (["-i", "value=x"], 'The input "value" takes a number, not "x". Write it like 42 or 0.5.'),
-        (["-i", "value=1", "-i", "value=2"], 'The input "value" is given twice. Give each input once.'),
+        (["-i", "value=1", "-i", "value=2"], 'The input "value" is given twice. Give it once.'),
     ],
 )
 def test_bad_inputs_are_exit_code_2(program: Program, tmp_path: Path, given: list[str], sentence: str):
@@ -170,7 +170,7 @@ def test_a_document_with_problems_is_exit_code_2_with_all_of_them(program: Progr
     places = {(problem["node"], problem["field"]) for problem in ended.json["problems"]}
     assert {("draft", "type"), ("loop", "max_iterations")} <= places
     assert ended.err.count("error: ") == len(ended.json["problems"])
-    assert ended.err.splitlines()[-1].startswith(f"{file} does not run: {len(ended.json['problems'])} errors.")
+    assert ended.err.splitlines()[-1].startswith(f"{file} cannot run: {len(ended.json['problems'])} errors.")
 
 
 def test_warnings_of_a_document_are_shown_and_it_runs(program: Program, tmp_path: Path):
@@ -266,7 +266,7 @@ def test_a_file_goes_before_a_template_of_the_same_name(
 def test_a_name_that_is_neither_file_nor_template_is_exit_code_2(program: Program):
     ended = program("run", "self-refin")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith('There is neither a file nor a bundled template "self-refin". Check the path; ')
+    assert ended.err.startswith('There is no file and no bundled template "self-refin". Check the path. ')
 
 
 def test_a_path_that_is_not_there_is_told_as_a_file(program: Program):

@@ -114,11 +114,11 @@ def test_where_several_nodes_ask_it_must_be_said_which_and_the_run_waits_on(prog
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ((), "No answer is given. Add --approve or --reject.\n"),
+        ((), "There is no answer. Add --approve or --reject.\n"),
         (("--choice", "maybe"), '"maybe" is no answer to the question at "check". Choose one of: approve, reject.\n'),
         (
             ("--approve", "--reject"),
-            "Give one of --approve, --reject and --choice.\n",
+            "Use only one of --approve, --reject and --choice.\n",
         ),
     ],
 )
@@ -145,9 +145,9 @@ class TestOnATerminal:
         with on_terminal(*arguments) as (running, terminal):
             read_terminal(terminal, b"approve / reject: ")
             os.write(terminal, b"perhaps\n")
-            read_terminal(terminal, b"Write one of: approve, reject.")
+            read_terminal(terminal, b"Enter one of: approve, reject.")
             os.write(terminal, b"a\n")
-            read_terminal(terminal, b"Another value")
+            read_terminal(terminal, b"New value")
             os.write(terminal, b"Two.\n")
             read_terminal(terminal, b"Comment")
             os.write(terminal, b"Now.\n")
@@ -185,12 +185,10 @@ class TestOnATerminal:
                 "runs", "answer", run_id, "--approve", "--value", "Two.", "--comment", "From afar.", "--json"
             )
             assert (ended.code, ended.json) == (0, {"run_id": run_id, "status": "running", "answered": "check"})
-            assert (
-                ended.err == f"The process at work on the run {run_id} has taken the answer; the run goes on there.\n"
-            )
+            assert ended.err == f"The process that runs {run_id} has received the answer and continues.\n"
             shown = read_terminal(terminal, b"Kept as ")
             assert running.wait(30) == 0
-        assert b"The question is settled: it was answered elsewhere" in shown
+        assert b"The question was answered elsewhere" in shown
         assert b"Two." in shown
         assert b"From afar." in shown
         assert status(program, run_id) == "completed"

@@ -87,9 +87,9 @@ def test_a_fork_says_before_what_it_will_be_and_keeps_what_came_before(program: 
     assert ended.code == 0
     assert ended.err.splitlines() == [
         f"Fork of {run_id} (Sample) at loop[1]",
-        "Stays as it was: “task”, iteration 1 of “loop”.",
-        "Is run anew: iterations 2 to 3 of “loop”, at most, “answer”.",
-        "Estimated price: unknown.",
+        "Reused: “task”, iteration 1 of “loop”.",
+        "Runs again: iterations 2 to 3 of “loop”, at most, “answer”.",
+        "Estimated cost: unknown.",
     ]
     (fork,) = program("runs", "show", run_id, "--json").json["forks"]
     assert results(program, fork) == ["One.", "Zwei.", "Drei."]
@@ -161,12 +161,15 @@ def test_a_fork_with_more_iterations(program: Program, tmp_path: Path):
         (["--at", "loop[7]"], "The run never came to loop[7]."),
         (["--at", "loop["], "loop[ is no place in a run. "),
         (["--at", "gone[0]"], "gone"),
-        (["--at", "loop[1]", "--set", "draft.prompt"], '"draft.prompt" sets nothing. Write --set NODE.FIELD=VALUE.'),
-        (["--at", "loop[1]", "--set", "x.prompt=a"], 'The workflow has no node "x". It has: task, loop, draft, '),
-        (["--at", "loop[1]", "--set", "draft.colour=a"], 'The node "draft" has no setting "colour". It has: '),
+        (
+            ["--at", "loop[1]", "--set", "draft.prompt"],
+            '"--set draft.prompt" is malformed. Use --set NODE.FIELD=VALUE.',
+        ),
+        (["--at", "loop[1]", "--set", "x.prompt=a"], 'The workflow has no node "x". Nodes: task, loop, draft, '),
+        (["--at", "loop[1]", "--set", "draft.colour=a"], 'The node "draft" has no setting "colour". Settings: '),
         (
             ["--at", "loop[1]", "--set", "draft.temperature=hot"],
-            'The setting "temperature" of the node "draft" does not take "hot". See \'loopwright nodes llm\'.',
+            'The setting "temperature" of the node "draft" does not accept "hot". See \'loopwright nodes llm\'.',
         ),
         (["--at", "loop[1]", "--set", "draft.prompt=@no"], 'The file "no" for --set draft.prompt cannot be read: '),
         (["--at", "loop[1]", "--value", "@no"], 'The file "no" for --value cannot be read: '),
@@ -186,7 +189,7 @@ def test_what_cannot_be_forked_is_one_sentence(program: Program, tmp_path: Path,
 def test_a_person_on_a_terminal_is_asked_before_a_fork_starts(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
     with on_terminal("runs", "fork", run_id, "--at", "loop[1]") as (running, terminal):
-        shown = read_terminal(terminal, b"Start it? [Y/n]")
+        shown = read_terminal(terminal, b"Start this run? [Y/n]")
         os.write(terminal, b"n\n")
         assert running.wait(30) == 130
     assert "iterations 2 to 3 of “loop”".encode() in shown
@@ -233,7 +236,7 @@ def test_a_run_goes_on_without_a_history_that_cannot_be_opened_and_says_so(
     file, model = write(tmp_path, refine(1)), script(tmp_path, "One.")
     ended = program("run", file, "-m", model)
     assert ended.code == 0
-    assert ended.err.startswith("Warning: The run is not kept. ")
+    assert ended.err.startswith("Warning: The run will not be stored. ")
     assert ended.out.splitlines()[-1].startswith("Done: ")
     named = program("run", file, "-m", model, "--store", history_file)
     assert (named.code, named.out, named.err.count("\n")) == (2, "", 1)

@@ -52,7 +52,7 @@ def ids(program: Program, *options: object) -> list[str]:
 
 
 def test_an_empty_history_says_so(program: Program):
-    assert (program("runs").out, program("runs").code) == ("No run is kept yet.\n", 0)
+    assert (program("runs").out, program("runs").code) == ("The history is empty.\n", 0)
     assert program("runs", "--json").json == {"count": 0, "runs": []}
 
 
@@ -73,7 +73,7 @@ def test_runs_are_a_table_the_newest_first(program: Program):
         "1",
         "7",
         "$0.50",
-        *["the", "result", "no", "longer", "changed"],
+        *["the", "result", "stopped", "changing"],
     ]
     assert second.endswith("  The key was [red]refused[/red]\\x1b[2J.")
     assert "interrupted" in third
@@ -96,7 +96,7 @@ def test_filters(program: Program):
     assert ids(program, "--pinned") == ["bbbb"]
     assert program("runs", "pin", "bb", "--off").out == "bbbb is no longer pinned.\n"
     assert ids(program, "--pinned") == []
-    assert program("runs", "--status", "running").out == "There are no such runs.\n"
+    assert program("runs", "--status", "running").out == "No runs match.\n"
     assert program("runs", "--limit", 1).err.startswith("4 runs, 1 of them shown: ")
 
 
@@ -121,9 +121,9 @@ def test_a_run_that_names_itself_as_its_parent_is_listed_all_the_same(program: P
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--status", "dead"], '"dead" is no status of a run. The statuses are: running, paused, waiting, '),
-        (["--since", "soon"], '"soon" is no time for --since. Write 2026-11-28, '),
-        (["--until", "99999999w"], '"99999999w" is no time for --until. '),
+        (["--status", "dead"], '"dead" is not a run status. Statuses: running, paused, waiting, '),
+        (["--since", "soon"], '"soon" is not a valid time for --since. Use 2026-11-28, '),
+        (["--until", "99999999w"], '"99999999w" is not a valid time for --until. '),
         (["--parent", "zz"], 'There is no run "zz" in the history. '),
         (["show", "zz"], 'There is no run "zz" in the history. '),
         (["show", "aaa"], 'Several runs begin with "aaa": aaab, aaaa. Give more letters of the id.'),
@@ -141,7 +141,7 @@ def test_wrong_use_is_one_sentence(program: Program, arguments: list[str], sente
 def test_the_history_is_where_the_option_says_before_or_after_the_command(program: Program, tmp_path: Path):
     keep("aaaa")
     other = tmp_path / "other.sqlite3"
-    assert program("runs", "--store", other).out == "No run is kept yet.\n"
+    assert program("runs", "--store", other).out == "The history is empty.\n"
     assert program("runs", "--store", other, "show", "aaaa").code == 2
     assert program("runs", "show", "aaaa", "--store", other).code == 2
     assert program("runs", "show", "aaaa").code == 0
@@ -159,7 +159,10 @@ def test_deleting_needs_a_yes_where_nobody_can_be_asked(program: Program):
     keep("aaaa")
     keep("bbbb", day=2)
     refused = program("runs", "delete", "aa")
-    assert (refused.code, refused.err) == (2, "Runs are deleted for good, and nobody can be asked here. Add --yes.\n")
+    assert (refused.code, refused.err) == (
+        2,
+        "Deleting runs needs confirmation, and there is no terminal to ask at. Add --yes.\n",
+    )
     assert program("runs", "delete", "aa", "zz", "--yes").code == 2
     assert ids(program) == ["bbbb", "aaaa"]
     assert program("runs", "delete", "aa", "aaaa", "--yes").out == "Deleted: aaaa.\n"

@@ -154,7 +154,7 @@ def test_two_iterations_are_compared_word_by_word(program: Program, tmp_path: Pa
     compared = program("runs", "diff", f"{run_id[:6]}@loop[0]", "@loop[2]")
     assert (compared.code, compared.err) == (0, "")
     assert compared.out == "One {+red +}fish swims{+ away+}.\n"
-    assert program("runs", "diff", f"{run_id}@loop[0]", f"{run_id}@loop[0]").out == "They are the same.\n"
+    assert program("runs", "diff", f"{run_id}@loop[0]", f"{run_id}@loop[0]").out == "No differences.\n"
     spans = program("runs", "diff", f"{run_id}@loop[0]", "@loop[1]", "--json").json["spans"]
     assert "".join(span["text"] for span in spans if span["kind"] != "insert") == TEXTS[0]
 
@@ -188,7 +188,10 @@ def test_long_texts_are_shown_near_their_changes_alone(program: Program, tmp_pat
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["RUN@loop[0]", "@loop[1]", "--part", "cost"], '"cost" cannot be compared. Choose one of: result, feedback, '),
+        (
+            ["RUN@loop[0]", "@loop[1]", "--part", "cost"],
+            '"cost" is not a part of an iteration. Parts: result, feedback, ',
+        ),
         (["RUN@loop[0]", "@loop[1]", "--part", "prompt"], "The iteration loop[0] has no prompt. "),
         (["RUN", "RUN", "--part", "reply"], "A whole run has no reply. "),
         (["RUN@task", "@task", "--part", "reply"], "The node task has called no model. "),
@@ -234,7 +237,7 @@ def test_a_run_goes_out_as_json_and_comes_in_again(program: Program, tmp_path: P
     assert again["run"]["document"] == first["run"]["document"]
     assert again["run"]["source"] == "", "what the run was allowed elsewhere does not count here"
     named = program("runs", "import", file).out
-    assert named.endswith(f" (here was another {run_id}).\n")
+    assert named.endswith(f" ({run_id} already exists).\n")
     assert program("runs", "--json").json["count"] == 2
 
 
@@ -267,9 +270,7 @@ def test_a_file_that_cannot_be_written_or_read(program: Program, tmp_path: Path)
     ended = program("runs", "export", run_id, "--to", "json", "-o", tmp_path / "no" / "run.json")
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert "run.json: The file cannot be written: No such file or directory." in ended.err
-    assert program("runs", "export", run_id, "--to", "pdf").err.startswith(
-        'There is no export to "pdf". Choose one of: '
-    )
+    assert program("runs", "export", run_id, "--to", "pdf").err.startswith('The export format "pdf" is unknown. ')
     (tmp_path / "bad.json").write_text(json.dumps({"format": "loopwright.run", "version": 1}))
     imported = program("runs", "import", tmp_path / "bad.json")
     assert (imported.code, imported.err.count("\n")) == (2, 1)

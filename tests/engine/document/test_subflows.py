@@ -10,7 +10,7 @@ import pytest
 
 from engine import Workflow, dumps, load, save
 from engine.document import subflows
-from engine.document.subflows import refreshed
+from engine.document.subflows import refresh_subflows
 from tests.engine.semantics.documents import entry, flow, part, result, transform
 
 
@@ -39,14 +39,14 @@ def test_the_copy_is_the_file_without_its_layout_and_follows_it(tmp_path: Path) 
     inner = plain().model_copy(update={"layout": {"made": [1, 2]}})
     put(tmp_path, "inner.loop.json", inner)
     path = put(tmp_path, "outer.loop.json", outer("inner.loop.json"))
-    first, problems = refreshed(load(path), path)
+    first, problems = refresh_subflows(load(path), path)
     assert problems == []
     assert copy_in(first, "part") == {key: value for key, value in inner.to_json().items() if key != "layout"}
-    again, _ = refreshed(first, path)
+    again, _ = refresh_subflows(first, path)
     assert again is first
 
     put(tmp_path, "inner.loop.json", plain("{{input}}!"))
-    changed, _ = refreshed(first, path)
+    changed, _ = refresh_subflows(first, path)
     assert copy_in(changed, "part")["nodes"][1]["config"] == {"template": "{{input}}!"}
 
 
@@ -55,7 +55,7 @@ def test_files_are_seen_from_the_folder_of_the_document_that_names_them(tmp_path
     put(tmp_path / "parts", "deep.loop.json", plain())
     put(tmp_path / "parts", "middle.loop.json", outer("deep.loop.json"))
     path = put(tmp_path, "outer.loop.json", outer("parts/middle.loop.json"))
-    workflow, problems = refreshed(load(path), path)
+    workflow, problems = refresh_subflows(load(path), path)
     assert problems == []
     assert copy_in(workflow, "part", "part")["name"] == "test"
 
@@ -63,13 +63,13 @@ def test_files_are_seen_from_the_folder_of_the_document_that_names_them(tmp_path
 def test_a_missing_file_is_an_error_without_a_copy_and_a_warning_with_one(tmp_path: Path) -> None:
     path = tmp_path / "outer.loop.json"
     bare = outer("gone.loop.json")
-    same, (problem,) = refreshed(bare, path)
+    same, (problem,) = refresh_subflows(bare, path)
     assert same is bare
     assert (problem.severity, problem.node, problem.field) == ("error", "part", "file")
     assert "gone.loop.json: The file cannot be opened" in problem.message
 
     kept = outer("gone.loop.json", workflow=plain().to_json())
-    same, (problem,) = refreshed(kept, path)
+    same, (problem,) = refresh_subflows(kept, path)
     assert same is kept
     assert problem.severity == "warning"
     assert problem.message.endswith("What runs is the copy in this document.")
@@ -79,7 +79,7 @@ def test_a_missing_file_is_a_warning_where_the_subflow_is_switched_off(tmp_path:
     bare = outer("gone.loop.json")
     off = bare.model_copy(update={"nodes": tuple(n.model_copy(update={"enabled": n.id != "part"}) for n in bare.nodes)})
 
-    _, (problem,) = refreshed(off, tmp_path / "outer.loop.json")
+    _, (problem,) = refresh_subflows(off, tmp_path / "outer.loop.json")
 
     assert (problem.severity, problem.node) == ("warning", "part")
 
@@ -90,40 +90,40 @@ def test_an_error_in_the_file_of_a_subflow_is_told_before_a_warning(tmp_path: Pa
     inner = flow(entry("given"), kept, bare, result("out"), edges="given -> kept.given\ngiven -> out")
     put(tmp_path, "inner.loop.json", inner)
 
-    _, (problem,) = refreshed(outer("inner.loop.json"), tmp_path / "outer.loop.json")
+    _, (problem,) = refresh_subflows(outer("inner.loop.json"), tmp_path / "outer.loop.json")
 
     assert (problem.severity, "lost.loop.json" in problem.message) == ("error", True)
 
 
 def test_a_workflow_that_contains_itself_directly_or_not_is_an_error(tmp_path: Path) -> None:
     path = put(tmp_path, "self.loop.json", outer("self.loop.json"))
-    _, (problem,) = refreshed(load(path), path)
+    _, (problem,) = refresh_subflows(load(path), path)
     assert (problem.code, problem.severity) == ("contains-itself", "error")
     assert problem.message == 'The workflow "self.loop.json" contains itself.'
 
     put(tmp_path, "a.loop.json", outer("b.loop.json"))
     put(tmp_path, "b.loop.json", outer("a.loop.json"))
-    _, (problem,) = refreshed(load(tmp_path / "a.loop.json"), tmp_path / "a.loop.json")
+    _, (problem,) = refresh_subflows(load(tmp_path / "a.loop.json"), tmp_path / "a.loop.json")
     assert (problem.code, problem.severity, problem.node) == ("contains-itself", "error", "part")
     assert problem.message == 'In "b.loop.json": The workflow "a.loop.json" contains itself.'
 
 
 @pytest.mark.parametrize("file", ["/etc/passwd", "\\\\host\\x.loop.json", "C:\\x.loop.json", "//host/x.loop.json"])
 def test_a_file_on_another_drive_or_machine_is_not_asked_for(tmp_path: Path, file: str) -> None:
-    _, (problem,) = refreshed(outer(file), tmp_path / "outer.loop.json")
+    _, (problem,) = refresh_subflows(outer(file), tmp_path / "outer.loop.json")
     assert (problem.code, problem.severity) == ("subflow-elsewhere", "error")
 
 
 def test_a_file_that_is_no_workflow_says_so(tmp_path: Path) -> None:
     (tmp_path / "odd.loop.json").write_text(json.dumps([1]), encoding="utf-8")
-    _, (problem,) = refreshed(outer("odd.loop.json"), tmp_path / "outer.loop.json")
+    _, (problem,) = refresh_subflows(outer("odd.loop.json"), tmp_path / "outer.loop.json")
     assert "The document is a list, not a JSON object." in problem.message
 
 
 @pytest.mark.parametrize("file", ["a\0b.loop.json", "\ud800.loop.json", "round.loop.json"])
 def test_a_name_that_is_none_and_a_link_that_leads_to_itself_are_told(tmp_path: Path, file: str) -> None:
     (tmp_path / "round.loop.json").symlink_to("round.loop.json")
-    same, (problem,) = refreshed(outer(file), tmp_path / "outer.loop.json")
+    same, (problem,) = refresh_subflows(outer(file), tmp_path / "outer.loop.json")
     assert copy_in(same, "part") is None
     assert (problem.code, problem.severity) == ("subflow-not-read", "error")
     assert "The file cannot be opened" in problem.message
@@ -142,7 +142,7 @@ def test_files_that_name_one_another_many_times_over_are_read_once_each(
     monkeypatch.setattr(subflows, "load", lambda file: read.append(file.name) or load(file))
 
     path = tmp_path / "level_0.loop.json"
-    now, problems = refreshed(load(path), path)
+    now, problems = refresh_subflows(load(path), path)
 
     assert problems == []
     assert read == [f"level_{level}.loop.json" for level in range(1, 6)]
