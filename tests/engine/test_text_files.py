@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine import dumps, load
 from engine.cli.arguments import text_or_file
-from engine.document.subflows import refreshed
+from engine.document.subflows import refresh_subflows
 from engine.extensions import read_extensions
 from engine.importing.reader import import_file, looks_importable
 from engine.models.scripted import load_script
@@ -71,7 +71,7 @@ def test_a_subflow_opens(saved: Save, tmp_path: Path) -> None:
     inner = flow(entry("given"), result("made"), edges="given -> made")
     saved(tmp_path / "inner.loop.json", dumps(inner))
     outer = flow(entry(), part("part", "subflow", file="inner.loop.json"), result(), edges="text -> part.given")
-    now, problems = refreshed(outer, tmp_path / "outer.loop.json")
+    now, problems = refresh_subflows(outer, tmp_path / "outer.loop.json")
     assert problems == []
     copied: Any = now.node("part").config["workflow"]
     assert [node["id"] for node in copied["nodes"]] == ["given", "made"]
