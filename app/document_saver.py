@@ -1,6 +1,6 @@
-"""Writing one document to its file, in a thread, in the order asked for; where it waits, the last state wins.
+"""Save one document in a thread, in order; a request that is still waiting is replaced by a newer one.
 
-What another program has put into the file since it was read or written here is not written over unasked.
+Changes by another program since the file was last read or written are not overwritten without asking.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from engine.errors import EngineError
 
 @dataclass(slots=True)
 class SaveRequest:
-    """A document that is to be written to a file.
+    """A document to save.
 
     Attributes:
         workflow: The document.
-        state: Which of the history's states it is.
+        state: Its state in the undo stack.
         path: The file.
-        then: What to do once it is written.
+        then: Called on success.
     """
 
     workflow: Workflow
@@ -38,43 +38,43 @@ class SaveRequest:
 
 
 class FileChangedError(EngineError):
-    """The file holds what another program has put there."""
+    """Another program has changed the file."""
 
 
 class _Writer:
-    """What the thread does; nobody else touches the file."""
+    """Writes the file. Used only in the worker thread."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
         self._known = FileFingerprint()
 
     def know(self, path: Path, state: FileFingerprint | None = None) -> None:
-        """What is in a file may be replaced: a state of before, or whatever is there now."""
+        """Allow overwriting a file: as it was at that fingerprint, or as it is now."""
         self._path, self._known = path, state or FileFingerprint.of(path)
 
     def write(self, workflow: Workflow, path: Path) -> None:
-        """Write a document, unless the file holds something else than what is known here.
+        """Write a document.
 
         Raises:
-            FileChangedError: It does; nothing was written.
-            EngineError: It cannot be written.
+            FileChangedError: Another program has changed the file; nothing was written.
+            EngineError: The file cannot be written.
         """
         if path == self._path:
             found = self._known.since(path)
-            if found is not None and found.mark not in {"", self._known.mark}:
+            if found is not None and found.digest not in {"", self._known.digest}:
                 raise FileChangedError(f"{path.name}: Another program has changed the file.")
         save(workflow, path, give_way)
         self.know(path)
 
 
 class DocumentSaver(QObject):
-    """Writes what is wished.
+    """Saves what is requested.
 
     Signals:
-        written: A wish is fulfilled.
-        failed: A wish could not be fulfilled; the text says why and what to do.
-        withheld: A wish was not fulfilled, because another program has changed the file.
-        changed: There is something to write, or one thing less.
+        written: A request was done.
+        failed: A request failed; the text says why and what to do.
+        withheld: A request was not done, because another program has changed the file.
+        changed: A request was added or removed.
     """
 
     written = Signal(object)
@@ -86,63 +86,63 @@ class DocumentSaver(QObject):
         super().__init__(parent)
         self._worker = Worker(self)
         self._writer = _Writer()
-        self._wishes: deque[SaveRequest] = deque()
+        self._requests: deque[SaveRequest] = deque()
         self._at_end: list[Callable[[], object]] = []
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether something is still to be written."""
-        return bool(self._wishes)
+    def is_saving(self) -> bool:
+        """Whether a request is waiting or in progress."""
+        return bool(self._requests)
 
     @property
     def destination(self) -> Path | None:
-        """The file that is written last of all; None where nothing is still to be written."""
-        return self._wishes[-1].path if self._wishes else None
+        """The file of the last request; None if there is none."""
+        return self._requests[-1].path if self._requests else None
 
-    def ask(self, wish: SaveRequest) -> None:
-        """Write it after what was asked for before."""
-        if len(self._wishes) > 1 and self._wishes[-1].path == wish.path:  # not begun yet, and out of date
-            wish.then = self._wishes.pop().then + wish.then
-        self._wishes.append(wish)
-        if len(self._wishes) == 1:
+    def ask(self, request: SaveRequest) -> None:
+        """Add a request after the earlier ones."""
+        if len(self._requests) > 1 and self._requests[-1].path == request.path:  # not started, and superseded
+            request.then = self._requests.pop().then + request.then
+        self._requests.append(request)
+        if len(self._requests) == 1:
             self._begin()
         self.changed.emit()
 
     def know(self, path: Path, state: FileFingerprint | None = None) -> None:
-        """What is in a file may be replaced from now on.
+        """Allow the next save to overwrite a file.
 
         Args:
             path: The file.
-            state: What was in it when it was read; None for whatever is in it now.
+            state: Its fingerprint when it was read; None to overwrite whatever it contains now.
         """
         self._worker.ask(partial(self._writer.know, path, state))
 
     def when_over(self, act: Callable[[], object]) -> None:
-        """Do something once nothing is left to write, whether that has succeeded or not."""
-        if self._wishes:
+        """Call a function once no request is left, whether they succeeded or not."""
+        if self._requests:
             self._at_end.append(act)
         else:
             act()
 
     def _begin(self) -> None:
-        wish = self._wishes[0]
-        self._worker.ask(partial(self._writer.write, wish.workflow, wish.path), self._succeed, self._fail)
+        request = self._requests[0]
+        self._worker.ask(partial(self._writer.write, request.workflow, request.path), self._succeed, self._fail)
 
     def _succeed(self, _: None) -> None:
-        wish = self._wishes[0]
-        self.written.emit(wish)
-        self._go_on(wish.then)
+        request = self._requests[0]
+        self.written.emit(request)
+        self._finish(request.then)
 
     def _fail(self, error: EngineError) -> None:
         if isinstance(error, FileChangedError):
-            self.withheld.emit(self._wishes[0])
+            self.withheld.emit(self._requests[0])
         else:
             self.failed.emit(str(error))
-        self._go_on([])
+        self._finish([])
 
-    def _go_on(self, acts: list[Callable[[], object]]) -> None:
-        self._wishes.popleft()
-        if self._wishes:
+    def _finish(self, acts: list[Callable[[], object]]) -> None:
+        self._requests.popleft()
+        if self._requests:
             self._begin()
         else:
             acts, self._at_end = [*acts, *self._at_end], []

@@ -1,6 +1,6 @@
-"""Notices that another program changed, moved or removed the file of an open document.
+"""Watch the file of an open document for changes by other programs.
 
-The file is read in a thread. While the program itself writes it, nothing is noticed.
+The file is read in a thread. Changes are ignored while the program itself writes it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from app.worker import Worker
 
 @dataclass(frozen=True, slots=True)
 class FileFingerprint:
-    """A file at one moment.
+    """The state of a file at one moment, to detect changes.
 
     Attributes:
-        stamp: What changes with a file, known without reading it; empty where there is none.
-        mark: A mark of what is in it; empty where there is none.
+        stamp: Modification time, size and inode; empty if there is no file.
+        digest: A hash of the content; empty if there is no file.
     """
 
     stamp: tuple[int, ...] = ()
-    mark: str = ""
+    digest: str = ""
 
     @classmethod
     def of(cls, path: Path | None) -> FileFingerprint:
-        """The file as it is now; None as a path stands for a document without a file."""
-        return cls(_stamp(path), _mark(path))
+        """Read the fingerprint of a file; None stands for a document without a file."""
+        return cls(_stamp(path), _digest(path))
 
     def since(self, path: Path | None) -> FileFingerprint | None:
-        """The file as it is now; None where it was not touched."""
+        """Read the fingerprint again; None if the stamp has not changed."""
         return None if _stamp(path) == self.stamp else FileFingerprint.of(path)
 
 
@@ -47,7 +47,7 @@ def _stamp(path: Path | None) -> tuple[int, ...]:
     return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
-def _mark(path: Path | None) -> str:
+def _digest(path: Path | None) -> str:
     if path is None:
         return ""
     try:
@@ -57,15 +57,15 @@ def _mark(path: Path | None) -> str:
 
 
 SETTLE_MS: Final = 150
-"""Programs write in several steps; the file is looked at when they are through."""
+"""Delay before the file is read: programs write in several steps."""
 
 
 class FileWatcher(QObject):
     """Watches one file.
 
     Signals:
-        changed: The file holds something else than when it was read or written here.
-        gone: There is no such file any more.
+        changed: The content differs from what was last read or written here.
+        gone: The file was moved or deleted.
     """
 
     changed = Signal()
@@ -79,16 +79,16 @@ class FileWatcher(QObject):
         self._is_held = False
         self._worker = Worker(self)
         self._watcher = QFileSystemWatcher(self)
-        self._watcher.fileChanged.connect(self._look_soon)
-        self._watcher.directoryChanged.connect(self._look_soon)
+        self._watcher.fileChanged.connect(self._schedule_check)
+        self._watcher.directoryChanged.connect(self._schedule_check)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(SETTLE_MS)
-        self._timer.timeout.connect(self._look)
+        self._timer.timeout.connect(self._check)
         self.know(path)
 
     def know(self, path: Path | None) -> None:
-        """What is in the file now is known here: it was just read or written."""
+        """Take the present content as known: it was just read or written."""
         if path != self._path:
             watched = self._watcher.files() + self._watcher.directories()
             if watched:
@@ -99,10 +99,10 @@ class FileWatcher(QObject):
         self._watch()
 
     def hold(self, is_held: bool) -> None:
-        """Notice nothing while the file is written here; afterwards it is looked at, unless `know` was called."""
+        """Ignore changes while the program writes the file; afterwards it is read, unless `know` was called."""
         if is_held is not self._is_held:
             self._is_held = is_held
-            self._look_soon()
+            self._schedule_check()
 
     def _learn(self, found: FileFingerprint) -> None:
         self._known = found
@@ -111,33 +111,33 @@ class FileWatcher(QObject):
     def _watch(self) -> None:
         if self._path is None:
             return
-        # The folder too: most programs put a new file in the old one's place, and then the old one's watch is over.
+        # The folder too: most programs replace the file by a new one, which ends the watch of the old one.
         wanted = [str(self._path.parent), str(self._path)]
         there = set(self._watcher.files() + self._watcher.directories())
         missing = [place for place in wanted if place not in there and Path(place).exists()]
         if missing:
             self._watcher.addPaths(missing)
 
-    def _look_soon(self) -> None:
+    def _schedule_check(self) -> None:
         self._timer.start()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._watch()
-        if self._may_judge:
+        if self._can_compare:
             path, known = self._path, self._known
-            self._worker.ask(lambda: known.since(path), self._judge)
+            self._worker.ask(lambda: known.since(path), self._compare)
 
     @property
-    def _may_judge(self) -> bool:
+    def _can_compare(self) -> bool:
         return not self._is_held and not self._learning
 
-    def _judge(self, news: FileFingerprint | None) -> None:
-        if news is None or not self._may_judge:
+    def _compare(self, now: FileFingerprint | None) -> None:
+        if now is None or not self._can_compare:
             return
-        before, self._known = self._known, news
-        if news.mark == before.mark:
+        before, self._known = self._known, now
+        if now.digest == before.digest:
             return
-        if news.mark:
+        if now.digest:
             self.changed.emit()
         else:
             self.gone.emit()

@@ -1,7 +1,6 @@
-"""An open document with its undo stack, its problems and its file: the one place where the parts of the window meet.
+"""The model of an open document: undo stack, structure, problems, file, selection and run.
 
-Everything that changes the document goes through `do`; canvas, inspector and panels follow the signals. What is
-selected is kept here too, so that all parts show the same; so is its run, which `app.run_view_state` has.
+Every change goes through `do`; canvas, inspector and panels follow the signals.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from engine.values import Value
 
 
 class PendingEdit(QObject):
-    """The step that would be done if the typing ended now.
+    """An edit that is being typed and not yet in the document, but should survive a crash.
 
     Attributes:
-        step: That step; None where nothing is typed, or what is typed changes nothing.
+        step: The operation that finishing the edit would do; None where there is none.
 
     Signals:
-        changed: `step` is another one.
+        changed: `step` has changed.
     """
 
     changed = Signal()
@@ -49,33 +48,33 @@ class PendingEdit(QObject):
         self.step: Operation | None = None
 
     def put(self, step: Operation | None) -> None:
-        """Take up what is typed now; None where it is over."""
+        """Set the operation; None ends the edit."""
         if step != self.step:
             self.step = step
             self.changed.emit()
 
     def added_to(self, workflow: Workflow) -> Workflow:
-        """The document as it would be then; itself where nothing is typed."""
+        """Return the workflow with the edit applied."""
         if self.step is None:
             return workflow
         try:
             return self.step.apply(workflow)[0]
-        except EngineError:  # the document has changed meanwhile, and it does not fit any more
+        except EngineError:  # the document has changed, and the edit does not apply any more
             return workflow
 
 
 Analysis = tuple[Structure, list[Problem]]
-"""How a document hangs together, and what is wrong with it."""
+"""The structure of a document, and its problems."""
 
 ANALYSE_AFTER_MS: Final = 30
-AT_ONCE: Final = 60
-"""Up to so many nodes, a document that is opened is analysed at once: that takes less than a frame."""
-NOWHERE: Final = -1
-"""A state that no document ever is in."""
+MAX_NODES_AT_ONCE: Final = 60
+"""A document of at most this many nodes is analysed in the window's thread, in less than a frame."""
+NEVER_SAVED: Final = -1
+"""A state number that no document has."""
 
 
 def analyse_document(workflow: Workflow, registry: Registry) -> Analysis:
-    """Find structure and problems; for a thread, where the document is large."""
+    """Find structure and problems. For a large document, call it in a thread."""
     structure = analyse(workflow, registry)
     return structure, check_structure(structure, max_iterations_cap=shown_cap())
 
@@ -85,37 +84,36 @@ class Session(QObject):
 
     Args:
         engine: The engine's thread.
-        workflow: The document; an empty one unless given.
+        workflow: The document; empty by default.
         path: Its file.
-        registry: The node types; those of the program unless given.
-        found: What `analyse_document` finds in it, where that is known already.
-        fingerprint: The file when it was read, where it was.
+        registry: The node types; the built-in ones and plugins by default.
+        analysis: The result of `analyse_document`, if known.
+        fingerprint: The file when it was read.
 
     Signals:
         changed: The document is another one: old and new.
-        saved_state_changed: Path, name, 'modified' or 'is being saved' changed.
-        saved: A document that `save` was asked to write is in that file.
-        save_failed: It could not be written; the text says why and what to do.
-        save_withheld: It was not written, because another program has changed the file; what was to be done once it
-            was saved.
-        analysed: `structure` and `problems` fit the document as it is now.
-        selection_changed: Other nodes are selected.
+        saved_state_changed: Path, name, `is_modified` or `is_saving` has changed.
+        saved: The document was saved in that file.
+        save_failed: It could not be saved; the text says why and what to do.
+        save_withheld: It was not saved, because another program has changed the file; the callbacks of the request.
+        analysed: `structure` and `problems` are up to date.
+        selection_changed: The selection has changed.
         refused: Something could not be done; the text says what and why.
 
     Attributes:
         registry: The node types.
-        path: Where the document is saved; None for one that never was.
-        is_trusted: Whether what it says is the person's own work, or was approved by them.
-        confirms_calls: Whether calls that a foreign document does not contain are confirmed during a run.
-        structure: How the document hangs together; may be a moment behind it, see `analysed`.
-        problems: What is wrong with it, as of the same moment.
-        draft: What is being typed into a field over the canvas.
-        selection: Ids of the selected nodes, in the order in which they were.
-        shown: Its run, and what is looked at of it.
+        path: The document's file; None for one that was never saved.
+        is_trusted: Whether the workflow is the user's own or was approved by them.
+        confirms_calls: Whether tool calls that are not in the document itself are confirmed during a run.
+        structure: The structure; may be slightly out of date, see `analysed`.
+        problems: The problems, as of the same moment.
+        draft: What is being typed in a field over the canvas.
+        selection: Ids of the selected nodes, in the order of selection.
+        shown: The run that is shown, and the selected iterations.
     """
 
     is_past = False
-    """Whether this is a run of the history, which is looked at and not changed."""
+    """Whether this is a stored run, which is read-only."""
 
     changed = Signal(object, object)
     saved_state_changed = Signal()
@@ -143,8 +141,8 @@ class Session(QObject):
         self.is_trusted = path is None
         self.confirms_calls = False
         self._history = History(workflow if workflow is not None else Workflow())
-        # A document without a layout is laid out by its structure, and cannot be shown before.
-        is_quick = len(self.workflow.nodes) <= AT_ONCE or not self.workflow.layout
+        # A document without a layout is laid out after its structure, which is needed at once.
+        is_quick = len(self.workflow.nodes) <= MAX_NODES_AT_ONCE or not self.workflow.layout
         analysis = analysis or analyse_document(self.workflow if is_quick else Workflow(), self.registry)
         self.structure: Structure = analysis[0]
         self.problems: list[Problem] = analysis[1]
@@ -154,7 +152,7 @@ class Session(QObject):
         self.shown.refused.connect(self.refused)
         self._analyst = Worker(self)
         self._saving = DocumentSaver(self)
-        self._saving.written.connect(self._take_up_saved)
+        self._saving.written.connect(self._note_saved)
         self._saving.failed.connect(self.save_failed)
         self._saving.withheld.connect(lambda wish: self.save_withheld.emit(wish.then))
         self._saving.changed.connect(self.saved_state_changed)
@@ -169,79 +167,77 @@ class Session(QObject):
 
     @property
     def workflow(self) -> Workflow:
-        """The document as it is now."""
+        """The current workflow."""
         return self._history.workflow
 
     @property
     def is_modified(self) -> bool:
-        """Whether it differs from what is saved."""
+        """Whether it has unsaved changes."""
         return self._history.is_modified
 
     @property
     def name(self) -> str:
-        """What to call the document: its name, else its file's, else 'Untitled'."""
+        """The name of the document, else of its file, else 'Untitled'."""
         if self.workflow.name:
             return self.workflow.name
         return self.path.name.partition(".")[0] if self.path is not None else "Untitled"
 
     @property
     def undo_title(self) -> str | None:
-        """What `undo` would take back; None where there is nothing."""
+        """The name of the step that `undo` would undo; None if there is none."""
         return self._history.undo_title
 
     @property
     def redo_title(self) -> str | None:
-        """What `redo` would do again; None where there is nothing."""
+        """The name of the step that `redo` would redo; None if there is none."""
         return self._history.redo_title
 
     def node(self, node_id: str) -> Node | None:
-        """The node of that id; None where there is none."""
+        """Return a node by id; None if there is none."""
         return self.workflow.nodes_by_id.get(node_id)
 
     @property
     def structure_now(self) -> Structure:
-        """How the document hangs together as it is now, where `structure` may be a moment behind."""
+        """The structure of the current workflow, even where `structure` is out of date."""
         is_behind = self.structure.workflow is not self.workflow
         return analyse(self.workflow, self.registry) if is_behind else self.structure
 
     def problems_of(self, node_id: str) -> list[Problem]:
-        """What is wrong with a node."""
+        """Return the problems of a node."""
         return [problem for problem in self.problems if problem.node == node_id]
 
     def do(self, operation: Operation) -> bool:
-        """Change the document; says through `refused` why where it cannot, and then returns False."""
+        """Change the document; returns False, and emits `refused`, if that is not possible."""
         return self._move(lambda: self._history.do(operation))
 
     def undo(self) -> bool:
-        """Take the last step back."""
+        """Undo the last step."""
         return self._history.undo_title is not None and self._move(self._history.undo)
 
     def redo(self) -> bool:
-        """Do again what was taken back last."""
+        """Redo the step that was undone last."""
         return self._history.redo_title is not None and self._move(self._history.redo)
 
     def seal(self) -> None:
-        """End a step of typing: the next change of the same field is one of its own."""
+        """End a step of typing: the next change of the same field becomes a new step."""
         self._history.seal()
 
     @property
     def is_saving(self) -> bool:
-        """Whether something is still to be written to a file."""
-        return self._saving.is_under_way
+        """Whether a save is in progress."""
+        return self._saving.is_saving
 
     @property
     def destination(self) -> Path | None:
-        """The document's file, as it will be once all is saved that is to be; None where it has none."""
+        """The document's file once all saves are done; None if it has none."""
         return self._saving.destination or self.path
 
     def save(self, path: Path | None = None, then: Callable[[], object] = lambda: None) -> None:
-        """Begin to save to the document's file, or to another that then is the document's.
-
-        It is written in a thread, after what was to be saved before. `saved` or `save_failed` tells the end.
+        """Save in a thread, after earlier saves; `saved`, `save_failed` or `save_withheld` is emitted at the end.
 
         Args:
-            path: The file; None for the document's own.
-            then: What to do once it is saved.
+            path: The file, which becomes the document's file; by default the present one.
+            then: Called on success.
         """
         target = path or self.destination
         assert target is not None, "the window asks for a path first"
@@ -249,37 +245,37 @@ class Session(QObject):
         self._saving.ask(SaveRequest(self.workflow, self._history.state, target, [then]))
 
     def when_saved(self, act: Callable[[], object]) -> None:
-        """Do something once nothing is being saved any more, whether that has succeeded or not."""
+        """Call a function once no save is in progress, whether they succeeded or not."""
         self._saving.when_over(act)
 
     def mark_saved(self) -> None:
-        """Remember that the document as it is now is the one on the disk."""
+        """Mark the current state as saved."""
         self._history.mark_saved()
         self.saved_state_changed.emit()
 
     def mark_unsaved(self) -> None:
-        """Remember that no file has the document as it is now, nor as it ever was."""
-        self._history.mark_saved(NOWHERE)
+        """Mark every state as unsaved: the file has other content, or is gone."""
+        self._history.mark_saved(NEVER_SAVED)
         self.saved_state_changed.emit()
 
     def know_file(self, fingerprint: FileFingerprint | None = None) -> None:
-        """What is in the document's file may be replaced by what is saved.
+        """Allow the next save to overwrite the file.
 
         Args:
-            fingerprint: The file as it was just read; None where a person gives up whatever is in it now.
+            fingerprint: The file when it was read; None to overwrite whatever it contains now.
         """
         assert self.path is not None, "there is a file to know"
         self._saving.know(self.path, fingerprint)
 
     def select(self, node_ids: Iterable[str]) -> None:
-        """Select these nodes and no others; ids that are not there are left out."""
+        """Select exactly these nodes; unknown ids are ignored."""
         selection = tuple(dict.fromkeys(node_id for node_id in node_ids if self.node(node_id) is not None))
         if selection != self.selection:
             self.selection = selection
             self.selection_changed.emit()
 
     def start_run(self, inputs: Mapping[str, Value], options: RunOptions, *, paused: bool = False) -> None:
-        """Run the document as it is now, or get ready to, step by step. One run a document at a time."""
+        """Run the current workflow, unless a run is in progress; see `RunViewState.start`."""
         self.shown.start(self.structure_now, inputs, options, paused=paused)
 
     def _move(self, step: Callable[[], object]) -> bool:
@@ -297,18 +293,18 @@ class Session(QObject):
             self.saved_state_changed.emit()
         return True
 
-    def _take_up_saved(self, wish: SaveRequest) -> None:
+    def _note_saved(self, wish: SaveRequest) -> None:
         self.path = wish.path
         self._history.mark_saved(wish.state)
         self.saved.emit(wish.path)
 
     def _analyse(self) -> None:
-        """Find structure and problems in a thread; a document that changed meanwhile is looked at again."""
+        """Analyse in a thread, and again if the document has changed meanwhile."""
         if self._analyst.is_busy:
             return
-        self._analyst.ask(partial(analyse_document, self.workflow, self.registry), self._take_up_structure)
+        self._analyst.ask(partial(analyse_document, self.workflow, self.registry), self._apply_analysis)
 
-    def _take_up_structure(self, analysis: Analysis) -> None:
+    def _apply_analysis(self, analysis: Analysis) -> None:
         if analysis[0].workflow is not self.workflow:
             self._timer.start()
             return
@@ -317,7 +313,7 @@ class Session(QObject):
 
 
 def _followed(selection: tuple[str, ...], before: Workflow, after: Workflow) -> list[str]:
-    """The selected nodes after a step; one to which a rename or its undo gave another id stays selected."""
+    """Return the selection after a step: a node that was renamed stays selected."""
     there = after.nodes_by_id
     if len(before.nodes) != len(after.nodes) or all(node_id in there for node_id in selection):
         return list(selection)
@@ -331,16 +327,16 @@ def _followed(selection: tuple[str, ...], before: Workflow, after: Workflow) -> 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceDocument:
-    """Puts a document in the present one's place.
+    """Replace the whole workflow, as a reload, a revert and a recovery do. It can be undone.
 
     Attributes:
-        title: What that is called in the undo menu.
-        workflow: The other document.
+        title: Its name in the undo menu.
+        workflow: The new workflow.
     """
 
     title: str
     workflow: Workflow
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Fits every document."""
+        """Apply to any document."""
         return self.workflow, ReplaceDocument(self.title, workflow)

@@ -192,7 +192,7 @@ class Workbench(QObject):
 
         runs = RunController(self.window, self.engine, self.preferences, self.dialogs, self.store_access)
         runs.run_wanted.connect(lambda run_id: self.history.open_run(run_id))
-        runs.problems_in_the_way.connect(lambda _document: self.bottom_panel.unfold("problems"))
+        runs.run_blocked.connect(lambda _document: self.bottom_panel.unfold("problems"))
         return runs
 
     @cached_property

@@ -1,7 +1,7 @@
-"""Asking before the first run of a workflow from elsewhere, with everything that it would use.
+"""Ask for consent before the first run of a workflow from elsewhere, listing everything that it would use.
 
-What a person made or opened as a template here is their own; a file is, once they have approved what it says. Approvals
-are kept for the command line too (`engine.store.consent`).
+New documents and templates are the user's own; a file is trusted once the user has approved its content. Approvals are
+shared with the command line: see `engine.store.consent`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LONGEST_LINE: Final = 120
 
 
 class ConsentController(QObject):
-    """Knows what may be run.
+    """Asks for consent, and records it.
 
     Args:
-        window: Over which is asked.
+        window: The parent of dialogs.
     """
 
     def __init__(self, window: QWidget) -> None:
@@ -38,7 +38,7 @@ class ConsentController(QObject):
         self._worker = Worker(self)
 
     def before_run(self, session: Session, start: Callable[[], object]) -> None:
-        """Start a run, after asking where its workflow came from elsewhere and would use more than models."""
+        """Start a run, asking first if its workflow is not trusted and uses more than models."""
         workflow = session.workflow
         reach = reach_in(session.structure_now)
         if not reach:
@@ -58,18 +58,18 @@ class ConsentController(QObject):
 
             self._worker.ask(lambda: (is_approved(workflow), is_fully_trusted(workflow)), answered)
 
-    def before_resuming(self, name: str, workflow: Workflow, go_on: Callable[[], object]) -> None:
-        """Go on with a run of the history, after asking where its workflow is somebody else's.
+    def before_resuming(self, name: str, workflow: Workflow, proceed: Callable[[], object]) -> None:
+        """Resume a stored run, asking first if its workflow is not trusted.
 
         Args:
-            name: What to call it.
-            workflow: The document as it ran.
-            go_on: What to do then.
+            name: The name shown in the question.
+            workflow: The workflow that will run.
+            proceed: Called with consent.
         """
 
         def trusted() -> None:
             self.remember(workflow, fully=False)
-            go_on()
+            proceed()
 
         def look() -> tuple[Reach, bool]:
             reach = reach_of(workflow)
@@ -77,38 +77,38 @@ class ConsentController(QObject):
 
         def answered(found: tuple[Reach, bool]) -> None:
             reach, is_known = found
-            self._answered(name, reach, trusted if reach else go_on, is_known)
+            self._answered(name, reach, trusted if reach else proceed, is_known)
 
         self._worker.ask(look, answered)
 
     def remember(self, workflow: Workflow, then: Callable[[], object] = lambda: None, *, fully: bool = True) -> None:
-        """Note that a document is trusted, `fully` where it is the person's own work; `then` is done after that."""
+        """Record that a workflow is trusted, `fully` if it is the user's own; `then` is called afterwards."""
         self._worker.ask(partial(approve, workflow, fully=fully), lambda _is_noted: then())
 
-    def _answered(self, name: str, reach: Reach, go_on: Callable[[], object], is_known: bool) -> None:
+    def _answered(self, name: str, reach: Reach, proceed: Callable[[], object], is_known: bool) -> None:
         if is_known:
-            go_on()
+            proceed()
             return
         if is_dialog_open():
             return
         box = ask_question(
             self._window,
             f"Do you trust “{name}”?",
-            f"It has not been run here before. Besides models, it would use:{_listed(reach)}",
-            [("Trust and run", _Role.AcceptRole, go_on), ("Cancel", _Role.RejectRole, lambda: None)],
+            f"It hasn't run on this computer before. Besides models, it can use:{_listed(reach)}",
+            [("Trust and run", _Role.AcceptRole, proceed), ("Cancel", _Role.RejectRole, lambda: None)],
         )
         default_to_cancel(box)
         if not _listed(reach):
-            add_text_area(box, "\n".join(reach.lines()), "What it would use")
+            add_text_area(box, "\n".join(reach.lines()), "What it can use")
 
 
 def is_known(workflow: Workflow) -> bool:
-    """Whether a document may be run unasked: a person has approved it, or it only calls models. For a thread."""
+    """Return whether a workflow runs without asking: it was approved, or only calls models. Call it in a thread."""
     return not reach_of(workflow) or is_approved(workflow)
 
 
 def _listed(reach: Reach) -> str:
-    """What there is, where it fits into the question; a field of its own takes what is longer."""
+    """Return the list if it fits into the question; a longer one gets a text area."""
     text = "\n".join(reach.lines())
     is_short = text.count("\n") < _MOST_LINES and all(len(line) <= _LONGEST_LINE for line in text.split("\n"))
     return f"\n\n{text}" if is_short and not reach.commands else ""

@@ -1,4 +1,4 @@
-"""Starting, stopping and stepping the runs of documents, and telling how they ended."""
+"""Start, pause, step and stop the runs of documents, and choose their options."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def default_model(preferences: Preferences) -> str:
-    """The model where a document names none."""
+    """Return the model of nodes that name none."""
     return preferences.default_model or default_model_name()
 
 
@@ -49,15 +49,15 @@ def run_options(
     store: Store | None = None,
     source: str = "",
 ) -> RunOptions:
-    """The options of a run.
+    """Return the options of a new run.
 
     Args:
         workflow: The document.
-        engine: Has the models of the program.
-        preferences: The person's settings.
-        folder: The folder that the run may read and write; None for none.
-        store: Where it is kept; None for nowhere.
-        source: The document's file; empty where it never was saved.
+        engine: The engine's thread, which has the models.
+        preferences: The user's settings.
+        folder: The folder that tools may read and write; None for none.
+        store: The history; None to not store the run.
+        source: The document's file; empty for one that was never saved.
     """
     default = default_model(preferences)
     tokens = budget_limit(workflow, "budget_tokens", preferences.budget_tokens)
@@ -80,14 +80,14 @@ def resume_options(
     store: Store,
     permissions: Permissions | None = None,
 ) -> RunOptions:
-    """The options of a run that goes on, or of a fork; what is not said here, the history has kept.
+    """Return the options of a resumed run or a fork; the history provides the others.
 
     Args:
         models: The models that it may call.
-        engine: Has the models of the program.
-        preferences: The person's settings.
+        engine: The engine's thread, which has the models.
+        preferences: The user's settings.
         store: The history.
-        permissions: What it may touch on this machine, and spend.
+        permissions: What it may access on this machine, and spend.
     """
     permissions = permissions or Permissions()
     return RunOptions(
@@ -103,13 +103,13 @@ def resume_options(
 def _models(
     names: Iterable[str], engine: EngineThread, preferences: Preferences, store: Store | None
 ) -> Catalogue | None:
-    # A scripted or recorded model remembers what it has said: each run reads anew what it plays.
+    # Scripted and recorded models have a state, so each run reads them again.
     called = tuple(names)
     if any(name.startswith(RECORDED_PREFIX) for name in called):
         from engine.store import open_store
         from engine.store.recorded import recorded_models
 
-        # Where the window has no history, the usual one may be readable by now.
+        # If the window could not open its history, it may be readable by now.
         return Models(
             engine.models.keys, recorded_models(lambda: closing(open_store()) if store is None else nullcontext(store))
         )
@@ -121,49 +121,49 @@ _Role = QMessageBox.ButtonRole
 
 
 class RunController(QObject):
-    """What Run and its kin do.
+    """Implements the run commands.
 
     Args:
-        window: Over which the form is shown.
+        window: The parent of dialogs.
         engine: The engine's thread.
-        preferences: The person's settings.
-        asker: Asks for files.
-        history: The way to where runs are kept.
+        preferences: The user's settings.
+        dialogs: Asks for files.
+        store: The history.
 
     Signals:
-        problems_in_the_way: A document has errors and cannot run; they should be shown.
-        run_wanted: A person wants to see a run that is kept; its id.
+        run_blocked: A document has errors and cannot run; they should be shown.
+        run_wanted: The user wants to see a stored run; its id.
     """
 
-    problems_in_the_way = Signal(object)
+    run_blocked = Signal(object)
     run_wanted = Signal(str)
 
     def __init__(
-        self, window: QWidget, engine: EngineThread, preferences: Preferences, asker: FileDialogs, history: StoreAccess
+        self, window: QWidget, engine: EngineThread, preferences: Preferences, dialogs: FileDialogs, store: StoreAccess
     ) -> None:
         super().__init__(window)
-        self._history = history
+        self._store = store
         self._window = window
         self._engine = engine
         self._preferences = preferences
-        self._asker = asker
+        self._dialogs = dialogs
         self._consent = ConsentController(window)
 
     def run(self, document: DocumentPage) -> None:
-        """Run a document; a person is asked only where a value is missing, or leave to run code."""
+        """Run a document, asking only for missing values and for permission to run code."""
         self._run(document, lambda: None, paused=False)
 
     def _run(self, document: DocumentPage, then: Callable[[], object], *, paused: bool) -> None:
         if not self._may_start(document):
             return
-        values = known_values(declared_inputs(document.session.workflow), _given_last(document.session))
+        values = known_values(declared_inputs(document.session.workflow), _last_inputs(document.session))
         if values is None or (_runs_code(document) and not document.may_run_code):
             self._ask(document, then, paused=paused)
         else:
             self._start(document, values, then, paused=paused)
 
     def run_with(self, document: DocumentPage) -> None:
-        """Ask for the inputs in any case, and run."""
+        """Ask for all inputs, and run."""
         if self._may_start(document):
             self._ask(document, lambda: None, paused=False)
 
@@ -171,9 +171,9 @@ class RunController(QObject):
         session = document.session
         dialog = RunDialog(
             declared_inputs(session.workflow),
-            _given_last(session),
+            _last_inputs(session),
             session.path.parent if session.path is not None else None,
-            self._asker,
+            self._dialogs,
             may_use_folder=document.may_use_folder,
             may_run_code=document.may_run_code if _runs_code(document) else None,
             parent=self._window,
@@ -188,11 +188,11 @@ class RunController(QObject):
         dialog.open()
 
     def run_batch(self, document: DocumentPage, table: Path | None = None) -> None:
-        """Show the window in which a document is run for each row of a table.
+        """Show the batch window, which runs a document for each row of a table.
 
         Args:
             document: The document.
-            table: The table; None leaves it to be chosen there.
+            table: The table; if None, the user chooses it there.
         """
         document.session.seal()
         self._consent.before_run(document.session, lambda: self._show_batch(document, table))
@@ -206,7 +206,7 @@ class RunController(QObject):
         def options() -> BatchOptions:
             folder = path.parent if path is not None and document.may_use_folder else None
             source = "" if path is None else str(path)
-            store = self._history.store
+            store = self._store.store
 
             def fresh() -> RunOptions:
                 return run_options(workflow, self._engine, self._preferences, folder, store, source)
@@ -216,15 +216,15 @@ class RunController(QObject):
             return BatchOptions(run=run, store=store, models=lambda: fresh().models or Models())
 
         folder = None if path is None else path.parent
-        window = BatchWindow(self._engine, workflow, options, self._asker, folder, self._window)
+        window = BatchWindow(self._engine, workflow, options, self._dialogs, folder, self._window)
         window.open_wanted.connect(self.run_wanted)
-        window.run_ended.connect(self._history.changed)
+        window.run_ended.connect(self._store.changed)
         window.show()
         if table is not None:
             window.show_table(table)
 
     def toggle_pause(self, document: DocumentPage) -> None:
-        """Pause a run, or let it go on."""
+        """Pause or resume a run."""
         session = document.session
         if session.shown.live is None or session.shown.picture is None:
             return
@@ -234,15 +234,15 @@ class RunController(QObject):
             session.shown.live.pause()
 
     def step_node(self, document: DocumentPage) -> None:
-        """Start one node; a run that is not under way begins with its first."""
+        """Start one node, of a new run if none is in progress."""
         self._step(document, LiveRun.step_node)
 
     def step_iteration(self, document: DocumentPage) -> None:
-        """Go on to the end of the present iteration; a run that is not under way begins."""
+        """Continue to the end of the current iteration, of a new run if none is in progress."""
         self._step(document, LiveRun.step_iteration)
 
     def stop(self, document: DocumentPage) -> None:
-        """Stop a run at once."""
+        """Cancel a run."""
         if document.session.shown.live is not None:
             document.session.shown.live.cancel()
 
@@ -264,11 +264,11 @@ class RunController(QObject):
             return False
         session.seal()
         problems = session.problems
-        if session.structure.workflow is not session.workflow:  # a moment behind what was just typed
+        if session.structure.workflow is not session.workflow:  # not up to date with what was just typed
             _, problems = analyse_document(session.workflow, session.registry)
         if has_errors(problems):
-            session.refused.emit("The workflow has errors and cannot run yet. They are listed under Problems.")
-            self.problems_in_the_way.emit(document)
+            session.refused.emit("The workflow has errors and cannot run. See Problems.")
+            self.run_blocked.emit(document)
             return False
         return True
 
@@ -282,25 +282,25 @@ class RunController(QObject):
             if document.is_closed:
                 return
             source = str(session.path) if session.path is not None else ""
-            store = self._history.store
+            store = self._store.store
             options = run_options(session.workflow, self._engine, self._preferences, folder, store, source)
             options = replace(options, allow_code=document.may_run_code, confirm_calls=session.confirms_calls)
             session.start_run(values, options, paused=paused)
             then()
 
-        # Right after the program's start, the history may still be on its way.
-        self._consent.before_run(session, lambda: self._history.when_settled(start))
+        # Right after the start of the program, the history may still be opening.
+        self._consent.before_run(session, lambda: self._store.when_settled(start))
 
 
 def _runs_code(document: DocumentPage) -> bool:
     return needs_in(document.session.structure_now).code
 
 
-def _given_last(session: Session) -> dict[str, Value]:
-    """The values of the last run, without those that were only what the document had for them then."""
-    given_to = session.shown.last_inputs_of
-    had = {item.name: item.default for item in declared_inputs(given_to)} if given_to is not None else {}
-    return {name: value for name, value in session.shown.last_inputs.items() if value != had.get(name)}
+def _last_inputs(session: Session) -> dict[str, Value]:
+    """Return the inputs of the last run, without those that were the document's defaults."""
+    workflow = session.shown.last_inputs_of
+    defaults = {item.name: item.default for item in declared_inputs(workflow)} if workflow is not None else {}
+    return {name: value for name, value in session.shown.last_inputs.items() if value != defaults.get(name)}
 
 
 def ask_about_runs(
@@ -311,29 +311,29 @@ def ask_about_runs(
     *,
     wait: bool,
 ) -> None:
-    """Ask what becomes of runs whose documents are closed.
+    """Ask what to do with the runs of documents that are being closed.
 
     Args:
-        window: Over which to ask.
-        documents: Those that run.
-        stop: What to do when the runs shall stop.
-        leave: What to do when they shall go on to their ends in the background, or wait in the history.
-        wait: Whether they all wait for the person, and can do so in the history.
+        window: The parent of the dialog.
+        documents: The documents with runs.
+        stop: Called to stop the runs.
+        leave: Called to let them finish in the background, or wait in the history.
+        wait: Whether all of them wait for an answer and are stored.
     """
     names = ", ".join(f"“{document.session.name}”" for document in documents)
     is_one = len(documents) == 1
     if wait:
-        text = f"{names} {'waits' if is_one else 'wait'} for your answer."
-        more, way = "It is kept: resume it under Runs, another day too, and you are asked again.", "Answer later"
+        text = f"{names} {'is' if is_one else 'are'} waiting for your answer."
+        detail, leave_title = "You can resume the run from the Runs panel and answer then.", "Answer later"
     else:
         text = f"{names} {'is' if is_one else 'are'} still running."
-        more, way = "It can go on to its end in the background; its result is then told.", "Let it finish"
+        detail, leave_title = "It can finish in the background. You will be notified when it ends.", "Run in background"
     ask_question(
         window,
         text,
-        more,
+        detail,
         [
-            (way, _Role.AcceptRole, leave),
+            (leave_title, _Role.AcceptRole, leave),
             ("Stop", _Role.DestructiveRole, stop),
             ("Cancel", _Role.RejectRole, lambda: None),
         ],

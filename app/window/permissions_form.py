@@ -1,6 +1,6 @@
-"""What a run is allowed: to touch on this machine, and to spend. What a workflow could use, and fields to allow it.
+"""The form for a run's permissions and budget, and what a workflow's tools need.
 
-What a run may touch is allowed anew for each run, one that goes on and a fork included: nothing of it is kept.
+Permissions are given for each run, also for a resumed run or a fork; they are not stored.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from engine.plan.structure import Structure, analyse
 from engine.runner.permissions import tools_of
 from engine.tools.registry import all_tools
 
-NO_FOLDER = "Save the document first: it has no folder yet."
+NO_FOLDER = "Save the workflow first: it has no folder yet."
 
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What a person allows a run.
+    """What a run may access and spend.
 
     Attributes:
         folder: The folder that tools may use; None for none.
         may_run_code: Whether tools may run code.
-        budget_usd: The most US dollars that the run may spend, all that it has spent counted; None leaves it as it is.
-        budget_tokens: The most tokens.
+        budget_usd: The budget in US dollars, including what the run has spent; None keeps the present one.
+        budget_tokens: The budget in tokens, likewise.
     """
 
     folder: Path | None = None
@@ -51,7 +51,7 @@ class Permissions:
 
 @dataclass(frozen=True, slots=True)
 class ToolNeeds:
-    """What a workflow's tools would use if it were allowed: a folder, code."""
+    """Which permissions a workflow's tools can use."""
 
     folder: bool = False
     code: bool = False
@@ -61,12 +61,12 @@ class ToolNeeds:
 
 
 def needs_of(workflow: Workflow) -> ToolNeeds:
-    """What the tools of a workflow would use, those of the workflows in it included."""
+    """Return what the tools of a workflow and its subflows need."""
     return needs_in(analyse(workflow))
 
 
 def needs_in(structure: Structure) -> ToolNeeds:
-    """The same, for a document that was taken apart already."""
+    """Return what the tools of an analysed workflow and its subflows need."""
     known = all_tools()
     tools = [known[name] for name in _tools(structure) if name in known]
     return ToolNeeds(any(tool.uses_folder for tool in tools), any(tool.runs_code for tool in tools))
@@ -82,18 +82,18 @@ def _tools(structure: Structure) -> Iterator[str]:
 
 
 class PermissionFields(QWidget):
-    """The fields.
+    """The form.
 
     Args:
-        needs: Which of the boxes are shown.
-        folder: The folder that may be allowed; None where there is none.
-        allowed: What is ticked at first, and the budgets; one that is None has no field.
+        needs: Which checkboxes are shown.
+        folder: The folder that can be allowed; None if there is none.
+        allowed: The initial values; a budget that is None has no field.
 
     Attributes:
-        folder: Tools may use that folder.
-        code: Tools may run code.
-        usd: The budget in US dollars; None where there is none.
-        tokens: The budget in tokens; None where there is none.
+        folder: The checkbox for the folder.
+        code: The checkbox for running code.
+        usd: The budget in US dollars; None if there is no field.
+        tokens: The budget in tokens; None if there is no field.
     """
 
     def __init__(
@@ -103,29 +103,29 @@ class PermissionFields(QWidget):
         self._folder = folder
         allowed = allowed or Permissions()
         self.folder = QCheckBox(self)
-        self.folder.setText("Tools may read and write files in the document's folder")
+        self.folder.setText("Allow tools to read and write files in the workflow's folder")
         self.folder.setChecked(allowed.folder is not None and folder is not None)
         self.folder.setEnabled(folder is not None)
         self.folder.setToolTip(str(folder) if folder is not None else NO_FOLDER)
         self.folder.setVisible(needs.folder)
         self.code = QCheckBox(self)
-        self.code.setText("Tools may run code and commands on this machine")
+        self.code.setText("Allow tools to run code and commands on this computer")
         self.code.setChecked(allowed.may_run_code)
-        self.code.setToolTip("Allow it only if you trust the workflow: code can do whatever you can do.")
+        self.code.setToolTip("Only allow this if you trust the workflow: code can do anything that you can do.")
         self.code.setVisible(needs.code)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2 * UNIT)
         self.usd = _usd_field(allowed.budget_usd) if allowed.budget_usd is not None else None
         self.tokens = _tokens_field(allowed.budget_tokens) if allowed.budget_tokens is not None else None
-        column.addLayout(_rows({"Budget in US dollars": self.usd, "Budget in tokens": self.tokens}))
+        column.addLayout(_rows({"Budget (USD)": self.usd, "Budget (tokens)": self.tokens}))
         column.addWidget(self.folder)
         column.addWidget(self.code)
         self.setVisible(bool(needs or self.usd or self.tokens))
 
     @property
     def allowed(self) -> Permissions:
-        """What is ticked and stands there."""
+        """The permissions and budgets that the user chose."""
         return Permissions(
             self._folder if self.folder.isChecked() else None,
             self.code.isChecked(),
@@ -153,7 +153,7 @@ def _tokens_field(budget: int) -> QSpinBox:
 
 
 def _rows(fields: Mapping[str, QDoubleSpinBox | QSpinBox | None]) -> QFormLayout:
-    """The fields that there are, each beside its name."""
+    """Lay out the fields that exist, with their labels."""
     rows = QFormLayout()
     rows.setHorizontalSpacing(3 * UNIT)
     rows.setVerticalSpacing(2 * UNIT)
@@ -162,7 +162,7 @@ def _rows(fields: Mapping[str, QDoubleSpinBox | QSpinBox | None]) -> QFormLayout
         if field is not None:
             inset_number(field)
             field.setAccessibleName(name)
-            field.setToolTip("What the run has spent so far counts.")
+            field.setToolTip("Includes what the run has spent so far.")
             field.setMinimumWidth(40 * UNIT)
             label = PlainLabel(name)
             label.setBuddy(field)
@@ -171,43 +171,43 @@ def _rows(fields: Mapping[str, QDoubleSpinBox | QSpinBox | None]) -> QFormLayout
 
 
 class PermissionDialog(QDialog):
-    """Asks what a run is allowed that goes on.
+    """Asks for the permissions of a run that is resumed.
 
     Args:
-        told: What a person should know.
-        boxes: What there is to allow.
-        granted: Takes what a person allows.
+        hint: An explanation above the form.
+        fields: The form.
+        granted: Called with the chosen permissions.
         parent: The window.
     """
 
     def __init__(
-        self, told: str, boxes: PermissionFields, granted: Callable[[Permissions], object], parent: QWidget
+        self, hint: str, fields: PermissionFields, granted: Callable[[Permissions], object], parent: QWidget
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Go on with the run")
-        self.boxes = boxes
+        self.setWindowTitle("Resume run")
+        self.fields = fields
         self._granted = granted
-        self.go_on = QPushButton("Go on", self)
-        self.go_on.setProperty("primary", True)
-        self.go_on.setDefault(True)
-        self.go_on.clicked.connect(lambda _checked=False: self._grant())
+        self.resume = QPushButton("Resume", self)
+        self.resume.setProperty("primary", True)
+        self.resume.setDefault(True)
+        self.resume.clicked.connect(lambda _checked=False: self._grant())
         cancel = QPushButton("Cancel", self)
         cancel.clicked.connect(lambda _checked=False: self.reject())
         buttons = QHBoxLayout()
         buttons.setSpacing(2 * UNIT)
         buttons.addStretch(1)
         buttons.addWidget(cancel)
-        buttons.addWidget(self.go_on)
+        buttons.addWidget(self.resume)
         column = QVBoxLayout(self)
         column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
         column.setSpacing(4 * UNIT)
-        column.addWidget(PlainLabel("What is this run allowed as it goes on?", look="title"))
-        column.addWidget(PlainLabel(told, look="dim", wrap=True))
-        column.addWidget(boxes)
+        column.addWidget(PlainLabel("What may this run access?", look="title"))
+        column.addWidget(PlainLabel(hint, look="dim", wrap=True))
+        column.addWidget(fields)
         column.addSpacing(2 * UNIT)
         column.addLayout(buttons)
 
     def _grant(self) -> None:
-        self._granted(self.boxes.allowed)
+        self._granted(self.fields.allowed)
         self.accept()

@@ -164,7 +164,7 @@ def test_a_window_is_closed_while_a_run_waits_and_the_answer_is_given_another_da
     document = waiting(workbench, approval(), qtbot)
     run_id = document.session.shown.run_id
     workbench.closing.close_document(document)
-    assert question(workbench.window).text() == "“To approve” waits for your answer."
+    assert question(workbench.window).text() == "“To approve” is waiting for your answer."
     answer(workbench.window, "Answer later")
     qtbot.waitUntil(lambda: workbench.closing.background == [])
     assert store.find(run_id).status is RunStatus.WAITING
@@ -194,7 +194,7 @@ def test_a_run_in_the_background_that_comes_to_a_question_waits_in_the_history(
     qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.COMPLETED)
     run_id = document.session.shown.run_id
     workbench.closing.close_document(document)
-    answer(workbench.window, "Let it finish")
+    answer(workbench.window, "Run in background")
 
     qtbot.waitUntil(lambda: workbench.closing.background == [])
     assert store.find(run_id).status is RunStatus.WAITING

@@ -66,11 +66,11 @@ def test_a_run_whose_workflow_runs_code_asks_before_it_goes_on(
 
     workbench.history.resume(store.find(run_id))
     dialog = asked(workbench, qtbot)
-    assert dialog.boxes.code.isVisible()
-    assert not dialog.boxes.folder.isEnabled(), "the document was never saved"
+    assert dialog.fields.code.isVisible()
+    assert not dialog.fields.folder.isEnabled(), "the document was never saved"
     if is_allowed:
-        tick(dialog.boxes.code)
-    QTest.mouseClick(dialog.go_on, Qt.MouseButton.LeftButton)
+        tick(dialog.fields.code)
+    QTest.mouseClick(dialog.resume, Qt.MouseButton.LeftButton)
 
     if is_allowed:
         qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
@@ -91,9 +91,9 @@ def test_a_run_that_reads_files_may_use_the_folder_of_its_document_once_that_is_
 
     workbench.history.resume(store.find(run_id))
     dialog = asked(workbench, qtbot)
-    assert not dialog.boxes.code.isVisible()
-    assert dialog.boxes.folder.toolTip() == str(tmp_path)
-    tick(dialog.boxes.folder)
+    assert not dialog.fields.code.isVisible()
+    assert dialog.fields.folder.toolTip() == str(tmp_path)
+    tick(dialog.fields.folder)
     QTest.keyClick(dialog, Qt.Key.Key_Return)
 
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
@@ -151,13 +151,13 @@ def test_a_run_that_failed_as_its_budget_was_spent_goes_on_with_a_larger_one(
 
     workbench.history.resume(failed)
     dialog = asked(workbench, qtbot)
-    assert dialog.boxes.usd is None
-    assert dialog.boxes.tokens is not None
-    assert dialog.boxes.tokens.value() == 60
-    dialog.boxes.tokens.setFocus()
-    dialog.boxes.tokens.selectAll()
-    QTest.keyClicks(dialog.boxes.tokens, "20000")
-    QTest.mouseClick(dialog.go_on, Qt.MouseButton.LeftButton)
+    assert dialog.fields.usd is None
+    assert dialog.fields.tokens is not None
+    assert dialog.fields.tokens.value() == 60
+    dialog.fields.tokens.setFocus()
+    dialog.fields.tokens.selectAll()
+    QTest.keyClicks(dialog.fields.tokens, "20000")
+    QTest.mouseClick(dialog.resume, Qt.MouseButton.LeftButton)
 
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
     ended(workbench.history.pages[run_id].document, qtbot)

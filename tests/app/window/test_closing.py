@@ -73,7 +73,7 @@ def test_a_run_goes_on_in_the_background_and_its_end_is_told(
     with held(workbench):
         QTest.keyClick(workbench.window, Qt.Key.Key_F5)
         QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
-        answer(workbench.window, "Let it finish")
+        answer(workbench.window, "Run in background")
         assert workbench.documents.all == []
         assert workbench.closing.background == [self_refine]
 
@@ -116,7 +116,7 @@ def test_the_window_is_gone_while_a_run_goes_on_and_then_the_program_ends(
     with qtbot.waitSignal(workbench.finished, timeout=5000), held(workbench):
         QTest.keyClick(workbench.window, Qt.Key.Key_F5)
         workbench.window.close()
-        answer(workbench.window, "Let it finish")
+        answer(workbench.window, "Run in background")
         assert not workbench.window.isVisible()
         assert workbench.closing.background == [self_refine]
 
@@ -132,7 +132,7 @@ def test_a_run_that_is_kept_nowhere_does_not_wait_for_ever_for_somebody_who_is_g
 
     with qtbot.waitSignal(workbench.finished, timeout=5000):
         workbench.window.close()
-        answer(workbench.window, "Let it finish")
+        answer(workbench.window, "Run in background")
 
 
 def test_a_run_that_was_paused_goes_on_in_the_background(
@@ -143,7 +143,7 @@ def test_a_run_that_was_paused_goes_on_in_the_background(
 
     with qtbot.waitSignal(self_refine.session.shown.ended, timeout=5000):
         workbench.closing.close_document(self_refine)
-        answer(workbench.window, "Let it finish")
+        answer(workbench.window, "Run in background")
     assert self_refine.session.shown.picture.status == "completed"
 
 

@@ -185,20 +185,20 @@ def test_a_large_document_without_a_layout_is_analysed_in_a_thread_before_it_is_
     analysed_in: list[threading.Thread] = []
 
     def analyse_and_note(workflow: Workflow, registry: Registry) -> Structure:
-        if len(workflow.nodes) > session.AT_ONCE:
+        if len(workflow.nodes) > session.MAX_NODES_AT_ONCE:
             analysed_in.append(threading.current_thread())
         return analyse(workflow, registry)
 
     monkeypatch.setattr(session, "analyse", analyse_and_note)
     flow = Builder("Many")
-    for _ in range(session.AT_ONCE + 1):
+    for _ in range(session.MAX_NODES_AT_ONCE + 1):
         flow.add("input", default="x")
 
     document = open_file(workbench, saved(tmp_path, "many.loop.json", flow.build()))
 
     assert document.session.workflow.layout == {}
     assert document.session.structure.workflow is document.session.workflow
-    assert len(document.canvas.view.nodes) == session.AT_ONCE + 1
+    assert len(document.canvas.view.nodes) == session.MAX_NODES_AT_ONCE + 1
     assert len(analysed_in) == 1
     assert analysed_in[0] is not threading.main_thread()
 

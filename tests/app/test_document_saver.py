@@ -10,7 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.session import AT_ONCE, Session
+from app.session import MAX_NODES_AT_ONCE, Session
 from engine.document.files import load, save
 from engine.document.model import Node, Workflow
 from engine.document.operations import SetDescription
@@ -148,7 +148,7 @@ def broken(number: int) -> Workflow:
 
 
 def test_a_small_document_is_analysed_when_it_is_opened(make_session: MakeSession) -> None:
-    assert len(make_session(broken(AT_ONCE)).problems) >= AT_ONCE
+    assert len(make_session(broken(MAX_NODES_AT_ONCE)).problems) >= MAX_NODES_AT_ONCE
 
 
 def test_a_large_document_is_there_at_once_and_its_problems_follow(
@@ -165,12 +165,12 @@ def test_a_large_document_is_there_at_once_and_its_problems_follow(
         return analyse(workflow, *rest)
 
     monkeypatch.setattr("app.session.analyse", watched)
-    session = make_session(broken(AT_ONCE + 1))
-    assert len(session.workflow.nodes) == AT_ONCE + 1
+    session = make_session(broken(MAX_NODES_AT_ONCE + 1))
+    assert len(session.workflow.nodes) == MAX_NODES_AT_ONCE + 1
     assert [problem for problem in session.problems if problem.node] == []
 
     qtbot.waitUntil(lambda: session.structure.workflow is session.workflow)
-    assert len(session.problems) >= AT_ONCE + 1
+    assert len(session.problems) >= MAX_NODES_AT_ONCE + 1
     assert places == [False]
 
 
