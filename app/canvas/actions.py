@@ -43,37 +43,37 @@ EDIT: Final = (
     CanvasAction("delete", "Delete", ("Del", "Backspace"), "any", "mdi6.delete-outline"),
     CanvasAction("delete_reconnect", "Delete and reconnect", ("Ctrl+Del", "Ctrl+Backspace"), "nodes"),
     CanvasAction("select_all", "Select all", ("Ctrl+A",)),
-    CanvasAction("select_next", "Select the next", ("N",)),
-    CanvasAction("select_previous", "Select the one before", ("Shift+N",)),
-    CanvasAction("set_up", "Set up", ("Return", "Enter"), "one", "mdi6.tune-variant"),
-    CanvasAction("open_subflow", "Open the subflow", ("Ctrl+E",), "subflow", "mdi6.file-tree"),
+    CanvasAction("select_next", "Select next", ("N",)),
+    CanvasAction("select_previous", "Select previous", ("Shift+N",)),
+    CanvasAction("set_up", "Edit properties", ("Return", "Enter"), "one", "mdi6.tune-variant"),
+    CanvasAction("open_subflow", "Open subflow", ("Ctrl+E",), "subflow", "mdi6.file-tree"),
     CanvasAction("rename", "Rename", ("F2",), "one", "mdi6.pencil-outline"),
-    CanvasAction("toggle_enabled", "Switch off or on", ("E",), "nodes", "mdi6.power"),
-    CanvasAction("toggle_ports", "Show or fold more outputs", ("O",), "one"),
+    CanvasAction("toggle_enabled", "Enable or disable", ("E",), "nodes", "mdi6.power"),
+    CanvasAction("toggle_ports", "Show or hide more outputs", ("O",), "one"),
 )
 ADD: Final = (
-    CanvasAction("quick_add", "Add a node…", ("Tab", "A"), "", "mdi6.plus-circle-outline"),
+    CanvasAction("quick_add", "Add node…", ("Tab", "A"), "", "mdi6.plus-circle-outline"),
     CanvasAction("connect_to", "Connect to…", ("C",), "one", "mdi6.connection"),
-    CanvasAction("add_frame", "Add a frame", ("Ctrl+G",), "", "mdi6.border-all-variant"),
-    CanvasAction("add_note", "Add a note", ("Ctrl+Shift+T",), "", "mdi6.note-outline"),
+    CanvasAction("add_frame", "Add frame", ("Ctrl+G",), "", "mdi6.border-all-variant"),
+    CanvasAction("add_note", "Add note", ("Ctrl+Shift+T",), "", "mdi6.note-outline"),
 )
 ARRANGE: Final = (
     CanvasAction("tidy", "Tidy up", ("Ctrl+L",), "", "mdi6.auto-fix"),
     CanvasAction("align_left", "Align left edges", (), "two"),
-    CanvasAction("align_centre", "Align centres", (), "two"),
+    CanvasAction("align_centre", "Align horizontal centres", (), "two"),
     CanvasAction("align_right", "Align right edges", (), "two"),
     CanvasAction("align_top", "Align top edges", (), "two"),
-    CanvasAction("align_middle", "Align middles", (), "two"),
+    CanvasAction("align_middle", "Align vertical centres", (), "two"),
     CanvasAction("align_bottom", "Align bottom edges", (), "two"),
-    CanvasAction("distribute_across", "Distribute across", (), "three"),
-    CanvasAction("distribute_down", "Distribute down", (), "three"),
+    CanvasAction("distribute_across", "Distribute horizontally", (), "three"),
+    CanvasAction("distribute_down", "Distribute vertically", (), "three"),
 )
 VIEW: Final = (
     CanvasAction("zoom_in", "Zoom in", ("Ctrl++", "Ctrl+="), "", "mdi6.magnify-plus-outline"),
     CanvasAction("zoom_out", "Zoom out", ("Ctrl+-",), "", "mdi6.magnify-minus-outline"),
-    CanvasAction("zoom_100", "Zoom to 100 %", ("Ctrl+1",)),
-    CanvasAction("fit_all", "Fit everything", ("Ctrl+0",), "", "mdi6.fit-to-page-outline"),
-    CanvasAction("fit_selection", "Fit the selection", ("Ctrl+2",)),
+    CanvasAction("zoom_100", "Zoom to 100%", ("Ctrl+1",)),
+    CanvasAction("fit_all", "Zoom to fit", ("Ctrl+0",), "", "mdi6.fit-to-page-outline"),
+    CanvasAction("fit_selection", "Zoom to selection", ("Ctrl+2",)),
 )
 ALL: Final = (*EDIT, *ADD, *ARRANGE, *VIEW)
 

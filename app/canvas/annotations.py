@@ -305,7 +305,7 @@ class AnnotationItem(AbstractNodeItem):
         painter.setFont(fonts().text)
         painter.setPen(theme.colour("text" if annotation.text else "dim"))
         flags = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop
-        painter.drawText(self.text_rect, flags, annotation.text[:4000] or "Double-click to write")
+        painter.drawText(self.text_rect, flags, annotation.text[:4000] or "Double-click to edit")
 
     def _handle(self) -> QRectF:
         return QRectF(self.annotation.width - HANDLE, self.annotation.height - HANDLE, HANDLE, HANDLE)

@@ -86,19 +86,19 @@ class ConnectionRules:
     def rejection_reason(self, node: str, port: PortViewModel, *, is_input: bool) -> str | None:
         """Return why the known end must not be connected to a port, or None if it may."""
         if is_input == self._is_input:
-            return "An edge leads from an output to an input."
+            return "Connect an output to an input."
         if node == self._node:
-            return "A node cannot lead to itself."
+            return "A node cannot be connected to itself."
         if is_input:
             source, source_port, target, target_port = self._node, self._port, node, port
         else:
             source, source_port, target, target_port = node, port, self._node, self._port
         if not can_ever_fit(source_port.type, target_port.type):
-            return f"A {source_port.type} can never be a {target_port.type}. Put a Transform between the two."
+            return f"A {source_port.type} cannot be converted to a {target_port.type}. Put a Transform node in between."
         if (f"{source}.{source_port.name}", f"{target}.{target_port.name}") in self._edges:
-            return "These two are connected already."
+            return "These ports are already connected."
         if node in self._bad:
-            return "That would go round in a circle. To repeat something, put it between a Loop and its Exit."
+            return "This would create a cycle. To repeat nodes, put them between a Loop and its Exit."
         return self._leads_out_of_body(source, source_port.name, target)
 
     def _leads_out_of_body(self, source: str, source_port: str, target: str) -> str | None:
@@ -107,7 +107,8 @@ class ConnectionRules:
         ports = () if own is None else own.kind.body_ports
         if own is not None and source_port not in ports and (target in own.nodes or target == own.exit):
             port = own.kind.body_ports[0]
-            return f"“{self._title(source)}” has that value only after its last iteration. Start from “{port}”."
+            title = self._title(source)
+            return f"“{title}” has this value only after its last iteration. Use its output “{port}” instead."
         around = self._around(source)
         if own is not None and source_port in ports:
             around = own
@@ -116,7 +117,7 @@ class ConnectionRules:
         if not self._leaves(target, around):
             return None
         start, end = around.kind.start, around.kind.end
-        return f"That leads out of the {start} “{self._title(around.loop)}”. Lead it through the {start}'s {end}."
+        return f"This edge would leave the {start} “{self._title(around.loop)}”. Route it through the {start}'s {end}."
 
     def _leaves(self, target: str, around: Body) -> bool:
         """Whether a path from a node leaves a body other than through its exit or a side branch."""

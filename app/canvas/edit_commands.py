@@ -64,7 +64,7 @@ class Clipboard:
         if not text.strip():
             return
         if len(text) > LARGEST:
-            self._session.refused.emit("The text on the clipboard is too long to be a workflow. Copy smaller parts.")
+            self._session.refused.emit("The text on the clipboard is too long. Copy a smaller part.")
             return
         self._times = self._times + 1 if text == self._last else 1
         self._last = text
@@ -147,7 +147,7 @@ class EditCommands(QObject):
         node_type, _, tool = node_type.partition(":")
         spec = self._session.registry.find(node_type)
         if spec is None:
-            self._session.refused.emit(f"There is no node type “{node_type[:60]}”. Choose one from the palette.")
+            self._session.refused.emit(f"Unknown node type “{node_type[:60]}”. Choose one from the palette.")
             return None
         where = place if place is not None else self._free_middle()
         added = operation_builders.add(self._session.workflow, spec, (where.x(), where.y()), tool=tool)
@@ -268,7 +268,7 @@ class EditCommands(QObject):
             number += 1
         rect = self._room_for(kind, place)
         annotation = Annotation(kind, f"{kind[:-1]}_{number}", rect.x(), rect.y(), rect.width(), rect.height())
-        title = "Add a frame" if kind == "frames" else "Add a note"
+        title = "Add frame" if kind == "frames" else "Add note"
         self._session.do(Batch(title, (annotation.set_in(self._session.workflow),)))
         return annotation.path
 

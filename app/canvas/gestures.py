@@ -72,7 +72,7 @@ class Gestures(QObject):
             inserted = self._insertion(selected[0], target)
             if inserted is not None:
                 title = operation_builders.title_of(workflow, selected[0].content.id)
-                step = Batch(f"Put {title} into an edge", (*step.operations, *inserted))
+                step = Batch(f"Insert {title} into an edge", (*step.operations, *inserted))
         if not self._session.do(step):
             self._view.reset_positions()
 
@@ -197,7 +197,7 @@ class Gestures(QObject):
             read_annotations(self._session.workflow).get(item.annotation.path) == item.annotation
         ):  # not just a click on the handle
             return
-        self._session.do(Batch("Resize a frame or note", (item.annotation.set_in(self._session.workflow),)))
+        self._session.do(Batch("Resize frame or note", (item.annotation.set_in(self._session.workflow),)))
 
 
 def _has_edges(item: NodeItem) -> bool:

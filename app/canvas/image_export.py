@@ -129,5 +129,5 @@ def _write(path: Path, data: bytes) -> None:
         replace_file(path, data, wait_for_disk=False)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        message = f'The picture could not be written to "{path}": {reason}.'
+        message = f'Could not write "{path}": {reason}.'
         raise ExportError(message, "Choose another folder, or free some space.") from error

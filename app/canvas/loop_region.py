@@ -214,9 +214,9 @@ class RegionLodItem(QGraphicsItem):
 
 
 _WORDS: Final = {
-    "replace": "fed back: replace",
-    "append": "fed back: append",
-    "append_window": "fed back: append the last few",
+    "replace": "feedback: replace",
+    "append": "feedback: append",
+    "append_window": "feedback: append last few",
 }
 
 
@@ -336,4 +336,4 @@ class LoopRegions:
             most = node.config.get("max_concurrency", 0)
             return "for each item" + (f" · {most} at a time" if most else "")
         mode = node.config.get("feedback_mode", "replace") if node is not None else "replace"
-        return _WORDS.get(str(mode), "fed back")
+        return _WORDS.get(str(mode), "feedback")

@@ -36,7 +36,7 @@ class Minimap(QWidget):
         self._picture = QPixmap()
         self._shown = QRectF()
         self.has_room = True
-        self.setAccessibleName("Overview map")
+        self.setAccessibleName("Minimap")
         self.setAccessibleDescription("Click, drag or use the arrow keys to move the canvas.")
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)

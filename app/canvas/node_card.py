@@ -101,7 +101,7 @@ def card_view_model(
             node.id,
             node.type,
             node.title or (spec.title if spec else node.type) or node.id,
-            "settings do not fit" if spec else "unknown type",
+            "invalid configuration" if spec else "unknown type",
             spec.icon if spec else UNKNOWN_ICON,
             spec.category if spec else None,
             _with_unknown((), wanted_in),

@@ -177,7 +177,7 @@ class NodeItem(AbstractNodeItem):
         if words.has_line:
             painter.setFont(used.small)
             painter.setPen(theme.colour("dim"))
-            summary = content.summary if content.enabled else f"off · {content.summary}"
+            summary = content.summary if content.enabled else f"disabled · {content.summary}"
             room = words.line_rect
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, summary, room.width()))
         painter.restore()

@@ -38,7 +38,7 @@ _MARKS: Final[dict[NodeState, tuple[str, str, str]]] = {
     NodeState.INTERRUPTED: ("mdi6.stop-circle-outline", "dim", "interrupted"),
     NodeState.CACHED: ("mdi6.history", "good", "cached"),
     NodeState.FAILED: ("mdi6.alert-circle-outline", "bad", "failed"),
-    NodeState.WAITING: ("mdi6.account-question-outline", "warning", "waiting for you"),
+    NodeState.WAITING: ("mdi6.account-question-outline", "warning", "waiting for input"),
 }
 
 

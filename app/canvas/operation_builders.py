@@ -59,7 +59,7 @@ def move(
     if count == 1 and places:
         what = title_of(workflow, next(iter(places)))
     else:
-        what = f"{count} nodes" if count == len(places) else f"{count} things" if count > 1 else "a frame or note"
+        what = f"{count} nodes" if count == len(places) else f"{count} items" if count > 1 else "frame or note"
     return Batch(f"{verb} {what}", tuple(operations))
 
 
@@ -185,10 +185,10 @@ def delete(
     if count == 1:
         first = operations[0]
         if isinstance(first, SetLayout):
-            return Batch("Delete a frame or note", (first,))
+            return Batch("Delete frame or note", (first,))
         words = f"Delete {title_of(workflow, node_ids[0])}" if node_ids else first.title
         return Batch(words, (first,))
-    return Batch(f"Delete {count} things" if len(gone) != count else f"Delete {count} nodes", tuple(operations))
+    return Batch(f"Delete {count} items" if len(gone) != count else f"Delete {count} nodes", tuple(operations))
 
 
 def _removal(node_ids: list[str]) -> list[Operation]:

@@ -96,7 +96,7 @@ class Popups(QObject):
             self._commands.add_node(choice.type, place)
 
         entries = matching_node_types(self._session.registry, None, is_input=False)
-        self.list.open(self._on_canvas(place), "Add a node", entries, add)
+        self.list.open(self._on_canvas(place), "Add node", entries, add)
 
     def choose_for_port(self, port: CanvasPort, place: QPointF) -> None:
         """Pick a node type that fits a port, to add it with an edge."""
@@ -111,7 +111,7 @@ class Popups(QObject):
             or (node_id in structure.bodies and port.name in structure.bodies[node_id].kind.body_ports)
         )
         entries = matching_node_types(self._session.registry, port.content, is_input=is_input, in_body=in_body)
-        self.list.open(self._on_canvas(place), "Add a node that fits", entries, add)
+        self.list.open(self._on_canvas(place), "Add matching node", entries, add)
 
     def connect_to(self, connect: Callable[[CanvasPort, CanvasPort], object]) -> None:
         """Pick an input to connect the selected node to, without the mouse."""
@@ -242,14 +242,14 @@ class Popups(QObject):
             action.setChecked(item.annotation.colour == name)
             action.triggered.connect(
                 lambda _checked=False, name=name: self._commands.change_annotation(
-                    item, replace(item.annotation, colour=name), "Colour a frame"
+                    item, replace(item.annotation, colour=name), "Change frame colour"
                 )
             )
 
     def _annotation_operation(self, item: AnnotationItem, text: str) -> Operation | None:
         if item.scene() is None:
             return None
-        words = "Rename a frame" if item.is_frame else "Write a note"
+        words = "Rename frame" if item.is_frame else "Edit note"
         return self._commands.annotation_operation(item, replace(item.annotation, text=text), words)
 
     def _on_canvas(self, place: QPointF) -> QPoint:

@@ -86,7 +86,7 @@ class CanvasPort(PortItem):
         """Highlight the port and set its tooltip."""
         self._hovered = True
         kind = "unknown port" if not self.content.known else f"{self.content.type}"
-        many = ", takes several edges" if self.content.many and self.is_input else ""
+        many = ", accepts several edges" if self.content.many and self.is_input else ""
         self.setToolTip(plain_tool_tip(f"{self._name}: {kind}{many}\n{self.content.help}".rstrip()))
         self.parentItem().update()
         event.accept()

@@ -112,7 +112,7 @@ class PickList(QFrame):
         self.filter = QLineEdit(self)
         self.filter.setClearButtonEnabled(True)
         self.list = QListWidget(self)
-        self.list.setAccessibleName("What to choose from")
+        self.list.setAccessibleName("Results")
         self.list.setUniformItemSizes(True)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         column = QVBoxLayout(self)
@@ -200,7 +200,7 @@ class PickList(QFrame):
             item.setData(Qt.ItemDataRole.UserRole, entry)
             self.list.addItem(item)
         if len(fitting) > MOST_ROWS:
-            rest = QListWidgetItem(f"{len(fitting) - MOST_ROWS} more: type a few letters")
+            rest = QListWidgetItem(f"{len(fitting) - MOST_ROWS} more. Type to filter.")
             rest.setFlags(Qt.ItemFlag.NoItemFlags)
             self.list.addItem(rest)
         self.list.setCurrentRow(0)

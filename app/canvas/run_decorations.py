@@ -51,7 +51,7 @@ class RunMarks:
             note = self._standing(node, bar) if state is NodeState.RUNNING else note
             note = " · ".join([*([note] if note else []), *([f"{bar.failed} failed"] if bar.failed else [])])
         elif execution.retries and state is NodeState.RUNNING:
-            note = f"try {execution.retries + 1}"
+            note = f"attempt {execution.retries + 1}"
         if execution.warnings and state in _FINISHED:
             note = " · ".join([*([note] if note else []), format_count(len(execution.warnings), "warning")])
         return CardState(state, note, self._line(node, spec, execution), bar)

@@ -52,10 +52,10 @@ class ZoomControls(QFrame):
 
     def refresh(self) -> None:
         """Update the displayed zoom."""
-        words = f"{round(self._viewer.zoom * 100)} %"
+        words = f"{round(self._viewer.zoom * 100)}%"
         if words != self.percent.text():
             self.percent.setText(words)
-        self.percent.setMinimumWidth(self.fontMetrics().horizontalAdvance("000 %") + 6 * UNIT)
+        self.percent.setMinimumWidth(self.fontMetrics().horizontalAdvance("000%") + 6 * UNIT)
         self.adjustSize()
 
 

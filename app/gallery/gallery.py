@@ -249,9 +249,11 @@ class TemplateCard(QFrame):
 
 
 INTRODUCTION: Final = (
-    "Draw a workflow in which a language model improves its own work, run it, and look at every iteration."
+    "Build workflows in which a language model improves its own work, run them, and inspect every iteration."
 )
-MODEL_LINE: Final = "Built-in demo model (135M): real, but not reliable. Add a key or a local server for a better one."
+MODEL_LINE: Final = (
+    "Built-in demo model (135M): real, but not reliable. Add an API key or a local server for a better one."
+)
 WIDEST: Final = 1120
 """Maximum width of the page, for readable lines."""
 

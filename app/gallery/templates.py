@@ -14,7 +14,7 @@ from engine.errors import EngineError
 
 FIRST: Final = "self-refine.loop.json"
 """The first template on the start page."""
-GONE: Final = "The folder of templates is missing. Install Loopwright again to have them; all else works without."
+GONE: Final = "The templates folder is missing. Reinstall Loopwright to restore it; everything else works without it."
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 

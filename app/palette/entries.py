@@ -51,7 +51,7 @@ def _begins_a_word(wanted: str, text: str) -> bool:
 
 
 CATEGORY_TITLES: Final = {
-    Category.IO: "In and out",
+    Category.IO: "Input and output",
     Category.AI: "AI",
     Category.LOGIC: "Logic",
     Category.TOOLS: "Tools",

@@ -363,7 +363,7 @@ class Palette(QWidget):
         self.list = EntryList(self._model)
         self.list.entry_chosen.connect(self._chosen)
         self.list.top_reached.connect(self.filter.setFocus)
-        self._nothing = PlainLabel("Nothing fits. Try other letters.", look="dim", wrap=True)
+        self._nothing = PlainLabel("No matches. Try a different filter.", look="dim", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._nothing.hide()
         layout = QVBoxLayout(self)

@@ -263,7 +263,7 @@ class CollapsibleSection(QWidget):
     def _show_body(self, is_open: bool) -> None:
         self.body.setVisible(is_open)
         self._icon.show("mdi6.chevron-down" if is_open else "mdi6.chevron-right")
-        self.button.setAccessibleDescription("Open" if is_open else "Closed")
+        self.button.setAccessibleDescription("Expanded" if is_open else "Collapsed")
 
 
 class MessageBar(QFrame):
@@ -287,7 +287,7 @@ class MessageBar(QFrame):
         self._buttons = QHBoxLayout()
         self._buttons.setSpacing(2 * UNIT)
         close = QToolButton()
-        close.setAccessibleName("Close this message")
+        close.setAccessibleName("Close message")
         close.setToolTip("Close")
         ThemedIcon(close, "mdi6.close")
         close.clicked.connect(self._close)

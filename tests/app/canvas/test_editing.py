@@ -47,7 +47,7 @@ def test_a_second_node_of_a_type_has_a_number_in_its_title(make_canvas: MakeCanv
 def test_an_unknown_type_is_refused_in_words(hand: Hand) -> None:
     said = refusals(hand)
     assert hand.canvas.add_node("nosuch") is None
-    assert said == ["There is no node type “nosuch”. Choose one from the palette."]
+    assert said == ["Unknown node type “nosuch”. Choose one from the palette."]
 
 
 def test_delete_takes_a_loop_with_its_exit_and_its_edges(hand: Hand) -> None:

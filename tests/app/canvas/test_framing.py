@@ -147,7 +147,7 @@ def test_a_template_is_first_seen_with_whole_titles_that_can_be_read(
         zoom = hand.canvas.viewer.zoom
         for name, item in hand.canvas.view.nodes.items():
             words = card_text(item.content.title, item.geometry, zoom)
-            assert FONT_SIZE_TITLE * words.legible_scale * zoom >= LEGIBLE - 0.01, name
+            assert FONT_SIZE_TITLE * words.scale * zoom >= LEGIBLE - 0.01, name
             if scale == 1.0:
                 assert " ".join(words.title) == item.content.title, name
     finally:

@@ -109,7 +109,7 @@ def test_a_circle_is_refused_and_said_beside_the_mouse(make_canvas: MakeCanvas) 
     hand.move(hand.port("second.output") + QPointF(20, 20))
     hand.move(hand.port("first.input"))
     assert hand.canvas.hint.isVisible()
-    assert hand.canvas.hint.text().startswith("That would go round in a circle.")
+    assert hand.canvas.hint.text().startswith("This would create a cycle.")
     hand.release(hand.port("first.input"))
     assert hand.edges() == ["first.output -> second.input"]
     assert not hand.canvas.hint.isVisible()
@@ -125,7 +125,7 @@ def test_a_type_that_never_fits_is_refused(make_canvas: MakeCanvas) -> None:
     hand.press(hand.port("many.value"))
     hand.move(hand.port("many.value") + QPointF(20, 20))
     hand.move(hand.port("files.limit"))
-    assert hand.canvas.hint.text() == "A list can never be a number. Put a Transform between the two."
+    assert hand.canvas.hint.text() == "A list cannot be converted to a number. Put a Transform node in between."
     hand.release(hand.port("files.limit"))
     assert hand.edges() == []
 
@@ -134,7 +134,7 @@ def test_an_edge_out_of_a_loops_body_is_refused_with_the_way_through_the_exit(ha
     hand.press(hand.port("draft.output"))
     hand.move(hand.port("draft.output") + QPointF(20, 20))
     hand.move(hand.port("text.value"))
-    assert "leads out of the loop “Refine”" in hand.canvas.hint.text()
+    assert "would leave the loop “Refine”" in hand.canvas.hint.text()
     hand.release(hand.port("text.value"))
     assert len(hand.edges()) == 4
 
@@ -218,7 +218,7 @@ def test_a_card_let_go_on_an_edge_goes_into_it_in_one_step(make_canvas: MakeCanv
     card = hand.item("first").card_rect.center()
     hand.drag(hand.title("first"), hand.title("first") + (middle - card))
     assert hand.edges() == ["task.value -> first.input", "first.output -> second.input"]
-    assert hand.session.undo_title == "Put First into an edge"
+    assert hand.session.undo_title == "Insert First into an edge"
     hand.session.undo()
     assert hand.edges() == ["task.value -> second.input"]
     assert hand.place("first") == (280, 400)

@@ -61,6 +61,6 @@ def test_the_marks_stay_off_the_title_below(hand: Hand, scale: float, zoom: floa
     style().choose("light", scale)
     item = hand.item("loop")
     words = card_text(item.content.title, item.geometry, zoom)
-    letters = words.legible_scale * (words.room.center().y() - fonts().title_metrics.capHeight() / 2)
+    letters = words.scale * (words.room.center().y() - fonts().title_metrics.capHeight() / 2)
     lower_edge = GROWS_FROM + (PILL_HEIGHT / 2 - GROWS_FROM) * legible_scale(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
     assert lower_edge + 3 <= letters

@@ -123,13 +123,13 @@ def rejection_reason(document: Workflow, source: str, target: str, port: PortVie
 def test_fits_say_why_not() -> None:
     document = refine()
     assert rejection_reason(document, "task.value", "draft.input") is None
-    assert rejection_reason(document, "draft.output", "draft.input") == "A node cannot lead to itself."
-    assert rejection_reason(document, "draft.output", "exit.input") == "These two are connected already."
-    assert "circle" in str(rejection_reason(document, "exit.output", "task.x"))
-    assert "out of the loop “Refine”" in str(rejection_reason(document, "draft.output", "text.value"))
+    assert rejection_reason(document, "draft.output", "draft.input") == "A node cannot be connected to itself."
+    assert rejection_reason(document, "draft.output", "exit.input") == "These ports are already connected."
+    assert "cycle" in str(rejection_reason(document, "exit.output", "task.x"))
+    assert "leave the loop “Refine”" in str(rejection_reason(document, "draft.output", "text.value"))
     assert "only after its last iteration" in str(rejection_reason(document, "loop.output", "draft.other"))
     assert rejection_reason(document, "loop.output", "text.value") is None
-    assert "out of the loop" in str(rejection_reason(document, "loop.body", "text.value"))
+    assert "leave the loop" in str(rejection_reason(document, "loop.body", "text.value"))
 
 
 def test_an_edge_may_hang_a_node_on_a_body() -> None:
@@ -170,8 +170,8 @@ def test_what_fits_among_many_nodes_is_found_by_a_few_walks(monkeypatch: pytest.
     )
     asked = ConnectionRules(document, analyse(document), "s3", TEXT, is_input=False)
     found = {node.id: asked.rejection_reason(node.id, TEXT, is_input=True) for node in document.nodes}
-    assert "circle" in str(found["l3"])
-    assert "out of the loop" in str(found["s9"])
+    assert "cycle" in str(found["l3"])
+    assert "leave the loop" in str(found["s9"])
     assert found["e3"] is None
     assert len(walks) < 6
 

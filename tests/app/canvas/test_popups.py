@@ -130,7 +130,7 @@ def test_a_list_for_an_input_offers_what_gives_a_value(hand: Hand) -> None:
 def test_the_menu_of_a_card_works_on_it(hand: Hand) -> None:
     menu = open_menu(hand, hand.title("draft"))
     assert hand.session.selection == ("draft",)
-    choose(menu, "Switch off or on")
+    choose(menu, "Enable or disable")
     assert not hand.session.workflow.node("draft").enabled
 
 
@@ -143,7 +143,7 @@ def test_the_menu_keeps_a_selection_that_the_card_is_in(hand: Hand) -> None:
 
 
 def test_the_menu_of_the_ground_adds_where_it_was_opened(hand: Hand) -> None:
-    choose(open_menu(hand, QPointF(300, 500)), "Add a note")
+    choose(open_menu(hand, QPointF(300, 500)), "Add note")
     (note,) = hand.session.workflow.layout["notes"].values()
     assert (note["x"], note["y"]) == (300, 500)
 
@@ -166,7 +166,7 @@ def test_the_menu_key_opens_the_menu_of_what_is_selected(hand: Hand) -> None:
     assert menu is not None
     assert hand.session.selection == ("task",)
     assert hand.canvas.commands.seen.contains(hand.item("task").card_rect)
-    choose(menu, "Switch off or on")
+    choose(menu, "Enable or disable")
     assert not hand.session.workflow.node("task").enabled
 
 
@@ -186,7 +186,7 @@ def test_a_frame_is_put_around_the_selection_moves_its_nodes_and_is_deleted(hand
     hand.drag(title, title + QPointF(0, 160))
     assert hand.place("text") == (960, 240)
     assert hand.session.workflow.layout["frames"]["frame_1"]["y"] == 192
-    assert hand.session.undo_title == "Move 2 things"
+    assert hand.session.undo_title == "Move 2 items"
     hand.session.undo()
     assert (frame.x(), frame.y(), hand.item("text").y()) == (936, 32, 80)
     hand.click(frame.pos() + QPointF(60, 14))
@@ -218,7 +218,7 @@ def test_a_frame_is_renamed_coloured_and_resized(hand: Hand) -> None:
     kept = hand.session.workflow.layout["frames"]["frame_1"]
     assert (kept["title"], kept["colour"]) == ("Ideas", "teal")
     assert (kept["width"], kept["height"]) == pytest.approx((414, 234), abs=8)
-    assert hand.session.undo_title == "Resize a frame or note"
+    assert hand.session.undo_title == "Resize frame or note"
 
 
 def test_a_note_is_written_on_several_lines(hand: Hand) -> None:
@@ -230,7 +230,7 @@ def test_a_note_is_written_on_several_lines(hand: Hand) -> None:
     QTest.keyClicks(area, "<b>two</b>")
     QTest.keyClick(area, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     assert hand.session.workflow.layout["notes"]["note_1"]["text"] == "one\n<b>two</b>"
-    assert hand.session.undo_title == "Write a note"
+    assert hand.session.undo_title == "Edit note"
 
 
 def test_moving_the_view_ends_a_rename_and_keeps_it(hand: Hand) -> None:
@@ -260,7 +260,7 @@ def test_of_very_many_entries_some_are_listed_and_the_others_found_by_typing(han
     pick_list = hand.canvas.popups.list
     pick_list.open(QPoint(100, 100), "Choose", entries, chosen.append)
     assert pick_list.list.count() == MOST_ROWS + 1
-    assert pick_list.list.item(MOST_ROWS).text() == "9800 more: type a few letters"
+    assert pick_list.list.item(MOST_ROWS).text() == "9800 more. Type to filter."
     pick_list.list.setCurrentRow(MOST_ROWS)
     QTest.keyClick(pick_list.filter, Qt.Key.Key_Return)
     assert chosen == []

@@ -122,5 +122,5 @@ def test_a_file_that_is_no_template_is_named_and_the_others_are_shown(tmp_path: 
 
 
 def test_a_folder_that_is_gone_has_no_templates(tmp_path: Path) -> None:
-    sentence = "The folder of templates is missing. Install Loopwright again to have them; all else works without."
+    sentence = "The templates folder is missing. Reinstall Loopwright to restore it; everything else works without it."
     assert bundled_templates(tmp_path / "gone") == ([], [f"{tmp_path / 'gone'}: {sentence}"])

@@ -52,7 +52,7 @@ def files(gallery: Gallery) -> list[RecentFile]:
 def test_the_page_says_what_the_program_is_and_which_model_is_ready(gallery: Gallery) -> None:
     said = texts(gallery)
     assert "Loopwright" in said
-    assert any(text.startswith("Draw a workflow in which a language model") for text in said)
+    assert any(text.startswith("Build workflows in which a language model") for text in said)
     assert MODEL_LINE in said
     gallery.set_model_line("gpt-4o-mini is ready.")
     assert gallery.model_line == "gpt-4o-mini is ready."

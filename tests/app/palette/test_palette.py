@@ -54,7 +54,7 @@ def test_typing_narrows_the_list_and_emptying_it_brings_all_back(palette: Palett
 def test_nothing_that_fits_is_said_in_words(palette: Palette) -> None:
     QTest.keyClicks(palette.filter, "qqqq")
     said = [label.text() for label in palette.findChildren(type(palette._nothing)) if label.isVisible()]
-    assert said == ["Nothing fits. Try other letters."]
+    assert said == ["No matches. Try a different filter."]
     assert not palette.list.isVisible()
 
 

@@ -167,9 +167,9 @@ def test_a_fold_is_named_and_says_whether_it_is_open(qtbot: QtBot) -> None:
     fold = CollapsibleSection("More", QLabel("inside"), is_open=True)
     shown(qtbot, fold)
     assert fold.body.isVisible()
-    assert (fold.button.accessibleName(), fold.button.accessibleDescription()) == ("More", "Open")
+    assert (fold.button.accessibleName(), fold.button.accessibleDescription()) == ("More", "Expanded")
     fold.set_open(False)
-    assert fold.button.accessibleDescription() == "Closed"
+    assert fold.button.accessibleDescription() == "Collapsed"
 
 
 def test_a_hint_says_what_is_the_matter_and_offers_what_can_be_done(qtbot: QtBot, style: Style) -> None:
@@ -189,7 +189,7 @@ def test_a_hint_says_what_is_the_matter_and_offers_what_can_be_done(qtbot: QtBot
 def test_a_hint_can_be_put_away(qtbot: QtBot) -> None:
     hint = MessageBar("Saved.")
     shown(qtbot, hint)
-    close = next(child for child in hint.findChildren(QWidget) if child.accessibleName() == "Close this message")
+    close = next(child for child in hint.findChildren(QWidget) if child.accessibleName() == "Close message")
     with qtbot.waitSignal(hint.closed):
         QTest.mouseClick(close, Qt.MouseButton.LeftButton)
     assert not hint.isVisible()

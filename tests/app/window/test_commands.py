@@ -166,7 +166,7 @@ def test_the_canvas_has_its_actions_in_the_menus_of_the_shown_document(
         return [action.text() for menu in menus[1:3] for action in menu.actions()]
 
     assert "Duplicate" in texts()
-    assert "Fit everything" in texts()
+    assert "Zoom to fit" in texts()
     workbench.tabs.show_start()
     assert "Duplicate" not in texts()
     workbench.tabs.show_document(self_refine)

@@ -81,5 +81,5 @@ def test_enter_does_nothing_where_no_one_node_is_meant(
 
 def test_the_sheet_of_keys_says_so(workbench: Workbench, self_refine: DocumentPage) -> None:
     actions = dict(workbench.commands.groups())["Canvas"]
-    [set_up] = [action for action in actions if action.text() == "Set up"]
+    [set_up] = [action for action in actions if action.text() == "Edit properties"]
     assert [keys.toString() for keys in set_up.shortcuts()] == ["Return", "Enter"]

@@ -34,7 +34,7 @@ def test_where_the_folder_of_templates_is_gone_the_program_says_so_and_works(
     workbench = make_window()
 
     (said,) = (bar.text for bar in workbench.gallery.findChildren(MessageBar) if bar.isVisible())
-    assert said.startswith(f"{templates}: The folder of templates is missing. Install Loopwright again")
+    assert said.startswith(f"{templates}: The templates folder is missing. Reinstall Loopwright")
     assert open_file(workbench, path).session.workflow.name == "Small"
 
 
