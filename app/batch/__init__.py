@@ -1,1 +1,1 @@
-"""A workflow run for each row of a table: the window for it."""
+"""Batch runs: a window that runs a workflow for each row of a table."""

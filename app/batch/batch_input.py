@@ -1,4 +1,4 @@
-"""The table of a batch: choosing, pasting or dropping it, and how its file is read."""
+"""Input of a batch: the table, and the mapping of its columns to the inputs of the workflow."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from engine.formatting import format_count
 from engine.runner.declared import Declared
 
 FILTER: Final = f"Tables ({' '.join(f'*{suffix}' for suffix in TABLE_SUFFIXES)});;All files (*)"
-_HINT: Final = "CSV, Excel or JSON lines: a run for each row, inputs in columns. Choose, paste or drop a table."
-_WIDEST: Final = 60 * UNIT
+_HINT: Final = "Choose, paste or drop a table (CSV, Excel or JSON Lines). Each row is one run, each column an input."
+_MAX_WIDTH: Final = 60 * UNIT
 
 
 class TableField(QWidget):
-    """Where the table comes from, and the choices that its file leaves open.
+    """Field to choose or paste a table, with its sheet and encoding.
 
     Signals:
-        read_wanted: A table is to be read: a function that reads it, for a thread.
+        read_requested: A table should be read; a function that reads it, to be called in a thread.
     """
 
-    read_wanted = Signal(object)
+    read_requested = Signal(object)
 
     def __init__(self, asker: FileDialogs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -41,7 +41,7 @@ class TableField(QWidget):
         self._source: Path | str | None = None
         self.label = ElidedLabel(_HINT, self, look="dim")
         self.paste = QPushButton("Paste", self)
-        self.paste.setToolTip("Paste rows that were copied in a spreadsheet, with their column names")
+        self.paste.setToolTip("Paste rows copied from a spreadsheet, including the column names")
         self.paste.clicked.connect(lambda _checked=False: self.paste_table())
         self.choose = QPushButton("Choose table…", self)
         self.choose.clicked.connect(lambda _checked=False: self._ask())
@@ -52,12 +52,12 @@ class TableField(QWidget):
             button.setAutoDefault(False)
         self._arrange()
         clipboard = QGuiApplication.clipboard()
-        clipboard.dataChanged.connect(self._show_possible)
-        self._show_possible()
+        clipboard.dataChanged.connect(self._update_enabled)
+        self._update_enabled()
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the file; None without one."""
+        """The folder of the file, or None."""
         return self._source.parent if isinstance(self._source, Path) else None
 
     def read_file(self, path: Path) -> None:
@@ -65,7 +65,7 @@ class TableField(QWidget):
         self._begin(path)
 
     def paste_table(self) -> None:
-        """Read the table from the clipboard: the file that was copied, or cells as text."""
+        """Read the table from the clipboard: a copied file, or cells as text."""
         data = _clipboard()
         if data is None:
             return
@@ -75,9 +75,9 @@ class TableField(QWidget):
             self._begin(data.text())
 
     def show_table(self, table: Table) -> None:
-        """Show what was read, and the choices that there were."""
-        how = f" · {table.encoding}" if table.encoding else ""
-        self.label.set_full_text(f"{table.name} · {format_count(len(table.rows), 'row')}{how}")
+        """Show a table with its sheets and encoding."""
+        encoding = f" · {table.encoding}" if table.encoding else ""
+        self.label.set_full_text(f"{table.name} · {format_count(len(table.rows), 'row')}{encoding}")
         self.sheet.blockSignals(True)
         self.sheet.clear()
         self.sheet.addItems(list(dict.fromkeys((*table.sheets, table.sheet))))
@@ -87,7 +87,7 @@ class TableField(QWidget):
         self._offer(self.encoding, is_needed=bool(table.encoding) or self.encoding.currentData() is not None)
 
     def show_failure(self, error: EngineError) -> None:
-        """Show that there is no table, and offer the encodings where the right one was not found."""
+        """Show that reading failed, and offer the encodings if it was not detected."""
         self.label.set_full_text(self._source.name if isinstance(self._source, Path) else _HINT)
         if isinstance(error, EncodingError) and isinstance(self._source, Path):
             self._offer(self.encoding, is_needed=True)
@@ -103,7 +103,7 @@ class TableField(QWidget):
         for box, name in self._choices.items():
             name.setBuddy(box)
             box.setAccessibleName(f"{name.text()} of the table")
-            box.setMaximumWidth(_WIDEST)
+            box.setMaximumWidth(_MAX_WIDTH)
             box.activated.connect(lambda _index: self._read_again())
             row.addWidget(name)
             row.addWidget(box)
@@ -119,7 +119,7 @@ class TableField(QWidget):
         self._asker.open_text(self, self.read_file, "Choose a table", FILTER)
 
     def _begin(self, source: Path | str) -> None:
-        """Read another table, in which nothing is chosen yet."""
+        """Read another table with automatic settings."""
         self._source = source
         self.sheet.clear()
         self.encoding.setCurrentIndex(0)
@@ -129,23 +129,25 @@ class TableField(QWidget):
 
     def _read_again(self) -> None:
         if isinstance(self._source, str):
-            self.read_wanted.emit(partial(read_pasted_table, self._source))
+            self.read_requested.emit(partial(read_pasted_table, self._source))
         elif self._source is not None:
             sheet = self.sheet.currentText() or None
-            self.read_wanted.emit(partial(read_table, self._source, sheet=sheet, encoding=self.encoding.currentData()))
+            self.read_requested.emit(
+                partial(read_table, self._source, sheet=sheet, encoding=self.encoding.currentData())
+            )
 
-    def _show_possible(self) -> None:
+    def _update_enabled(self) -> None:
         data = _clipboard()
         self.paste.setEnabled(data is not None and (data.hasText() or bool(dropped_files(data))))
 
 
 def _clipboard() -> QMimeData | None:
-    """What is on the clipboard. Some platforms give nothing while it is empty, whatever Qt's types say."""
+    """Return the contents of the clipboard. On some platforms this is None while it is empty."""
     return QGuiApplication.clipboard().mimeData()
 
 
 def dropped_files(data: QMimeData) -> list[Path]:
-    """The files of this machine that are dropped or pasted."""
+    """Return the local files of a drop or paste."""
     return [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
 
 
@@ -154,17 +156,17 @@ _CHOOSE: Final = "Choose a column"
 
 
 class ColumnsForm(QWidget):
-    """A choice for each input.
+    """Maps a column to each input of the workflow.
 
     Signals:
-        changed: Another column was chosen.
+        changed: The mapping changed.
     """
 
     changed = Signal()
 
     def __init__(self, declared: list[Declared], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.choices: dict[str, QComboBox] = {}
+        self.boxes: dict[str, QComboBox] = {}
         self._declared = declared
         self._matched: set[str] = set()
         grid = QGridLayout(self)
@@ -172,27 +174,27 @@ class ColumnsForm(QWidget):
         grid.setHorizontalSpacing(4 * UNIT)
         grid.setVerticalSpacing(2 * UNIT)
         grid.setColumnStretch(1, 1)
-        for place, item in enumerate(declared):
+        for row, item in enumerate(declared):
             label = PlainLabel(item.name, self)
             box = QComboBox(self)
             box.setAccessibleName(f"Column for {item.name}")
             box.setAccessibleDescription(item.description)
             box.currentIndexChanged.connect(lambda _index: self.changed.emit())
             label.setBuddy(box)
-            grid.addWidget(label, place, 0)
-            grid.addWidget(box, place, 1)
-            self.choices[item.name] = box
+            grid.addWidget(label, row, 0)
+            grid.addWidget(box, row, 1)
+            self.boxes[item.name] = box
         grid.setRowStretch(len(declared), 1)
         if not declared:
             grid.addWidget(PlainLabel("This workflow has no inputs.", self, look="dim"), 0, 0)
         self.show_table(None)
 
     def show_table(self, table: Table | None) -> None:
-        """Offer the columns of a table; where one has an input's name, it is chosen."""
+        """Offer the columns of a table and select those with the name of an input."""
         columns = () if table is None else table.columns
         self._matched.clear()
         for item in self._declared:
-            box = self.choices[item.name]
+            box = self.boxes[item.name]
             box.blockSignals(True)
             box.clear()
             box.addItem(_CHOOSE if item.default is None else _DEFAULT, None)
@@ -208,17 +210,17 @@ class ColumnsForm(QWidget):
 
     @property
     def line_height(self) -> int:
-        """The height of one input's line."""
-        lines = list(self.choices.values()) or self.findChildren(PlainLabel)
+        """The height of one row."""
+        lines = list(self.boxes.values()) or self.findChildren(PlainLabel)
         return lines[0].sizeHint().height()
 
     @property
     def columns(self) -> dict[str, str | None]:
-        """By input, the column chosen for it; None: its default is chosen although a column has its name."""
-        chosen = {name: box.currentData() for name, box in self.choices.items()}
+        """The selected column by input; None if the default was selected although a matching column exists."""
+        chosen = {name: box.currentData() for name, box in self.boxes.items()}
         return {name: column for name, column in chosen.items() if column is not None or name in self._matched}
 
     @property
     def missing(self) -> list[str]:
-        """The inputs that have neither a column nor a value of their own."""
+        """The inputs with neither a column nor a default."""
         return [item.name for item in self._declared if item.default is None and self.columns.get(item.name) is None]

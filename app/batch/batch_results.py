@@ -1,4 +1,4 @@
-"""The rows of a batch as a table for the window."""
+"""Results of a batch: table model, table view and summary text."""
 
 from __future__ import annotations
 
@@ -20,71 +20,72 @@ from engine.values import Value, to_text
 COLUMNS: Final = (
     "Row",
     "Input",
-    "State",
+    "Status",
     "Result",
     "Score",
     "Iterations",
-    "Why it stopped",
+    "Exit reason",
     "Cost",
-    "Time",
+    "Duration",
     "Warnings",
 )
 NUMBERS: Final = frozenset({0, 4, 5, 7, 8, 9})
 STATE: Final = 2
 WARNINGS: Final = 9
 _SHOWN: Final = 160
-_TOLD: Final = 2000
-_WAITING: Final = "waiting"
+_MAX_TOOL_TIP: Final = 2000
+_STATUSES: Final = {"completed": "Done", "failed": "Failed", "cancelled": "Stopped", "interrupted": "Interrupted"}
 _Index = QModelIndex | QPersistentModelIndex
 _NO_INDEX: Final = QModelIndex()
 
 
 class BatchResultsModel(QAbstractTableModel):
-    """The rows of the table that is run, with what they came to."""
+    """The rows of the input table with their results."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._inputs: Sequence[Mapping[str, Value]] = ()
-        # What was written out, by row: a table may have a hundred thousand, and a value a megabyte.
+        # Formatted texts by row, created when they are displayed: tables and values can be large.
         self._input_texts: dict[int, str] = {}
         self._result_texts: dict[int, str] = {}
         self._states: list[str] = []
         self._results: list[RowResult | None] = []
-        style().changed.connect(self._dress)
+        style().changed.connect(self._update_style)
 
     def show_rows(self, inputs: Sequence[Mapping[str, Value]]) -> None:
-        """Show rows of which none has begun."""
+        """Show rows that have not run yet."""
         self.beginResetModel()
         self._inputs = inputs
         self._input_texts.clear()
         self._result_texts.clear()
-        self._states = [_WAITING] * len(self._inputs)
+        self._states = ["Waiting"] * len(self._inputs)
         self._results = [None] * len(self._inputs)
         self.endResetModel()
 
-    def begin(self, numbers: Iterable[int]) -> None:
-        """These rows are under way."""
+    def mark_running(self, numbers: Iterable[int]) -> None:
+        """Mark rows as running."""
         for number in numbers:
-            self._states[number - 1] = "running"
-            self._tell(number)
+            self._states[number - 1] = "Running"
+            self._emit_changed(number)
 
-    def take(self, results: Iterable[RowResult]) -> None:
-        """These rows have ended."""
+    def set_results(self, results: Iterable[RowResult]) -> None:
+        """Show the results of rows."""
         for result in results:
-            self._states[result.row - 1] = "done before" if result.is_reused else result.status
+            status = _STATUSES.get(result.status, result.status)
+            self._states[result.row - 1] = "Done before" if result.is_reused else status
             self._results[result.row - 1] = result
             self._result_texts.pop(result.row - 1, None)
-            self._tell(result.row)
+            self._emit_changed(result.row)
 
-    def end(self) -> None:
-        """The batch is over: a row that was stopped before its run had begun tells no end of its own."""
-        for place, state in enumerate(self._states):
-            if state == "running":
-                self._states[place] = "waiting"
-                self._tell(place + 1)
+    def finish(self) -> None:
+        """Reset rows that were stopped before their run started, for which there is no result."""
+        for row, state in enumerate(self._states):
+            if state == "Running":
+                self._states[row] = "Waiting"
+                self._emit_changed(row + 1)
 
     def result_at(self, index: _Index) -> RowResult | None:
-        """What the row came to; None before its end."""
+        """Return the result of a row, or None."""
         return self._results[index.row()] if index.isValid() else None
 
     def rowCount(self, parent: _Index = _NO_INDEX) -> int:
@@ -111,7 +112,7 @@ class BatchResultsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
         if role == Qt.ItemDataRole.ToolTipRole and (result := self._results[row]) is not None:
-            return plain_tool_tip(_tool_tip(result, column)[:_TOLD])
+            return plain_tool_tip(_tool_tip(result, column)[:_MAX_TOOL_TIP])
         if role == Qt.ItemDataRole.ForegroundRole and column in {STATE, WARNINGS}:
             return QBrush(QColor(self._colour(row, column)))
         return None
@@ -120,7 +121,7 @@ class BatchResultsModel(QAbstractTableModel):
         theme = style().theme
         if column == WARNINGS:
             return theme.warning
-        colours = {"failed": theme.bad, "completed": theme.good, "running": theme.accent}
+        colours = {"Failed": theme.bad, "Done": theme.good, "Running": theme.accent}
         return colours.get(self._states[row], theme.dim)
 
     def _text(self, row: int, column: int) -> str:
@@ -147,10 +148,10 @@ class BatchResultsModel(QAbstractTableModel):
             str(len(result.warnings) or ""),
         )[column - 3]
 
-    def _tell(self, number: int) -> None:
+    def _emit_changed(self, number: int) -> None:
         self.dataChanged.emit(self.index(number - 1, 0), self.index(number - 1, len(COLUMNS) - 1))
 
-    def _dress(self) -> None:
+    def _update_style(self) -> None:
         if self._inputs:
             self.dataChanged.emit(self.index(0, STATE), self.index(len(self._inputs) - 1, WARNINGS))
 
@@ -171,11 +172,11 @@ def _alignment(column: int) -> int:
 
 
 _SHARING: Final = frozenset({1, 3, 6})
-"""The columns that share what is left: inputs, result and reason. The others are as wide as what they say."""
+"""Columns that share the remaining width: inputs, result and exit reason. Others fit their contents."""
 
 
 class BatchResultsView(QTableView):
-    """The table."""
+    """Read-only table of the results."""
 
     def __init__(self, model: BatchResultsModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -184,24 +185,24 @@ class BatchResultsView(QTableView):
         make_read_only(self)
         header = self.horizontalHeader()
         header.setTextElideMode(Qt.TextElideMode.ElideRight)
-        header.setResizeContentsPrecision(0)  # by the rows in sight: a table may have a hundred thousand
+        header.setResizeContentsPrecision(0)  # measures only the visible rows
         modes = QHeaderView.ResizeMode
         for column in range(len(COLUMNS)):
             header.setSectionResizeMode(column, modes.Stretch if column in _SHARING else modes.ResizeToContents)
-        style().changed.connect(self._dress)
-        self._dress()
+        style().changed.connect(self._update_style)
+        self._update_style()
 
-    def _dress(self) -> None:
-        """Take on the size of texts."""
+    def _update_style(self) -> None:
+        """Adjust to the text size."""
         self.verticalHeader().setDefaultSectionSize(round(7 * UNIT * style().scale))
 
 
 def summary_text(summary: BatchSummary) -> str:
     """What a batch came to, in two lines: the counts, and quality against iterations against cost."""
-    counts = [f"{summary.completed} of {format_count(summary.rows, 'row')} completed"]
-    counts += [f"{summary.reused} of them before"] if summary.reused else []
+    counts = [f"{summary.completed} of {format_count(summary.rows, 'row')} done"]
+    counts += [f"{summary.reused} of them reused"] if summary.reused else []
     counts += [f"{summary.failed} failed"] if summary.failed else []
-    spent = " (budget spent)" if summary.is_budget_spent else ""
+    spent = " (budget used up)" if summary.is_budget_spent else ""
     counts += [f"{summary.not_run} not run{spent}"] if summary.not_run else []
     counts += [format_count(summary.warnings, "warning")] if summary.warnings else []
     counts += [format_count(summary.tokens, "token")]

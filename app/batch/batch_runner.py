@@ -1,4 +1,4 @@
-"""A batch as the window's thread holds it: run in the engine's thread, its rows taken up a few times a second."""
+"""Runs a batch in the engine thread and reports its rows to the window in groups."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from engine.errors import EngineError
 from engine.values import Value
 
 DRAIN_MS: Final = 100
-MOST_AT_ONCE: Final = 200
-"""The most rows taken up at once, so that a flood of them never holds the window up."""
+MAX_ROWS_PER_DRAIN: Final = 200
+"""Maximum number of rows to process at once, so that the window stays responsive."""
 
 
 class BatchRunner(QObject):
-    """A batch under way.
+    """A running batch.
 
     Args:
-        engine: The engine's thread.
-        workflow: The document.
-        inputs: Gives each row's inputs; called in the engine's thread.
-        options: How it is to be done.
+        engine: The engine thread.
+        workflow: The workflow.
+        inputs: Returns the inputs of all rows; called in the engine thread.
+        options: Options of the batch.
 
     Signals:
-        rows_begun: Rows that were begun, by their numbers.
-        rows_ended: Rows that have ended.
-        ended: The batch is over, with what it came to; all its rows were told.
-        refused: It cannot be run, or broke off; the error says why.
+        rows_started: Numbers of the rows that started.
+        rows_completed: Results of the rows that ended.
+        finished: The batch ended, and all rows were reported; its result.
+        failed: The batch could not start or was aborted; the error.
     """
 
-    rows_begun = Signal(list)
-    rows_ended = Signal(list)
-    ended = Signal(object)
-    refused = Signal(object)
+    rows_started = Signal(list)
+    rows_completed = Signal(list)
+    finished = Signal(object)
+    failed = Signal(object)
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class BatchRunner(QObject):
     ) -> None:
         super().__init__(parent)
         self._engine = engine
-        self._told: SimpleQueue[BatchRow | RowResult] = SimpleQueue()
+        self._reports: SimpleQueue[BatchRow | RowResult] = SimpleQueue()
         self._batch: Batch | None = None
         self._is_stopped = False
         self._outcome: BatchResult | EngineError | None = None
@@ -61,16 +61,16 @@ class BatchRunner(QObject):
         self._timer.timeout.connect(self._drain)
 
         async def work() -> BatchResult:
-            self._batch = Batch(workflow, inputs(), options, on_row=self._told.put, on_begin=self._told.put)
+            self._batch = Batch(workflow, inputs(), options, on_row=self._reports.put, on_begin=self._reports.put)
             if self._is_stopped:
                 self._batch.stop()
             return await self._batch.run()
 
-        engine.ask(work(), self._note_outcome, self._note_outcome)
+        engine.ask(work(), self._set_outcome, self._set_outcome)
         self._timer.start()
 
     def stop(self) -> None:
-        """Begin no more rows and stop those under way. What is done is kept."""
+        """Start no more rows and stop the running ones. Results of completed rows are kept."""
 
         def act() -> None:
             self._is_stopped = True
@@ -79,29 +79,29 @@ class BatchRunner(QObject):
 
         self._engine.call(act)
 
-    def _note_outcome(self, outcome: BatchResult | EngineError) -> None:
+    def _set_outcome(self, outcome: BatchResult | EngineError) -> None:
         self._outcome = outcome
 
     def _drain(self) -> None:
-        outcome = self._outcome  # asked before reading, so that no row told in between is missed
-        begun: list[int] = []
-        ended: list[RowResult] = []
-        for _ in range(MOST_AT_ONCE):
-            if self._told.empty():
+        outcome = self._outcome  # read before draining, so that no row is missed
+        started: list[int] = []
+        completed: list[RowResult] = []
+        for _ in range(MAX_ROWS_PER_DRAIN):
+            if self._reports.empty():
                 break
-            told = self._told.get()
-            if isinstance(told, BatchRow):
-                begun.append(told.number)
+            report = self._reports.get()
+            if isinstance(report, BatchRow):
+                started.append(report.number)
             else:
-                ended.append(told)
-        if begun:
-            self.rows_begun.emit(begun)
-        if ended:
-            self.rows_ended.emit(ended)
-        if outcome is None or not self._told.empty():
+                completed.append(report)
+        if started:
+            self.rows_started.emit(started)
+        if completed:
+            self.rows_completed.emit(completed)
+        if outcome is None or not self._reports.empty():
             return
         self._timer.stop()
         if isinstance(outcome, BatchResult):
-            self.ended.emit(outcome)
+            self.finished.emit(outcome)
         else:
-            self.refused.emit(outcome)
+            self.failed.emit(outcome)

@@ -1,4 +1,4 @@
-"""The window for a batch: choose a table, say which column goes where, run its rows, look at what comes out."""
+"""The batch window: choose a table, map its columns to inputs, run the rows and view the results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QModelIndex, QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, QKeySequence, QShowEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, QKeySequence, QShowEvent, QValidator
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
@@ -41,48 +41,48 @@ from engine.errors import EngineError
 from engine.runner.declared import declared_inputs
 from engine.values import Value
 
-_MOST_USD: Final = 100_000.0
+_MAX_USD: Final = 100_000.0
 _DECIMALS: Final = 6
-"""With two of them, half a cent would be nothing, and so no limit."""
+"""With two decimals, half a cent would round to zero, which means no limit."""
 _SHOWN_DECIMALS: Final = 2
 _CENT: Final = 0.01
 
 
 class BudgetField(QDoubleSpinBox):
-    """An amount of US dollars; nothing for no limit."""
+    """Budget in US dollars; zero means no limit."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setRange(0.0, _MOST_USD)
+        self.setRange(0.0, _MAX_USD)
         self.setDecimals(_DECIMALS)
         self.setPrefix("$ ")
         self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
         self.setSpecialValueText("No limit")
-        self.setAccessibleName("Budget of all rows in US dollars")
-        self.setToolTip("Once all rows together have spent this, no more are begun. Those under way come to their end.")
+        self.setAccessibleName("Budget for all rows in US dollars")
+        self.setToolTip("When the rows have spent this amount, no more rows start. Running rows are completed.")
         inset_number(self)
 
     @property
     def usd(self) -> float | None:
-        """The amount; None for no limit."""
+        """The budget, or None for no limit."""
         return self.value() or None
 
     def textFromValue(self, value: float) -> str:  # Qt's name
-        """Dollars and cents, and more places where it has them."""
+        """Format with cents, and with more decimals if needed."""
         point = self.locale().decimalPoint()
         whole, _, places = super().textFromValue(value).partition(point)
         return f"{whole}{point}{places.rstrip('0').ljust(_SHOWN_DECIMALS, '0')}"
 
-    def validate(self, text: str, position: int) -> object:  # Qt's name
-        """A digit that is typed into the words for no limit takes their place."""
-        if text != self.specialValueText() and any(sign.isalpha() for sign in text):
-            typed = "".join(sign for sign in text if not sign.isalpha() and not sign.isspace())
-            text = self.prefix() + typed.removeprefix(self.prefix().strip())
-            position = len(text)
-        return super().validate(text, position)
+    def validate(self, input: str, pos: int) -> tuple[QValidator.State, str, int]:  # noqa: A002  Qt's names
+        """Replace the text for no limit when a digit is typed into it."""
+        if input != self.specialValueText() and any(character.isalpha() for character in input):
+            typed = "".join(character for character in input if not character.isalpha() and not character.isspace())
+            input = self.prefix() + typed.removeprefix(self.prefix().strip())  # noqa: A001
+            pos = len(input)
+        return super().validate(input, pos)
 
     def stepBy(self, steps: int) -> None:  # Qt's name
-        """Never to a part of a cent."""
+        """Step by at least one cent."""
         super().stepBy(steps)
         if 0 < self.value() < _CENT:
             self.setValue(_CENT if steps > 0 else 0.0)
@@ -90,22 +90,22 @@ class BudgetField(QDoubleSpinBox):
 
 RESULTS_FILTER: Final = "CSV (*.csv);;Excel workbook (*.xlsx);;JSON lines (*.jsonl);;All files (*)"
 SIZE: Final = QSize(1120, 720)
-_MOST_AT_ONCE: Final = 64
+_MAX_CONCURRENCY: Final = 64
 
 
 class BatchWindow(QDialog):
-    """The window.
+    """The batch window.
 
     Args:
-        engine: The engine's thread.
-        workflow: The document, as it is now.
-        options: Says how it is to be done, as the person's settings are when it starts.
-        asker: Asks for files.
-        folder: Where results go unless another place is chosen.
+        engine: The engine thread.
+        workflow: The workflow to run.
+        options: Returns the options of the batch according to the current preferences.
+        asker: Shows file dialogs.
+        folder: Default folder for the results.
 
     Signals:
-        open_wanted: A person wants to see the run of a row; its id.
-        run_ended: A batch is over, so that the history has more runs.
+        open_wanted: The user wants to open the run of a row; its ID.
+        run_ended: A batch ended, so the history has more runs.
     """
 
     open_wanted = Signal(str)
@@ -122,7 +122,7 @@ class BatchWindow(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(f"Run for a table · {workflow.name or 'workflow'}")
+        self.setWindowTitle(f"Batch run · {workflow.name or 'workflow'}")
         self._engine, self._workflow, self._options = engine, workflow, options
         self._asker, self._folder = asker, folder or Path.home()
         self._worker = Worker(self)
@@ -133,45 +133,45 @@ class BatchWindow(QDialog):
         self.notice = MessageBar("", "bad", self)
         self.notice.hide()
         self.source = TableField(asker, self)
-        self.source.read_wanted.connect(self._read)
+        self.source.read_requested.connect(self._read)
         self.form = ColumnsForm(declared_inputs(workflow), self)
-        self.form.changed.connect(self._show_possible)
-        self.target = ElidedLabel("in the history only", self, look="dim")
+        self.form.changed.connect(self._update_enabled)
+        self.target = ElidedLabel("History only", self, look="dim")
         self.choose_target = self._button("Choose file…", self._ask_for_target)
-        self.choose_target.setAccessibleName("Choose the file for the results")
+        self.choose_target.setAccessibleName("Choose the results file")
         self.others = QCheckBox("Include other columns", self)
-        self.others.setToolTip("Columns of the table that are not inputs are carried through to the file of results")
+        self.others.setToolTip("Copy columns that are not inputs to the results file")
         self.others.setChecked(True)
         self.concurrency = QSpinBox(self)
-        self.concurrency.setRange(1, _MOST_AT_ONCE)
+        self.concurrency.setRange(1, _MAX_CONCURRENCY)
         self.concurrency.setValue(CONCURRENCY_DEFAULT)
-        self.concurrency.setAccessibleName("Rows at once")
+        self.concurrency.setAccessibleName("Concurrent rows")
         inset_number(self.concurrency)
         self.budget = BudgetField(self)
         self.bar = ProgressBar(self)
         self.bar.setTextVisible(False)
-        self.bar.setAccessibleName("Rows that have ended")
+        self.bar.setAccessibleName("Completed rows")
         self.progress = PlainLabel("", self, look="dim small")
         self.model = BatchResultsModel(self)
         self.view = BatchResultsView(self.model, self)
-        self.view.activated.connect(self._open)
-        self.view.selectionModel().currentChanged.connect(lambda _now, _before: self._show_possible())
+        self.view.activated.connect(self._open_run)
+        self.view.selectionModel().currentChanged.connect(lambda _now, _before: self._update_enabled())
         self.summary = PlainLabel("", self, wrap=True, selectable=True)
         self.start = self._button("Run", self.run_batch)
         self.start.setProperty("primary", True)
         self.stop = self._button("Stop", self._stop)
-        self.open = self._button("Open run", lambda: self._open(self.view.currentIndex()))
+        self.open_button = self._button("Open run", lambda: self._open_run(self.view.currentIndex()))
         self.setAcceptDrops(True)
         self._arrange()
-        style().changed.connect(self._dress)
-        self._show_possible()
+        style().changed.connect(self._align_label)
+        self._update_enabled()
 
     def show_table(self, path: Path) -> None:
-        """Read a table, in a thread, and offer its columns."""
+        """Read a table in a thread and show its columns."""
         self.source.read_file(path)
 
-    def send_to(self, path: Path) -> None:
-        """Write results to that file, too."""
+    def write_to(self, path: Path) -> None:
+        """Also write the results to a file."""
         self._out = path
         self.target.set_full_text(str(path))
 
@@ -182,13 +182,15 @@ class BatchWindow(QDialog):
             return
         self.notice.hide()
         self.summary.clear()
-        self._worker.ask(
-            lambda: inputs_of_table(workflow, table, columns, extra_columns=extra), self._start, self._refuse
-        )
-        self._show_possible()
+
+        def read() -> list[dict[str, Value]]:
+            return list(inputs_of_table(workflow, table, columns, extra_columns=extra))
+
+        self._worker.ask(read, self._start, self._show_error)
+        self._update_enabled()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Rows under way are stopped first."""
+        """Stop running rows first."""
         if self.batch is None:
             super().closeEvent(event)
         else:
@@ -196,7 +198,7 @@ class BatchWindow(QDialog):
             event.ignore()
 
     def reject(self) -> None:
-        """Escape closes the window as its button does."""
+        """Handle Esc like the close button."""
         if self.batch is None:
             super().reject()
         else:
@@ -204,28 +206,26 @@ class BatchWindow(QDialog):
             self._stop()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Now the sizes are known."""
+        """Align the labels."""
         super().showEvent(event)
-        self._dress()
+        self._align_label()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Take a table that is pasted."""
+        """Paste a table."""
         if event.matches(QKeySequence.StandardKey.Paste) and not self._is_busy:
             self.source.paste_table()
         else:
             super().keyPressEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take the file of a table."""
+        """Accept a file."""
         if dropped_files(event.mimeData()) and not self._is_busy:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Read the table that was dropped."""
+        """Read a dropped table."""
         event.acceptProposedAction()
         self.show_table(dropped_files(event.mimeData())[0])
-
-    # Making it
 
     def _button(self, text: str, pressed: Callable[[], object]) -> QPushButton:
         button = QPushButton(text, self)
@@ -252,11 +252,11 @@ class BatchWindow(QDialog):
         form.addWidget(self._scrolled_inputs(), 1, 1)
         form.addWidget(PlainLabel("Results", self), 2, 0)
         form.addLayout(_beside(self.target, self.others, self.choose_target), 2, 1)
-        form.addWidget(PlainLabel("Rows at once", self), 3, 0)
+        form.addWidget(PlainLabel("Concurrent rows", self), 3, 0)
         form.addLayout(limits, 3, 1)
         buttons = QHBoxLayout()
         buttons.setSpacing(2 * UNIT)
-        buttons.addWidget(self.open)
+        buttons.addWidget(self.open_button)
         buttons.addStretch(1)
         buttons.addWidget(self.stop)
         buttons.addWidget(self.start)
@@ -273,7 +273,7 @@ class BatchWindow(QDialog):
         self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
 
     def _scrolled_inputs(self) -> QScrollArea:
-        """The form for the inputs: as high as it is, and scrolled where a workflow has many."""
+        """Return the form for the inputs in a scroll area that is at most as high as the form."""
         area = QScrollArea(self)
         area.setWidgetResizable(True)
         area.setFrameShape(QFrame.Shape.NoFrame)
@@ -284,33 +284,31 @@ class BatchWindow(QDialog):
         ignore_wheel_in_fields(area)
         return area
 
-    def _dress(self) -> None:
-        """Put the label of the inputs beside the first of them, at any size of letters."""
+    def _align_label(self) -> None:
+        """Align the label of the inputs with the first of them at any text size."""
         self._inputs_label.setMinimumHeight(self.form.line_height)
-
-    # What happens
 
     @property
     def _is_busy(self) -> bool:
-        """Whether rows are run, or a table is being read or prepared: a second batch would run beside the first."""
+        """Whether rows are running, or a table is being read or prepared."""
         return self.batch is not None or self._worker.is_busy
 
     def _ask_for_target(self) -> None:
-        self._asker.save_file(self, self._folder / "results.csv", RESULTS_FILTER, self.send_to)
+        self._asker.save_file(self, self._folder / "results.csv", RESULTS_FILTER, self.write_to)
 
     def _read(self, read: Callable[[], Table]) -> None:
-        self._worker.ask(read, self._take_table, self._refuse_table)
-        self._show_possible()
+        self._worker.ask(read, self._table_read, self._read_failed)
+        self._update_enabled()
 
-    def _take_table(self, table: Table) -> None:
+    def _table_read(self, table: Table) -> None:
         self.source.show_table(table)
         self._folder = self.source.folder or self._folder
         self._show_table(table)
 
-    def _refuse_table(self, error: EngineError) -> None:
+    def _read_failed(self, error: EngineError) -> None:
         self.source.show_failure(error)
         self._show_table(None)
-        self._refuse(error)
+        self._show_error(error)
 
     def _show_table(self, table: Table | None) -> None:
         self.notice.hide()
@@ -327,72 +325,72 @@ class BatchWindow(QDialog):
             self.view.selectRow(chosen)
         self.bar.setRange(0, len(inputs))
         self.bar.setValue(0)
-        usual = self._options()
+        defaults = self._options()
         options = BatchOptions(
-            run=usual.run,
+            run=defaults.run,
             concurrency=self.concurrency.value(),
             budget_usd=self.budget.usd,
             out=self._out,
-            store=usual.store,
-            models=usual.models,
+            store=defaults.store,
+            models=defaults.models,
         )
         self.batch = BatchRunner(self._engine, self._workflow, lambda: inputs, options, self)
-        self.batch.rows_begun.connect(self.model.begin)
-        self.batch.rows_ended.connect(self._take_rows)
-        self.batch.ended.connect(self._end)
-        self.batch.refused.connect(self._refuse)
-        self._say_progress()
-        self._show_possible()
+        self.batch.rows_started.connect(self.model.mark_running)
+        self.batch.rows_completed.connect(self._show_results)
+        self.batch.finished.connect(self._batch_finished)
+        self.batch.failed.connect(self._show_error)
+        self._update_progress()
+        self._update_enabled()
 
-    def _take_rows(self, results: list[RowResult]) -> None:
-        self.model.take(results)
+    def _show_results(self, results: list[RowResult]) -> None:
+        self.model.set_results(results)
         self.bar.setValue(self.bar.value() + len(results))
-        self._say_progress()
-        self._show_possible()
+        self._update_progress()
+        self._update_enabled()
 
-    def _say_progress(self) -> None:
-        self.progress.setText(f"{self.bar.value()} of {self.bar.maximum()} rows have ended")
+    def _update_progress(self) -> None:
+        self.progress.setText(f"{self.bar.value()} of {self.bar.maximum()} rows completed")
 
     def _stop(self) -> None:
         if self.batch is not None:
             self.batch.stop()
 
-    def _end(self, result: BatchResult) -> None:
+    def _batch_finished(self, result: BatchResult) -> None:
         self.summary.setText(summary_text(result.summary))
         notes = list(result.notes)
         if result.summary.is_budget_spent:
-            notes.insert(0, "The budget is spent. Raise it and run again to continue; completed rows are kept.")
+            notes.insert(0, "The budget is used up. Raise it and run again to continue; completed rows are reused.")
         if notes:
             self.notice.say(" ".join(notes), "warning")
             self.notice.show()
-        self._let_go()
+        self._release_batch()
         self.run_ended.emit()
 
-    def _refuse(self, error: EngineError) -> None:
+    def _show_error(self, error: EngineError) -> None:
         self.notice.say(str(error), "bad")
         self.notice.show()
-        self._let_go()
+        self._release_batch()
 
-    def _let_go(self) -> None:
-        self.model.end()
+    def _release_batch(self) -> None:
+        self.model.finish()
         if self.batch is not None:
             self.batch.deleteLater()
             self.batch = None
-        self._show_possible()
+        self._update_enabled()
         if self._is_closing:
             self.close()
 
-    def _open(self, index: QModelIndex) -> None:
+    def _open_run(self, index: QModelIndex) -> None:
         result = self.model.result_at(index)
         if result is not None and result.run_id:
             self.open_wanted.emit(result.run_id)
 
-    def _show_possible(self) -> None:
-        """Switch on what can be done now."""
+    def _update_enabled(self) -> None:
+        """Enable and disable the controls."""
         result = self.model.result_at(self.view.currentIndex())
         self.start.setEnabled(not self._is_busy and self.table is not None and not self.form.missing)
         self.stop.setEnabled(self.batch is not None)
-        self.open.setEnabled(result is not None and bool(result.run_id))
+        self.open_button.setEnabled(result is not None and bool(result.run_id))
         others = self.table is not None and not set(self.table.columns) <= set(self.form.columns.values())
         self.others.setVisible(others)
         for widget in (self.source, self.form, self.choose_target, self.others, self.concurrency, self.budget):

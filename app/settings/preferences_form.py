@@ -62,7 +62,7 @@ class PreferenceRow(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(UNIT)
-        make: Callable[[FieldSpec, dict[str, Any], Signal], _Editor] = _EDITORS[extra.get("widget", field.kind)]
+        make: Callable[[FieldSpec, dict[str, Any], Any], _Editor] = _EDITORS[extra.get("widget", field.kind)]
         self.editor = make(field, extra, self.edited)
         self.editor.widget.setAccessibleName(field.title)
         self.editor.widget.setAccessibleDescription(field.help)

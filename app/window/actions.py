@@ -86,7 +86,7 @@ MENUS: Final[Mapping[str, tuple[ActionSpec, ...]]] = {
     "&Run": (
         ActionSpec("run", "Run", ("F5", "Ctrl+Return"), "mdi6.play"),
         ActionSpec("run_with", "Run with…", ("Shift+F5", "Ctrl+Shift+Return")),
-        ActionSpec("run_batch", "Run for a table…", (), "mdi6.table-arrow-right"),
+        ActionSpec("run_batch", "Run batch…", (), "mdi6.table-arrow-right"),
         ActionSpec("stop", "Stop", ("Ctrl+.",), "mdi6.stop"),
         ActionSpec("pause", "Pause", ("F6",), "mdi6.pause"),
         SEPARATOR,

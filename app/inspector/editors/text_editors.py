@@ -123,7 +123,7 @@ class NumberBox(QAbstractSpinBox):
         self._field = field
         self.lineEdit().textEdited.connect(self.typed)
 
-    def validate(self, input: str, pos: int) -> object:  # noqa: A002  Qt's names
+    def validate(self, input: str, pos: int) -> tuple[QValidator.State, str, int]:  # noqa: A002  Qt's names
         """Accept all input; problems are shown below the field."""
         return QValidator.State.Acceptable, input, pos
 

@@ -105,19 +105,19 @@ def test_rows_are_run_and_shown_with_a_summary(open_batch: Any, tmp_path: Path, 
     load(window, table(tmp_path), qtbot)
     assert window.source.label.full_text == "table.csv · 3 rows"
     assert window.form.columns == {"text": "text"}
-    assert states(window) == ["waiting"] * 3
-    window.send_to(tmp_path / "out.csv")
+    assert states(window) == ["Waiting"] * 3
+    window.write_to(tmp_path / "out.csv")
     run(window, qtbot)
-    assert states(window) == ["completed"] * 3
-    assert cells(window, 1)[:4] == ["2", "rain", "completed", "Fine."]
+    assert states(window) == ["Done"] * 3
+    assert cells(window, 1)[:4] == ["2", "rain", "Done", "Fine."]
     assert cells(window, 1)[5:8] == ["2", "max iterations reached", "$0"]
-    assert window.summary.text().startswith("3 of 3 rows completed · ")
+    assert window.summary.text().startswith("3 of 3 rows done · ")
     assert "2 iterations: 3 rows, $0 each" in window.summary.text()
-    assert (window.bar.value(), window.progress.text()) == (3, "3 of 3 rows have ended")
+    assert (window.bar.value(), window.progress.text()) == (3, "3 of 3 rows completed")
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 4
     assert len(kept.runs()) == 3
     run(window, qtbot)
-    assert states(window) == ["done before"] * 3
+    assert states(window) == ["Done before"] * 3
     assert len(kept.runs()) == 3
 
 
@@ -125,10 +125,10 @@ def test_a_run_is_opened_from_its_row(open_batch: Any, tmp_path: Path, kept: Sto
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path), qtbot)
     window.view.selectRow(1)
-    assert not window.open.isEnabled()
+    assert not window.open_button.isEnabled()
     run(window, qtbot)
     with qtbot.waitSignal(window.open_wanted) as wanted:
-        window.open.click()
+        window.open_button.click()
     assert kept.find(wanted.args[0]).workflow == "test"
     with qtbot.waitSignal(window.open_wanted):
         window.view.activated.emit(window.model.index(0, 0))
@@ -139,11 +139,11 @@ def test_columns_are_chosen_by_hand_where_names_differ(open_batch: Any, tmp_path
     load(window, table(tmp_path, "subject,id\nsun,1\n"), qtbot)
     assert window.form.missing == ["text"]
     assert not window.start.isEnabled()
-    window.form.choices["text"].setCurrentIndex(1)
+    window.form.boxes["text"].setCurrentIndex(1)
     assert window.form.columns == {"text": "subject"}
     assert window.start.isEnabled()
     run(window, qtbot)
-    assert cells(window, 0)[1:4] == ["sun", "completed", "Fine."]
+    assert cells(window, 0)[1:4] == ["sun", "Done", "Fine."]
 
 
 def test_an_input_can_be_left_to_its_default_although_a_column_has_its_name(
@@ -161,7 +161,7 @@ def test_an_input_can_be_left_to_its_default_although_a_column_has_its_name(
     load(window, table(tmp_path, "text,style\nsun,bold\n"), qtbot)
     assert window.form.columns == {"text": "text", "style": "style"}
     assert window.others.isHidden()
-    window.form.choices["style"].setCurrentIndex(0)
+    window.form.boxes["style"].setCurrentIndex(0)
     assert not window.form.missing
     assert not window.others.isHidden(), "the column is another one now"
     run(window, qtbot)
@@ -173,7 +173,7 @@ def test_a_row_that_fails_says_why(open_batch: Any, tmp_path: Path, qtbot: QtBot
     window = open_batch({"rules": [{"pattern": "rain", "reply": error}], "default": "Fine."})
     load(window, table(tmp_path), qtbot)
     run(window, qtbot)
-    assert states(window) == ["completed", "failed", "completed"]
+    assert states(window) == ["Done", "Failed", "Done"]
     assert "The key is wrong." in cells(window, 1)[3]
     assert "1 failed" in window.summary.text()
 
@@ -184,11 +184,11 @@ def test_stop_keeps_what_is_done(open_batch: Any, tmp_path: Path, kept: Store, q
     load(window, table(tmp_path), qtbot)
     window.concurrency.setValue(1)
     window.start.click()
-    qtbot.waitUntil(lambda: states(window)[:2] == ["completed", "running"], timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: states(window)[:2] == ["Done", "Running"], timeout=WAIT_MS)
     assert not window.form.isEnabled()
     with qtbot.waitSignal(window.run_ended, timeout=WAIT_MS):
         window.stop.click()
-    assert states(window) == ["completed", "cancelled", "waiting"]
+    assert states(window) == ["Done", "Stopped", "Waiting"]
     assert "2 not run" in window.summary.text()
     assert window.start.isEnabled()
 
@@ -197,7 +197,7 @@ def test_closing_stops_rows_under_way_first(open_batch: Any, tmp_path: Path, kep
     window = open_batch({"default": {"text": "never", "delay_s": 3600}})
     load(window, table(tmp_path), qtbot)
     window.start.click()
-    qtbot.waitUntil(lambda: "running" in states(window), timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: "Running" in states(window), timeout=WAIT_MS)
     window.close()
     assert window.isVisible()
     qtbot.waitUntil(lambda: not window.isVisible(), timeout=WAIT_MS)
@@ -221,7 +221,7 @@ def test_results_of_another_batch_are_told_and_left(open_batch: Any, tmp_path: P
     out.write_text("a,b\n1,2\n", encoding="utf-8")
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path), qtbot)
-    window.send_to(out)
+    window.write_to(out)
     window.start.click()
     qtbot.waitUntil(window.notice.isVisible, timeout=WAIT_MS)
     assert "holds no results of a batch" in window.notice.text
@@ -233,7 +233,7 @@ def test_every_control_has_a_name(open_batch: Any):
     window = open_batch({"default": "Fine."})
     controls = [window.source.choose, window.source.paste, window.source.sheet, window.source.encoding]
     controls += [window.others, window.choose_target, window.concurrency, window.bar, window.view, window.start]
-    controls += [window.stop, window.open, *window.form.choices.values()]
+    controls += [window.stop, window.open_button, *window.form.boxes.values()]
     assert all(control.accessibleName() or getattr(control, "text", str)() for control in controls)
 
 
@@ -244,8 +244,8 @@ def test_the_menu_opens_it_and_a_row_opens_its_run(workbench: Workbench, tmp_pat
     assert workbench.actions_by_name["run_batch"].isEnabled()
     workbench.actions_by_name["run_batch"].trigger()
     (shown,) = [child for child in workbench.window.findChildren(QWidget) if isinstance(child, BatchWindow)]
-    assert shown.windowTitle() == "Run for a table · Self-Refine"
-    assert list(shown.form.choices) == ["task"]
+    assert shown.windowTitle() == "Batch run · Self-Refine"
+    assert list(shown.form.boxes) == ["task"]
     shown.close()
 
 
@@ -259,16 +259,16 @@ def test_a_batch_ends_at_its_budget_and_goes_on_when_it_is_raised(open_batch: An
     window.budget.setValue(1000)
     run(window, qtbot)
     each = window.model.result_at(window.model.index(0, 0)).cost_usd
-    assert states(window) == ["completed"] * 3
+    assert states(window) == ["Done"] * 3
     load(window, table(tmp_path, "text\nhail\nfog\ndew\n"), qtbot)
     window.budget.setValue(each * 1.1)
     run(window, qtbot)
-    assert "not run (budget spent)" in window.summary.text()
+    assert "not run (budget used up)" in window.summary.text()
     assert window.notice.isVisible()
     assert "Raise it and run again" in window.notice.accessibleName()
     window.budget.setValue(1000)
     run(window, qtbot)
-    assert sorted(states(window)) == ["completed", "completed", "done before"], "the second row did not fit any more"
+    assert sorted(states(window)) == ["Done", "Done", "Done before"], "the second row did not fit any more"
     assert not window.notice.isVisible()
 
 
@@ -281,7 +281,7 @@ def test_a_second_press_of_run_begins_nothing_more(open_batch: Any, tmp_path: Pa
     assert len(window.findChildren(BatchRunner)) == 1
     with qtbot.waitSignal(window.run_ended, timeout=WAIT_MS):
         window.stop.click()
-    assert set(states(window)) <= {"cancelled", "waiting"}
+    assert set(states(window)) <= {"Stopped", "Waiting"}
 
 
 def test_nothing_is_begun_while_another_table_is_being_read(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
@@ -352,10 +352,10 @@ def test_a_result_is_written_out_once_however_often_it_is_drawn(qapp: QApplicati
     monkeypatch.setattr("app.batch.batch_results.to_text", lambda value: written.append(value) or "text")
     model = BatchResultsModel()
     model.show_rows([{}])
-    model.take([RowResult(1, "key", "run", "completed", outputs={"out": {"large": [1]}})])
+    model.set_results([RowResult(1, "key", "run", "completed", outputs={"out": {"large": [1]}})])
     assert [model.index(0, 3).data() for _ in range(5)] == ["text"] * 5
     assert written == [{"large": [1]}]
-    model.take([RowResult(1, "key", "run", "failed", error="It broke.")])
+    model.set_results([RowResult(1, "key", "run", "failed", error="It broke.")])
     assert model.index(0, 3).data() == "It broke."
 
 
@@ -412,7 +412,7 @@ def test_a_sheet_of_a_workbook_is_chosen(open_batch: Any, tmp_path: Path, qtbot:
     )
     choose(window, window.source.sheet, "Tasks", qtbot)
     assert not window.notice.isVisible()
-    window.send_to(tmp_path / "out.xlsx")
+    window.write_to(tmp_path / "out.xlsx")
     run(window, qtbot)
     (row,) = read_table(tmp_path / "out.xlsx").rows
     assert (row["id"], row["input.text"], row["output.out"]) == (7, "sun", "Fine.")
@@ -481,27 +481,27 @@ def test_other_columns_are_left_out_of_the_results_on_request(open_batch: Any, t
     assert not window.others.isVisible()
     load(window, table(tmp_path), qtbot)
     assert (window.others.isVisible(), window.others.isChecked()) == (True, True)
-    window.send_to(tmp_path / "out.csv")
+    window.write_to(tmp_path / "out.csv")
     run(window, qtbot)
     assert [row["id"] for row in read_table(tmp_path / "out.csv").rows] == ["1", "2", "3"]
     window.others.setChecked(False)
     run(window, qtbot)
     assert "id" not in read_table(tmp_path / "out.csv").columns
-    assert states(window) == ["done before"] * 3
+    assert states(window) == ["Done before"] * 3
 
 
 def test_a_row_that_does_not_fit_fails_and_the_others_run(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path, "id,text\n1,sun\n2\n3,snow\n"), qtbot)
     run(window, qtbot)
-    assert states(window) == ["completed", "failed", "completed"]
+    assert states(window) == ["Done", "Failed", "Done"]
     assert 'line 3, column "text"' in cells(window, 1)[3]
 
 
 def test_a_text_that_was_cut_is_said(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     window = open_batch({"default": "x" * 40_000})
     load(window, table(tmp_path, "text\nsun\n"), qtbot)
-    window.send_to(tmp_path / "out.xlsx")
+    window.write_to(tmp_path / "out.xlsx")
     run(window, qtbot)
     assert window.notice.isVisible()
     assert "out.xlsx: 1 text was too long" in window.notice.text
@@ -515,7 +515,7 @@ def test_the_label_of_the_inputs_stands_beside_the_first(
     window = open_batch({"default": "Fine."})
     style().choose("light", scale)
     QCoreApplication.processEvents()
-    label, box = window._inputs_label, window.form.choices["text"]
+    label, box = window._inputs_label, window.form.boxes["text"]
     middles = [widget.mapToGlobal(widget.rect().center()).y() for widget in (label, box)]
     assert abs(middles[0] - middles[1]) <= 1
 

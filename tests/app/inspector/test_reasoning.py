@@ -44,8 +44,8 @@ def test_a_folded_part_shows_its_text_when_it_is_unfolded(qtbot: QtBot) -> None:
 def test_the_rows_of_a_batch_count_their_warnings(qtbot: QtBot) -> None:
     model = BatchResultsModel()
     model.show_rows([{"a": 1}, {"a": 2}])
-    model.take([RowResult(1, "k1", "r1", "completed", warnings=("a: cut off", "b: cut off"))])
-    model.take([RowResult(2, "k2", "r2", "completed")])
+    model.set_results([RowResult(1, "k1", "r1", "completed", warnings=("a: cut off", "b: cut off"))])
+    model.set_results([RowResult(2, "k2", "r2", "completed")])
 
     assert COLUMNS[WARNINGS] == "Warnings"
     assert [model.index(row, WARNINGS).data() for row in (0, 1)] == ["2", ""]

@@ -57,7 +57,7 @@ def batch(workbench: Workbench) -> Callable[[], QDialog | None]:
 
 COMPARED = ["Left: run", "Left: what of it", "Left text", "Right: run", "Right text", "Swap the sides", "Next change"]
 FORKED = ["It starts from", "Draft: Prompt", "Critique: Prompt", "Model", "Or as soon as", "Cancel", "Run the fork"]
-TABLE = ["Choose table…", "Choose the file for the results", "Rows at once", "Rows"]
+TABLE = ["Choose table…", "Choose the results file", "Concurrent rows", "Rows"]
 
 
 @pytest.mark.parametrize(("opened", "names"), [(compare, COMPARED), (fork, FORKED), (batch, TABLE)])
