@@ -162,7 +162,7 @@ def test_an_empty_key_is_refused(program: Program, ring: MemoryKeyring, monkeypa
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     ended = program("models", "set-key", "openai")
     assert ended.code == 2
-    assert "Stored the key for openai is empty" in ended.err
+    assert "The key for openai is empty" in ended.err
     assert ring.kept == {}
 
 
