@@ -181,13 +181,15 @@ def _iteration_started(state: RunState, event: LoopIterationStarted) -> None:
 def _iteration_completed(state: RunState, event: LoopIterationCompleted) -> None:
     state.completed_iterations += 1
     place = f"{event.path}[{event.index}]"
-    _close_questions(state, "", f"{place}.")
+    if state.questions or state.unanswered:
+        _close_questions(state, "", f"{place}.")
     if state.detail is Detail.SUMMARY:
         return
     loop = _loop(state, event.path)
     _add_iteration(loop, event)
     loop.cost_usd = _sum(loop.cost_usd, event.cost_usd)
-    _close_loops(state, f"{place}.")
+    if len(state.open_loops) > 1:
+        _close_loops(state, f"{place}.")
     if state.open:
         end_open_nodes(state, NodeState.CANCELLED, f"{place}.")
     for text in event.warnings:
@@ -244,7 +246,8 @@ def _close_loops(state: RunState, *inside: str) -> None:
 
 
 def _node_started(state: RunState, event: NodeStarted) -> None:
-    _close_question(state, event.path)
+    if state.questions or state.unanswered:
+        _close_question(state, event.path)
     if state.detail is Detail.SUMMARY:
         return
     state.warnings.drop(event.path)
@@ -339,11 +342,13 @@ def _node_ended(state: RunState, event: NodeCompleted | NodeFailed) -> None:
         state.usage += event.usage
         state.cost_usd = _sum(state.cost_usd, event.cost_usd)
     inside = (f"{event.path}[", f"{event.path}.") if event.node_type in CONTAINERS else ()
-    _close_questions(state, event.path, *inside)
+    if state.questions or state.unanswered:
+        _close_questions(state, event.path, *inside)
     if state.detail is Detail.SUMMARY:
         return
-    for warning in event.warnings:
-        state.warnings.add(event.path, warning)
+    if event.warnings:
+        for warning in event.warnings:
+            state.warnings.add(event.path, warning)
     if inside:
         state.open_loops.pop(event.path, None)
         _close_loops(state, *inside)
@@ -376,9 +381,8 @@ def _node(state: RunState, path: str) -> NodeExecution:
 
 
 def _close_question(state: RunState, path: str) -> None:
-    if state.questions or state.unanswered:
-        state.questions.pop(path, None)
-        state.unanswered.pop(path, None)
+    state.questions.pop(path, None)
+    state.unanswered.pop(path, None)
 
 
 def _close_questions(state: RunState, path: str, *inside: str) -> None:

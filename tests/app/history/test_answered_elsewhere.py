@@ -104,7 +104,7 @@ def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
 ) -> None:
     page = opened(workbench, elsewhere.shown.run_id, qtbot)
     assert page.bar.text.endswith("Waiting for you in another window or program")
-    assert page.bar.origin == "Answer it there, or here: it goes on there"
+    assert page.bar.origin == "Answer it here or there; it continues there"
     assert page.session.shown.picture is not None
     assert page.session.shown.picture.error == "It waits for your answer. Answer it where it is running, or here."
     qtbot.waitUntil(lambda: workbench.status_bar.state.full_text == "Not at its end")
