@@ -36,7 +36,7 @@ _SOLID: Final = Qt.PenStyle.SolidLine
 _DASHED: Final = Qt.PenStyle.DashLine
 
 
-class Flow(Enum):
+class EdgeFlow(Enum):
     """What an edge did in the displayed run."""
 
     NONE = "none"
@@ -97,7 +97,7 @@ class EdgeItem(PipeItem):
         self._active = self._highlight = False
         self.hovered = False
         self.is_target = False
-        self.flow = Flow.NONE
+        self.flow = EdgeFlow.NONE
 
     def join(self, output: CanvasPort, input_: CanvasPort) -> None:
         """Attach the edge to an output and an input."""
@@ -137,9 +137,9 @@ class EdgeItem(PipeItem):
         own = canvas_style().theme.port[output.content.type]
         known = output.content.known and input_.content.known
         colour, alpha, width, line = own if known else "bad", REST_ALPHA, WIDTH, _SOLID if known else _DASHED
-        if self.disabled() or self.flow is Flow.DEAD:
+        if self.disabled() or self.flow is EdgeFlow.DEAD:
             colour, alpha, line = "dim", 120, _DASHED
-        elif self.flow is Flow.CARRIED:
+        elif self.flow is EdgeFlow.CARRIED:
             colour, alpha = own, 255
         if self.isSelected() or self.is_target:
             colour, alpha, width = "accent", 255, 3.0
@@ -147,7 +147,7 @@ class EdgeItem(PipeItem):
             colour, alpha, width = own, 255, 3.0
         self.setPen(canvas_style().pen(colour, alpha, width, line))
 
-    def set_flow(self, flow: Flow) -> None:
+    def set_flow(self, flow: EdgeFlow) -> None:
         """Show what the edge did."""
         if flow is not self.flow:
             self.flow = flow
@@ -211,7 +211,7 @@ class LiveEdgeItem(EdgeItem):
 
 
 RADIUS: Final = 4.5
-BEATS: Final = 16
+TICKS: Final = 16
 """Number of timer ticks for one dot."""
 
 MOST: Final = 40
@@ -230,7 +230,7 @@ class EdgeAnimation:
         """Whether any dot is moving."""
         return bool(self._dots)
 
-    def send(self, path: QPainterPath) -> None:
+    def start(self, path: QPainterPath) -> None:
         """Start a dot along a path."""
         if len(self._dots) >= MOST or path.isEmpty():
             return
@@ -243,15 +243,15 @@ class EdgeAnimation:
         self._scene.addItem(dot)
         self._dots.append((dot, path, 0))
 
-    def beat(self) -> None:
+    def advance(self) -> None:
         """Advance all dots by one tick; remove those that have arrived."""
         on_their_way: list[tuple[QGraphicsEllipseItem, QPainterPath, int]] = []
-        for dot, path, beats in self._dots:
-            if beats >= BEATS:
+        for dot, path, ticks in self._dots:
+            if ticks >= TICKS:
                 self._scene.removeItem(dot)
             else:
-                dot.setPos(path.pointAtPercent(_eased((beats + 1) / BEATS)))
-                on_their_way.append((dot, path, beats + 1))
+                dot.setPos(path.pointAtPercent(_eased((ticks + 1) / TICKS)))
+                on_their_way.append((dot, path, ticks + 1))
         self._dots = on_their_way
 
     def clear(self) -> None:

@@ -23,7 +23,7 @@ from app.canvas.node_card import (
     card_geometry,
     card_text,
 )
-from app.canvas.node_status_item import StateItem
+from app.canvas.node_status_item import NodeStatusItem
 from app.canvas.nodegraphqt_imports import INPUT, OUTPUT, AbstractNodeItem
 from app.canvas.port_item import CanvasPort
 from app.theme.elided_text import elide
@@ -55,7 +55,7 @@ class NodeItem(AbstractNodeItem):
         geometry: The card's geometry.
         inputs: Input ports from the top.
         outputs: Output ports from the top.
-        state: The status item; None until there is a status.
+        status_item: The status item; None until there is a status.
         followed_pos: The position that edges and regions last followed. Moves emit nothing: Qt would call Python for
             every change of every card.
     """
@@ -69,7 +69,7 @@ class NodeItem(AbstractNodeItem):
         self.followed_pos = QPointF()
         self.inputs: list[CanvasPort] = []
         self.outputs: list[CanvasPort] = []
-        self.state: StateItem | None = None
+        self.status_item: NodeStatusItem | None = None
         self.problem_text = ""
         self._skipped = self._unfit = False
         self.set_content(content)
@@ -90,8 +90,8 @@ class NodeItem(AbstractNodeItem):
         self.inputs = self._fitted(self.inputs, content.inputs, INPUT, shape.inputs)
         self.outputs = self._fitted(self.outputs, content.outputs, OUTPUT, shape.outputs)
         self.refresh_tooltip()
-        if self.state is not None:
-            self.state.fit(self.geometry, self.content.title)
+        if self.status_item is not None:
+            self.status_item.fit(self.geometry, self.content.title)
         self.update()
 
     def dim(self, *, by_run: bool | None = None, by_connection: bool | None = None) -> None:

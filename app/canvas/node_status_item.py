@@ -29,7 +29,7 @@ SPOT_WIDTH: Final = 80.0
 TURN: Final = 24
 """Degrees by which the arc of a running node advances per tick."""
 
-_MARKS: Final[dict[NodeState, tuple[str, str, str]]] = {
+_STATUS_STYLES: Final[dict[NodeState, tuple[str, str, str]]] = {
     NodeState.PENDING: ("mdi6.clock-outline", "dim", "waiting"),
     NodeState.RUNNING: ("", "accent", ""),
     NodeState.COMPLETED: ("mdi6.check-bold", "good", ""),
@@ -46,7 +46,7 @@ _QUIET: Final = frozenset({NodeState.PENDING, NodeState.SKIPPED, NodeState.CANCE
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class LoopProgress:
     """Progress of a loop or iterator.
 
     Attributes:
@@ -61,7 +61,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class CardState:
+class NodeStatus:
     """Status of a node on its card.
 
     Attributes:
@@ -76,21 +76,21 @@ class CardState:
     state: NodeState | None = None
     note: str = ""
     line: str = ""
-    bar: Bar | None = None
+    bar: LoopProgress | None = None
     errors: int = 0
     warnings: int = 0
 
 
-class StateItem(QGraphicsItem):
+class NodeStatusItem(QGraphicsItem):
     """Status item of one card.
 
     Attributes:
-        shown: The displayed status.
+        status: The displayed status.
     """
 
     def __init__(self, card: QGraphicsItem, geometry: CardGeometry, title: str) -> None:
         super().__init__(card)
-        self.shown = CardState()
+        self.status = NodeStatus()
         self._angle = 0
         self.setZValue(3)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
@@ -99,16 +99,16 @@ class StateItem(QGraphicsItem):
     @property
     def is_moving(self) -> bool:
         """Whether the item animates."""
-        return self.shown.state is NodeState.RUNNING
+        return self.status.state is NodeState.RUNNING
 
-    def show_state(self, state: CardState) -> None:
+    def set_status(self, state: NodeStatus) -> None:
         """Update the status; repaints only if it differs."""
-        if state != self.shown:
-            self.shown = state
+        if state != self.status:
+            self.status = state
             self._measure()
             self.update()
 
-    def beat(self) -> None:
+    def tick(self) -> None:
         """Advance the animation by one tick."""
         self._angle = (self._angle - TURN) % 360
         self.update(self._marks)
@@ -127,12 +127,12 @@ class StateItem(QGraphicsItem):
         badge = self._badge_width()
         left = self._pill.left() - 4 if width else right
         self._badge = QRectF(left - badge, -PILL_HEIGHT / 2, badge, PILL_HEIGHT) if badge else QRectF()
-        self._has_line = bool(self.shown.line)
+        self._has_line = bool(self.status.line)
         marks = self._pill.united(self._badge)
         self._total = marks.width()
         top = GROWS_FROM - MOST_GROWTH * (GROWS_FROM + PILL_HEIGHT / 2)
         grown = QRectF(right - MOST_GROWTH * self._total, top, MOST_GROWTH * self._total, MOST_GROWTH * PILL_HEIGHT)
-        line = card.card if self._has_line or self.shown.bar is not None else QRectF()
+        line = card.card if self._has_line or self.status.bar is not None else QRectF()
         self._spot = (
             QRectF(right - SPOT_WIDTH, -PILL_HEIGHT / 2, SPOT_WIDTH, PILL_HEIGHT) if width or badge else QRectF()
         )
@@ -157,15 +157,15 @@ class StateItem(QGraphicsItem):
         zoom = zoom_from_scale(scale)
         if self._has_line:
             self._paint_line(painter, zoom)
-        if self.shown.bar is not None:
-            self._paint_bar(painter, self.shown.bar)
+        if self.status.bar is not None:
+            self._paint_bar(painter, self.status.bar)
         self._grow(painter, zoom)
-        if self.shown.state is not None:
-            icon, colour, _ = _MARKS[self.shown.state]
+        if self.status.state is not None:
+            icon, colour, _ = _STATUS_STYLES[self.status.state]
             self._paint_pill(painter, self._pill, canvas_style().colour(colour), icon, self._words())
         if not self._badge.isNull():
-            colour = canvas_style().colour("bad" if self.shown.errors else "warning")
-            words = str(self.shown.errors or self.shown.warnings)
+            colour = canvas_style().colour("bad" if self.status.errors else "warning")
+            words = str(self.status.errors or self.status.warnings)
             self._paint_pill(painter, self._badge, colour, "mdi6.alert", words)
 
     def _grow(self, painter: QPainter, zoom: float) -> None:
@@ -179,25 +179,25 @@ class StateItem(QGraphicsItem):
 
     def _paint_spot(self, painter: QPainter) -> None:
         """Paint a stroke along the top in the colour of the state."""
-        colour = "bad" if self.shown.errors else "warning" if self.shown.warnings else ""
-        if self.shown.state is not None:
-            colour = _MARKS[self.shown.state][1]
+        colour = "bad" if self.status.errors else "warning" if self.status.warnings else ""
+        if self.status.state is not None:
+            colour = _STATUS_STYLES[self.status.state][1]
         if colour:
             painter.fillRect(self._spot, canvas_style().colour(colour))
 
     def _words(self) -> str:
-        assert self.shown.state is not None
-        _, _, word = _MARKS[self.shown.state]
-        return self.shown.note or word
+        assert self.status.state is not None
+        _, _, word = _STATUS_STYLES[self.status.state]
+        return self.status.note or word
 
     def _pill_width(self) -> float:
-        if self.shown.state is None:
+        if self.status.state is None:
             return 0.0
         words = fonts().bold_metrics.horizontalAdvance(self._words())
         return 8 + MARK + (4 + words if words else 0) + 8
 
     def _badge_width(self) -> float:
-        count = self.shown.errors or self.shown.warnings
+        count = self.status.errors or self.status.warnings
         return 8 + MARK + 4 + fonts().bold_metrics.horizontalAdvance(str(count)) + 8 if count else 0.0
 
     def _paint_pill(self, painter: QPainter, pill: QRectF, colour: QColor, icon: str, words: str) -> None:
@@ -227,12 +227,12 @@ class StateItem(QGraphicsItem):
             painter.drawArc(ring, self._angle * 16, 110 * 16)
         if words:
             painter.setFont(fonts().small_bold)
-            quiet = self.shown.state in _QUIET and pill is self._pill
+            quiet = self.status.state in _QUIET and pill is self._pill
             painter.setPen(theme.colour("dim" if quiet else "text"))
             text = pill.adjusted(8 + MARK + 4, 0, 0, 0)
             painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, words)
 
-    def _paint_bar(self, painter: QPainter, bar: Bar) -> None:
+    def _paint_bar(self, painter: QPainter, bar: LoopProgress) -> None:
         """Paint a progress bar along the lower edge: done, then failed."""
         theme, card = canvas_style(), self._geometry
         place = QRectF(12, card.height - 8, card.width - 24, 4)
@@ -255,10 +255,10 @@ class StateItem(QGraphicsItem):
         painter.scale(words.scale, words.scale)
         painter.fillRect(place, theme.colour("card"))
         painter.setFont(used.small)
-        state = self.shown.state
+        state = self.status.state
         colour = "accent" if state is NodeState.RUNNING else "bad" if state is NodeState.FAILED else "text"
         painter.setPen(theme.colour(colour))
-        line = self.shown.line
+        line = self.status.line
         if state is NodeState.RUNNING:  # show the end of a stream
             line = used.small_metrics.elidedText(line, Qt.TextElideMode.ElideLeft, place.width())
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, line, place.width()))

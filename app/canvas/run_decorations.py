@@ -1,4 +1,4 @@
-"""What cards, edges and regions show of a run: worked out from the run's picture. No Qt here."""
+"""Status of nodes, edges and loops during a run, selected from the run's view model. No Qt here."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from app.canvas.edge_item import Flow
+from app.canvas.edge_item import EdgeFlow
 from app.canvas.loop_region_label import LoopViewModel
-from app.canvas.node_status_item import Bar, CardState
+from app.canvas.node_status_item import LoopProgress, NodeStatus
 from app.runs.loop_status import best_so_far
 from app.runs.run_view_model import RunViewModel
 from engine.document.model import Node
@@ -23,20 +23,20 @@ from engine.runner.iterator_run import FAILED
 from engine.values import Value
 
 PREVIEW: Final = 160
-"""The most characters of a value that a card shows; it has room for fewer."""
+"""Maximum length of a value's preview on a card."""
 
 _WITHOUT_OUTPUT: Final = frozenset({NodeState.SKIPPED, NodeState.CANCELLED, NodeState.INTERRUPTED})
 _FINISHED: Final = frozenset({NodeState.COMPLETED, NodeState.CACHED})
 
 
-class RunMarks:
-    """What one run shows, with the iterations that are looked at."""
+class RunDecorations:
+    """Decorations for one run and the selected iterations."""
 
     def __init__(self, picture: RunViewModel, structure: Structure, chosen: Mapping[str, int]) -> None:
         self._picture, self._structure, self._chosen = picture, structure, chosen
 
-    def card(self, node: Node, spec: AnySpec | None) -> CardState:
-        """What a card shows."""
+    def card(self, node: Node, spec: AnySpec | None) -> NodeStatus:
+        """Return the status of a node."""
         if node.type == "exit":
             return self._exit(node.id)
         execution = self._picture.node(node.id, self._chosen)
@@ -48,29 +48,29 @@ class RunMarks:
         note = _duration(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
         bar = self._bar(node.id) if node.type in PAIR_BY_START else None
         if bar is not None:
-            note = self._standing(node, bar) if state is NodeState.RUNNING else note
+            note = self._counter(node, bar) if state is NodeState.RUNNING else note
             note = " · ".join([*([note] if note else []), *([f"{bar.failed} failed"] if bar.failed else [])])
         elif execution.retries and state is NodeState.RUNNING:
             note = f"attempt {execution.retries + 1}"
         if execution.warnings and state in _FINISHED:
             note = " · ".join([*([note] if note else []), format_count(len(execution.warnings), "warning")])
-        return CardState(state, note, self._line(node, spec, execution), bar)
+        return NodeStatus(state, note, self._line(node, spec, execution), bar)
 
-    def _standing(self, node: Node, bar: Bar) -> str:
-        """Which iteration a loop is at; how many items of an iterator, which end in any order, have ended."""
+    def _counter(self, node: Node, bar: LoopProgress) -> str:
+        """Return the counter of a loop's current iteration, or of an iterator's completed items."""
         at = bar.done + bar.failed if node.type == ITERATOR.start else max(self._shown(node.id), 0) + 1
         return f"{at} / {bar.total}" if bar.total else ""
 
-    def _bar(self, loop_id: str) -> Bar | None:
-        """How far a loop has come; None where it has not begun."""
+    def _bar(self, loop_id: str) -> LoopProgress | None:
+        """Return the progress of a loop, or None before it has begun."""
         loop = self._picture.loop(loop_id, self._chosen)
         if loop.current < 0:
             return None
         ended, failed = len(loop.iterations) + len(loop.ahead), len(self._failed(loop_id))
-        return Bar(ended - failed, failed, ended if loop.exit_reason else max(loop.total, ended))
+        return LoopProgress(ended - failed, failed, ended if loop.exit_reason else max(loop.total, ended))
 
     def _failed(self, loop_id: str) -> frozenset[int]:
-        """The items of an iterator that have failed; none where it is a loop."""
+        """Return the failed items of an iterator; empty for a loop."""
         if self._unit(loop_id) != "item":
             return frozenset()
         loop = self._picture.loop(loop_id, self._chosen)
@@ -82,7 +82,7 @@ class RunMarks:
         return "item" if body is not None and body.kind is ITERATOR else "iteration"
 
     def loop(self, loop_id: str, title: str) -> LoopViewModel:
-        """What the pill of a region says."""
+        """Return the content of a loop's label."""
         loop = self._picture.loop(loop_id, self._chosen)
         if loop.current < 0:
             return LoopViewModel(title)
@@ -103,43 +103,45 @@ class RunMarks:
             failed=self._failed(loop_id),
         )
 
-    def flow(self, source: str, port: str) -> Flow:
-        """What went through an edge from this port."""
+    def flow(self, source: str, port: str) -> EdgeFlow:
+        """Return what the edges from a port did."""
         nodes = self._structure.workflow.nodes_by_id
         kind = nodes[source].type if source in nodes else ""
         loop = self._structure.loop_of.get(source) if kind == "exit" else None
         if loop is not None:
             ended = self._picture.node(loop, self._chosen).state
-            return Flow.CARRIED if ended in _FINISHED else Flow.DEAD if ended in _WITHOUT_OUTPUT else Flow.NONE
+            return (
+                EdgeFlow.CARRIED if ended in _FINISHED else EdgeFlow.DEAD if ended in _WITHOUT_OUTPUT else EdgeFlow.NONE
+            )
         execution = self._picture.node(source, self._chosen)
         if is_body_port(kind, port) and self._picture.loop(source, self._chosen).current >= 0:
-            return Flow.CARRIED
+            return EdgeFlow.CARRIED
         if execution.state in _WITHOUT_OUTPUT:
-            return Flow.DEAD
+            return EdgeFlow.DEAD
         if execution.state not in _FINISHED:
-            return Flow.NONE
-        return Flow.CARRIED if port in execution.outputs else Flow.DEAD
+            return EdgeFlow.NONE
+        return EdgeFlow.CARRIED if port in execution.outputs else EdgeFlow.DEAD
 
     def state(self, node_id: str) -> NodeState:
-        """What a node is doing in the iterations that are looked at."""
+        """Return the state of a node in the selected iterations."""
         return self._picture.node(node_id, self._chosen).state
 
-    def _exit(self, node_id: str) -> CardState:
-        """An exit tells nothing of itself: it is done when its iteration is."""
+    def _exit(self, node_id: str) -> NodeStatus:
+        """Return the status of an exit, which follows its loop's iteration."""
         loop_id = self._structure.loop_of.get(node_id)
         if loop_id is None:
-            return CardState()
+            return NodeStatus()
         loop, shown = self._picture.loop(loop_id, self._chosen), self._shown(loop_id)
         if 0 <= shown < len(loop.iterations):
-            return CardState(NodeState.COMPLETED, "", preview(loop.iterations[shown].result))
+            return NodeStatus(NodeState.COMPLETED, "", preview(loop.iterations[shown].result))
         state = self._picture.node(loop_id, self._chosen).state
         over = self._picture.is_over and state in {NodeState.PENDING, NodeState.RUNNING}
-        return CardState(None if over else NodeState.PENDING if state is NodeState.RUNNING else state)
+        return NodeStatus(None if over else NodeState.PENDING if state is NodeState.RUNNING else state)
 
     def _line(self, node: Node, spec: AnySpec | None, execution: NodeExecution) -> str:
         if execution.state in {NodeState.RUNNING, NodeState.WAITING}:
             question = self._asked(node.id)
-            return preview(question.message) if question is not None else self._under_way(node, execution)
+            return preview(question.message) if question is not None else self._running_line(node, execution)
         if execution.error and execution.state is not NodeState.SKIPPED:
             return preview(execution.error)
         if execution.state not in _FINISHED or node.type in PAIR_BY_START:
@@ -150,24 +152,24 @@ class RunMarks:
         return preview(spec.recorded(outputs))
 
     def _asked(self, node_id: str) -> NodeWaiting | None:
-        """What a node asks the person, or a node in a subflow."""
+        """Return the open question of a node, or of a node in its subflow."""
         path = self._picture.path_of(node_id, self._chosen)
         questions = self._picture.questions.items()
         return next((asked for place, asked in questions if place == path or place.startswith(f"{path}.")), None)
 
-    def _under_way(self, node: Node, execution: NodeExecution) -> str:
-        """The best iteration of a loop, the tool that an agent has called last, or the last words of the stream."""
+    def _running_line(self, node: Node, execution: NodeExecution) -> str:
+        """Return the best iteration of a loop, the last tool call of an agent, or the end of the stream."""
         best = best_so_far(self._picture.loop(node.id, self._chosen)) if node.type in PAIR_BY_START else None
         if best is not None:
             return f"best so far: iteration {best.index + 1}, score {best.score:g}"
         if node.type == SUBFLOW:
-            return self._at_work_in(f"{self._picture.path_of(node.id, self._chosen)}.")
+            return self._running_in_subflow(f"{self._picture.path_of(node.id, self._chosen)}.")
         if execution.tool_calls and not execution.text:
             return f"called {execution.tool_calls[-1].tool}"
         return " ".join(execution.text[-PREVIEW:].split())
 
-    def _at_work_in(self, around: str) -> str:
-        """What is at work in a subflow: the node that began last, and its iteration."""
+    def _running_in_subflow(self, around: str) -> str:
+        """Return the running node of a subflow with its iteration."""
         nodes, loops = self._picture.nodes, self._picture.loops
         for path in reversed(nodes):
             if path.startswith(around) and nodes[path].state is NodeState.RUNNING and path not in loops:
@@ -181,13 +183,13 @@ class RunMarks:
         return self._picture.index_of(loop_id, self._chosen) if has_begun else -1
 
 
-def with_problems(state: CardState, errors: int, warnings: int) -> CardState:
-    """The same with a count of problems."""
+def with_problems(state: NodeStatus, errors: int, warnings: int) -> NodeStatus:
+    """Add the number of problems to a status."""
     return replace(state, errors=errors, warnings=warnings)
 
 
 def preview(value: Value) -> str:
-    """The first words of a value; a large one is not written out for them."""
+    """Return a short preview of a value without formatting all of a large one."""
     if isinstance(value, str):
         return " ".join(value[: 2 * PREVIEW].split())[:PREVIEW]
     if value is None:
@@ -208,5 +210,5 @@ def preview(value: Value) -> str:
 
 
 def _duration(duration_s: float | None) -> str:
-    """A node's duration; empty where it rounds to nothing."""
+    """Format a node's duration; empty if it rounds to zero."""
     return format_duration(duration_s) if duration_s is not None and duration_s >= 0.05 else ""

@@ -131,7 +131,7 @@ class FitToView:
     def fit_all(self) -> None:
         """Fit the whole document; the minimap is hidden then."""
         self._viewer.fit_rect(self._view.content_rect, self._overlay_rects(has_map=False))
-        self._fitted, self._fit_again = self._standing, self.fit_all
+        self._fitted, self._fit_again = self._counter, self.fit_all
 
     def fit_initial_view(self) -> None:
         """Fit the whole document, or its start if it would be illegible."""
@@ -139,19 +139,19 @@ class FitToView:
             self._fit_start()
         else:
             self.fit_all()
-        self._fitted, self._fit_again = self._standing, self.fit_initial_view
+        self._fitted, self._fit_again = self._counter, self.fit_initial_view
 
     @property
     def is_fitted(self) -> bool:
         """Whether the document is still fitted: the view was not moved or zoomed since."""
-        return self._fitted is not None and self._fitted == self._standing
+        return self._fitted is not None and self._fitted == self._counter
 
     def fit_again(self) -> None:
         """Repeat the last fit."""
         self._fit_again()
 
     @property
-    def _standing(self) -> tuple[float, float, float] | None:
+    def _counter(self) -> tuple[float, float, float] | None:
         """Zoom and upper left corner of the view; None for an empty document."""
         if not self._view.nodes:
             return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.canvas.edge_item import Flow
-from app.canvas.node_status_item import Bar
+from app.canvas.edge_item import EdgeFlow
+from app.canvas.node_status_item import LoopProgress
 from app.canvas.operation_builders import add, add_step
-from app.canvas.run_decorations import RunMarks
+from app.canvas.run_decorations import RunDecorations
 from app.history.iteration_selection import LookedAt
 from app.inspector.available_variables import variables_at
 from app.runs.run_view_model import RunViewModel
@@ -71,14 +71,14 @@ def test_a_run_marks_the_items(hand: Hand, qtbot: QtBot) -> None:
 
     label = hand.canvas.view.regions.items["each"].label.content
     assert (label.counter, label.total, label.done, label.is_live) == ("item 3 of 3", 3, 3, False)
-    assert all(pipe.flow is Flow.CARRIED for pipe in hand.canvas.view.edge_items.values())
-    state = hand.item("gather").state
+    assert all(pipe.flow is EdgeFlow.CARRIED for pipe in hand.canvas.view.edge_items.values())
+    state = hand.item("gather").status_item
     assert state is not None
-    assert state.shown.line == "3 entries"
+    assert state.status.line == "3 entries"
     hand.session.shown.look_at("each", 0)
-    mark = hand.item("mark").state
+    mark = hand.item("mark").status_item
     assert mark is not None
-    assert mark.shown.line == "x0x"
+    assert mark.status.line == "x0x"
     looked_at = LookedAt(hand.session)
     assert (looked_at.loop_id, looked_at.place) == ("each", "each[0]")
 
@@ -101,17 +101,17 @@ def test_failed_items_are_counted_on_the_card_and_crossed_out_on_the_region(
     with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
         hand.session.start_run({}, RunOptions())
 
-    state, content = hand.item("each").state, hand.canvas.view.regions.items["each"].label.content
+    state, content = hand.item("each").status_item, hand.canvas.view.regions.items["each"].label.content
     assert state is not None
-    assert state.shown.bar == Bar(done=2, failed=1, total=3)
-    assert state.shown.note.endswith("1 failed")
+    assert state.status.bar == LoopProgress(done=2, failed=1, total=3)
+    assert state.status.note.endswith("1 failed")
     assert content.failed == {1}
     assert [content.words(index) for index in range(3)] == ["Item 1", "Item 2, failed", "Item 3"]
     hand.session.select(["mark"])
     hand.session.shown.look_at("each", 1)
-    mark = hand.item("mark").state
+    mark = hand.item("mark").status_item
     assert mark is not None
-    assert mark.shown.state is NodeState.FAILED
+    assert mark.status.state is NodeState.FAILED
 
 
 def test_the_bar_of_an_iterator_at_work_has_what_ended_in_any_order() -> None:
@@ -121,12 +121,12 @@ def test_the_bar_of_an_iterator_at_work_has_what_ended_in_any_order() -> None:
     base = ("run", 0, 0.0, "each")
     for index in range(3):
         picture.apply(LoopIterationStarted(*base, index, 3, ""))
-    marks, each = RunMarks(picture, structure, {}), structure.workflow.node("each")
+    marks, each = RunDecorations(picture, structure, {}), structure.workflow.node("each")
     for index, branch in ((2, None), (1, "failed")):
         figures = (branch, None, None, None, Usage(), 0.0, 0.0)
         picture.apply(LoopIterationCompleted(*base, index, "in", "out", "out", *figures))
 
-    assert marks.card(each, None).bar == Bar(done=1, failed=1, total=3)
+    assert marks.card(each, None).bar == LoopProgress(done=1, failed=1, total=3)
     assert marks.card(each, None).note == "2 / 3 · 1 failed"
     content = marks.loop("each", "Each")
     assert (content.done, content.ended_ahead, content.failed) == (0, {1, 2}, {1})
@@ -169,14 +169,14 @@ def test_a_loop_and_an_iterator_in_each_other_have_a_bar_each_and_follow_the_dot
         hand.session.start_run({}, RunOptions())
 
     def line() -> str:
-        state = hand.item("mark").state
+        state = hand.item("mark").status_item
         assert state is not None
-        return state.shown.line
+        return state.status.line
 
     for loop in ("around", "within"):
-        state = hand.item(loop).state
+        state = hand.item(loop).status_item
         assert state is not None
-        assert state.shown.bar == Bar(2, 0, 2)
+        assert state.status.bar == LoopProgress(2, 0, 2)
     assert line().startswith("1.1 ")
     for loop, index in (("around", 0), ("within", 0)):
         label = hand.canvas.view.regions.items[loop].label

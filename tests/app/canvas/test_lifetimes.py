@@ -31,7 +31,7 @@ def no_collector() -> Iterator[None]:
 def items_of(hand: Hand, node_id: str) -> list[weakref.ref[QGraphicsItem]]:
     card = hand.item(node_id)
     edge_items = {pipe for port in (*card.inputs, *card.outputs) for pipe in port.connected_pipes}
-    items = [card, card.state, *card.inputs, *card.outputs, *edge_items, *hand.canvas.view.regions.items.values()]
+    items = [card, card.status_item, *card.inputs, *card.outputs, *edge_items, *hand.canvas.view.regions.items.values()]
     return [weakref.ref(item) for item in items if item is not None]
 
 
@@ -63,7 +63,7 @@ def test_an_exit_can_be_removed_and_brought_back_after_a_run(
         hand.session.undo()
         settle(hand, qtbot)
     assert isValid(hand.canvas.view.node_lod)
-    assert hand.item("exit").state is not None
+    assert hand.item("exit").status_item is not None
 
 
 @pytest.mark.parametrize("node_id", ["task", "loop", "draft", "text"])

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF
 
 from app.canvas.canvas_style import fonts, legible_scale
 from app.canvas.node_card import HEADER_FROM, card_text
-from app.canvas.node_status_item import GROWS_FROM, MARK, MOST_GROWTH, PILL_HEIGHT, CardState, StateItem
+from app.canvas.node_status_item import GROWS_FROM, MARK, MOST_GROWTH, PILL_HEIGHT, NodeStatus, NodeStatusItem
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL
 from engine.run_state.state import NodeState
@@ -35,10 +35,10 @@ def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zo
     hand.canvas.zoom_to(zoom)
     item = hand.item("draft")
     hand.canvas.center_on("draft")
-    item.state = StateItem(item, item.geometry, item.content.title)
-    item.state.show_state(CardState(state))
+    item.status_item = NodeStatusItem(item, item.geometry, item.content.title)
+    item.status_item.set_status(NodeStatus(state))
     grown = legible_scale(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
-    width = item.state._pill.width() * grown
+    width = item.status_item._pill.width() * grown
     top = GROWS_FROM - (GROWS_FROM + MARK / 2) * grown
     corner = item.pos() + QPointF(item.geometry.width - 8 - width + 8 * grown, top)
     image = hand.canvas.viewer.viewport().grab().toImage()

@@ -7,9 +7,9 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from pytestqt.qtbot import QtBot
 
-from app.canvas.edge_item import Flow
-from app.canvas.node_status_item import CardState
-from app.canvas.run_decorations import RunMarks
+from app.canvas.edge_item import EdgeFlow
+from app.canvas.node_status_item import NodeStatus
+from app.canvas.run_decorations import RunDecorations
 from app.runs.run_view_model import RunViewModel
 from app.theme.tokens import DARK
 from engine.document.model import Node, Workflow
@@ -35,9 +35,9 @@ def run(hand: Hand, qtbot: QtBot, options: RunOptions) -> None:
         hand.session.start_run({"task": "A note"}, options)
 
 
-def state(hand: Hand, node_id: str) -> CardState:
-    item = hand.item(node_id).state
-    return item.shown if item is not None else CardState()
+def state(hand: Hand, node_id: str) -> NodeStatus:
+    item = hand.item(node_id).status_item
+    return item.status if item is not None else NodeStatus()
 
 
 def test_a_finished_run_marks_cards_edges_and_the_loop(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_finished_run_marks_cards_edges_and_the_loop(hand: Hand, qtbot: QtBot,
     )
     assert state(hand, "draft").line == "Version 3"
     assert state(hand, "text").line == "Version 3"
-    assert all(pipe.flow is Flow.CARRIED for pipe in hand.canvas.view.edge_items.values())
+    assert all(pipe.flow is EdgeFlow.CARRIED for pipe in hand.canvas.view.edge_items.values())
     label = hand.canvas.view.regions.items["loop"].label.content
     assert (label.counter, label.total, label.done, label.shown, label.is_live) == ("iteration 3 of 3", 3, 3, 2, False)
     assert label.cost.startswith("$")
@@ -115,9 +115,9 @@ def test_a_dead_branch_is_dimmed_and_dashed(make_canvas: MakeCanvas, qtbot: QtBo
     assert state(hand, "right").state is NodeState.SKIPPED
     assert hand.item("right").opacity() < 0.7
     dead = hand.canvas.view.edge_items["way.right", "right.value"]
-    assert dead.flow is Flow.DEAD
+    assert dead.flow is EdgeFlow.DEAD
     assert dead.pen().style() != Qt.PenStyle.SolidLine
-    assert hand.canvas.view.edge_items["way.left", "left.value"].flow is Flow.CARRIED
+    assert hand.canvas.view.edge_items["way.left", "left.value"].flow is EdgeFlow.CARRIED
     assert state(hand, "way").line == "→ left"
 
 
@@ -134,7 +134,7 @@ def test_a_new_run_begins_without_the_marks_of_the_last(hand: Hand, qtbot: QtBot
     hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
     assert state(hand, "text").state is NodeState.PENDING
     assert state(hand, "text").line == ""
-    assert hand.canvas.view.edge_items["exit.output", "text.value"].flow is Flow.NONE
+    assert hand.canvas.view.edge_items["exit.output", "text.value"].flow is EdgeFlow.NONE
 
 
 def test_a_node_added_since_has_no_part_in_the_run(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
@@ -161,11 +161,11 @@ def test_every_mark_can_be_painted(hand: Hand, qtbot: QtBot, tmp_path: Path, the
 
     run(hand, qtbot, script(tmp_path))
     style().choose(theme)
-    item = hand.item("draft").state
+    item = hand.item("draft").status_item
     assert item is not None
     pictures = set()
     for each in NodeState:
-        item.show_state(CardState(each, "", "words", errors=1))
+        item.set_status(NodeStatus(each, "", "words", errors=1))
         pictures.add(hand.canvas.grab().toImage().copy(500, 60, 300, 120).bits().tobytes())
     assert len(pictures) == len(NodeState)
     style().choose("dark")
@@ -193,14 +193,14 @@ def test_marks_are_strokes_of_colour_when_zoomed_far_out(hand: Hand, qtbot: QtBo
 def test_a_subflow_at_work_says_what_is_at_work_in_it_and_that_it_waits_for_the_person() -> None:
     structure = analyse(Workflow(nodes=(Node(id="part", type="subflow"),)))
     picture, part = RunViewModel(structure.parent), structure.workflow.node("part")
-    marks = RunMarks(picture, structure, {})
+    marks = RunDecorations(picture, structure, {})
     picture.apply(NodeStarted("run", 0, 0.0, "part", "subflow", {}))
-    assert marks.card(part, None) == CardState(NodeState.RUNNING)
+    assert marks.card(part, None) == NodeStatus(NodeState.RUNNING)
     picture.apply(NodeStarted("run", 0, 0.0, "part.loop", "loop", {}))
     picture.apply(LoopIterationStarted("run", 0, 0.0, "part.loop", 0, 4, ""))
     picture.apply(NodeStarted("run", 0, 0.0, "part.loop[0].draft", "approval", {}))
     assert marks.card(part, None).line == "draft · 1 of 4"
     picture.apply(NodeWaiting("run", 0, 0.0, "part.loop[0].draft", "approval", "approval", "Fine?", "x", ("approve",)))
-    assert marks.card(part, None) == CardState(NodeState.WAITING, "", "Fine?")
+    assert marks.card(part, None) == NodeStatus(NodeState.WAITING, "", "Fine?")
     picture.apply(NodeAnswered("run", 0, 0.0, "part.loop[0].draft", "approve", "x", ""))
     assert marks.card(part, None).state is NodeState.RUNNING

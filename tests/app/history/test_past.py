@@ -421,9 +421,9 @@ def test_an_earlier_reply_that_is_used_again_is_shown_as_cached_and_costs_nothin
     assert (first.state, second.state) == (NodeState.COMPLETED, NodeState.CACHED)
     assert (second.cost_usd, second.usage) == (0.0, Usage())
     assert second.outputs["output"] == first.outputs["output"]
-    item = document.canvas.view.nodes["draft"].state
+    item = document.canvas.view.nodes["draft"].status_item
     assert item is not None
-    assert item.shown.state is NodeState.CACHED
+    assert item.status.state is NodeState.CACHED
     document.session.select(["draft"])
     document.inspector.show_result()
     qtbot.waitUntil(lambda: document.inspector.result.state.text() == "Done (reused from an earlier run)")

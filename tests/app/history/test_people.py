@@ -91,9 +91,9 @@ def test_the_three_answers_to_an_approval(
 ) -> None:
     document = waiting(workbench, approval(), qtbot)
     card = asked(workbench, document, qtbot)
-    node = document.canvas.view.nodes["ask"].state
-    qtbot.waitUntil(lambda: node.shown.state is NodeState.WAITING)
-    assert node.shown.line == "Shall it go out?"
+    node = document.canvas.view.nodes["ask"].status_item
+    qtbot.waitUntil(lambda: node.status.state is NodeState.WAITING)
+    assert node.status.line == "Shall it go out?"
     if edit:
         QTest.mouseClick(card.value.viewport(), LEFT)
         card.value.selectAll()
@@ -111,7 +111,7 @@ def test_an_agent_asks_and_gets_its_answer(workbench: Workbench, script: Script,
     document = waiting(workbench, agent(tools=["ask_person"]), qtbot)
     card = asked(workbench, document, qtbot)
     assert card.message.text() == "In which unit?"
-    qtbot.waitUntil(lambda: document.canvas.view.nodes["agent"].state.shown.line == "In which unit?")
+    qtbot.waitUntil(lambda: document.canvas.view.nodes["agent"].status_item.status.line == "In which unit?")
     QTest.mouseClick(card.answer, LEFT)
     QTest.keyClicks(card.answer, "miles")
     press(card, "Send")
@@ -154,7 +154,7 @@ def test_a_kept_run_shows_what_its_agent_did(workbench: Workbench, store: Store,
     qtbot.waitUntil(lambda: "steps" in document.inspector.result.sections, timeout=10_000)
     steps = document.inspector.result.sections["steps"].content.view.text()
     assert steps.startswith("Turn 1\nI look.\n→ search_files(query: sea)\n= ")
-    assert document.canvas.view.nodes["agent"].state.shown.line == "Nothing there."
+    assert document.canvas.view.nodes["agent"].status_item.status.line == "Nothing there."
 
 
 def test_a_window_is_closed_while_a_run_waits_and_the_answer_is_given_another_day(

@@ -40,8 +40,8 @@ def key(key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModi
 
 def card(document: DocumentPage, node_id: str) -> str:
     """What the card of a node says that it did."""
-    item = document.canvas.view.nodes[node_id].state
-    return "" if item is None else item.shown.line
+    item = document.canvas.view.nodes[node_id].status_item
+    return "" if item is None else item.status.line
 
 
 def pick(box: QComboBox, text: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.canvas.run_decorations import RunMarks
+from app.canvas.run_decorations import RunDecorations
 from app.inspector.result_text import agent_steps_text, result_sections
 from app.runs.loop_status import why
 from app.runs.run_view_model import RunViewModel
@@ -74,7 +74,7 @@ def test_an_agent_at_work_shows_what_it_has_called_and_a_new_attempt_begins_anew
     picture.apply(NodeStarted(*base, "agent", {}))
     picture.apply(NodeStreaming(*base, "Let me see.", 3))
     picture.apply(NodeToolCalled(*base, 0, "search", {"query": "sea"}, ["one", "two"], "", 0.1))
-    marks = RunMarks(picture, structure, {})
+    marks = RunDecorations(picture, structure, {})
     assert marks.card(node, None).line == "called search"
     assert agent_steps_text(picture.node("agent")) == '→ search(query: sea)\n= [\n  "one",\n  "two"\n]'
     picture.apply(NodeStreaming(*base, "So it is", 3))
@@ -178,7 +178,7 @@ def test_the_best_iteration_so_far_is_told_while_a_loop_is_at_work() -> None:
 
     status = why(workflow, picture, builtin_registry(), {}, "loop")
     assert status == "At iteration 3 of at most 3. Best so far: iteration 1, score 8."
-    card = RunMarks(picture, structure, {}).card(workflow.node("loop"), None)
+    card = RunDecorations(picture, structure, {}).card(workflow.node("loop"), None)
     assert (card.note, card.line) == ("3 / 3", "best so far: iteration 1, score 8")
 
 

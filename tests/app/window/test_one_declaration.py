@@ -95,4 +95,4 @@ def test_a_type_of_a_plugin_is_set_up_run_and_looked_back_at_like_any_other(
     parts = document.inspector.result.sections
     assert parts["out:output"].content.view.text() == "one two"
     assert parts["out:left_out"].content.view.text() == "2"
-    assert card.state.shown.line == "one two"
+    assert card.status_item.status.line == "one two"

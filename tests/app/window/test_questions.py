@@ -127,8 +127,8 @@ def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
     session = document.session
     assert session.shown.picture is not None
     assert session.shown.picture.node("ask").state is NodeState.WAITING
-    qtbot.waitUntil(lambda: document.canvas.view.nodes["ask"].state.shown.state is NodeState.WAITING)
-    assert document.canvas.view.nodes["ask"].state.shown.line == "Shall it go out?"
+    qtbot.waitUntil(lambda: document.canvas.view.nodes["ask"].status_item.status.state is NodeState.WAITING)
+    assert document.canvas.view.nodes["ask"].status_item.status.line == "Shall it go out?"
     assert workbench.run_bar.waits.isVisible()
     assert workbench.status_bar.question.text() == "Waiting for you: Approve"
     assert workbench.bottom_panel.buttons["log"].text() == "Log (1)"

@@ -440,7 +440,7 @@ def test_what_a_run_has_given_stays_shown_where_the_next_one_cannot_start(
     assert "gone.json" in workbench.status_bar.refusal.full_text
     assert session.shown.picture.outputs == {"text": "words"}
     assert (session.shown.run_id, session.shown.workflow, session.shown.chosen) == (run_id, ran, {"loop": 1})
-    assert self_refine.canvas.view.nodes["draft"].state.shown.state is NodeState.COMPLETED
+    assert self_refine.canvas.view.nodes["draft"].status_item.status.state is NodeState.COMPLETED
     assert workbench.status_bar.state.full_text.startswith("Done · ")
     assert workbench.run_bar.run.isEnabled()
     assert "has changed since this run" in self_refine.bars.text("changed")

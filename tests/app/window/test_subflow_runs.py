@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.canvas.node_status_item import CardState
+from app.canvas.node_status_item import NodeStatus
 from app.history.subflow_session import READ_ONLY, PartBar
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
@@ -93,8 +93,8 @@ def gave(document: DocumentPage, node_id: str) -> object:
     return session.shown.picture.node(node_id, session.shown.chosen).outputs.get("output")
 
 
-def card(document: DocumentPage, node_id: str) -> CardState:
-    return document.canvas.view.nodes[node_id].state.shown
+def card(document: DocumentPage, node_id: str) -> NodeStatus:
+    return document.canvas.view.nodes[node_id].status_item.status
 
 
 def test_a_double_click_shows_what_the_nodes_in_it_did_in_the_iteration_looked_at(
