@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from engine.export.python_script import export_python
     from engine.importing.reader import ImportResult, import_file, import_text
     from engine.nodes.context import Answer
-    from engine.plan.graph import Plan
+    from engine.plan.execution_plan import Plan
     from engine.run_state.result import LoopResult, RunError, RunResult
     from engine.runner.options import RunOptions
     from engine.runner.parameters import InputError
@@ -54,7 +54,7 @@ _HOMES = {
     "engine.export.python_script": ("export_python",),
     "engine.importing.reader": ("ImportResult", "import_file", "import_text"),
     "engine.nodes.context": ("Answer",),
-    "engine.plan.graph": ("Plan",),
+    "engine.plan.execution_plan": ("Plan",),
     "engine.runner.options": ("RunOptions",),
     "engine.runner.parameters": ("InputError",),
     "engine.run_state.result": ("LoopResult", "RunError", "RunResult"),

@@ -11,7 +11,7 @@ from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
 from engine.plan.check import check
 from engine.plan.compiler import compile_workflow
-from engine.plan.graph import Plan
+from engine.plan.execution_plan import Plan
 from engine.run_state.result import RunError, RunResult
 from engine.runner.background import run_and_wait
 from engine.runner.options import RunOptions

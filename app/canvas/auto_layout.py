@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from engine.plan.bodies import Body
+from engine.plan.loop_bodies import Body
 
 COLUMN_GAP: Final = 72.0
 ROW_GAP: Final = 40.0

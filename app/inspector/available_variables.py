@@ -14,8 +14,8 @@ from engine.document.model import Node
 from engine.document.operation import OperationError, set_in
 from engine.nodes.pairs import ITERATOR, LOOP
 from engine.nodes.spec import AnySpec, NamedText, TextKind
-from engine.plan.names import state_names
 from engine.plan.structure import Structure
+from engine.plan.variable_check import state_names
 
 LOOP_HELP: Final = {
     "iteration": "Number of this iteration, starting at 1.",

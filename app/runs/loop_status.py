@@ -15,7 +15,7 @@ from engine.nodes.judge import JUDGE
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import ITERATOR
 from engine.nodes.registry import Registry
-from engine.plan.parts import node_at
+from engine.plan.subflows import node_at
 from engine.run_state.state import LoopExecution, NodeExecution
 from engine.store.stopping import loop_config, why_stopped
 from engine.values import Value

@@ -26,7 +26,7 @@ from engine.models.base import Usage
 from engine.models.catalogue import Models
 from engine.nodes.output import OutputConfig
 from engine.plan.compiler import compiled
-from engine.plan.graph import Plan
+from engine.plan.execution_plan import Plan
 from engine.runner.account import Account
 from engine.runner.attempts import unexpected
 from engine.runner.beginning import prepare

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from engine.batch.result import RowResult, refused_row, row_result
 from engine.batch.rows import BatchRow
 from engine.errors import EngineError
-from engine.plan.graph import Plan
+from engine.plan.execution_plan import Plan
 from engine.run_state.reducer import apply, reduce_events
 from engine.run_state.result import RESULT_EVENTS, RunResult, result_of
 from engine.run_state.selectors import SETTLE_S, waits_only

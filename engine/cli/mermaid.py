@@ -11,7 +11,7 @@ from typing import Final
 
 from engine.document.model import NODE_ID_PATTERN, Edge, Node, Workflow
 from engine.nodes.pairs import LOOP
-from engine.plan.bodies import MAX_DEPTH
+from engine.plan.loop_bodies import MAX_DEPTH
 from engine.plan.structure import analyse
 
 _ID: Final = re.compile(NODE_ID_PATTERN)

@@ -13,7 +13,7 @@ from engine.export.langgraph_texts import Place, ask_settings, prompt_lines, tak
 from engine.export.literals import literal
 from engine.nodes.agent_config import TOOL_CALLING, AgentConfig
 from engine.nodes.agent_tools import ASK_PERSON, EXIT_LOOP, FINISH, SEND_NOTE, finish_tool, tool_definition
-from engine.plan.graph import NodePlan
+from engine.plan.execution_plan import NodePlan
 from engine.values import Value
 
 SINGLE_CALL: Final = "single_call"

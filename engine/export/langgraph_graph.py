@@ -17,7 +17,7 @@ from engine.export.langgraph_loops import LoopFunctions
 from engine.export.langgraph_nodes import NodeFunctions
 from engine.export.langgraph_texts import Place
 from engine.nodes.agent_config import TOOL_CALLING
-from engine.plan.graph import GraphPlan, NodePlan
+from engine.plan.execution_plan import GraphPlan, NodePlan
 
 _WITHOUT_RETRIES = frozenset({"loop", "exit", "iterator"})
 

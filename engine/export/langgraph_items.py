@@ -10,7 +10,7 @@ from engine.export.langgraph_texts import Place, reader, recorded_ports, sources
 from engine.export.literals import literal
 from engine.nodes.aggregator import AggregatorConfig
 from engine.nodes.iterator import IteratorConfig
-from engine.plan.graph import GraphPlan, NodePlan
+from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.values import Value
 
 

@@ -25,7 +25,7 @@ from engine.expr import Expression, compile_expression, compile_template
 from engine.nodes.judge import JUDGE, JudgeConfig, judge_question, judge_schema
 from engine.nodes.loop_config import LoopConfig, asks_for_more_than_the_count
 from engine.nodes.loop_exits import ListedCondition
-from engine.plan.graph import LoopPlan, NodePlan
+from engine.plan.execution_plan import LoopPlan, NodePlan
 
 
 class LoopFunctions:

@@ -27,7 +27,7 @@ from engine.nodes.router import ELSE, RouterConfig, fallback_branch, router_ques
 from engine.nodes.tool import ToolConfig
 from engine.nodes.transform import TransformConfig
 from engine.nodes.validator import ValidatorConfig
-from engine.plan.graph import NodePlan
+from engine.plan.execution_plan import NodePlan
 from engine.values import Value
 
 _REPEATED: Final = frozenset({"loop", "exit", "iterator"})

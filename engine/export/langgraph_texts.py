@@ -15,7 +15,7 @@ from engine.expr import Expression, Template, compile_template
 from engine.nodes.model_fields import ModelFields
 from engine.nodes.prompts import PromptFields, prompt_texts
 from engine.nodes.texts import uses
-from engine.plan.graph import GraphPlan, InputPlan, NodePlan
+from engine.plan.execution_plan import GraphPlan, InputPlan, NodePlan
 from engine.values import Value
 
 _TOKEN: Final = secrets.token_hex(16)

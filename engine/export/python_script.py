@@ -12,7 +12,7 @@ from engine.export.literals import docstring, literal
 from engine.nodes.agent_tools import ASK_PERSON
 from engine.nodes.registry import Registry
 from engine.plan.compiler import compile_workflow
-from engine.plan.graph import GraphPlan
+from engine.plan.execution_plan import GraphPlan
 from engine.runner.beginning import limits_money
 from engine.runner.permissions import tools_in
 from engine.tools.http_get import HTTP_GET

@@ -9,21 +9,45 @@ from pydantic import ValidationError
 from engine.document.model import FORMAT, VERSION, Workflow
 from engine.document.problems import Problem, Severity
 from engine.document.settings import Settings, unknown_settings
+from engine.nodes.agent_config import AgentConfig
+from engine.nodes.agent_tools import EXIT_LOOP
 from engine.nodes.input import InputConfig
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
+from engine.nodes.llm import LlmConfig
 from engine.nodes.loop import range_problem
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.output import OutputConfig
+from engine.nodes.pairs import LOOP
 from engine.nodes.registry import Registry
 from engine.nodes.spec import Category, ModelChoice
-from engine.plan.config_words import config_faults
-from engine.plan.exit_loop import exit_loop_problems
-from engine.plan.names import name_problems
-from engine.plan.parts import told_of_part
+from engine.plan.config_errors import config_faults
+from engine.plan.disabled_nodes import eased
 from engine.plan.secrets import secret_problems
 from engine.plan.structure import Structure, analyse
-from engine.plan.switched_off import eased
+from engine.plan.subflows import told_of_part
+from engine.plan.variable_check import name_problems
 from engine.text_sanitizing import shown
+
+
+def exit_loop_problems(structure: Structure) -> Iterator[Problem]:
+    """A problem for each node outside of all loops that is given the tool `exit_loop`."""
+    for resolved in structure.resolution.nodes.values():
+        field = _field(resolved.config)
+        if field and structure.order and structure.around(resolved.id, LOOP) is None:
+            yield Problem(
+                "exit-loop-outside",
+                f'"{resolved.id}" may end the loop around it, and lies in none.',
+                "Put it between a Loop and its Exit, or take the tool exit_loop from it.",
+                node=resolved.id,
+                field=field,
+            )
+
+
+def _field(config: object) -> str:
+    """The setting that lets a node end its loop; empty where none does."""
+    if isinstance(config, LlmConfig):
+        return "may_exit_loop" if config.may_exit_loop else ""
+    return "tools" if isinstance(config, AgentConfig) and EXIT_LOOP in config.tools else ""
 
 
 def check(

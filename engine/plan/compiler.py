@@ -25,8 +25,8 @@ from engine.nodes.pairs import ITERATOR, LOOP, is_body_port
 from engine.nodes.registry import Registry
 from engine.nodes.spec import ModelChoice, PortType
 from engine.plan.check import check_structure
-from engine.plan.edges import Link
-from engine.plan.graph import (
+from engine.plan.disabled_nodes import planned_nodes
+from engine.plan.execution_plan import (
     LOOP_INPUT,
     LOOP_OUTPUT,
     GraphPlan,
@@ -37,10 +37,9 @@ from engine.plan.graph import (
     PartPlan,
     Plan,
 )
-from engine.plan.graphs import Graph, make_graph
-from engine.plan.resolve import Resolved
+from engine.plan.graph_algorithms import Graph, make_graph
+from engine.plan.resolve import Link, Resolved
 from engine.plan.structure import Structure, analyse
-from engine.plan.switched_off import planned_nodes
 
 
 def compile_workflow(

@@ -12,12 +12,10 @@ from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import LOOP, Pair
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.router import DONE
-from engine.plan.bodies import Body, body_problems, find_body, parents, waiting_problem
-from engine.plan.edges import Link, links
-from engine.plan.graphs import Graph, find_cycle, make_graph, topological_order
-from engine.plan.pairing import pair
-from engine.plan.parts import inner_workflows
-from engine.plan.resolve import Resolution, resolve
+from engine.plan.graph_algorithms import Graph, find_cycle, make_graph, topological_order
+from engine.plan.loop_bodies import Body, body_problems, find_body, pair, parents, waiting_problem
+from engine.plan.resolve import Link, Resolution, links, resolve
+from engine.plan.subflows import inner_workflows
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from engine.models.base import Price, RemembersCalls
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.spec import ModelChoice
 from engine.plan.compiler import compiled
-from engine.plan.graph import GraphPlan, Plan
+from engine.plan.execution_plan import GraphPlan, Plan
 from engine.runner.call_log import CallLog
 from engine.runner.core import BoundModel
 from engine.runner.journal import Journal, RunHead

@@ -12,7 +12,7 @@ from engine.events import RunPaused, RunResumed
 from engine.models.base import Model, Price
 from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
-from engine.plan.graph import GraphPlan, NodePlan
+from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.run_state.warnings import WarningLog
 from engine.runner.bus import EventBus
 from engine.runner.cache import RunCache

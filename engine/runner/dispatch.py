@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.nodes.spec import Outputs
-from engine.plan.graph import NodePlan
+from engine.plan.execution_plan import NodePlan
 from engine.runner.iterator import run_aggregator, run_iterator
 from engine.runner.loop import run_loop
 from engine.runner.node import bypass, run_leaf, skip

@@ -29,7 +29,7 @@ from engine.events import (
 )
 from engine.models.base import Usage
 from engine.nodes.spec import AnySpec, Outputs
-from engine.plan.graph import GraphPlan, NodePlan, Plan
+from engine.plan.execution_plan import GraphPlan, NodePlan, Plan
 from engine.run_state.loop_starts import with_loop_starts
 from engine.runner.fork_notes import with_notes
 from engine.runner.places import Place, PlaceError, Step, parse_place

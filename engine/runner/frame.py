@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from engine.expr import Namespace, Record, Records
 from engine.nodes.spec import Outputs
-from engine.plan.graph import GraphPlan
-from engine.plan.names import RECORD_MEMBERS
+from engine.plan.execution_plan import GraphPlan
+from engine.plan.variable_check import RECORD_MEMBERS
 from engine.values import Value
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 from engine.errors import EngineError
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.spec import Outputs
-from engine.plan.graph import NodePlan
+from engine.plan.execution_plan import NodePlan
 from engine.runner.account import Account
 from engine.runner.iterator_run import IteratorRun, outputs_of, passed_through
 from engine.runner.node import outputs_on_error, run_leaf, skip

@@ -20,7 +20,7 @@ from engine.formatting import format_count
 from engine.models.base import Usage
 from engine.nodes.iterator import MAX_ITEMS, IteratorConfig
 from engine.nodes.spec import NodeError, Outputs
-from engine.plan.graph import NodePlan
+from engine.plan.execution_plan import NodePlan
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import out_of_time
 from engine.runner.failure import NodeFailure

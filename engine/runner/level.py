@@ -31,7 +31,7 @@ from engine.nodes.iteration_note import IterationNote
 from engine.nodes.replies import failure_of
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.nodes.tool_approval import CHOICES, approval_question, approved_arguments, confirmed_as
-from engine.plan.config_words import config_faults
+from engine.plan.config_errors import config_faults
 from engine.runner.account import Account, estimate, reply_tokens, request_tokens, text_tokens
 from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
 from engine.runner.core import BoundModel, Core

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.errors import EngineError
 from engine.nodes.spec import Outputs
-from engine.plan.graph import NodePlan
+from engine.plan.execution_plan import NodePlan
 from engine.runner.account import Account
 from engine.runner.loop_run import LoopRun
 from engine.runner.node import outputs_on_error

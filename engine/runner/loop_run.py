@@ -18,7 +18,7 @@ from engine.expr import compile_expression
 from engine.formatting import format_count
 from engine.nodes.loop_config import LoopConfig, asks_for_more_than_the_count
 from engine.nodes.spec import NodeError, Outputs
-from engine.plan.graph import NodePlan
+from engine.plan.execution_plan import NodePlan
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import out_of_time
 from engine.runner.feedback import next_input

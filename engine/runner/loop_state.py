@@ -13,7 +13,7 @@ from engine.exits.until import Until
 from engine.expr import Namespace, Record, Scope, compile_expression
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import Outputs
-from engine.plan.graph import LoopPlan, NodePlan
+from engine.plan.execution_plan import LoopPlan, NodePlan
 from engine.runner.account import Account
 from engine.runner.frame import GivenByNodes, LoopFrame
 from engine.runner.memory import LoopMemory

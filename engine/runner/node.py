@@ -12,7 +12,7 @@ from engine.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
 from engine.nodes.context import NodeContext
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import ModelCall, NodeError, Outputs
-from engine.plan.graph import NodePlan
+from engine.plan.execution_plan import NodePlan
 from engine.runner.account import BudgetError
 from engine.runner.attempts import make_attempts
 from engine.runner.failure import NodeFailure

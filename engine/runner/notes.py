@@ -8,7 +8,7 @@ from typing import Final
 from engine.errors import EngineError
 from engine.formatting import format_count
 from engine.models.base import Message
-from engine.plan.graph import GraphPlan, NodePlan
+from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.runner.places import PlaceError, parse_place
 from engine.text_sanitizing import shown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.plan.graph import LoopPlan
+from engine.plan.execution_plan import LoopPlan
 from engine.runner.scheduler import DEAD, GraphRun
 from engine.values import Value
 

@@ -8,7 +8,7 @@ from engine.errors import EngineError
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.spec import NodeConfig
 from engine.nodes.tool import ToolConfig
-from engine.plan.graph import GraphPlan
+from engine.plan.execution_plan import GraphPlan
 from engine.tools.registry import all_tools
 
 

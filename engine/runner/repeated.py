@@ -9,7 +9,7 @@ from typing import Final
 from engine.errors import EngineError
 from engine.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.nodes.spec import Outputs
-from engine.plan.graph import NodePlan
+from engine.plan.execution_plan import NodePlan
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import make_attempts
 from engine.runner.failure import NodeFailure

@@ -19,7 +19,7 @@ from engine.events import (
     RunStarted,
 )
 from engine.nodes.context import Answer
-from engine.plan.graph import Plan
+from engine.plan.execution_plan import Plan
 from engine.run_state.reducer import apply
 from engine.run_state.result import RunResult, result_of
 from engine.run_state.state import Detail, RunState

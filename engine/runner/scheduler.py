@@ -14,7 +14,7 @@ from collections.abc import Collection
 from typing import Final
 
 from engine.nodes.spec import Outputs
-from engine.plan.graph import GraphPlan, InputPlan, NodePlan
+from engine.plan.execution_plan import GraphPlan, InputPlan, NodePlan
 from engine.runner.level import Level
 from engine.values import Value
 

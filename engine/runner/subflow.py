@@ -11,7 +11,7 @@ import time
 from engine.errors import EngineError
 from engine.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.nodes.spec import Outputs
-from engine.plan.graph import NodePlan, PartPlan
+from engine.plan.execution_plan import NodePlan, PartPlan
 from engine.runner.account import BudgetError
 from engine.runner.attempts import make_attempts
 from engine.runner.failure import NodeFailure

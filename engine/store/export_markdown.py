@@ -14,7 +14,7 @@ from typing import Final
 from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_money, format_percent, format_score, format_tokens
-from engine.plan.parts import node_at
+from engine.plan.subflows import node_at
 from engine.run_state.state import NodeExecution, RunState
 from engine.store.base import RunSummary
 from engine.store.parts import readable, workflow_of

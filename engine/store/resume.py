@@ -16,7 +16,7 @@ from engine.events import AnyEvent, LoopCompleted, LoopIterationStarted, LoopSta
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
 from engine.plan.compiler import compile_workflow
-from engine.plan.graph import Plan
+from engine.plan.execution_plan import Plan
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail
 from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare

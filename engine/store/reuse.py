@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.events import AnyEvent, LoopIterationCompleted, NodeCompleted
-from engine.plan.graph import GraphPlan, LoopPlan
+from engine.plan.execution_plan import GraphPlan, LoopPlan
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail, LoopExecution
 from engine.runner.fork import ForkPoint, latest

@@ -27,7 +27,7 @@ from engine.formatting import (
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.loop_exits import ListedCondition
 from engine.nodes.pairs import ITERATOR
-from engine.plan.parts import node_at
+from engine.plan.subflows import node_at
 from engine.values import Value, to_text
 
 _SHOWN: Final = 60

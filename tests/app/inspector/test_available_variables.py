@@ -11,8 +11,8 @@ from engine.document.operations import SetConfig
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import TextKind
 from engine.plan.check import check_structure
-from engine.plan.names import LOOP_MEMBERS, RECORD_MEMBERS
 from engine.plan.structure import analyse
+from engine.plan.variable_check import LOOP_MEMBERS, RECORD_MEMBERS
 from tests.app.inspector.conftest import refine
 
 

@@ -11,7 +11,7 @@ from engine.document import SetEnabled
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import ModelChoice, PortType
 from engine.plan.compiler import compile_workflow
-from engine.plan.graph import GraphPlan, InputPlan, LoopPlan, NodePlan
+from engine.plan.execution_plan import GraphPlan, InputPlan, LoopPlan, NodePlan
 from engine.plan.resolve import resolve
 from tests.engine.plan.documents import CLOSE, LOOPED, OPEN, ROUTER, STEP, document, looped, of_json
 

@@ -12,7 +12,7 @@ from engine.nodes.spec import ModelChoice
 from engine.nodes.subflow import SPEC, SubflowConfig
 from engine.plan.check import check
 from engine.plan.compiler import compile_workflow
-from engine.plan.parts import node_at
+from engine.plan.subflows import node_at
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import FunctionModel

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from engine.document.settings import Settings
 from engine.nodes.registry import builtin_registry
-from engine.plan.config_words import config_faults
+from engine.plan.config_errors import config_faults
 from engine.tools.registry import builtin_tools
 
 LLM = builtin_registry().find("llm")

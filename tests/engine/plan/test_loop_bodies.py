@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from engine import Workflow, validate
-from engine.plan.bodies import Body
+from engine.plan.loop_bodies import Body
 from engine.plan.structure import analyse
 from tests.engine.plan.documents import CLOSE, LOOPED, OPEN, ROUTER, STEP, document, looped
-from tests.engine.plan.test_pairing import NESTED, two_loops
+from tests.engine.plan.test_loop_pairing import NESTED, two_loops
 
 JOIN = ("transform", {"template": "{{input}} {{other}}"})
 JUDGED = (*OPEN, "a.output -> check.input", "check.done -> exit.input", *CLOSE)

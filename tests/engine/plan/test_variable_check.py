@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from engine import validate
-from engine.plan.names import name_problems
 from engine.plan.structure import analyse
+from engine.plan.variable_check import name_problems
 from tests.engine.plan.documents import CLOSE, LOOPED, OPEN, document, in_a_row, looped
-from tests.engine.plan.test_pairing import NESTED, two_loops
+from tests.engine.plan.test_loop_pairing import NESTED, two_loops
 
 
 def told(workflow: Any) -> list[str]:
