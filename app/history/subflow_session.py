@@ -128,7 +128,7 @@ def workflow_in(session: Session, node_id: str) -> Workflow | None:
     if session.shown.picture is None or ran is None:
         return None
     structure = session.structure if session.structure.workflow is ran else analyse(ran, session.registry)
-    part = structure.parts.get(node_id)
+    part = structure.subflows.get(node_id)
     return None if part is None else part.workflow
 
 

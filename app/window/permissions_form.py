@@ -76,7 +76,7 @@ def _tools(structure: Structure) -> Iterator[str]:
     for resolved in structure.resolution.nodes.values():
         if resolved.node.enabled:
             yield from tools_of(resolved.config)
-    for subflow, inner in structure.parts.items():
+    for subflow, inner in structure.subflows.items():
         if structure.resolution.nodes[subflow].node.enabled:
             yield from _tools(inner)
 

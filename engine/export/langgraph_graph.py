@@ -85,7 +85,7 @@ class GraphWriter:
                 self._loop(graph, plan, node, place)
             elif node.iterator is not None:
                 self._iterator(graph, node, place, parts)
-            elif node.part is not None:
+            elif node.subflow is not None:
                 self._subflow(graph, node, place, parts)
             elif node.spec.type == "aggregator":
                 assert node.exit_of is not None
@@ -132,8 +132,8 @@ class GraphWriter:
         graph.add(node, place)
 
     def _subflow(self, graph: _Graph, node: NodePlan, place: Place, parts: PartFunctions) -> None:
-        assert node.part is not None
-        body = node.part.body
+        assert node.subflow is not None
+        body = node.subflow.body
         inside = Place(_names(body, {}, None), suffix=f"_OF_{node.id}{place.suffix}")
         self.sources.append(self._graph(body, inside, f"build_{node.id}{place.suffix}"))
         self.sources.append(parts.subflow(node, named_outputs(body)))

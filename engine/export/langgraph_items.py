@@ -103,12 +103,12 @@ class PartFunctions:
         return self._functions.function(node, self._place, lambda: self._subflow_lines(node, outputs))
 
     def _subflow_lines(self, node: NodePlan, outputs: dict[str, Value]) -> list[str]:
-        assert node.part is not None
+        assert node.subflow is not None
         if not node.enabled:
             return self._functions.bypass(node, self._place)
         declared = "".join(
             f"    {name!r}: ({str(config.type)!r}, {literal(config.default, '        ')}),\n    "
-            for name, config in node.part.parameters.items()
+            for name, config in node.subflow.parameters.items()
         )
         graph = f"build_{node.id}{self._place.suffix}()"
         return [

@@ -1,4 +1,4 @@
-"""All that is wrong with a document, each with its place: what `loopwright validate` and the window show."""
+"""Validation of a document: its problems, each with its place."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from engine.nodes.output import OutputConfig
 from engine.nodes.pairs import LOOP
 from engine.nodes.registry import Registry
 from engine.nodes.spec import Category, ModelChoice
-from engine.plan.config_errors import config_faults
-from engine.plan.disabled_nodes import eased
+from engine.plan.config_errors import config_errors
+from engine.plan.disabled_nodes import with_disabled_as_warnings
 from engine.plan.secrets import secret_problems
 from engine.plan.structure import Structure, analyse
-from engine.plan.subflows import told_of_part
+from engine.plan.subflows import problem_of_subflow
 from engine.plan.variable_check import name_problems
 from engine.text_sanitizing import shown
 
@@ -53,7 +53,7 @@ def _field(config: object) -> str:
 def check(
     workflow: Workflow, registry: Registry | None = None, *, max_iterations_cap: int = MAX_ITERATIONS_CAP
 ) -> list[Problem]:
-    """Find everything that is wrong with a document.
+    """Find all problems of a document.
 
     Nothing is executed and nothing fetched; the result is the same whatever the machine's settings.
 
@@ -85,7 +85,9 @@ def _all_problems(structure: Structure, max_iterations_cap: int) -> list[Problem
         *_part_problems(structure, max_iterations_cap),
     ]
     position = {node.id: index for index, node in enumerate(structure.workflow.nodes)}
-    return sorted(eased(problems, structure), key=lambda problem: position.get(problem.node or "", -1))
+    return sorted(
+        with_disabled_as_warnings(problems, structure), key=lambda problem: position.get(problem.node or "", -1)
+    )
 
 
 def _document_problems(workflow: Workflow) -> Iterator[Problem]:
@@ -106,7 +108,7 @@ def _document_problems(workflow: Workflow) -> Iterator[Problem]:
     try:
         Settings.model_validate(workflow.settings)
     except ValidationError as error:
-        for place, message, remedy in config_faults(Settings, error):
+        for place, message, remedy in config_errors(Settings, error):
             yield Problem("bad-setting", message, remedy, field=f"settings.{place}")
     for key in unknown_settings(workflow.settings):
         yield _unknown_key(f'There is no setting "{shown(key, 60)}"', f"settings.{key}")
@@ -135,7 +137,7 @@ def _parameter_problems(structure: Structure) -> Iterator[Problem]:
     for kind, config in (("input", InputConfig), ("output", OutputConfig)):
         names: dict[str, str] = {}
         for resolved in structure.resolution.nodes.values():
-            if resolved.type != kind or not isinstance(resolved.config, config) or resolved.id in structure.off:
+            if resolved.type != kind or not isinstance(resolved.config, config) or resolved.id in structure.disabled:
                 continue
             name = resolved.config.name or resolved.id
             if name in names:
@@ -159,7 +161,7 @@ def _loop_problems(structure: Structure, cap: int) -> Iterator[Problem]:
 
 
 def _judge_problems(structure: Structure) -> Iterator[Problem]:
-    """Where a judge was given the very model that writes what it judges."""
+    """Warn about a judge with the model of the node that it judges."""
     usual, known = structure.workflow.settings.get("model"), structure.resolution.nodes
     for loop, body in structure.bodies.items():
         config = known[loop].config if loop in known else None
@@ -186,9 +188,9 @@ def _is_model(choice: ModelChoice, other: ModelChoice | None, usual: object) -> 
 
 
 def _part_problems(structure: Structure, cap: int) -> Iterator[Problem]:
-    """What is wrong with the workflows in subflows, told at the subflow."""
-    for node_id, inner in structure.parts.items():
+    """The problems of the workflows in subflows, reported at the subflow."""
+    for node_id, inner in structure.subflows.items():
         subflow = structure.resolution.nodes[node_id]
         for problem in check_structure(inner, max_iterations_cap=cap):
             if problem.code != "no-output":
-                yield told_of_part(subflow, problem)
+                yield problem_of_subflow(subflow, problem)

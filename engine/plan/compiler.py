@@ -1,8 +1,8 @@
-"""From a document without errors to its plan.
+"""Compile documents into execution plans.
 
-Each loop's body is lifted out into a synthetic graph of its own: `__loop_input__` stands for the loop,
-`__loop_output__` for its exit, and what comes from outside the body is a constant. It is built once a run, not once
-an iteration. With an iterator and its aggregator it is the same.
+The body of each loop becomes a synthetic graph: `__loop_input__` replaces the loop, `__loop_output__` its exit, and
+values from outside the body become constants. Iterators and their aggregators are compiled in the same way. A document
+is compiled once for any number of runs and iterations.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from engine.plan.execution_plan import (
     IteratorPlan,
     LoopPlan,
     NodePlan,
-    PartPlan,
     Plan,
+    SubflowPlan,
 )
 from engine.plan.graph_algorithms import Graph, make_graph
 from engine.plan.resolve import Link, Resolved
@@ -69,7 +69,7 @@ def compile_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITE
         )
     planned = _Planned(structure, planned_nodes(structure, problems, structure.registry), max_iterations_cap)
     return Plan(
-        graph=_Level(planned).build(),
+        graph=_GraphCompiler(planned).build(),
         models=tuple(dict.fromkeys(_models(structure))),
         parameters=_parameters(structure),
         structure=structure,
@@ -88,41 +88,41 @@ def compiled(document: Workflow | Plan, registry: Registry | None, max_iteration
 
 def _models(structure: Structure) -> Iterator[ModelChoice]:
     for node in structure.resolution.nodes.values():
-        if node.id in structure.off:
+        if node.id in structure.disabled:
             continue
         choice = node.spec.model(node.config)
         if choice is not None:
             yield from choice.chain
-        if node.id in structure.parts:
-            yield from _models(structure.parts[node.id])
+        if node.id in structure.subflows:
+            yield from _models(structure.subflows[node.id])
 
 
 def _parameters(structure: Structure) -> dict[str, InputConfig]:
-    nodes = (node for node in structure.resolution.nodes.values() if node.id not in structure.off)
+    nodes = (node for node in structure.resolution.nodes.values() if node.id not in structure.disabled)
     return {node.config.name or node.id: node.config for node in nodes if isinstance(node.config, InputConfig)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A document without errors, and its nodes as they are planned."""
+    """A document without errors, and its nodes with stand-ins for faulty disabled ones."""
 
     structure: Structure
     nodes: dict[str, Resolved]
     cap: int
 
-    def part(self, node: str) -> _Planned | None:
-        """The workflow in a subflow; None where the node is none, or runs none."""
-        inner = self.structure.parts.get(node)
-        if inner is None or node in self.structure.off:
+    def subflow(self, node: str) -> _Planned | None:
+        """The workflow of a subflow; None for other nodes and for disabled subflows."""
+        inner = self.structure.subflows.get(node)
+        if inner is None or node in self.structure.disabled:
             return None
-        problems = check_structure(inner, max_iterations_cap=self.cap) if inner.off else ()
+        problems = check_structure(inner, max_iterations_cap=self.cap) if inner.disabled else ()
         return _Planned(inner, planned_nodes(inner, problems, inner.registry), self.cap)
 
 
-class _Level:
-    """One level being built: the whole workflow (`loop` is None) or the body of a loop or an iterator."""
+class _GraphCompiler:
+    """Compiles one graph: the whole workflow (`loop` is None) or the body of a loop or iterator."""
 
-    def __init__(self, planned: _Planned, loop: str | None = None, around: _Level | None = None) -> None:
+    def __init__(self, planned: _Planned, loop: str | None = None, around: _GraphCompiler | None = None) -> None:
         self.planned = planned
         self.structure = structure = planned.structure
         self.loop = loop
@@ -146,7 +146,7 @@ class _Level:
         }
 
     def _synthetic_graph(self) -> Graph:
-        """The level as a graph: nested bodies are folded into their loops, this loop's ends are the synthetic ones."""
+        """The graph of this level: loops stand for nested bodies, synthetic nodes replace this loop's ends."""
         nodes = self.structure.members.get(self.loop, ())
         graph = make_graph(nodes if self.body is None else (*nodes, LOOP_INPUT, LOOP_OUTPUT))
         if self.body is None and not self.structure.bodies:
@@ -168,20 +168,20 @@ class _Level:
                 yield source, target
 
     def _links(self) -> Iterable[Link]:
-        """The edges that may lie on this level: of a body, those that start in it."""
+        """The edges that may belong to this level: in a body, those that start in it."""
         if self.body is None:
             return self.structure.links
         sources = (self.body.loop, *self.body.nodes)
         return (link for node in sources for link in self.structure.links_from.get(node, ()))
 
     def _here(self, node: str) -> str:
-        """The node of this level that a node lies in: itself, or the nested loop around it; "" where there is none."""
+        """The node of this level that contains a node: itself or the nested loop around it; empty if none does."""
         while node and self.structure.parent.get(node) != self.loop:
             node = self.structure.parent.get(node, "")
         return node
 
     def _slot(self, node: str, port: str) -> int:
-        """Where a value lies on this level; one from outside becomes a constant of the body."""
+        """The slot of a value on this level; a value from outside becomes a constant of the body."""
         key = (node, port)
         if key not in self.slots:
             outside = None
@@ -229,7 +229,7 @@ class _Level:
             exit_of=self.position[loop_of_exit] if loop_of_exit is not None else None,
             tells_iteration=self._tells_iteration(resolved),
             result_name=(config.name or resolved.id) if isinstance(config, OutputConfig) else None,
-            part=self._part(resolved.id),
+            subflow=self._subflow(resolved.id),
             output_key=config.__dict__.get("output_key", ""),  # `getattr` is slow where a model has no such field
         )
 
@@ -250,7 +250,7 @@ class _Level:
 
     def _loop(self, resolved: Resolved) -> LoopPlan:
         config, loop = resolved.config, resolved.id
-        inner = _Level(self.planned, loop, self)
+        inner = _GraphCompiler(self.planned, loop, self)
         body = inner.build()
         out_of_range = range_problem(config.max_iterations, self.planned.cap)
         evaluator = self.structure.evaluators.get(loop)
@@ -269,18 +269,18 @@ class _Level:
         config: IteratorConfig = resolved.config
         return IteratorPlan(
             config=config,
-            body=_Level(self.planned, resolved.id, self).build(),
+            body=_GraphCompiler(self.planned, resolved.id, self).build(),
             aggregator=self.position[self.structure.bodies[resolved.id].exit],
             expression=compile_expression(config.expression) if config.source == "expression" else None,
             condition=compile_expression(config.condition) if config.condition.strip() else None,
         )
 
-    def _part(self, node: str) -> PartPlan | None:
-        inner = self.planned.part(node)
-        return None if inner is None else PartPlan(_Level(inner).build(), _parameters(inner.structure))
+    def _subflow(self, node: str) -> SubflowPlan | None:
+        inner = self.planned.subflow(node)
+        return None if inner is None else SubflowPlan(_GraphCompiler(inner).build(), _parameters(inner.structure))
 
     def _tells_iteration(self, resolved: Resolved) -> bool:
-        """Whether this is the first model node of a body whose loop tells it about the iteration."""
+        """Whether the node gets the iteration note: it is the first model node of a loop that injects feedback."""
         around = None if self.loop is None else self.planned.nodes[self.loop].config
         if not isinstance(around, LoopConfig) or not around.inject_feedback:
             return False
@@ -291,7 +291,7 @@ class _Level:
 
 
 def _judge(config: LoopConfig, body: Sequence[str]) -> NodePlan:
-    """The judge of a loop as a node that stands in no graph; its name is none of the body's."""
+    """The judge of a loop as a node outside of all graphs, with an id that no node of the body has."""
     judge = config.judge
     assert judge is not None, "asked for only where there is one"
     name = make_id(JUDGE, body)

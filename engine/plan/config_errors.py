@@ -46,7 +46,7 @@ _SAID: Final = {
 """What is wrong, and what to do about it, for all other kinds."""
 
 
-def config_faults(model: type[BaseModel], error: ValidationError) -> Iterator[tuple[str, str, str]]:
+def config_errors(model: type[BaseModel], error: ValidationError) -> Iterator[tuple[str, str, str]]:
     """Each fault of a config as field (a dotted path), message and remedy."""
     for detail in error.errors(include_url=False):
         path = [shown(step, _SHOWN_LENGTH) for step in detail["loc"]]

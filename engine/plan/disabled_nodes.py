@@ -1,7 +1,7 @@
-"""Nodes that are switched off: people switch a broken node off to run without it, so its own faults stop no run.
+"""Disabled nodes: their own problems do not prevent a run, so that people can disable a broken node.
 
-What is wrong with how nodes hang together stays an error. In the plan a faulty node that is switched off has a
-stand-in: a node of its type with the settings that the type has by itself, and the ports at which edges end.
+Problems of the graph stay errors. In the plan a stand-in replaces a faulty disabled node: a node of its type with
+default settings and the ports that edges use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_THE_WHOLE: Final = frozenset({"bad-id", "duplicate-id", "unknown-loop", SECR
 """Problems with a field that concern more than the node itself."""
 
 
-def eased(problems: Iterable[Problem], structure: Structure) -> list[Problem]:
+def with_disabled_as_warnings(problems: Iterable[Problem], structure: Structure) -> list[Problem]:
     """The problems, with those that only a node at work would have as warnings where the node does no work."""
     return [
         replace(problem, severity=Severity.WARNING) if _is_its_own(problem, structure) else problem
@@ -41,7 +41,7 @@ def planned_nodes(structure: Structure, problems: Iterable[Problem], registry: R
 
 
 def _is_its_own(problem: Problem, structure: Structure) -> bool:
-    if problem.node not in structure.off:
+    if problem.node not in structure.disabled:
         return False
     return problem.code == "unconnected-port" or (problem.field is not None and problem.code not in _OF_THE_WHOLE)
 

@@ -1,9 +1,8 @@
-"""The plan: what a run follows. Immutable, with every name turned into a position.
+"""The immutable plan that a run follows, with every name resolved to a position.
 
-A `GraphPlan` is one level of a workflow: the whole of it, or the body of a loop as a graph of its own, with
-`__loop_input__` in the loop's place and `__loop_output__` in the exit's; the same for an iterator and its aggregator.
-Values lie in slots: one for each output
-port, one for what the iteration starts from, one for each value that comes from outside the body.
+A `GraphPlan` is one level of a workflow: the whole of it, or the body of a loop, with `__loop_input__` in place of the
+loop and `__loop_output__` in place of the exit. Iterators and aggregators work in the same way. Each value has a slot:
+one for each output port, one for the iteration input, one for each value from outside the body.
 """
 
 from __future__ import annotations
@@ -52,20 +51,20 @@ class NodePlan:
         title: What people call it.
         spec: Its type.
         config: Its settings.
-        prepared: What its type made of them for this run.
-        enabled: Whether it works; a disabled node passes its one input on, or is skipped.
+        prepared: What its type prepared from them, shared by all runs.
+        enabled: Whether it runs; a disabled node passes its one input on, or is skipped.
         inputs: Its connected input ports.
         converts: Whether one of them takes only values of a type.
-        blank: Null for each of its input ports: what texts see where nothing live is; None where it has no texts.
+        blank: Null for each of its input ports, the value of a port without live input; None for a node without texts.
         outputs: Each output port that edges start at, with its slot.
         followers: Positions of the nodes that wait for it.
         loop: For a loop, what it runs.
         iterator: For an iterator, what it runs.
         exit_of: For an exit or an aggregator, the position of its loop or iterator.
-        tells_iteration: Whether it is told about its iteration.
+        tells_iteration: Whether it gets the iteration note.
         output_key: The name under which the state holds its output; empty for none.
-        result_name: For an output, what the workflow's result is called.
-        part: For a subflow, what it runs.
+        result_name: For an output, the name of the workflow's result.
+        subflow: For a subflow, what it runs.
     """
 
     position: int
@@ -86,17 +85,17 @@ class NodePlan:
     result_name: str | None = None
     output_key: str = ""
     iterator: IteratorPlan | None = None
-    part: PartPlan | None = None
+    subflow: SubflowPlan | None = None
 
     @property
     def body(self) -> GraphPlan | None:
-        """The graph inside it: what a loop or an iterator runs again and again, what a subflow runs; None elsewhere."""
-        inside = self.loop or self.iterator or self.part
+        """The graph inside it: the body of a loop or iterator, the workflow of a subflow; None for other nodes."""
+        inside = self.loop or self.iterator or self.subflow
         return inside.body if inside is not None else None
 
     @property
     def is_repeated(self) -> bool:
-        """Whether its body runs again and again: what it is has iterations."""
+        """Whether it has iterations: it is a loop or an iterator."""
         return self.loop is not None or self.iterator is not None
 
 
@@ -106,11 +105,11 @@ class GraphPlan:
 
     Attributes:
         nodes: Its nodes, sources before targets.
-        waits: For each node, how many nodes of the same graph must be through first.
+        waits: For each node, how many nodes of the same graph must complete first.
         first: Positions of the nodes that wait for none.
-        slots: How many values it holds.
-        input_slot: Where `__loop_input__` puts what the iteration starts from; None for the whole workflow.
-        index_slot: Where it puts the number of an iterator's item; None for any other graph.
+        slots: The number of its values.
+        input_slot: The slot of the iteration input; None for the whole workflow.
+        index_slot: The slot of an item's index; None outside iterators.
         constants: For each value from outside a body: its slot in the graph around the loop, and its slot here.
         result: What `__loop_output__` collects as the iteration's result; None where nothing leads there.
         feedback: What it collects as the feedback; None where nothing leads there.
@@ -135,11 +134,11 @@ class LoopPlan:
         config: The loop's settings.
         body: Its body.
         max_iterations: The count after clamping.
-        notes: What the history says about it from the start (a count that was clamped).
+        notes: Warnings that hold from the start, such as a clamped count.
         evaluator: Position in the body of the router that controls it; None without one.
-        feedback_ends: Positions in the body of the branch ends that lead nowhere.
+        feedback_ends: Positions in the body of the ends of branches that lead nowhere.
         exit: Position of its exit in the graph around it.
-        judge: Its judge, run like a node that stands in no graph; None without one.
+        judge: Its judge, run like a node outside of all graphs; None without one.
     """
 
     config: LoopConfig
@@ -160,8 +159,8 @@ class IteratorPlan:
         config: The iterator's settings.
         body: Its body.
         aggregator: Position of its aggregator in the graph around it.
-        expression: What finds the items in what reaches it; None where nothing has to.
-        condition: What says whether it runs at all; None for always.
+        expression: Computes the items from the input; None where the input or a list has them.
+        condition: Whether it runs at all; None for always.
     """
 
     config: IteratorConfig
@@ -172,8 +171,8 @@ class IteratorPlan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartPlan:
-    """A subflow and the workflow in it.
+class SubflowPlan:
+    """A subflow and its workflow.
 
     Attributes:
         body: The workflow.

@@ -1,9 +1,12 @@
-"""What lies between a loop and its exit, or an iterator and its aggregator: the part that runs again and again.
+"""Pairs of loops and exits, and the loop bodies between them; iterators and aggregators count as loops and exits here.
 
-A body is everything reachable from the loop's port `body` (an iterator's `item` and `index`) that also leads
-to its exit (forward search that stops at the exit, backward search that stops at the loop, their intersection), and the
-side branches that hang on it and lead nowhere: a router's `continue` branch that ends in a transform, or a tool that
-writes a file in every iteration. In what follows a loop is an iterator too, and an exit an aggregator.
+An exit names its loop. Where a file leaves that out, loops and exits pair like brackets: along every path, an exit
+ends the loop that was opened last.
+
+A body is everything reachable from the loop's port `body` (an iterator's `item` and `index`) that also leads to its
+exit: a forward search that stops at the exit, a backward search that stops at the loop, and their intersection. Side
+branches that lead nowhere belong to it too: a router's `continue` branch that ends in a transform, or a tool that
+writes a file in every iteration.
 """
 
 from __future__ import annotations

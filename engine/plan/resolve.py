@@ -1,4 +1,4 @@
-"""Each node of a document beside its declaration: type, settings, ports. Whatever does not fit is a problem."""
+"""Resolve the nodes of a document to their types, settings and ports, and its edges to the ports that they join."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.errors import did_you_mean
 from engine.nodes.convert import can_ever_fit
 from engine.nodes.registry import Registry
 from engine.nodes.spec import AnySpec, NodeConfig, Port
-from engine.plan.config_errors import config_faults
+from engine.plan.config_errors import config_errors
 from engine.text_sanitizing import shown
 
 _ID: Final = re.compile(NODE_ID_PATTERN)
@@ -83,7 +83,7 @@ def resolve(workflow: Workflow, registry: Registry) -> Resolution:
         except ValidationError as error:
             resolution.problems.extend(
                 Problem("bad-config", message, remedy, node=node.id, field=place)
-                for place, message, remedy in config_faults(spec.config, error)
+                for place, message, remedy in config_errors(spec.config, error)
             )
             continue
         faults = list(_config_problems(node, spec, config))

@@ -1,4 +1,4 @@
-"""How a document hangs together: its graph, its loops and iterators with their bodies, who controls each loop."""
+"""Analysis of a document: its graph, the bodies of its loops and iterators, the router that controls each loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engine.plan.subflows import inner_workflows
 
 @dataclass(frozen=True)
 class Structure:
-    """A document taken apart.
+    """An analysed document.
 
     Attributes:
         workflow: The document.
@@ -34,8 +34,8 @@ class Structure:
         parent: For each node in a body, the innermost loop or iterator around it.
         evaluators: For each loop, the one router that controls it, where there is one.
         feedback_ends: For each loop, the ends of its router branches that lead nowhere, in the document's order.
-        problems: All that was found wrong on the way.
-        parts: The workflow in each subflow, taken apart, by the subflow's id.
+        problems: The problems found during the analysis.
+        subflows: The analysed workflow of each subflow, by the subflow's id.
         checked: The problems that `engine.plan.check` found, by the cap on iterations.
     """
 
@@ -51,7 +51,7 @@ class Structure:
     evaluators: dict[str, str] = field(default_factory=dict[str, str])
     feedback_ends: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     problems: list[Problem] = field(default_factory=list[Problem])
-    parts: dict[str, Structure] = field(default_factory=dict[str, "Structure"])
+    subflows: dict[str, Structure] = field(default_factory=dict[str, "Structure"])
     checked: dict[int, tuple[Problem, ...]] = field(default_factory=dict[int, tuple[Problem, ...]])
 
     @cached_property
@@ -68,10 +68,10 @@ class Structure:
         return {body.exit: body.loop for body in self.bodies.values()}
 
     @cached_property
-    def off(self) -> frozenset[str]:
-        """The nodes that do no work in a run: switched off, or in the body of a loop or iterator that is.
+    def disabled(self) -> frozenset[str]:
+        """The nodes that do not run: disabled ones, and those in the body of a disabled loop or iterator.
 
-        An exit that is switched off gives its loop's result all the same.
+        A disabled exit still outputs its loop's result.
         """
         own = {node.id for node in self.workflow.nodes_by_id.values() if not node.enabled and node.type != LOOP.end}
         if not own:
@@ -92,17 +92,17 @@ class Structure:
 
 
 def analyse(workflow: Workflow, registry: Registry | None = None) -> Structure:
-    """Take a document apart, the workflows in its subflows too; never fails, whatever the document."""
+    """Analyse a document and the workflows of its subflows; never fails, whatever the document."""
     known = registry or builtin_registry()
-    structure = _taken_apart(workflow, known)
+    structure = _analyse_level(workflow, known)
     before = len(structure.resolution.problems)
     for node_id, inner in inner_workflows(structure.resolution, known).items():
-        structure.parts[node_id] = analyse(inner, known)
+        structure.subflows[node_id] = analyse(inner, known)
     structure.problems.extend(structure.resolution.problems[before:])
     return structure
 
 
-def _taken_apart(workflow: Workflow, registry: Registry) -> Structure:
+def _analyse_level(workflow: Workflow, registry: Registry) -> Structure:
     resolution = resolve(workflow, registry)
     found, problems = links(workflow, resolution)
     leaving: dict[str, list[Link]] = {}
@@ -154,7 +154,7 @@ def _cycle(graph: Graph, order: list[str]) -> Problem | None:
 
 
 def _reachable(starts: set[str], within: frozenset[str], structure: Structure) -> set[str]:
-    """All nodes that paths from `starts` lead to; no path goes on behind a node outside `within`."""
+    """All nodes that paths from `starts` lead to; paths end at nodes outside `within`."""
     reached: set[str] = set()
     waiting = list(starts)
     while waiting:
@@ -167,7 +167,7 @@ def _reachable(starts: set[str], within: frozenset[str], structure: Structure) -
 
 
 def _routers_to_exit(structure: Structure, body: Body) -> list[str]:
-    """Routers of the body itself whose branch `done` leads to the exit's input."""
+    """The routers of the body itself whose branch `done` leads to the exit's input."""
     into_exit = {link.source for link in structure.links_to.get(body.exit, ()) if link.target_port == "input"}
     routers: list[str] = []
     for node in structure.members.get(body.loop, ()):

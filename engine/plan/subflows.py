@@ -1,4 +1,4 @@
-"""The workflows in a document's subflows: read from the copies that the document carries, never from files."""
+"""The workflows of a document's subflows, read from the copies in the document, never from files."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def depth(workflow: dict[str, Any]) -> int:
     return deepest
 
 
-def told_of_part(subflow: Resolved, problem: Problem) -> Problem:
-    """A problem of the workflow in a subflow, told at the subflow."""
+def problem_of_subflow(subflow: Resolved, problem: Problem) -> Problem:
+    """A problem of the workflow in a subflow, reported at the subflow."""
     place = f"{problem.place}: " if problem.place else ""
     message = f'In "{shown(subflow.config.file, 60)}": {place}{problem.message}'
     return Problem(problem.code, message, problem.remedy, problem.severity, node=subflow.id, field="file")

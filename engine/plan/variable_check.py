@@ -1,4 +1,4 @@
-"""The names that texts use: one that cannot exist is a problem before the run, not an empty text in it."""
+"""Check of the variables in templates and expressions: a name that cannot have a value is a problem before the run."""
 
 from __future__ import annotations
 
@@ -203,7 +203,12 @@ class _Checker:
     def _output_fault(self, node: str, members: tuple[str, ...], prefix: str) -> _Fault | None:
         """Why something that is read of a node's output can have no value, where its form is known."""
         resolved = self._structure.resolution.nodes.get(node)
-        if not members or resolved is None or node in self._structure.off or resolved.config.on_error == "continue":
+        if (
+            not members
+            or resolved is None
+            or node in self._structure.disabled
+            or resolved.config.on_error == "continue"
+        ):
             return None
         known = resolved.spec.recorded_members
         if known and members[0] not in known:

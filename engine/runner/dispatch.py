@@ -31,8 +31,8 @@ async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
         return await (run_loop if node.loop is not None else run_iterator)(run, node, inputs)
     if not node.enabled:
         return bypass(run.level, node, inputs)
-    if node.part is not None:
-        return await run_subflow(run.level, node, node.part, inputs)
+    if node.subflow is not None:
+        return await run_subflow(run.level, node, node.subflow, inputs)
     return await run_leaf(run.level, node, inputs)
 
 

@@ -31,7 +31,7 @@ from engine.nodes.iteration_note import IterationNote
 from engine.nodes.replies import failure_of
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.nodes.tool_approval import CHOICES, approval_question, approved_arguments, confirmed_as
-from engine.plan.config_errors import config_faults
+from engine.plan.config_errors import config_errors
 from engine.runner.account import Account, estimate, reply_tokens, request_tokens, text_tokens
 from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
 from engine.runner.core import BoundModel, Core
@@ -308,7 +308,7 @@ class Level:
         try:
             parameters = tool.parameters.model_validate(arguments)
         except ValidationError as error:
-            faults = "; ".join(message.rstrip(".") for _, message, _ in config_faults(tool.parameters, error))
+            faults = "; ".join(message.rstrip(".") for _, message, _ in config_errors(tool.parameters, error))
             raise ToolError(
                 f'The tool "{name}" cannot be called: {faults}.', f"See `loopwright nodes tool` for what {name} takes."
             ) from error

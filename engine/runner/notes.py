@@ -67,7 +67,7 @@ def check_note(graph: GraphPlan, note: Note) -> None:
         is_last = number == len(steps) - 1
         if (
             node is None
-            or (step.index is None) != (is_last or node.part is not None)
+            or (step.index is None) != (is_last or node.subflow is not None)
             or (not is_last and node.body is None)
         ):
             raise NoteError(f'There is no node "{shown(note.to, 60)}".', _remedy(graph))

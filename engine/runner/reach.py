@@ -129,7 +129,7 @@ def _things(structure: Structure) -> Iterator[tuple[str, str]]:
             if host:
                 yield "hosts", host
             yield from _models((getattr(settings, "model", None), *getattr(settings, "fallback_models", ())))
-    for inner in structure.parts.values():
+    for inner in structure.subflows.values():
         yield from _things(inner)
 
 

@@ -11,7 +11,7 @@ import time
 from engine.errors import EngineError
 from engine.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.nodes.spec import Outputs
-from engine.plan.execution_plan import NodePlan, PartPlan
+from engine.plan.execution_plan import NodePlan, SubflowPlan
 from engine.runner.account import BudgetError
 from engine.runner.attempts import make_attempts
 from engine.runner.failure import NodeFailure
@@ -22,7 +22,7 @@ from engine.runner.scheduler import GraphRun
 from engine.values import Value
 
 
-async def run_subflow(level: Level, node: NodePlan, part: PartPlan, inputs: dict[str, Value]) -> Outputs:
+async def run_subflow(level: Level, node: NodePlan, part: SubflowPlan, inputs: dict[str, Value]) -> Outputs:
     """Run the workflow in a subflow to its end.
 
     Returns:
@@ -75,7 +75,7 @@ async def run_subflow(level: Level, node: NodePlan, part: PartPlan, inputs: dict
     return outputs
 
 
-async def _pass(level: Level, path: str, part: PartPlan, inputs: dict[str, Value]) -> Outputs:
+async def _pass(level: Level, path: str, part: SubflowPlan, inputs: dict[str, Value]) -> Outputs:
     """Run the workflow once."""
     given = {name: value for name, value in inputs.items() if name in part.parameters}  # others are switched off
     inner = Level(

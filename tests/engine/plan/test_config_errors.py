@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from engine.document.settings import Settings
 from engine.nodes.registry import builtin_registry
-from engine.plan.config_errors import config_faults
+from engine.plan.config_errors import config_errors
 from engine.tools.registry import builtin_tools
 
 LLM = builtin_registry().find("llm")
@@ -49,7 +49,7 @@ def faults(model: type[BaseModel], config: dict[str, Any]) -> list[tuple[str, st
     try:
         model.model_validate(config)
     except ValidationError as error:
-        return list(config_faults(model, error))
+        return list(config_errors(model, error))
     return []
 
 
@@ -169,4 +169,4 @@ def test_a_kind_of_fault_and_a_field_that_nobody_thought_of_are_still_sentences(
     assert faults(_Untitled, {"size": 5}) == [("size", '"size" is 5, which does not fit.', "Correct it.")]
     with pytest.raises(ValidationError) as caught:
         _Untitled.model_validate(5)
-    assert list(config_faults(_Untitled, caught.value)) == [("", "It is 5, not an object.", "Give an object.")]
+    assert list(config_errors(_Untitled, caught.value)) == [("", "It is 5, not an object.", "Give an object.")]
