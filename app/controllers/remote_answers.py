@@ -20,7 +20,7 @@ from app.worker import Worker
 from engine.document.files import loads
 from engine.events import NodeWaiting
 from engine.nodes.context import Answer
-from engine.store.answering import give_answer, questions_of
+from engine.store.answers import give_answer, questions_of
 from engine.store.base import RunSummary, Store
 from engine.values import Value
 

@@ -107,7 +107,7 @@ def _models(
     called = tuple(names)
     if any(name.startswith(RECORDED_PREFIX) for name in called):
         from engine.store import open_store
-        from engine.store.recorded import recorded_models
+        from engine.store.recorded_model import recorded_models
 
         # If the window could not open its history, it may be readable by now.
         return Models(

@@ -20,9 +20,8 @@ from engine.errors import EngineError
 from engine.formatting import format_count, format_money
 from engine.nodes.iteration_cap import shown_cap
 from engine.nodes.spec import primary_output
-from engine.store.base import Store
+from engine.store.base import Store, level_of
 from engine.store.resume import ForkPlan, plan_fork
-from engine.store.words import level_of
 
 SIZE: Final = QSize(920, 640)
 PLAN_AFTER_MS: Final = 300

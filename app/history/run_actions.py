@@ -23,8 +23,8 @@ from engine.safe_file_io import replace_file
 from engine.store.base import RunSummary, Store, StoreError
 from engine.store.export_csv import BYTE_ORDER_MARK, run_to_csv
 from engine.store.export_markdown import run_to_markdown
-from engine.store.parts import state_of
 from engine.store.run_file import head_of, import_run_file, run_to_json
+from engine.store.run_sections import state_of
 
 FORMS: Final = {
     "markdown": ("md", "Markdown (*.md)"),

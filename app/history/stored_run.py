@@ -18,9 +18,8 @@ from engine.plan.structure import Structure, analyse
 from engine.run_state.reducer import reduce_events
 from engine.run_state.result import RESULT_EVENTS
 from engine.run_state.state import Detail, LoopExecution, NodeExecution, NodeState
-from engine.store.base import RunStatus, RunSummary, Store
-from engine.store.parts import level_state
-from engine.store.words import level_of
+from engine.store.base import RunStatus, RunSummary, Store, level_of
+from engine.store.run_sections import level_state
 from engine.values import Value
 
 PREVIEW: Final = 200

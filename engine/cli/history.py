@@ -59,7 +59,7 @@ def models_with(path: Path | None, opened: Store | None = None) -> Models:
     """
     from engine.models.catalogue import Models
     from engine.store.opening import open_store
-    from engine.store.recorded import recorded_models
+    from engine.store.recorded_model import recorded_models
 
     return Models(
         recorded=recorded_models(lambda: closing(open_store(path)) if opened is None else nullcontext(opened))

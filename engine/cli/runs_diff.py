@@ -13,7 +13,7 @@ from engine.formatting import format_count
 
 if TYPE_CHECKING:
     from engine.store.base import Store
-    from engine.store.parts import Part
+    from engine.store.run_sections import Part
     from engine.text_diff import Span
 
 _CONTEXT: Final = 3
@@ -58,7 +58,7 @@ def runs_diff(
 
 def _part(text: str) -> Part:
     from engine.errors import EngineError
-    from engine.store.parts import Part
+    from engine.store.run_sections import Part
     from engine.text_sanitizing import shown
 
     try:
@@ -68,7 +68,7 @@ def _part(text: str) -> Part:
 
 
 def _text(store: Store, run_id: str, place: str, node: str, part: Part) -> str:
-    from engine.store.parts import text_at
+    from engine.store.run_sections import text_at
 
     return text_at(store, run_id, ".".join(step for step in (place, node) if step), part)
 

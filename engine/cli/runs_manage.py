@@ -147,8 +147,8 @@ def runs_import(
 def _pieces(store: Store, run_id: str, kind: str) -> Iterator[str]:
     from engine.store.export_csv import run_to_csv
     from engine.store.export_markdown import run_to_markdown
-    from engine.store.parts import state_of
     from engine.store.run_file import head_of, run_to_json
+    from engine.store.run_sections import state_of
 
     if kind == "json":
         return run_to_json(head_of(store, run_id), store.events(run_id))

@@ -148,9 +148,9 @@ def runs_fork(
     from engine.cli.arguments import read_settings, text_or_file
     from engine.cli.consent import ask_consent
     from engine.store.consent import approve
-    from engine.store.parts import value_like
     from engine.store.resume import Changes, fork, plan_fork
     from engine.store.run_file import is_imported
+    from engine.store.run_sections import value_like
 
     with history(context, store) as stored:
         run_id = stored.find(run).run_id
@@ -291,7 +291,7 @@ def runs_answer(
     from engine.cli.consent import ask_consent
     from engine.cli.output import err
     from engine.cli.terminal_questions import ask_now, question_lines
-    from engine.store.answering import give_answer, question_at
+    from engine.store.answers import give_answer, question_at
     from engine.store.resume import resume
     from engine.store.run_file import is_imported
 

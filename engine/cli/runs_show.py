@@ -77,13 +77,13 @@ class _Shown:
 
     def workflow(self) -> Workflow:
         """The document as it ran."""
-        from engine.store.parts import workflow_of
+        from engine.store.run_sections import workflow_of
 
         return workflow_of(self.store.document(self.run.run_id))
 
     def level(self, name: str) -> RunState:
         """The state of a level."""
-        from engine.store.parts import level_state
+        from engine.store.run_sections import level_state
 
         return level_state(self.store, self.run, name)
 
@@ -93,7 +93,7 @@ class _Shown:
         Raises:
             StoreError: It did nothing there.
         """
-        from engine.store.parts import nothing_at
+        from engine.store.run_sections import nothing_at
 
         found = self.level(place.level).nodes.get(str(place))
         if found is None:
@@ -103,7 +103,7 @@ class _Shown:
     def given(self, level: str) -> dict[str, Value]:
         """What each node of a level gave, by id."""
         from engine.run_state.selectors import nodes_on
-        from engine.store.parts import given_by
+        from engine.store.run_sections import given_by
 
         nodes = nodes_on(self.level(level), level)
         return {node.node_id: given_by(node) for node in nodes if node.has_completed}
@@ -188,7 +188,7 @@ def _row(path: str, iteration: LoopIterationCompleted, loop: LoopExecution) -> t
 def _tested(shown: _Shown, place: Place) -> tuple[RunState, LoopIterationCompleted | None, tuple[str, ...]]:
     """The level of a loop, the iteration at that place, and what was tested after it."""
     from engine.run_state.selectors import iteration_at
-    from engine.store.parts import nothing_at
+    from engine.store.run_sections import nothing_at
     from engine.store.stopping import loop_config, what_was_tested
 
     around = shown.level(place.level)
@@ -241,7 +241,7 @@ def _write_text(screen: Screen, name: str, value: Value) -> None:
 def _write_node(screen: Screen, node: NodeExecution, *, is_alone: bool, in_full: bool) -> None:
     """Write what a node did; alone with its inputs and what its model was asked. `in_full`: with all its reasoning."""
     from engine.nodes.pairs import PAIR_BY_START
-    from engine.store.parts import asked, given_by
+    from engine.store.run_sections import asked, given_by
 
     figures = [node.node_type, "completed, from an earlier output" if node.is_cached else node.state]
     figures += [format_duration(node.duration_s)] if node.duration_s is not None else []

@@ -145,7 +145,7 @@ def _tell_waiting(watched: Watched, form: Form, *, is_kept: bool) -> int:
     """Say what a run waits for that was put aside, and how to answer."""
     from engine.cli.output import err, write_json
     from engine.cli.terminal_questions import question_lines
-    from engine.store.answering import answer_command
+    from engine.store.answers import answer_command
 
     run_id, questions = watched.result.run_id, watched.questions
     if form.as_json:

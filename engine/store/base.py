@@ -25,6 +25,11 @@ class RunHeldError(StoreError):
     """A process is at work on the run."""
 
 
+def level_of(path: str) -> str:
+    """The level of an event with this path: `loop[2]` for `loop[2].draft`, "" for `loop`."""
+    return path.rpartition(".")[0]
+
+
 ACTIVE: Final = frozenset({RunStatus.RUNNING, RunStatus.PAUSED})
 """The statuses of a run that has a process."""
 OPEN: Final = ACTIVE | {RunStatus.WAITING}

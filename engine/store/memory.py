@@ -16,19 +16,18 @@ from engine.models.base import Reply
 from engine.run_state.reducer import apply
 from engine.run_state.state import Detail, RunState
 from engine.runner.journal import LeftAnswer, RunHead
-from engine.store.base import EVERY_RUN, OPEN, RunFilter, RunSummary, Totals, summary_of
+from engine.store.base import EVERY_RUN, OPEN, RunFilter, RunSummary, Totals, level_of, summary_of
 from engine.store.codec import encode_fields
-from engine.store.preview import cut_event
-from engine.store.words import (
+from engine.store.errors import (
     answered_before,
     begun_before,
     chosen,
     closed,
     held_elsewhere,
-    level_of,
     no_such_run,
     still_under_way,
 )
+from engine.store.truncate import cut_event
 
 Kept = Callable[[int], None]
 Failed = Callable[[EngineError], None]

@@ -28,7 +28,7 @@ from engine.runner.options import RunOptions, options_with_kept
 from engine.runner.places import Place, PlaceError, parse_place
 from engine.runner.run import Run
 from engine.store.base import RunStatus, RunSummary, Store, StoreError
-from engine.store.reuse import Reuse, reuse
+from engine.store.fork_estimate import Reuse, reuse
 from engine.store.run_file import is_imported, mark_imported
 from engine.values import Value
 

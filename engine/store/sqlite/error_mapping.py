@@ -8,7 +8,7 @@ from typing import Final
 
 from engine.errors import EngineError
 from engine.store.base import StoreError
-from engine.store.words import closed
+from engine.store.errors import closed
 
 ELSEWHERE: Final = "Choose another file with --store or the environment variable LOOPWRIGHT_STORE."
 

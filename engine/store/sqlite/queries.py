@@ -10,12 +10,12 @@ from typing import Any, Final
 from engine.events import AnyEvent, RunStarted
 from engine.store.base import RunFilter, RunSummary, Totals
 from engine.store.codec import KIND_CODES, KINDS, decode_event, field_index
+from engine.store.errors import no_such_run
 from engine.store.sqlite.blobs import BlobReader
 from engine.store.sqlite.leases import live_owners
 from engine.store.sqlite.rows import SUMMARY_COLUMNS, plain, read_summary
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.value_encoding import ValueDecoder
-from engine.store.words import no_such_run
 
 _PAGE: Final = 256
 IMPORTING: Final = "importing:"

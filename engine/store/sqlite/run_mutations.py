@@ -20,6 +20,7 @@ from engine.run_state.state import Detail, RunState
 from engine.runner.journal import LeftAnswer, RunHead
 from engine.store.base import OPEN, RunStatus
 from engine.store.codec import encode_reply
+from engine.store.errors import answered_before, begun_before, held_elsewhere, no_such_run, still_under_way
 from engine.store.sqlite.blobs import BlobWriter
 from engine.store.sqlite.journal import RunWriter
 from engine.store.sqlite.leases import Owner, live_owners
@@ -28,7 +29,6 @@ from engine.store.sqlite.rows import STATE_COLUMNS, plain, read_state, search_te
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.value_encoding import ValueEncoder, to_json
 from engine.store.sqlite.writer_thread import WriterThread
-from engine.store.words import answered_before, begun_before, held_elsewhere, no_such_run, still_under_way
 
 
 def delete_run(connection: sqlite3.Connection, run: int) -> None:

@@ -17,9 +17,9 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol, TypeVar
 
 from engine.errors import EngineError
+from engine.store.errors import closed
 from engine.store.sqlite.error_mapping import is_busy, to_store_error
 from engine.store.sqlite.leases import BEAT_S, Owner
-from engine.store.words import closed
 
 _AT_ONCE: Final = 1_000
 _CHECKPOINT_AFTER: Final = 32

@@ -19,7 +19,7 @@ from engine.document.model import Workflow
 from engine.nodes.context import Answer
 from engine.runner.options import RunOptions
 from engine.store import RunStatus, Store
-from engine.store.answering import give_answer, question_at
+from engine.store.answers import give_answer, question_at
 from tests.app.window.conftest import ended, press
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from engine import BatchOptions, RunOptions, run_batch
 from engine.nodes.context import Answer
-from engine.store.answering import question_at
+from engine.store.answers import question_at
 from engine.store.base import RunStatus
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume

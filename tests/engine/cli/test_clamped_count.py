@@ -15,7 +15,7 @@ from engine.nodes.loop import SPEC
 from engine.nodes.loop_config import LoopConfig
 from engine.store.export_markdown import run_to_markdown
 from engine.store.memory import MemoryStore
-from engine.store.parts import state_of
+from engine.store.run_sections import state_of
 from engine.store.stopping import loop_config, what_was_tested
 from tests.engine.cli.kit import Program, drafts, refine, write
 from tests.engine.semantics.documents import around, formula, llm

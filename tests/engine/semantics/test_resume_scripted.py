@@ -17,7 +17,7 @@ from engine.models.catalogue import Models
 from engine.runner.journal import RunHead
 from engine.runner.run import start
 from engine.store.memory import MemoryStore
-from engine.store.recorded import RecordedModel, recorded_models
+from engine.store.recorded_model import RecordedModel, recorded_models
 from engine.store.resume import Changes, fork, plan_fork, resume
 from engine.store.run_file import run_to_json
 from tests.engine.semantics.agents import agent

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 
 from engine.store.export_markdown import run_to_markdown
 from engine.store.memory import MemoryStore
-from engine.store.parts import state_of
+from engine.store.run_sections import state_of
 from tests.engine.cli.kit import Events, refine
 from tests.engine.store.told import head, one_of_each
 

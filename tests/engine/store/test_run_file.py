@@ -12,10 +12,17 @@ from engine.events import AnyEvent, LoopIterationStarted, NodeAnswered
 from engine.run_state.reducer import reduce_events
 from engine.runner.options import RunOptions, options_with_kept
 from engine.store.base import StoreError
-from engine.store.event_json import event_from_json
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume
-from engine.store.run_file import head_of, import_run_file, is_imported, read_run_file, run_from_json, run_to_json
+from engine.store.run_file import (
+    event_from_json,
+    head_of,
+    import_run_file,
+    is_imported,
+    read_run_file,
+    run_from_json,
+    run_to_json,
+)
 from tests.engine.cli.kit import Events
 from tests.engine.semantics.documents import around, llm
 from tests.engine.semantics.kit import begin

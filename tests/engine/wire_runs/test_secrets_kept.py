@@ -16,8 +16,8 @@ from engine.models.keys import Keys
 from engine.store import Store, open_store
 from engine.store.export_csv import run_to_csv
 from engine.store.export_markdown import run_to_markdown
-from engine.store.parts import state_of
 from engine.store.run_file import head_of, run_to_json
+from engine.store.run_sections import state_of
 from tests.engine.models.test_keys import MemoryKeyring
 from tests.engine.wire.server import WireServer
 from tests.engine.wire_runs.kit import GIVEN, asking, warm_client

@@ -19,7 +19,7 @@ from engine.run_state.state import Detail
 from engine.runner.journal import LeftAnswer
 from engine.runner.questions import check_answer
 from engine.store.base import RunHeldError, RunStatus, Store, StoreError
-from engine.store.words import answered_before
+from engine.store.errors import answered_before
 from engine.text_sanitizing import shown
 
 TAKEN_WITHIN_S: Final = 15.0

@@ -14,7 +14,7 @@ from engine.models.keys import Keys
 from engine.nodes.spec import ModelCall
 from engine.run_state.result import RunResult
 from engine.store.memory import MemoryStore
-from engine.store.recorded import RECORDED_NOTE, recorded_models
+from engine.store.recorded_model import RECORDED_NOTE, recorded_models
 from engine.store.run_file import head_of, run_to_json
 from tests.engine.cli.kit import Events, drafts, refine, write
 from tests.engine.store.told import head

@@ -14,8 +14,7 @@ from engine import EngineError, Run, RunOptions, start
 from engine.events import NodeAnswered, NodeWaiting
 from engine.nodes.context import Answer
 from engine.runner.mailbox import LOOK_S
-from engine.store import answering
-from engine.store.answering import give_answer, question_at
+from engine.store.answers import give_answer, question_at
 from engine.store.base import RunStatus, Store, StoreError
 from engine.store.opening import open_store
 from engine.store.resume import resume
@@ -98,7 +97,7 @@ async def test_a_process_that_does_not_take_the_answer_is_told_and_nothing_is_le
     here: Store, elsewhere: Store, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("engine.runner.mailbox.LOOK_S", 1_000.0)
-    monkeypatch.setattr(answering, "TAKEN_WITHIN_S", 0.2)
+    monkeypatch.setattr("engine.store.answers.TAKEN_WITHIN_S", 0.2)
     run, asked = await asking(here)
     with pytest.raises(StoreError, match="does not take the answer"):
         await asyncio.to_thread(give_answer, elsewhere, asked, Answer("approve"))

@@ -1,4 +1,4 @@
-"""The sentences that every store says in the same way, and how a place of a run is told from its path."""
+"""The errors that every store raises with the same words."""
 
 from __future__ import annotations
 
@@ -6,11 +6,6 @@ from collections.abc import Collection, Sequence
 
 from engine.store.base import RunHeldError, StoreError
 from engine.text_sanitizing import shown
-
-
-def level_of(path: str) -> str:
-    """The level on which the event of that path lies: `loop[2]` for `loop[2].draft`, "" for `loop`."""
-    return path.rpartition(".")[0]
 
 
 def no_such_run(name: str) -> StoreError:
