@@ -1,6 +1,6 @@
-"""Asking a person: which file, and what to do. Nothing here blocks; the answer comes by a call.
+"""File dialogs and message boxes. None of them blocks; the answer comes in a callback.
 
-The window is given an `FileDialogs`, so that tests can answer for a person where the system's own dialog would open.
+File dialogs are behind the `FileDialogs` protocol, so that tests can answer in place of the system's dialogs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from engine.document.model import FILE_SUFFIX
 from engine.importing.registry import importable_suffixes
 
 FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
-READ_TITLE: Final = "Read the value from a file"
+READ_TITLE: Final = "Read value from file"
 ANY_FILTER: Final = "All files (*)"
 
 
@@ -37,14 +37,14 @@ _Role = QMessageBox.ButtonRole
 
 
 class FileDialogs(Protocol):
-    """What asks for files."""
+    """Asks for files."""
 
     def open_files(self, parent: QWidget, chosen: Callable[[list[Path]], None]) -> None:
-        """Ask for files to open; `chosen` is not called where none is."""
+        """Ask for files to open; `chosen` is not called on cancel."""
         ...
 
     def save_file(self, parent: QWidget, suggestion: Path, filters: str, chosen: Callable[[Path], None]) -> None:
-        """Ask where to save; `chosen` is not called where it is cancelled."""
+        """Ask where to save; `chosen` is not called on cancel."""
         ...
 
     def open_text(
@@ -122,7 +122,7 @@ def ask_question(
 
 
 def add_text_area(box: QMessageBox, text: str, name: str) -> QPlainTextEdit:
-    """Put a text of any length between a question and its buttons, to be read line by line."""
+    """Add a read-only text area between the question and the buttons."""
     field = QPlainTextEdit(text, box)
     field.setReadOnly(True)
     field.setAccessibleName(name)
@@ -140,7 +140,7 @@ def add_text_area(box: QMessageBox, text: str, name: str) -> QPlainTextEdit:
 
 
 def _columns_before(grid: QGridLayout, widget: QWidget | None) -> int:
-    """How many columns stand left of a widget, such as the one for an icon."""
+    """Return how many columns are left of a widget, such as that of the icon."""
     if widget is None or (place := grid.indexOf(widget)) < 0:
         return 0
     position = cast("tuple[int, int, int, int]", grid.getItemPosition(place))
@@ -148,12 +148,12 @@ def _columns_before(grid: QGridLayout, widget: QWidget | None) -> int:
 
 
 def confirm_overwrite(parent: QWidget, chosen: Path, path: Path, write: Callable[[], object]) -> None:
-    """Write a file, after asking where one is there that nobody was asked about.
+    """Write a file, asking first if it exists and the file dialog has not asked about it.
 
     Args:
         parent: The window.
-        chosen: The file as it was chosen; the system's dialog has asked about that one.
-        path: The file that is written, whose ending may have been added since.
+        chosen: The chosen file; the file dialog has asked about this one.
+        path: The file to write, to which a suffix may have been added.
         write: Writes it.
     """
     if path == chosen or not os.path.lexists(path):
@@ -161,20 +161,20 @@ def confirm_overwrite(parent: QWidget, chosen: Path, path: Path, write: Callable
         return
     box = ask_question(
         parent,
-        f"There is a file “{path.name}” already.",
-        "What is in it is lost if it is replaced.",
+        f"“{path.name}” already exists. Replace it?",
+        "Its present content will be lost.",
         [("Replace", _Role.DestructiveRole, write), ("Cancel", _Role.RejectRole, lambda: None)],
     )
     default_to_cancel(box)
 
 
 def is_dialog_open() -> bool:
-    """Whether a dialog is open over its window: what was pressed twice before it came is not asked about twice."""
+    """Return whether a modal dialog is open, so that a second press does not open another."""
     return QApplication.activeModalWidget() is not None
 
 
 def default_to_cancel(box: QMessageBox) -> None:
-    """Have Enter mean Cancel: a key that was meant for something else must agree to nothing."""
+    """Make Cancel the default button: a key press meant for another widget must not confirm anything."""
     cancel = box.escapeButton()
     assert isinstance(cancel, QPushButton)
     box.setDefaultButton(cancel)

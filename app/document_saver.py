@@ -14,7 +14,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.file_watcher import FileFingerprint
-from app.worker import Worker, give_way
+from app.worker import Worker, yield_to_other_threads
 from engine.document.files import save
 from engine.document.model import Workflow
 from engine.errors import EngineError
@@ -63,7 +63,7 @@ class _Writer:
             found = self._known.since(path)
             if found is not None and found.digest not in {"", self._known.digest}:
                 raise FileChangedError(f"{path.name}: Another program has changed the file.")
-        save(workflow, path, give_way)
+        save(workflow, path, yield_to_other_threads)
         self.know(path)
 
 

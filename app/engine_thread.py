@@ -1,4 +1,4 @@
-"""Between the engine's thread and the window's: the engine runs in one thread, with an asyncio loop of its own."""
+"""The thread in which the engine runs, with an asyncio loop of its own, and calls between it and the window."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from engine.runner.tool_threads import ToolThreads
 ResultT = TypeVar("ResultT")
 
 ENDS_WITHIN_S: Final = 10.0
-"""How long the end of the program waits for what is under way, in seconds, before it gives it up."""
+"""How long the end of the program waits for running tasks, in seconds."""
 
 
 class EngineThread(QObject):
-    """The thread in which everything of the engine runs, from start-up to the end of the program.
+    """The engine's thread, from start-up to the end of the program.
 
     Attributes:
         models: The models of the whole program, shared by all runs.
@@ -38,7 +38,7 @@ class EngineThread(QObject):
         self._loop.set_default_executor(self._pool)
         self._thread = threading.Thread(target=self._loop.run_forever, name="loopwright engine", daemon=True)
         self._thread.start()
-        # Queued also where the work was done before anyone waited for it: nobody is called back before `ask` returns.
+        # Queued, so that no callback is called before `ask` returns.
         self._called.connect(lambda call: call(), Qt.ConnectionType.QueuedConnection)
 
     def submit(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
@@ -64,21 +64,21 @@ class EngineThread(QObject):
                 result = future.result()
                 self._called.emit(lambda: answered(result))
             else:
-                told = error if isinstance(error, EngineError) else EngineError(f"{type(error).__name__}: {error}")
-                self._called.emit(lambda: failed(told))
+                wrapped = error if isinstance(error, EngineError) else EngineError(f"{type(error).__name__}: {error}")
+                self._called.emit(lambda: failed(wrapped))
 
         asked = self.submit(work)
         asked.add_done_callback(done)
         return asked
 
     def call(self, work: Callable[[], object]) -> None:
-        """Call a function in the engine's thread, soon."""
+        """Call a function in the engine's thread."""
         self._loop.call_soon_threadsafe(work)
 
     def stop(self) -> None:
-        """Cancel what is under way, give models back and end the thread.
+        """Cancel all tasks, close the models and end the thread.
 
-        What takes no notice, such as a tool that waits for a disk, is given up: the history is still to be closed.
+        A task that does not react, such as a tool that waits for a disk, is abandoned after a timeout.
         """
         if self._loop.is_closed():
             return

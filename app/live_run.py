@@ -1,7 +1,7 @@
-"""A run of the engine's thread, as the window's thread holds it.
+"""A handle in the window's thread for a run in the engine's thread.
 
-Events are taken up in batches, on a timer that runs only while the run does: however many events a run tells, the
-window's thread is woken about sixty times a second.
+Events are read in batches on a timer that runs only during the run: however many events there are, the window's thread
+wakes up about sixty times a second.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from engine.values import Value
 
 DRAIN_MS: Final = 16
 BATCH: Final = 128
-"""The most events taken up at once, so that a flood of them never holds the window up."""
+"""Maximum events per batch, so that the window stays responsive."""
 
 
 class LiveRun(QObject):
-    """A run as the window's thread holds it.
+    """The handle.
 
     Signals:
         events: A batch of events, in order.
-        refused: The run could not be started; the error says why.
-        ended: The run is over, and all its events have been handed on.
+        refused: The run could not be started; the error.
+        ended: The run has ended, and all its events were emitted.
     """
 
     events = Signal(list)
@@ -45,13 +45,13 @@ class LiveRun(QObject):
         *,
         paused: bool = False,
     ) -> None:
-        """Have the run started.
+        """Start the run.
 
         Args:
             engine: The engine's thread.
-            begin: Starts the run, in that thread: a new one, or one that goes on.
+            begin: Starts or resumes the run, in that thread.
             parent: Its parent.
-            paused: Keeps even the first node from starting until the run is resumed or stepped.
+            paused: Start paused, before the first node.
         """
         super().__init__(parent)
         self._engine = engine
@@ -66,51 +66,51 @@ class LiveRun(QObject):
         self._timer.start()
 
     def cancel(self) -> None:
-        """Stop at once."""
+        """Cancel the run."""
         self._with_run(Run.cancel)
 
     def put_aside(self) -> None:
-        """Stop at once and tell nothing of it: the history has the run as it stands, to be taken up another day."""
+        """Suspend the run, without an event: it stays in the history as it is, and can be resumed later."""
         self._with_run(Run.put_aside)
 
     def pause(self) -> None:
-        """Let nodes at work finish, and start no more."""
+        """Pause: running nodes finish, and no others start."""
         self._with_run(Run.pause)
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Resume after a pause."""
         self._with_run(Run.resume)
 
     def step_node(self) -> None:
-        """Start one node, and pause again."""
+        """Start one node, then pause again."""
         self._with_run(Run.step_node)
 
     def step_iteration(self) -> None:
-        """Go on to the end of the present iteration, and pause again."""
+        """Continue to the end of the current iteration, then pause again."""
         self._with_run(Run.step_iteration)
 
     def answer(self, path: str, choice: str, value: Value, comment: str) -> None:
-        """Answer the node at that place, which waits for a person.
+        """Answer a node that waits for input.
 
         Args:
-            path: The node's place in the run.
-            choice: One of the choices it offers; empty where it offers none.
-            value: The value as the person leaves it, or the answer to a question.
-            comment: What the person has to say; empty for nothing.
+            path: The node's path in the run.
+            choice: One of its choices; empty if it has none.
+            value: The edited value, or the answer to a question.
+            comment: The user's comment; may be empty.
         """
 
         def hand_over(run: Run) -> None:
-            # Where nothing waits any more, a run that ended or another answer came first: its events tell that.
+            # Ignored if the run has ended or was answered otherwise: its events show that.
             with contextlib.suppress(EngineError):
                 run.answer(path, Answer(choice, value, comment))
 
         self._with_run(hand_over)
 
     def post_note(self, to: str, text: str) -> None:
-        """Post a note to a node, by its id or its place in the run; its next model call receives it."""
+        """Post a note to a node, by id or path; its next model call receives it."""
 
         def hand_over(run: Run) -> None:
-            with contextlib.suppress(EngineError):  # the run is over, and tells that itself
+            with contextlib.suppress(EngineError):  # the run has ended
                 run.post_note(to, text)
 
         self._with_run(hand_over)
@@ -121,7 +121,7 @@ class LiveRun(QObject):
         except EngineError as error:
             self._refusal = error
             return
-        except Exception as error:  # a fault of ours: told all the same, or the window would wait for ever
+        except Exception as error:  # a bug: reported as well, or the window would wait forever
             self._refusal = EngineError(f"The run could not be started ({type(error).__name__}: {error}).")
             raise
         for action in self._waiting:
@@ -132,7 +132,7 @@ class LiveRun(QObject):
         def act() -> None:
             if self._run is not None:
                 action(self._run)
-            else:  # it is about to start, and must not miss that it shall pause or stop
+            else:  # not started yet: applied when it is
                 self._waiting.append(action)
 
         self._engine.call(act)
@@ -144,7 +144,7 @@ class LiveRun(QObject):
             return
         if self._run is None:
             return
-        over = self._run.is_over  # asked before reading, so that nothing told in between is missed
+        over = self._run.is_over  # checked before reading, so that no event is missed
         batch: list[AnyEvent] = self._run.events_since(self._place, BATCH)
         self._place += len(batch)
         if batch:

@@ -1,4 +1,4 @@
-"""What the window says of a run: progress, money, the model, in words and numbers. No widgets here."""
+"""Status text, progress, budget and models of a run. No widgets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a run may spend, and has: in US dollars or in tokens (`unit`)."""
+    """The budget of a run and what is spent of it, in US dollars or tokens (`unit`)."""
 
     spent: float
     limit: float
@@ -30,12 +30,12 @@ class Budget:
 
     @property
     def text(self) -> str:
-        """In words: `$0.017 of $0.05`."""
+        """Text such as `$0.017 of $0.05`."""
         return format_spending(self.spent, self.limit, self.unit)
 
 
 def budget_limit(workflow: Workflow, name: str, usual: float | None) -> float | None:
-    """A budget of a run: the document's own, else the person's usual one.
+    """Return a budget: the document's own, else the user's default.
 
     Args:
         workflow: The document.
@@ -49,7 +49,7 @@ def budget_limit(workflow: Workflow, name: str, usual: float | None) -> float | 
 def run_budget(
     workflow: Workflow, usual_usd: float | None, usual_tokens: float | None, picture: RunViewModel | None
 ) -> Budget | None:
-    """The budget that is shown: the one in dollars, else the one in tokens; None where there is neither."""
+    """Return the budget in dollars, else the one in tokens; None if there is neither."""
     limit = budget_limit(workflow, "budget_usd", usual_usd)
     if limit is not None:
         return Budget((picture.cost_usd or 0.0) if picture is not None else 0.0, limit, "usd")
@@ -60,7 +60,7 @@ def run_budget(
 
 
 def progress(picture: RunViewModel, workflow: Workflow) -> tuple[int, int]:
-    """How much of a run is done, and of how much: iterations of its loops, or nodes where it has none."""
+    """Return progress and total of a run: iterations of its loops, or nodes if it has no loops."""
     outer = [loop for path, loop in picture.loops.items() if "." not in path]
     if outer:
         # A loop that stopped early has nothing left to do.
@@ -74,7 +74,7 @@ def progress(picture: RunViewModel, workflow: Workflow) -> tuple[int, int]:
 
 
 def state_line(picture: RunViewModel, workflow: Workflow, now: float) -> str:
-    """One line on a run: what is at work, or how it ended, then tokens, money and time.
+    """Return a line on a run: what is running or how it ended, tokens, cost and time.
 
     Args:
         picture: The run.
@@ -112,7 +112,7 @@ def _state(picture: RunViewModel, workflow: Workflow) -> str:
 
 
 def is_running(picture: RunViewModel) -> bool:
-    """Whether any node is at work, other than those in which a question stands."""
+    """Return whether any node is running, other than those that wait for an answer inside."""
     return any(
         node.state is NodeState.RUNNING
         and path not in picture.loops
@@ -122,7 +122,7 @@ def is_running(picture: RunViewModel) -> bool:
 
 
 def question_line(picture: RunViewModel, workflow: Workflow) -> str:
-    """Who waits for the person, in a line; empty where nobody does."""
+    """Return a line on who waits for an answer; empty if nobody does."""
     if not picture.questions:
         return ""
     first, *others = picture.questions
@@ -131,14 +131,14 @@ def question_line(picture: RunViewModel, workflow: Workflow) -> str:
 
 
 def node_title(path: str, workflow: Workflow) -> str:
-    """The title of the node at a place in a run; its id where it has none."""
+    """Return the title of the node at a path, or its id."""
     node_id = node_of(path)
     node = workflow.nodes_by_id.get(node_id)
     return (node.title or node.id) if node is not None else node_id
 
 
 def model_label(name: str) -> str:
-    """A model's name for a small place."""
+    """Return a short label of a model."""
     if name == EMBEDDED_MODEL:
         return "Built-in demo model"
     if name.startswith(SCRIPTED_PREFIX):
@@ -149,12 +149,12 @@ def model_label(name: str) -> str:
 
 
 def models_in_use(workflow: Workflow, default: str) -> tuple[str, ...]:
-    """The models that a document names, with the default where a node names none; in the document's order."""
+    """Return the models that a workflow uses, in the order of its nodes."""
     return ModelsInUse().of(workflow, default)
 
 
 class ModelsInUse:
-    """Knows the models of the document that was asked for last: most of its nodes stay with a letter that is typed."""
+    """Caches the models of the last workflow: a keystroke changes few of its nodes."""
 
     def __init__(self) -> None:
         self._nodes: tuple[Node, ...] = ()
@@ -178,7 +178,7 @@ def _name_the_same(before: tuple[Node, ...], after: tuple[Node, ...]) -> bool:
 
 
 def _models_of_node(node: Node) -> tuple[str, ...]:
-    """The models that a node may call, its fallbacks last; an empty name where it leaves the model open."""
+    """Return the models that a node may call, fallbacks last; an empty name stands for the default model."""
     config: object = node.config
     if node.type == "loop":
         config = node.config.get("judge")

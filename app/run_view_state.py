@@ -1,7 +1,4 @@
-"""The run that a document shows, under way or of the past, and which of its iterations a person looks at.
-
-It knows nothing of how the document is changed and saved: a run keeps to the document as it was when it began.
-"""
+"""The run that a document shows, live or stored, and the selected iterations."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from engine.runner.run import Run, start
 from engine.values import Value
 
 ReadResults = Callable[[str, int, int], Sequence[Value]]
-"""Gives results of iterations in full: of the run of a loop at a path, from one index to another, both included."""
+"""Reads full results of iterations: the path of the loop, the first and the last index."""
 
 
 class RunViewState(QObject):
@@ -32,22 +29,22 @@ class RunViewState(QObject):
         engine: The engine's thread.
 
     Signals:
-        started: Another run is shown, and `picture` is new: one that begins (`live`), or one that was before.
-        updated: Events came; the set of ids of the nodes that they touched.
-        ended: The run is over.
-        refused: It could not begin; the text says why and what to do.
-        view_changed: Other iterations are looked at.
+        started: Another run is shown, with a new `picture`: one that starts (`live`), or an earlier one.
+        updated: Events arrived; the ids of the nodes that they changed.
+        ended: The run has ended.
+        refused: It could not be started; the text says why and what to do.
+        view_changed: Other iterations were selected.
 
     Attributes:
-        live: The run under way; None before the first and after one has ended.
-        picture: What the last run has told; None before the first.
-        workflow: The document as that run runs it.
+        live: The run in progress; None if there is none.
+        picture: The state of the run; None before the first.
+        workflow: The workflow of that run.
         run_id: That run's id; empty before its first event.
-        chosen: By loop id, the iteration that is looked at; a loop that is not in it shows the latest.
-        read_results: Reads results where `picture` has only their beginnings; None where it has them. It is called in a
+        chosen: The selected iteration by loop id; other loops show the latest.
+        read_results: Reads full results where `picture` has only previews; None where it has them. It is called in a
             thread, and may raise `EngineError`.
-        last_inputs: What was given to the last run, also to one that could not begin; `last_inputs_of`: to which
-            document.
+        last_inputs: The inputs of the last run, even if it could not be started.
+        last_inputs_of: The workflow that they were for.
     """
 
     started = Signal()
@@ -71,13 +68,13 @@ class RunViewState(QObject):
     def start(
         self, structure: Structure, inputs: Mapping[str, Value], options: RunOptions, *, paused: bool = False
     ) -> None:
-        """Run a document, or get ready to, step by step. One run at a time.
+        """Run a document, unless a run is in progress.
 
         Args:
-            structure: The document, taken apart.
-            inputs: Values of its inputs, by name.
-            options: How it is to be done, and where it is kept.
-            paused: Keeps even the first node from starting until the run is resumed or stepped.
+            structure: The analysed document.
+            inputs: The inputs by name.
+            options: The options of the run.
+            paused: Start paused, before the first node.
         """
         if self.live is None:
             workflow = structure.workflow
@@ -90,25 +87,25 @@ class RunViewState(QObject):
             self.follow(structure, begin, paused=paused)
 
     def follow(self, structure: Structure, begin: Callable[[], Run], *, paused: bool = False) -> LiveRun:
-        """Show a run that begins; where it cannot, what was shown before is shown again.
+        """Start a run and show it; if it cannot be started, the previous one is shown again.
 
         Args:
-            structure: The document as it runs, taken apart.
+            structure: The analysed workflow of the run.
             begin: Starts it, in the engine's thread.
-            paused: Keeps even the first node from starting until the run is resumed or stepped.
+            paused: Start paused, before the first node.
         """
         self._before = self.picture, self.workflow, self.run_id, self.chosen, self.read_results
         self.picture, self.workflow, self.run_id = RunViewModel(structure.parent), structure.workflow, ""
         self.chosen, self.read_results = {}, None
         self.live = live = LiveRun(self._engine, begin, self, paused=paused)
-        live.events.connect(self._take_up_events)
-        live.refused.connect(self._give_up)
+        live.events.connect(self._apply_events)
+        live.refused.connect(self._note_refusal)
         live.ended.connect(self._end)
         self.started.emit()
         return live
 
     def look_at(self, loop_id: str, index: int | None) -> None:
-        """Show an iteration of a loop everywhere; None shows the latest again."""
+        """Select an iteration of a loop; None selects the latest."""
         chosen = {loop: there for loop, there in self.chosen.items() if loop != loop_id}
         if index is not None:
             chosen[loop_id] = index
@@ -117,18 +114,18 @@ class RunViewState(QObject):
             self.view_changed.emit()
 
     def look_at_latest(self) -> None:
-        """Follow the run again, in all loops."""
+        """Select the latest iteration of all loops."""
         if self.chosen:
             self.chosen = {}
             self.view_changed.emit()
 
-    def _take_up_events(self, events: list[AnyEvent]) -> None:
+    def _apply_events(self, events: list[AnyEvent]) -> None:
         assert self.picture is not None
         self.run_id = events[0].run_id
         touched = {self.picture.apply(event) for event in events}
         self.updated.emit(touched)
 
-    def _give_up(self, error: EngineError) -> None:
+    def _note_refusal(self, error: EngineError) -> None:
         self._forget()
         self.picture = None
         self.refused.emit(str(error))

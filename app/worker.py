@@ -1,7 +1,7 @@
-"""Work that may take its time, such as that on a disk, done in a thread for the window's thread.
+"""Background workers: slow work, such as disk access, in a thread, with callbacks in the window's thread.
 
-A worker does one thing after the other, in the order asked for. Its thread lives only while there is something to do,
-and touches nothing of Qt: whoever asked may be gone by the time that an answer comes, and then nobody is called.
+A worker does its tasks in order. Its thread exists only while there are tasks, and does not touch Qt: if the worker is
+deleted meanwhile, nobody is called back.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ ResultT = TypeVar("ResultT")
 
 THREAD_NAME: Final = "loopwright worker"
 LOOK_MS: Final = 8
-"""How often answers are looked for while some are outstanding."""
+"""Interval in which results are collected while tasks are outstanding."""
 
 _PAUSE_S: Final = 0.001
 
 
-class _Line:
-    """What waits to be done. It outlives the worker: what was asked for is done all the same."""
+class _Queue:
+    """The queue of tasks. It outlives the worker: all tasks are done."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,20 +54,20 @@ class _Line:
 
 
 class Worker(QObject):
-    """Does work for an owner."""
+    """Does tasks for its parent."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._line = _Line()
+        self._queue = _Queue()
         self._answers: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._outstanding = 0
         self._timer = QTimer(self)
         self._timer.setInterval(LOOK_MS)
-        self._timer.timeout.connect(self._look)
+        self._timer.timeout.connect(self._collect)
 
     @property
     def is_busy(self) -> bool:
-        """Whether an answer is outstanding."""
+        """Whether a task is outstanding."""
         return self._outstanding > 0
 
     def ask(
@@ -76,13 +76,13 @@ class Worker(QObject):
         answered: Callable[[ResultT], object] = lambda _result: None,
         failed: Callable[[EngineError], object] = lambda _error: None,
     ) -> None:
-        """Do work after what was asked for before, and call `answered` or `failed` in the window's thread."""
+        """Do a task after the earlier ones, and call `answered` or `failed` in the window's thread."""
         answers = self._answers
         self._outstanding += 1
         self._timer.start()
-        self._line.add(lambda: answers.put(_outcome(work, answered, failed)))
+        self._queue.add(lambda: answers.put(_outcome(work, answered, failed)))
 
-    def _look(self) -> None:
+    def _collect(self) -> None:
         while not self._answers.empty():
             answer = self._answers.get()
             self._outstanding -= 1
@@ -94,12 +94,12 @@ class Worker(QObject):
 def _outcome(
     work: Callable[[], Any], answered: Callable[[Any], object], failed: Callable[[EngineError], object]
 ) -> Callable[[], object]:
-    """What there is to call in the window's thread, once the work is done."""
+    """Do the task, and return what to call in the window's thread."""
     try:
         return partial(answered, work())
     except EngineError as error:
         return partial(failed, error)
-    except Exception as error:  # a fault of ours: raised where the program's guard tells it
+    except Exception as error:  # a bug: raised in the window's thread, where it is reported
         return partial(_raise, error)
 
 
@@ -107,16 +107,16 @@ def _raise(error: Exception) -> None:
     raise error
 
 
-def give_way() -> None:
-    """Let the other threads go on in the midst of work that computes, and would else hold up each of their steps."""
+def yield_to_other_threads() -> None:
+    """Sleep briefly during a long computation, so that other threads get the interpreter lock."""
     time.sleep(_PAUSE_S)
 
 
 def wait_for_workers(timeout_s: float) -> None:
-    """Let all workers finish what was asked for, at the end of the program.
+    """Wait until all workers have done their tasks, at the end of the program.
 
     Args:
-        timeout_s: How long to wait for one of them, in seconds; a disk that does not answer is given up.
+        timeout_s: How long to wait for each of them, in seconds.
     """
     for thread in threading.enumerate():
         if thread.name == THREAD_NAME:

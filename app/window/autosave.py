@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
 
-from app.worker import Worker, give_way
+from app.worker import Worker, yield_to_other_threads
 from engine.document.files import load, save
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
@@ -184,7 +184,7 @@ class _Writer:
         if self.file is None:
             return f"No file can be written in {self._folder}."
         try:
-            save(without_secrets(workflow), self.file.file, give_way)
+            save(without_secrets(workflow), self.file.file, yield_to_other_threads)
         except EngineError as error:
             return error.message
         return ""

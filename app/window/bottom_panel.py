@@ -1,4 +1,4 @@
-"""The panels under the documents: Iterations, Log, Problems, Runs. Folded away until one is asked for."""
+"""The bottom panel: Iterations, Log, Problems and Runs, collapsed until one is opened."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app.theme.tokens import UNIT
 _ANY_HEIGHT: Final = 16_777_215
 
 PANELS: Final = ("iterations", "log", "problems", "runs")
-OF_THE_WINDOW: Final = frozenset({"runs"})
-"""The panels that are the same whatever document is shown, and are there also where none is."""
+WINDOW_PANELS: Final = frozenset({"runs"})
+"""Panels that belong to the window rather than to a document."""
 
 
 class PanelStack(QStackedWidget):
-    """Panels of which one is seen: it alone says how much room is needed, not those behind it."""
+    """A stack whose minimum size is that of the visible panel only."""
 
     def minimumSizeHint(self) -> QSize:  # noqa: D102 - Qt's own
         panel = self.currentWidget()
@@ -27,24 +27,24 @@ class PanelStack(QStackedWidget):
 
 
 class BottomPanel(QWidget):
-    """A row of buttons, and below it the panel of the document that is shown.
+    """A row of buttons, and below it the open panel.
 
     Args:
-        late: What makes a panel of the window when it is first opened, by the panel's name.
+        deferred: Creates a panel of the window when it is first opened, by name.
 
     Signals:
-        unfolded: The panel of that name is open now; empty where all are folded away.
+        unfolded: A panel was opened; its name, or empty if all are collapsed.
     """
 
     unfolded = Signal(str)
 
-    def __init__(self, late: Mapping[str, Callable[[], QWidget]], parent: QWidget | None = None) -> None:
+    def __init__(self, deferred: Mapping[str, Callable[[], QWidget]], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._late = dict(late)
+        self._deferred = dict(deferred)
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.open_panel = ""
-        self._there = OF_THE_WINDOW
+        self._there = WINDOW_PANELS
         self._pages: dict[str, PanelStack] = {name: PanelStack(self) for name in PANELS}
         self.stack = PanelStack(self)
         for page in self._pages.values():
@@ -65,8 +65,8 @@ class BottomPanel(QWidget):
             self.buttons[name] = button
         row.addStretch(1)
         self._fold = QToolButton(self)
-        self._fold.setToolTip("Fold away")
-        self._fold.setAccessibleName("Fold the panel away")
+        self._fold.setToolTip("Collapse")
+        self._fold.setAccessibleName("Collapse the panel")
         ThemedIcon(self._fold, "mdi6.chevron-down", "dim")
         self._fold.clicked.connect(lambda _checked=False: self.fold())
         row.addWidget(self._fold)
@@ -79,20 +79,20 @@ class BottomPanel(QWidget):
         self.fold()
 
     def add(self, panels: Mapping[str, QWidget]) -> None:
-        """Take in the panels of a document, or of the window."""
+        """Add the panels of a document, or of the window."""
         for name, panel in panels.items():
             self._pages[name].addWidget(panel)
 
     def show_panels(self, panels: Mapping[str, QWidget]) -> None:
-        """Show the panels of another document; none where none is shown."""
+        """Show the panels of another document; an empty mapping for none."""
         for name, panel in panels.items():
             self._pages[name].setCurrentWidget(panel)
-        self._there = OF_THE_WINDOW | panels.keys()
+        self._there = WINDOW_PANELS | panels.keys()
         self._arrange()
 
     def unfold(self, name: str) -> None:
         """Open a panel."""
-        make = self._late.pop(name, None)
+        make = self._deferred.pop(name, None)
         if make is not None:
             self.add({name: make()})
         self.open_panel = name
@@ -100,25 +100,25 @@ class BottomPanel(QWidget):
         self._arrange()
 
     def toggle(self, name: str) -> None:
-        """Open a panel, or fold it away where it is open."""
+        """Open a panel, or collapse it if it is open."""
         if self.open_panel == name:
             self.fold()
         else:
             self.unfold(name)
 
     def fold(self) -> None:
-        """Fold all panels away."""
+        """Collapse all panels."""
         self.open_panel = ""
         self._arrange()
 
     def count(self, errors: int, warnings: int) -> None:
-        """Say on its button how many problems there are."""
+        """Show the number of problems on the button."""
         number = errors + warnings
         self.buttons["problems"].setText(f"Problems ({number})" if number else "Problems")
         self.buttons["problems"].setAccessibleName(f"Problems: {errors} errors, {warnings} warnings")
 
     def mark_log(self, questions: int) -> None:
-        """Say on its button how many questions of the run are open in the log."""
+        """Show the number of open questions on the Log button."""
         self.buttons["log"].setText(f"Log ({questions})" if questions else "Log")
         self.buttons["log"].setAccessibleName(f"Log: {questions} waiting for you" if questions else "Log")
 
@@ -129,49 +129,49 @@ class BottomPanel(QWidget):
         for name, button in self.buttons.items():
             button.setChecked(name == self.open_panel)
             button.setVisible(name in self._there)
-        # The row's own height: the layout as a whole learns only later that the panel below it is hidden.
+        # The height of the row: the layout has not yet noticed that the panel is hidden.
         self.setMaximumHeight(_ANY_HEIGHT if is_open else self._row.sizeHint().height())
         self.unfolded.emit(self.open_panel if is_open else "")
 
 
-USUAL_HEIGHT: Final = 220
+DEFAULT_HEIGHT: Final = 220
 HEIGHTS: Final = {"iterations": 360, "runs": 300}
-"""How high panels are opened first that need another than the usual height, in pixels at the usual size of texts."""
+"""Initial heights that differ from the default, in pixels at a text scale of 1."""
 
 
 class BottomPanelHeight(QObject):
-    """Shares the room between the documents and the drawer below them.
+    """Sets the height of the bottom panel: each panel as the user left it, at first its default.
 
     Args:
-        splitter: Has both.
-        drawer: The drawer.
+        splitter: The splitter between documents and bottom panel.
+        panel: The bottom panel.
 
     Attributes:
-        chosen: The heights that a person gave to panels, by name.
+        chosen: The heights that the user chose, by panel name.
     """
 
-    def __init__(self, splitter: QSplitter, drawer: BottomPanel) -> None:
+    def __init__(self, splitter: QSplitter, panel: BottomPanel) -> None:
         super().__init__(splitter)
-        self._splitter, self._drawer = splitter, drawer
+        self._splitter, self._panel = splitter, panel
         self.chosen: dict[str, int] = {}
         splitter.splitterMoved.connect(self._note)
-        drawer.unfolded.connect(self._give)
+        panel.unfolded.connect(self._resize)
 
     def restore(self, chosen: object) -> None:
-        """Take heights of an earlier time; what cannot be understood is left out."""
+        """Restore stored heights; invalid ones are ignored."""
         if isinstance(chosen, dict):
             self.chosen = {str(name): height for name, height in chosen.items() if type(height) is int}
 
     def _note(self) -> None:
-        if self._drawer.open_panel:
-            self.chosen[self._drawer.open_panel] = self._splitter.sizes()[1]
+        if self._panel.open_panel:
+            self.chosen[self._panel.open_panel] = self._splitter.sizes()[1]
 
-    def _give(self, name: str) -> None:
+    def _resize(self, name: str) -> None:
         total = sum(self._splitter.sizes())
-        if not name:  # a splitter does not give the room back by itself
-            row = self._drawer.maximumHeight()
+        if not name:  # the splitter does not shrink it by itself
+            row = self._panel.maximumHeight()
             self._splitter.setSizes([total - row, row])
             return
-        first = min(round(HEIGHTS.get(name, USUAL_HEIGHT) * style().scale), total // 2)
+        first = min(round(HEIGHTS.get(name, DEFAULT_HEIGHT) * style().scale), total // 2)
         wanted = min(self.chosen.get(name, first), total)
         self._splitter.setSizes([total - wanted, wanted])

@@ -1,4 +1,4 @@
-"""The list that finds things by a few letters: actions, nodes of the document, node types to add."""
+"""The command palette: search actions, nodes, node types and files by a few letters."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _Index = QModelIndex | QPersistentModelIndex
 
 @dataclass(frozen=True, slots=True)
 class PaletteEntry:
-    """One thing that can be found.
+    """One entry.
 
     Attributes:
-        text: What it is called.
-        hint: What else is shown behind it: its keys, what kind of thing it is.
-        act: What choosing it does.
+        text: Its text.
+        hint: Shown at the right: its shortcut, or its kind.
+        act: Called when it is chosen.
     """
 
     text: str
@@ -42,7 +42,7 @@ class PaletteEntry:
 
 
 def matching(entries: Iterable[PaletteEntry], typed: str) -> list[PaletteEntry]:
-    """The entries that have all typed words in them, those that begin with the first word before the others."""
+    """Return the entries that contain all typed words, those that start with the first word first."""
     words = typed.casefold().split()
     found: list[tuple[int, PaletteEntry]] = []
     for entry in entries:
@@ -71,11 +71,11 @@ class _WithHint(QStyledItemDelegate):
 
 
 class CommandPalette(QDialog):
-    """A field and the list of what fits.
+    """A search field with a list of results.
 
     Args:
-        entries: All that can be found.
-        prompt: What the empty field says.
+        entries: All entries.
+        prompt: The placeholder of the field.
         parent: The window.
     """
 
@@ -89,7 +89,7 @@ class CommandPalette(QDialog):
         self.field.setPlaceholderText(prompt)
         self.field.setAccessibleName(prompt)
         self.list = QListWidget(self)
-        self.list.setAccessibleName("What fits")
+        self.list.setAccessibleName("Results")
         self.list.setProperty("bare", True)
         self.list.setItemDelegate(_WithHint(self.list))
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -109,7 +109,7 @@ class CommandPalette(QDialog):
         self.field.setFocus()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The arrows move in the list while the letters go into the field; Enter chooses."""
+        """Up and Down move in the list while the field has the focus; Enter chooses."""
         if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -10, Qt.Key.Key_PageDown: 10}
             step = steps.get(Qt.Key(event.key()))
@@ -130,7 +130,7 @@ class CommandPalette(QDialog):
             item.setData(Qt.ItemDataRole.UserRole, entry)
             self.list.addItem(item)
         if not self.list.count():
-            nothing = QListWidgetItem("Nothing fits.")
+            nothing = QListWidgetItem("No results")
             nothing.setFlags(Qt.ItemFlag.NoItemFlags)
             self.list.addItem(nothing)
         self.list.setCurrentRow(0)

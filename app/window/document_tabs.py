@@ -1,4 +1,4 @@
-"""The tabs of the open documents, and the start page where none is open."""
+"""Tabs of the open documents, and the start page."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from app.window.document_page import DocumentPage
 
 _NARROWEST: Final = 112
-"""Of a tab, with texts of the usual size: the first words of its name can be read."""
+"""Minimum width of a tab at a text scale of 1."""
 
 
 class _Bar(QTabBar):
-    """Leaves each tab room for a part of its name; where that is too much for all of them, they can be scrolled."""
+    """Keeps tabs wide enough for a part of their names, and scrolls if there are too many."""
 
     def minimumTabSizeHint(self, index: int) -> QSize:
         """As wide as it would like to be, up to a limit."""
@@ -34,8 +34,8 @@ class DocumentTabs(QTabWidget):
         start: The start page.
 
     Signals:
-        current_changed: Another document, or the start page, is shown.
-        close_requested: A person wants to close that document.
+        current_changed: The current tab has changed.
+        close_requested: The user wants to close that document.
     """
 
     current_changed = Signal()
@@ -60,18 +60,18 @@ class DocumentTabs(QTabWidget):
 
     @property
     def documents(self) -> list[DocumentPage]:
-        """The documents in the order of their tabs."""
+        """The documents in tab order."""
         pages = (self.widget(place) for place in range(self.count()))
         return [cast("DocumentPage", page) for page in pages if page is not self.start]
 
     @property
     def current(self) -> DocumentPage | None:
-        """The document that is shown; None where the start page is."""
+        """The current document; None on the start page."""
         page = self.currentWidget()
         return None if page is self.start else cast("DocumentPage", page)
 
     def add(self, document: DocumentPage) -> None:
-        """Show a new document; the start page makes room for it."""
+        """Add and show a document; the start page is closed."""
         start = self.indexOf(self.start)
         place = self.addTab(document, "")
         self.name(document)
@@ -80,7 +80,7 @@ class DocumentTabs(QTabWidget):
             self.removeTab(start)
 
     def remove(self, document: DocumentPage) -> None:
-        """Take a document out; behind the last comes the start page."""
+        """Remove a document; after the last, the start page is shown."""
         if self.documents == [document]:
             self.show_start()
         self.removeTab(self.indexOf(document))
@@ -97,11 +97,11 @@ class DocumentTabs(QTabWidget):
         self.start.setFocus()
 
     def step(self, distance: int) -> None:
-        """Show the document that is so many tabs away."""
+        """Move by a number of tabs, cyclically."""
         self.setCurrentIndex((self.currentIndex() + distance) % self.count())
 
     def name(self, document: DocumentPage) -> None:
-        """Write a document's name on its tab: with a dot where it is not saved, with a mark where it runs."""
+        """Update a tab: name, a dot if it is modified, an icon if it runs or is a stored run."""
         place = self.indexOf(document)
         if place < 0:
             return
@@ -110,7 +110,7 @@ class DocumentTabs(QTabWidget):
         self.setTabText(place, session.name.replace("&", "&&")[:60] + dot)
         where = str(session.path) if session.path is not None else "Not saved yet"
         if session.is_past:
-            where = "A run of the history, as it ran"
+            where = "A stored run"
         self.setTabToolTip(place, plain_tool_tip(f"{where}{' (changed)' if session.is_modified else ''}"))
         past = icon("mdi6.history", style().theme.dim) if session.is_past else QIcon()
         self.setTabIcon(place, icon("mdi6.play", style().theme.accent) if session.shown.live is not None else past)

@@ -1,4 +1,4 @@
-"""What a run's events are in the log: a plain line each. No Qt here."""
+"""Turn events of a run into log lines. No Qt."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from engine.text_sanitizing import one_line
 from engine.values import to_text
 
 MOST_LINES: Final = 10_000
-"""The most lines that a log keeps; the oldest go."""
+"""Maximum number of lines; the oldest are dropped."""
 PREVIEW: Final = 120
 _LOOPS: Final = re.compile(r"(\w+)\[(\d+)\]")
 
@@ -165,7 +165,7 @@ def _completed(event: NodeCompleted) -> Iterator[tuple[str, str]]:
     figures = [format_duration(event.duration_s)]
     if event.usage is not None:
         figures += [format_tokens(event.usage), format_money(event.cost_usd)]
-    yield "info", f"{'taken from before' if event.cached else 'done'} ({', '.join(figures)})"
+    yield "info", f"{'cache hit' if event.cached else 'done'} ({', '.join(figures)})"
     yield from (("warning", warning) for warning in (event.error, *event.warnings) if warning)
 
 
@@ -174,7 +174,7 @@ def _about_run(event: AnyEvent, titles: Mapping[str, str]) -> Iterator[tuple[str
         case RunPaused():
             yield "info", "Paused."
         case RunResumed():
-            yield "info", "Going on."
+            yield "info", "Resumed."
         case RunCompleted():
             figures = (format_duration(event.duration_s), format_tokens(event.usage), format_money(event.cost_usd))
             yield "info", f"Done in {', '.join(figures)}."

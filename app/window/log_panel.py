@@ -1,4 +1,4 @@
-"""The log of a document's runs: what waits for a person, and plain lines, by node where asked, following the run."""
+"""The Log panel: questions of the run, and its log lines, which can be filtered by node."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LogModel(QAbstractListModel):
         self.lines: list[LogLine] = []
 
     def append(self, lines: list[LogLine]) -> None:
-        """Add lines at the end."""
+        """Append lines."""
         lines = lines[-MOST_LINES:]
         too_many = len(self.lines) + len(lines) - MOST_LINES
         if too_many > 0:
@@ -79,10 +79,9 @@ class LogView(QListView):
     """The lines in sight."""
 
     def arrange(self) -> None:
-        """Give new lines their places now.
+        """Lay out new lines now.
 
-        Qt does it later, or as soon as somebody asks what lies under the mouse: in the middle of a turn of the wheel to
-        the last line, which would then not be the last, so that the log would not follow.
+        Qt would do it later, perhaps while the wheel scrolls to the last line, which would stop the log from following.
         """
         self.executeDelayedItemsLayout()
 
@@ -91,10 +90,10 @@ class LogPanel(QWidget):
     """The log of one document.
 
     Signals:
-        node_chosen: A line about that node was double-clicked, or its question shall be shown where it stands.
+        node_chosen: The user wants to see that node.
 
     Attributes:
-        questions: What the run waits for.
+        questions: The questions of the run.
     """
 
     node_chosen = Signal(str)
@@ -151,16 +150,16 @@ class LogPanel(QWidget):
         column.addWidget(self.view, 1)
 
     def take(self, events: Iterable[AnyEvent]) -> None:
-        """Write the lines of a batch of events."""
+        """Append the lines of a batch of events."""
         lines: list[LogLine] = []
         for event in events:
-            if self._session.is_past and isinstance(event, RunStarted):  # it goes on, and tells its past anew
+            if self._session.is_past and isinstance(event, RunStarted):  # resumed: its past events are replayed
                 self.model.clear()
             lines += self._writer.lines(event)
         self.show_lines(lines)
 
     def show_lines(self, lines: list[LogLine]) -> None:
-        """Add lines that were written already."""
+        """Append lines."""
         if not lines:
             return
         self.model.append(lines)
@@ -172,12 +171,12 @@ class LogPanel(QWidget):
         self.view.arrange()
 
     def show_past(self, lines: list[LogLine]) -> None:
-        """Show the lines of a run of the history, in place of those that it had before."""
+        """Show the lines of a stored run, replacing earlier ones."""
         self.model.clear()
         self.show_lines(lines)
 
     def copy(self) -> None:
-        """Put the selected lines, or all that are shown, on the clipboard."""
+        """Copy the selected lines, or all visible ones."""
         rows = sorted(index.row() for index in self.view.selectedIndexes()) or range(self.shown.rowCount())
         lines = [self.shown.index(row, 0).data() for row in rows]
         QGuiApplication.clipboard().setText("\n".join(lines))

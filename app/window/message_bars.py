@@ -1,4 +1,4 @@
-"""The messages over a document: one for each matter, with buttons for what can be done. They block nothing."""
+"""Messages over a document or the window, one per topic, with buttons. They are not modal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.theme.widgets import MessageBar
 
 
 class MessageBars(QWidget):
-    """Messages, the newest last; another message on the same matter takes the old one's place."""
+    """Messages, the newest last; a message replaces an earlier one on the same topic."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -20,41 +20,41 @@ class MessageBars(QWidget):
         self._column.setSpacing(0)
 
     def say(
-        self, matter: str, text: str, kind: str = "info", buttons: Sequence[tuple[str, Callable[[], object]]] = ()
+        self, topic: str, text: str, kind: str = "info", buttons: Sequence[tuple[str, Callable[[], object]]] = ()
     ) -> MessageBar:
-        """Say something.
+        """Show a message.
 
         Args:
-            matter: What it is about.
-            text: The message.
+            topic: Its topic.
+            text: Its text.
             kind: `info`, `warning` or `bad`.
-            buttons: Their titles and what they do; the first is the one that is most likely meant. Each ends the
-                message, unless what it does says something else on the same matter.
+            buttons: Titles and functions, the primary one first. A button closes the message, unless its function
+                shows another one on the same topic.
         """
-        self.drop(matter)
+        self.drop(topic)
         bar = MessageBar(text, kind, self)
         for title, action in buttons:
-            bar.add_button(title, lambda action=action: self._act(matter, bar, action))
-        bar.closed.connect(lambda: self.drop(matter))
-        self._bars[matter] = bar
+            bar.add_button(title, lambda action=action: self._act(topic, bar, action))
+        bar.closed.connect(lambda: self.drop(topic))
+        self._bars[topic] = bar
         self._column.addWidget(bar)
         bar.show()
         return bar
 
-    def drop(self, matter: str) -> None:
-        """End a message."""
-        bar = self._bars.pop(matter, None)
+    def drop(self, topic: str) -> None:
+        """Remove the message on a topic."""
+        bar = self._bars.pop(topic, None)
         if bar is not None:
             bar.hide()
             self._column.removeWidget(bar)
             bar.deleteLater()
 
-    def text(self, matter: str) -> str:
-        """What is said on a matter; empty where nothing is."""
-        bar = self._bars.get(matter)
+    def text(self, topic: str) -> str:
+        """Return the message on a topic; empty if there is none."""
+        bar = self._bars.get(topic)
         return bar.text if bar is not None else ""
 
-    def _act(self, matter: str, bar: MessageBar, action: Callable[[], object]) -> None:
+    def _act(self, topic: str, bar: MessageBar, action: Callable[[], object]) -> None:
         action()
-        if self._bars.get(matter) is bar:
-            self.drop(matter)
+        if self._bars.get(topic) is bar:
+            self.drop(topic)

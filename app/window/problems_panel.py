@@ -1,4 +1,4 @@
-"""What is wrong with a document: a row a problem, a click that goes there, and a button where one answer is obvious."""
+"""The Problems panel: a row per problem, which leads to its place, with buttons for quick fixes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ProblemRow(QFrame):
         size = round(16 * style().scale)
         self._mark.setPixmap(icon(f"mdi6.{name}", colour).pixmap(size, size))
         self._mark.setAccessibleName(str(self.problem.severity))
-        self._mark.setToolTip("Error: it stops a run." if is_error else "Warning: it runs all the same.")
+        self._mark.setToolTip("Error: the workflow cannot run." if is_error else "Warning: the workflow can run.")
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: D102 - Qt's own
         if event.button() is Qt.MouseButton.LeftButton:
@@ -127,7 +127,7 @@ class ProblemsPanel(QWidget):
         return [widget for widget in widgets if isinstance(widget, ProblemRow)]
 
     def refresh(self) -> None:
-        """Show the problems of the document as it is now; nothing is built anew where they are the same."""
+        """Show the current problems; nothing is rebuilt if they are unchanged."""
         problems = sorted(self._session.problems, key=lambda problem: problem.severity is Severity.WARNING)
         structure = self._session.structure
         wanted = [(problem, quick_fixes(problem, structure)) for problem in problems[:MOST_ROWS]]
@@ -151,7 +151,7 @@ class ProblemsPanel(QWidget):
     def _say(self, number: int) -> None:
         text = "" if number else "No problems."
         if number > MOST_ROWS:
-            text = f"The first {MOST_ROWS} of {number} problems."
+            text = f"Showing the first {MOST_ROWS} of {number} problems."
         self._rest.setText(text)
         self._rest.setVisible(bool(text))
 

@@ -1,6 +1,6 @@
-"""Where a run that waits for a person is answered: a card for each question, in the Log panel.
+"""Question cards in the Log panel, in which the user answers a run that waits for input.
 
-What is asked and shown is plain text, whoever wrote it. An answer that a person has begun stays while events come in.
+Questions are shown as plain text. A started answer survives new events.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ MOST_EDITED: Final = 20_000
 LONGEST_LINE: Final = 5_000
 """Characters in one line of it: Qt lays out a whole line at each key."""
 
-_TOO_LONG: Final = "Too long to edit here; it continues unchanged."
-_HIDES: Final = "It contains hidden characters, shown as escapes, and cannot be edited here."
+_TOO_LONG: Final = "Too long to edit here. The run continues with the unchanged value."
+_HIDES: Final = "Contains hidden characters, shown as escapes. It can't be edited here."
 
 SEND: Final = "Send"
 """The button where there is nothing to choose between."""
@@ -89,7 +89,7 @@ class QuestionCard(QFrame):
         self.answer.setPlaceholderText("Your answer")
         self.comment = QLineEdit(self)
         self.comment.setAccessibleName("Comment")
-        self.comment.setPlaceholderText("Comment, if there is something to say")
+        self.comment.setPlaceholderText("Comment (optional)")
         self.fault = PlainLabel("", self, look="small", wrap=True)
         self.fault.setProperty("tone", "bad")
         self.fault.hide()
@@ -173,7 +173,7 @@ class QuestionCard(QFrame):
             self.value.setFocus()
             return
         if not self._is_approval and not choice and not self.answer.toPlainText().strip():
-            self._say("Write an answer first.")
+            self._say("Enter an answer first.")
             self.answer.setFocus()
             return
         self._say("")
@@ -212,8 +212,8 @@ class QuestionStack(QFrame):
         self.stack = QStackedWidget(self)
         self.stack.currentChanged.connect(lambda _place: self._count())
         self.place = PlainLabel("", self, look="dim small")
-        self.before = self._step_button("mdi6.chevron-left", "The question before", -1)
-        self.after = self._step_button("mdi6.chevron-right", "The next question", 1)
+        self.before = self._step_button("mdi6.chevron-left", "Previous question", -1)
+        self.after = self._step_button("mdi6.chevron-right", "Next question", 1)
         steps = QHBoxLayout()
         steps.setSpacing(UNIT)
         steps.addStretch(1)

@@ -1,7 +1,4 @@
-"""What would put a problem right where the answer is obvious: from a problem to operations on the document.
-
-Pure functions, no Qt. A problem whose remedy takes thought has no fix here.
-"""
+"""Quick fixes for problems with an obvious solution, as operations on the document. No Qt."""
 
 from __future__ import annotations
 
@@ -29,16 +26,16 @@ from engine.plan.structure import Structure
 from engine.values import Value
 
 COLUMN: Final = 280.0
-"""How far a new node stands from the one that it belongs to, in units of the layout."""
+"""Distance of a new node from the one it belongs to, in scene units."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuickFix:
-    """One answer to a problem.
+    """One fix.
 
     Attributes:
-        title: What its button says.
-        operation: What it does.
+        title: The text of its button.
+        operation: The operation that it does.
     """
 
     title: str
@@ -46,11 +43,11 @@ class QuickFix:
 
 
 def quick_fixes(problem: Problem, structure: Structure) -> tuple[QuickFix, ...]:
-    """The obvious answers to a problem; none for most.
+    """Return the quick fixes of a problem; most have none.
 
     Args:
         problem: One of the problems of that document.
-        structure: The document, taken apart.
+        structure: The analysed document.
     """
     find = _FIXES.get(problem.code)
     return () if find is None else tuple(find(problem, structure))
@@ -83,7 +80,7 @@ def _unknown_loop(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
 def _edge(problem: Problem, _structure: Structure) -> Iterator[QuickFix]:
     source, arrow, target = (problem.edge or "").partition(" -> ")
     if arrow:
-        yield QuickFix("Remove the edge", Disconnect(source, target))
+        yield QuickFix("Remove edge", Disconnect(source, target))
 
 
 def _rename_node(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
@@ -104,18 +101,18 @@ def _remove_setting(problem: Problem, structure: Structure) -> Iterator[QuickFix
     node = structure.workflow.nodes_by_id.get(problem.node or "")
     field = problem.field or ""
     if node is not None and field in node.config:
-        yield QuickFix("Remove the setting", SetConfig(node.id, (field,), UNSET))
+        yield QuickFix("Remove setting", SetConfig(node.id, (field,), UNSET))
     elif node is None and field.startswith("settings."):
-        yield QuickFix("Remove the setting", SetSettings((field.removeprefix("settings."),), UNSET))
+        yield QuickFix("Remove setting", SetSettings((field.removeprefix("settings."),), UNSET))
 
 
 def _use_default(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
     field = (problem.field or "").removeprefix("settings.").partition(".")[0]
     node = structure.workflow.nodes_by_id.get(problem.node or "")
     if node is not None and field in node.config:
-        yield QuickFix("Use the default", SetConfig(node.id, (field,), UNSET))
+        yield QuickFix("Use default", SetConfig(node.id, (field,), UNSET))
     elif node is None and field in structure.workflow.settings:
-        yield QuickFix("Use the default", SetSettings((field,), UNSET))
+        yield QuickFix("Use default", SetSettings((field,), UNSET))
 
 
 def _clamp(problem: Problem, structure: Structure) -> Iterator[QuickFix]:
@@ -160,7 +157,7 @@ def _no_output(_problem: Problem, structure: Structure) -> Iterator[QuickFix]:
             operations.append(SetLayout(("nodes", output), place))
         if port is not None:
             operations.append(Connect(f"{ends[0]}.{port}", f"{output}.value"))
-    yield QuickFix("Add an Output", Batch("Add an Output", tuple(operations)))
+    yield QuickFix("Add output", Batch("Add output", tuple(operations)))
 
 
 def _beside(workflow: Workflow, node_id: str, distance: float) -> dict[str, Value] | None:

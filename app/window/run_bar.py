@@ -1,4 +1,4 @@
-"""The bar over everything: the document's name, Run and its kin, progress, budget and the model in use."""
+"""The run bar: document name, run buttons, progress, budget and model."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class ActionButton(QPushButton):
-    """A button that does what an action does, and says what it says.
+    """A button for an action.
 
     Attributes:
-        successor: What has the keyboard where this button had it and cannot be pressed any more.
+        successor: Gets the focus when this button has it and becomes disabled.
     """
 
     def __init__(self, action: QAction, parent: QWidget, *, primary: bool = False) -> None:
@@ -30,7 +30,7 @@ class ActionButton(QPushButton):
         self.action = action
         self.successor: QWidget | None = None
         self.setProperty("primary", primary)
-        # A click leaves the keyboard where one works; otherwise a disabled Run would hand it to whatever comes next.
+        # A click does not move the focus; otherwise a disabled Run button would pass it on to the next widget.
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.clicked.connect(lambda _checked=False: action.trigger())
         action.changed.connect(self._follow)
@@ -41,7 +41,7 @@ class ActionButton(QPushButton):
         self.setText(action.iconText())
         self.setIcon(action.icon())
         if self.hasFocus() and not action.isEnabled() and self.successor is not None:
-            # When all actions are what they are to be: this one may be the first of several that change.
+            # Deferred until all actions are updated.
             QTimer.singleShot(0, self.successor, self.successor.setFocus)
         self.setEnabled(action.isEnabled())
         self.setAccessibleName(action.text())
@@ -56,8 +56,8 @@ class RunBar(QWidget):
         actions: By name: `run`, `pause`, `step_node`, `step_iteration`, `stop`.
 
     Signals:
-        model_clicked: A person wants another model.
-        ask_and_run: Run was pressed with Shift.
+        model_clicked: The user wants to change the model.
+        ask_and_run: Run was clicked with Shift.
     """
 
     model_clicked = Signal()
@@ -93,7 +93,7 @@ class RunBar(QWidget):
         self.meter.setAccessibleName("Budget spent")
         self.budget = PlainLabel("", self, look="dim")
         self.model = QPushButton("", self)
-        self.model.setToolTip("The model of this workflow. Click to choose another.")
+        self.model.setToolTip("The model of this workflow. Click to change it.")
         self.model.clicked.connect(self.model_clicked)
         self._arrange()
         self.show_session(None)
@@ -102,7 +102,7 @@ class RunBar(QWidget):
         button = QPushButton("Step   ", self)  # room for the arrow of its menu
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.setAccessibleName("Step")
-        button.setToolTip("Go on by one node or one iteration")
+        button.setToolTip("Step one node or one iteration")
         ThemedIcon(button, "mdi6.debug-step-over")
         menu = QMenu(button)
         menu.addAction(actions["step_node"])
@@ -133,7 +133,7 @@ class RunBar(QWidget):
         row.addLayout(right, 1)
 
     def show_session(self, session: Session | None) -> None:
-        """Follow another document; None for none."""
+        """Show another document; None for none."""
         self._links.cut()
         self._session = session
         if session is not None:
@@ -144,7 +144,7 @@ class RunBar(QWidget):
         self._show_run()
 
     def show_budget(self, budget: Budget | None) -> None:
-        """Show what a run may spend; None where there is no limit."""
+        """Show the budget; None hides it."""
         self.meter.setVisible(budget is not None)
         self.budget.setVisible(budget is not None)
         if budget is not None:
@@ -157,7 +157,7 @@ class RunBar(QWidget):
             self.meter.setAccessibleDescription(budget.text)
 
     def show_models(self, names: tuple[str, ...]) -> None:
-        """Show which models are in use, or would be."""
+        """Show the models in use."""
         shown = model_label(names[0]) if names else "No model"
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         self.model.setText(shown + more)
@@ -178,14 +178,14 @@ class RunBar(QWidget):
         if session is not None:
             state = "not saved" if session.is_modified or session.path is None else "saved"
             state = "saving…" if session.is_saving else state
-            state = "as it ran" if session.is_past else state
+            state = "stored run" if session.is_past else state
         self.saved.setText(state)
 
     def _show_run(self) -> None:
         session = self._session
         running = session is not None and session.shown.live is not None
         picture = session.shown.picture if session is not None else None
-        # It keeps its room, so that nothing beside it moves when a run begins.
+        # It keeps its size when hidden, so that nothing moves when a run starts.
         policy = self.progress.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self.progress.setSizePolicy(policy)

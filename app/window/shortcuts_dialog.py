@@ -1,4 +1,4 @@
-"""The sheet of all keys."""
+"""The dialog that lists all keyboard shortcuts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYS_WIDTH: Final = 200
 
 
 class ShortcutsDialog(QDialog):
-    """All actions that have keys, by group.
+    """Lists all actions with shortcuts, by group.
 
     Args:
         groups: Titles and actions.
@@ -37,7 +37,7 @@ class ShortcutsDialog(QDialog):
         for stack in stacks:
             stack.setSpacing(6 * UNIT)
             columns.addLayout(stack, 1)
-        # The longest group first: the others then find their places beside it.
+        # Longest group first, which balances the columns.
         for title, actions in sorted(groups, key=lambda group: -len(group[1])):
             shown = [action for action in actions if action.shortcuts()]
             if shown:

@@ -178,7 +178,9 @@ def test_a_large_document_is_written_in_steps_between_which_the_window_goes_on(
     make_session: MakeSession, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, steps = threading.current_thread(), list[bool]()
-    monkeypatch.setattr("app.document_saver.give_way", lambda: steps.append(threading.current_thread() is here))
+    monkeypatch.setattr(
+        "app.document_saver.yield_to_other_threads", lambda: steps.append(threading.current_thread() is here)
+    )
     session = make_session(broken(1000), tmp_path / "a.loop.json")
     change(session, "new")
     session.save()

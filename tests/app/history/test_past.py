@@ -95,7 +95,7 @@ def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
     page = workbench.history.pages[run_id]
     assert page.bar.text == f"Run {run_id[:6]}, as it ran · Done"
     assert page.bar.origin == ""
-    assert workbench.run_bar.saved.text() == "as it ran"
+    assert workbench.run_bar.saved.text() == "stored run"
     with qtbot.waitSignal(session.filled, timeout=10_000):
         session.shown.look_at("loop", 0)
     assert session.shown.picture.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
@@ -427,4 +427,4 @@ def test_an_earlier_reply_that_is_used_again_is_shown_as_cached_and_costs_nothin
     document.session.select(["draft"])
     document.inspector.show_result()
     qtbot.waitUntil(lambda: document.inspector.result.state.text() == "Done (reused from an earlier run)")
-    assert "draft (iteration 2): taken from before" in " ".join(line.text for line in document.log.model.lines).lower()
+    assert "draft (iteration 2): cache hit" in " ".join(line.text for line in document.log.model.lines).lower()

@@ -80,7 +80,9 @@ def test_a_large_document_is_kept_in_steps_between_which_the_window_goes_on(
     make_session: MakeSession, folder: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, steps = threading.current_thread(), list[bool]()
-    monkeypatch.setattr("app.window.autosave.give_way", lambda: steps.append(threading.current_thread() is here))
+    monkeypatch.setattr(
+        "app.window.autosave.yield_to_other_threads", lambda: steps.append(threading.current_thread() is here)
+    )
     session = make_session(Workflow(nodes=tuple(Node(id=f"n{number}", type="transform") for number in range(1000))))
     autosave = Autosave(session, folder)
 

@@ -281,7 +281,7 @@ def test_a_file_is_not_replaced_unasked_where_its_ending_was_added(
     answers.to_save = tmp_path / "mine"
 
     workbench.documents.files.save_as(document)
-    assert question(workbench.window).text() == "There is a file “mine.loop.json” already."
+    assert question(workbench.window).text() == "“mine.loop.json” already exists. Replace it?"
     assert question(workbench.window).defaultButton().text() == "Cancel"
     answer(workbench.window, title)
     over(document, qtbot)
@@ -296,7 +296,7 @@ def test_a_picture_is_not_replaced_unasked_where_its_ending_was_added(
     answers.to_save = tmp_path / "picture"
 
     workbench.actions_by_name["export_png"].trigger()
-    assert question(workbench.window).text() == "There is a file “picture.png” already."
+    assert question(workbench.window).text() == "“picture.png” already exists. Replace it?"
     answer(workbench.window, "Cancel")
 
     assert (tmp_path / "picture.png").read_text() == "another"

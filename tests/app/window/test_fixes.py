@@ -112,7 +112,7 @@ def test_a_wrong_edge_is_removed(source: str, target: str, code: str) -> None:
 
     title, after = fixed(workflow, code)
 
-    assert title == "Remove the edge"
+    assert title == "Remove edge"
     assert code not in codes(after)
     assert len(after.edges) == len(workflow.edges) - 1
 
@@ -166,7 +166,7 @@ def test_an_unknown_setting_is_removed_from_a_node_and_from_the_document() -> No
 def test_a_wrong_setting_of_a_node_goes_back_to_the_default(config: dict[str, Any], code: str) -> None:
     title, after = fixed(looped(**config).build(), code)
 
-    assert title == "Use the default"
+    assert title == "Use default"
     assert code not in codes(after)
 
 

@@ -138,7 +138,7 @@ def test_each_event_that_matters_has_its_line() -> None:
         ("warning", "", "most of the budget is used: $0.80 of $1.00"),
         ("warning", "loop", "loop: most of the budget is spent: 80 of 100 tokens"),
         ("info", "", "Paused."),
-        ("info", "", "Going on."),
+        ("info", "", "Resumed."),
         ("warning", "", "Stopped after 2.0 s, $0."),
         ("error", "", "The run failed. “tool (iteration 2)”: No such file. Choose another."),
         ("info", "", "Done in 2.0 s, 12 tokens, $?."),

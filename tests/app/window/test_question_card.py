@@ -117,7 +117,7 @@ def test_a_question_is_answered_in_words(qtbot: QtBot) -> None:
 
     press(made, "Send")
     assert answered == []
-    assert made.fault.text() == "Write an answer first."
+    assert made.fault.text() == "Enter an answer first."
 
     made.setFocus()
     QTest.keyClicks(made.answer, "the whole street")
