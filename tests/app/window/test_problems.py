@@ -126,7 +126,7 @@ def test_of_very_many_problems_the_first_are_shown(make_session: MakeSession, qt
     qtbot.addWidget(panel)
 
     assert len(panel.rows) == MOST_ROWS
-    assert panel._rest.text() == f"The first {MOST_ROWS} of {MOST_ROWS + 20} problems."
+    assert panel._rest.text() == f"Showing the first {MOST_ROWS} of {MOST_ROWS + 20} problems."
 
 
 def test_errors_come_before_warnings_and_say_what_they_are(make_session: MakeSession, qtbot: QtBot) -> None:
