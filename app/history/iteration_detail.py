@@ -22,12 +22,11 @@ from PySide6.QtWidgets import (
 
 from app.history.iteration_selection import LookedAt
 from app.history.iteration_table import ROW_HEIGHT
-from app.history.stopping import findings
 from app.history.words import facts
 from app.inspector.result_page import STATE_COLOURS, ResultPage
 from app.inspector.result_section import ResultSectionView
 from app.inspector.result_text import STATE_ICONS, ResultSection, state_label
-from app.runs.loop_status import judge_in, score_lines
+from app.runs.loop_status import findings, judge_in, score_lines
 from app.runs.run_view_model import NO_NODE
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style

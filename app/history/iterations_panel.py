@@ -18,7 +18,7 @@ from app.history.iteration_table import IterationModel, IterationTable
 from app.history.loop_path import Breadcrumb, crumbs
 from app.history.series import Figures, Kind
 from app.history.similarity_worker import Similarities
-from app.history.stopping import threshold
+from app.runs.loop_status import threshold
 from app.runs.run_view_model import RunViewModel
 from app.session import Session
 from app.theme.style import ThemedIcon, style

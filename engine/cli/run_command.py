@@ -65,7 +65,7 @@ def run_command(
     Example: loopwright run self-refine -i task="Explain tides" --model openai/gpt-4o-mini
     """
     from engine import RunOptions, start
-    from engine.cli.watch import Form, tell, watch
+    from engine.cli.run_monitor import Form, tell, watch
     from engine.runner.tool_threads import run_with_tools
 
     form = Form(events, as_json)
@@ -103,7 +103,7 @@ def run_command(
     except EngineError as error:
         if as_json:
             from engine.cli.output import write_json
-            from engine.cli.report import refusal_to_json
+            from engine.cli.run_monitor import refusal_to_json
 
             write_json(refusal_to_json(error))
         raise

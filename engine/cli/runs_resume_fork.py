@@ -200,7 +200,7 @@ class ResumedRun:
 
     def watch(self, begin: Callable[[RunOptions], Run]) -> int:
         """Start the run, watch it until it ends, and return the exit code."""
-        from engine.cli.watch import Form, tell, watch
+        from engine.cli.run_monitor import Form, tell, watch
         from engine.runner.tool_threads import run_with_tools
 
         form = Form(self.events, self.as_json)
@@ -216,7 +216,7 @@ class ResumedRun:
         except EngineError as error:
             if self.as_json:
                 from engine.cli.output import write_json
-                from engine.cli.report import refusal_to_json
+                from engine.cli.run_monitor import refusal_to_json
 
                 write_json(refusal_to_json(error))
             raise

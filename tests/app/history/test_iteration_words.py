@@ -13,9 +13,8 @@ from PySide6.QtCore import QPointF
 from app.history.iteration_chart import lines
 from app.history.loop_path import Crumb, crumbs
 from app.history.series import Kind, scale, ticks
-from app.history.stopping import findings, threshold
 from app.history.words import MOST, beginning, cost, facts, token_count, verdict
-from app.runs.loop_status import sentence
+from app.runs.loop_status import findings, sentence, threshold
 from app.runs.run_view_model import RunViewModel
 from engine.models.base import Usage
 from engine.nodes.loop_config import LoopConfig

@@ -5,19 +5,54 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.cli.exit_codes import ExitCode
+from engine.cli.output import Screen
+from engine.document.problems import DocumentError
 from engine.errors import EngineError
+from engine.formatting import format_duration, format_money, format_tokens, format_value
 
 if TYPE_CHECKING:
     from engine import Run, RunResult
-    from engine.cli.output import Screen
     from engine.cli.run_views import NoteOf, ShownRun, View
     from engine.events import NodeWaiting
     from engine.models.catalogue import Models
+
+
+def write_report(screen: Screen, result: RunResult) -> None:
+    """Write the results, and what they took."""
+    for name, value in result.outputs.items():
+        screen.line()
+        screen.line(f"{name}:", style="bold")
+        screen.line(format_value(value))
+    screen.line()
+    figures = [format_duration(result.duration_s), format_tokens(result.usage), format_money(result.cost_usd)]
+    screen.line(f"{_ENDINGS[result.status]} {', '.join(figures)}.", style="bold")
+
+
+_ENDINGS = {"completed": "Done:", "failed": "Failed after", "cancelled": "Cancelled after"}
+
+
+def write_failure(screen: Screen, result: RunResult) -> None:
+    """Write why a run failed, and what to do."""
+    where = f" at {result.node}" if result.node else ""
+    screen.line(f"The run failed{where}: {result.error} {result.remedy}".rstrip(), style="red")
+
+
+def refusal_to_json(error: EngineError) -> dict[str, Any]:
+    """The object for a run that was never started."""
+    problems: Sequence[Any] = error.problems if isinstance(error, DocumentError) else ()
+    return {
+        "status": "refused",
+        "outputs": {},
+        "loops": {},
+        "error": error.message,
+        "remedy": error.remedy,
+        "problems": [problem.to_json() for problem in problems],
+    }
 
 
 _MOST_WARNINGS: Final = 20
@@ -114,7 +149,6 @@ def tell(watched: Watched, form: Form, *, is_kept: bool = True) -> int:
         The exit code.
     """
     from engine.cli.output import err, write_json
-    from engine.cli.report import write_failure, write_report
 
     result, is_kept = watched.result, watched.is_kept and is_kept
     if result.status == "running":
