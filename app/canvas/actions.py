@@ -60,10 +60,10 @@ ADD: Final = (
 ARRANGE: Final = (
     CanvasAction("tidy", "Tidy up", ("Ctrl+L",), "", "mdi6.auto-fix"),
     CanvasAction("align_left", "Align left edges", (), "two"),
-    CanvasAction("align_centre", "Align horizontal centres", (), "two"),
+    CanvasAction("align_centre", "Align horizontal centers", (), "two"),
     CanvasAction("align_right", "Align right edges", (), "two"),
     CanvasAction("align_top", "Align top edges", (), "two"),
-    CanvasAction("align_middle", "Align vertical centres", (), "two"),
+    CanvasAction("align_middle", "Align vertical centers", (), "two"),
     CanvasAction("align_bottom", "Align bottom edges", (), "two"),
     CanvasAction("distribute_across", "Distribute horizontally", (), "three"),
     CanvasAction("distribute_down", "Distribute vertically", (), "three"),

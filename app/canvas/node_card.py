@@ -15,13 +15,12 @@ from PySide6.QtCore import QPointF, QRectF
 
 from app.canvas.canvas_style import fonts, legible_scale, small_width
 from app.theme.elided_text import elide, elide_two_lines, first_line
+from app.theme.icon_font import UNKNOWN_ICON
 from app.theme.tokens import FONT_SIZE_TITLE
 from engine.document.model import Node
 from engine.nodes.registry import Registry
 from engine.nodes.spec import AnySpec, Category, NodeConfig, Port, PortType
 from engine.plan.structure import Structure
-
-UNKNOWN_ICON: Final = "mdi6.help-circle-outline"
 
 
 @dataclass(frozen=True, slots=True)

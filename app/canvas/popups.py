@@ -235,14 +235,14 @@ class Popups(QObject):
                 menu.addAction(self.actions[name])
 
     def _add_colours(self, menu: QMenu, item: AnnotationItem) -> None:
-        colours = menu.addMenu("Colour")
+        colours = menu.addMenu("Color")
         for name in FRAME_COLOURS:
             action = colours.addAction(name.capitalize())
             action.setCheckable(True)
             action.setChecked(item.annotation.colour == name)
             action.triggered.connect(
                 lambda _checked=False, name=name: self._commands.change_annotation(
-                    item, replace(item.annotation, colour=name), "Change frame colour"
+                    item, replace(item.annotation, colour=name), "Change frame color"
                 )
             )
 

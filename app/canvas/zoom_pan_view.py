@@ -29,6 +29,7 @@ from app.canvas.annotations import FARTHEST
 from app.canvas.canvas_style import canvas_style
 from app.canvas.edge_item import EdgeItem, LiveEdgeItem
 from app.canvas.nodegraphqt_imports import NodeViewer
+from app.palette.entries import NODE_MIME, TEMPLATE_MIME
 from app.theme.style import style
 from app.theme.tokens import UNIT
 
@@ -332,8 +333,6 @@ def _dots(ground: QColor, dot: QColor, factor: float) -> QPixmap:
     return tile
 
 
-NODE_MIME: Final = "application/x-loopwright-node"
-TEMPLATE_MIME: Final = "application/x-loopwright-template"
 FILES_MIME: Final = "text/uri-list"
 
 

@@ -14,6 +14,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen, QPixmap, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.theme.icon_font import UNKNOWN_ICON
 from app.theme.style import icon, style
 from app.theme.tokens import Theme
 
@@ -29,7 +30,6 @@ LEAST_WIDTH: Final = 48.0
 GAP: Final = 40.0
 COLUMN: Final = 288.0
 ROW: Final = 144.0
-UNKNOWN_ICON: Final = "mdi6.help"
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,10 @@ def _begins_a_word(wanted: str, text: str) -> bool:
     return f" {wanted}" in f" {text.replace('-', ' ').replace('_', ' ')}"
 
 
+NODE_MIME: Final = "application/x-loopwright-node"
+TEMPLATE_MIME: Final = "application/x-loopwright-template"
+"""MIME types of dragged entries."""
+
 CATEGORY_TITLES: Final = {
     Category.IO: "Input and output",
     Category.AI: "AI",

@@ -47,7 +47,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.gallery.templates import bundled_templates
-from app.palette.entries import EntryKind, PaletteEntry, palette_entries
+from app.palette.entries import NODE_MIME, TEMPLATE_MIME, EntryKind, PaletteEntry, palette_entries
 from app.theme.elided_text import elide_two_lines
 from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
@@ -194,8 +194,6 @@ def _paint_row(painter: QPainter, option: QStyleOptionViewItem, row: PaletteEntr
         top += metrics.height()
 
 
-NODE_MIME: Final = "application/x-loopwright-node"
-TEMPLATE_MIME: Final = "application/x-loopwright-template"
 MIME_TYPES: Final = {EntryKind.NODE: NODE_MIME, EntryKind.TEMPLATE: TEMPLATE_MIME}
 
 Index = QModelIndex | QPersistentModelIndex

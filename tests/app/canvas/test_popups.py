@@ -210,7 +210,7 @@ def test_a_frame_is_renamed_coloured_and_resized(hand: Hand) -> None:
     QTest.keyClicks(hand.canvas.popups.text.line, "Ideas")
     QTest.keyClick(hand.canvas.popups.text.line, Qt.Key.Key_Return)
     menu = open_menu(hand, frame.pos() + QPointF(60, 14))
-    colours = next(action.menu() for action in menu.actions() if action.text() == "Colour")
+    colours = next(action.menu() for action in menu.actions() if action.text() == "Color")
     assert isinstance(colours, QMenu)
     choose(colours, "Teal")
     corner = frame.scene_rect.bottomRight() - QPointF(6, 6)
