@@ -1,1 +1,1 @@
-"""The history of a run as the window shows it: iterations in a table and a chart, and what each of them did."""
+"""History in the window: the list of runs, past runs, iterations in table and chart, comparing, forking, resuming."""

@@ -102,7 +102,7 @@ def summary(comparison: Comparison) -> str:
     """How much differs, in a sentence."""
     count = len(comparison.changes)
     if not count:
-        return "The texts are the same." if comparison.left or comparison.right else "Both are empty."
+        return "The texts are identical." if comparison.left or comparison.right else "Both texts are empty."
     places = format_count(count, "place differs", "places differ")
     removed, added = format_count(comparison.words_left, "word"), format_count(comparison.words_right, "word")
     return f"{places}: {removed} removed, {added} added."

@@ -27,7 +27,7 @@ INPUT: Final = "input"
 PROMPT: Final = "prompt"
 OUTPUT: Final = "output"
 
-_OF_ITERATION: Final = ((RESULT, "Result"), (FEEDBACK, "Feedback"), (INPUT, "Started from"))
+_OF_ITERATION: Final = ((RESULT, "Result"), (FEEDBACK, "Feedback"), (INPUT, "Input"))
 _PAIRED: Final = frozenset({*PAIR_BY_START, *PAIR_BY_END})
 _OF_ITEM: Final = ((RESULT, "Result"), (INPUT, "Item"))
 _CALLING: Final = frozenset({"llm", "router", "agent"})

@@ -203,7 +203,7 @@ class CompareWindow(QDialog):
         self.next = self._step_button("Next change", "mdi6.arrow-down", "F7", 1)
         self.swap = QPushButton("Swap")
         self.swap.setAutoDefault(False)
-        self.swap.setAccessibleName("Swap the sides")
+        self.swap.setAccessibleName("Swap sides")
         ThemedIcon(self.swap, "mdi6.swap-horizontal")
         self.swap.clicked.connect(lambda _checked=False: self._swap())
         self._arrange()
@@ -222,7 +222,7 @@ class CompareWindow(QDialog):
     def step(self, distance: int) -> None:
         """Go to a change after or before the present one; behind the last comes the first."""
         changes = self.comparison.changes if self.comparison is not None else ()
-        if not changes:
+        if not changes or self.comparison is None:
             return
         self._change = (
             (self._change + distance) % len(changes) if self._change >= 0 or distance > 0 else len(changes) - 1
@@ -326,7 +326,7 @@ class CompareWindow(QDialog):
 
         def check() -> None:
             if this != self._round:
-                raise _OvertakenError("Something else was chosen.")
+                raise _OvertakenError("Another selection was made.")
 
         def work() -> Comparison:
             check()

@@ -72,7 +72,7 @@ class ForkDialog(QDialog):
         self.reused, self.anew, self.price = (PlainLabel(wrap=True) for _ in range(3))
         self.warnings = PlainLabel(wrap=True)
         self.warnings.setProperty("tone", "warning")
-        self.run = QPushButton("Run the fork")
+        self.run = QPushButton("Run fork")
         self.run.setProperty("primary", True)
         self.run.setDefault(True)
         self.run.clicked.connect(lambda _checked=False: self._run())
@@ -89,9 +89,9 @@ class ForkDialog(QDialog):
 
     def _arrange(self) -> None:
         where = place_words(self._place.path).replace("iteration", self._place.unit)
-        title = PlainLabel(f"Go on from {where}", look="title")
+        title = PlainLabel(f"Fork from {where}", look="title")
         told = PlainLabel(
-            "A new run begins with all that came before, and does the rest anew. The run that you see stays as it is.",
+            "A new run reuses everything before this point and runs the rest again. The original run is not changed.",
             look="dim",
             wrap=True,
         )
@@ -126,7 +126,7 @@ class ForkDialog(QDialog):
         column = QVBoxLayout(card)
         column.setContentsMargins(4 * UNIT, 4 * UNIT, 4 * UNIT, 4 * UNIT)
         column.setSpacing(2 * UNIT)
-        for title, label in (("Reused", self.reused), ("Done anew", self.anew), ("Price", self.price)):
+        for title, label in (("Reused", self.reused), ("Runs again", self.anew), ("Cost", self.price)):
             column.addWidget(PlainLabel(title, look="section"))
             column.addWidget(label)
             column.addSpacing(2 * UNIT)
@@ -172,7 +172,7 @@ class ForkDialog(QDialog):
     def _show(self, plan: ForkPlan) -> None:
         self.plan = plan
         self.problem.hide()
-        self.reused.setText(_listed(plan.reused) or "Nothing: all of it is done anew.")
+        self.reused.setText(_listed(plan.reused) or "Nothing is reused; everything runs again.")
         self.anew.setText(_listed(plan.anew) or "Nothing.")
         self.price.setText(_price(plan))
         self.warnings.setText("\n".join(plan.warnings))
@@ -213,9 +213,9 @@ def _listed(lines: Sequence[str]) -> str:
 
 def _price(plan: ForkPlan) -> str:
     count = plan.iterations_anew
-    most = "" if not count else f"Up to {format_count(count, 'iteration')} anew. "
+    most = "" if not count else f"Up to {format_count(count, 'iteration')}. "
     if plan.estimate_usd is None:
-        return f"{most}What it will cost cannot be told."
+        return f"{most}The cost is unknown."
     if plan.estimate_usd == 0:
-        return f"{most}It costs nothing: the model is free."
-    return f"{most}About {format_money(plan.estimate_usd)}, by what the iterations before cost."
+        return f"{most}Free of charge."
+    return f"{most}About {format_money(plan.estimate_usd)}, based on the previous iterations."

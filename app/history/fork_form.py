@@ -78,8 +78,8 @@ class ForkLoop(QWidget):
         self.until = self._until_line()
         self.iteration_limit = self._make_iteration_limit()
         budget = self._fields["budget_usd"]
-        told = f"{budget.help} What is reused costs nothing."
-        self.budget = self._number(replace(budget, title="Budget of the loop in US dollars", help=told), loop.config)
+        told = f"{budget.help} Reused iterations cost nothing."
+        self.budget = self._number(replace(budget, title="Loop budget (USD)", help=told), loop.config)
         self._show_fitting()
 
     @property
@@ -133,7 +133,7 @@ class ForkLoop(QWidget):
         with QSignalBlocker(combo):
             combo.setCurrentIndex(max(combo.findData(self._old("exit_condition")), 0))
         combo.currentIndexChanged.connect(lambda _at: self._choose())
-        self._add("The loop stops when", combo)
+        self._add("Exit condition", combo)
         return combo
 
     def _criteria_edit(self, declared: FieldSpec) -> GrowingEdit:
@@ -169,7 +169,7 @@ class ForkLoop(QWidget):
         self._most = clamped(count, shown_cap()) if isinstance(count, int) else 1
         limit.setValue(self._most)
         limit.valueChanged.connect(lambda _number: self.edited.emit())
-        self._add("Iterations at the most, those that are reused counted", limit)
+        self._add("Max iterations (including reused ones)", limit)
         return limit
 
     def _choose(self) -> None:
@@ -208,7 +208,7 @@ class ForkLoop(QWidget):
         self._rows[widget] = label
 
 
-AS_IT_RAN: Final = "As it ran"
+AS_IT_RAN: Final = "Unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,12 +315,12 @@ class ForkForm(QWidget):
             return True, parse_json(text)
         except ValueError:
             raise ValueError(
-                "The value that it starts from was JSON and cannot be read as JSON any more. Mend it, or undo."
+                "The input was JSON but is no longer valid JSON. Correct it, or undo your changes."
             ) from None
 
     def _value_edit(self) -> QPlainTextEdit:
-        title = "It starts from" if self._place.unit == "iteration" else "The item"
-        title = title if self._place.is_iteration else "What the node gave"
+        title = "Iteration input" if self._place.unit == "iteration" else "Item"
+        title = title if self._place.is_iteration else "Node output"
         edit = QPlainTextEdit()
         edit.setTabChangesFocus(True)
         edit.setMinimumHeight(30 * UNIT)
@@ -344,14 +344,16 @@ class ForkForm(QWidget):
             column.addWidget(label)
             column.addWidget(edit)
             self.prompts[node.id, name], self._prompts_at_first[node.id, name] = edit, edit.text()
-        self._column.addWidget(CollapsibleSection(f"Prompts of {node.title or node.id}", inner, is_open=True))
+        self._column.addWidget(CollapsibleSection(f"Prompts: {node.title or node.id}", inner, is_open=True))
 
     def _model_box(self) -> QComboBox:
         box = narrow_combo()
         box.setEditable(True)
         box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         box.addItems([AS_IT_RAN, *self._model_names()])
-        box.lineEdit().setAccessibleName("Model")
+        line = box.lineEdit()
+        assert line is not None
+        line.setAccessibleName("Model")
         box.currentTextChanged.connect(lambda _text: self.edited.emit())
         self._add("Model", box)
         return box

@@ -50,8 +50,8 @@ class Legend(QWidget):
         for kind, series in SERIES.items():
             button = QToolButton(self)
             button.setText(series.title)
-            button.setAccessibleName(f"Draw {series.title.lower()}")
-            button.setToolTip(f"Draw {series.title.lower()} in the chart")
+            button.setAccessibleName(f"Show {series.title.lower()}")
+            button.setToolTip(f"Show {series.title.lower()} in the chart")
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             button.setProperty("small", True)
@@ -313,7 +313,7 @@ class Chart(QWidget):
         self._known: tuple[object, ...] = ()
         self._plot = Plot(figures, self.shown, 0, None, QSizeF(self.size()))
         self._drawing = QPixmap()
-        self.setAccessibleName("Chart of the iterations")
+        self.setAccessibleName("Iteration chart")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -359,11 +359,11 @@ class Chart(QWidget):
     def nothing(self) -> str:
         """What is said where there is nothing to draw."""
         if not self.shown:
-            return "Choose above what is drawn."
+            return "Choose what to show above."
         count = len(self._figures)
         if self.shown == [Kind.SIMILARITY] and count == 1:
-            return "One iteration: there is nothing yet to compare it with."
-        return "Being worked out…" if count else f"No {self._figures.unit} has ended yet."
+            return "There is only one iteration, so there is no similarity yet."
+        return "Calculating…" if count else f"No completed {self._figures.unit}s yet."
 
     def place_of(self, index: int) -> float:
         """Where an iteration is, in pixels from the left."""

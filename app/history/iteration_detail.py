@@ -63,7 +63,7 @@ class PartList(QListWidget):
         self._tabs: list[Tab] = []
         self._shown: tuple[str, Callable[[str], NodeExecution]] | None = None
         self._is_showing = False
-        self.setAccessibleName("Parts of the iteration")
+        self.setAccessibleName("Iteration sections")
         self.setProperty("bare", True)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -196,36 +196,32 @@ def iteration_parts(
     """
     iteration = loop.iteration(index)
     if iteration is None:
-        words = "It was not finished." if is_over else "It is under way."
-        parts = {
-            RESULT: ResultSection("under way", "Result", f"{words} What its nodes did so far stands under their names.")
-        }
+        words = "Not completed." if is_over else "Still running."
+        parts = {RESULT: ResultSection("under way", "Result", f"{words} See the nodes for their results so far.")}
         if loop.input_preview and index == loop.current:
-            parts["start"] = ResultSection("start preview", "Started from (its beginning)", loop.input_preview)
+            parts["start"] = ResultSection("start preview", "Input (beginning)", loop.input_preview)
         return parts
     parts = {RESULT: ResultSection("result", "Result", iteration.result)}
     if unit == "item":
         if iteration.result is None and iteration.reason:
             parts[RESULT] = ResultSection("no result", "No result", iteration.reason)
-        parts["start"] = ResultSection("start", "The item", iteration.input)
+        parts["start"] = ResultSection("start", "Item", iteration.input)
         notes = [
             *([iteration.reason] if iteration.reason else []),
             *(f"Warning: {note}" for note in iteration.warnings),
         ]
         if notes:
-            parts["verdict"] = ResultSection("verdict", "What became of it", "\n\n".join(notes))
+            parts["verdict"] = ResultSection("verdict", "Outcome", "\n\n".join(notes))
         return parts
     if iteration.feedback != iteration.result:
-        parts["feedback"] = ResultSection(
-            "feedback", "Feedback: what the next iteration starts from", iteration.feedback
-        )
-    parts["start"] = ResultSection("start", "Started from", iteration.input)
+        parts["feedback"] = ResultSection("feedback", "Feedback (input of the next iteration)", iteration.feedback)
+    parts["start"] = ResultSection("start", "Input", iteration.input)
     warnings = "".join(f"\n\nWarning: {warning}" for warning in iteration.warnings)
-    parts["verdict"] = ResultSection("verdict", "What was tested after it", was_tested + warnings)
+    parts["verdict"] = ResultSection("verdict", "Exit conditions", was_tested + warnings)
     return parts
 
 
-TITLES: Final = {RESULT: "Result", "feedback": "Feedback", "start": "Started from", "verdict": "Verdict"}
+TITLES: Final = {RESULT: "Result", "feedback": "Feedback", "start": "Input", "verdict": "Verdict"}
 ITEM_TITLES: Final = {**TITLES, "start": "Item", "verdict": "Outcome"}
 
 

@@ -1,4 +1,4 @@
-"""Which loop of a document's run is looked at, and which iteration of it. No widgets here."""
+"""The loop and iteration of a run that the window displays. Independent of widgets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engine.run_state.state import LoopExecution
 from engine.store.stopping import loop_config
 from engine.values import Value
 
-NO_LOOP_THERE = "This workflow has no loop. Put “Loop and Exit” on the canvas to have something done again and again."
-NO_RUN = "Run the workflow: each iteration of its loop then has a row here."
+NO_LOOP_THERE = "This workflow has no loop. Add “Loop and Exit” to the canvas to repeat steps."
+NO_RUN = "No iterations yet. Run the workflow to see one row for each iteration of its loop."
 
 
 class LookedAt:
-    """What the panel is about: the selected loop, or the one around what is selected, else the first of the document.
+    """The displayed loop: the selected one, the one around the selection, or the first of the document.
 
     Args:
         session: The document with its run.
@@ -30,7 +30,7 @@ class LookedAt:
 
     @property
     def loop_id(self) -> str:
-        """The loop; empty where there is no run, or no loop in it."""
+        """The loop; empty if there is no run or no loop."""
         picture, workflow = self._session.shown.picture, self._session.shown.workflow
         if picture is None or workflow is None:
             return ""
@@ -42,13 +42,13 @@ class LookedAt:
 
     @property
     def loop(self) -> LoopExecution:
-        """Its run, in the iterations of the loops around it that are looked at."""
+        """The run of the loop in the selected iterations of its outer loops."""
         picture, loop_id = self._session.shown.picture, self.loop_id
         return NO_LOOP if picture is None or not loop_id else picture.loop(loop_id, self._session.shown.chosen)
 
     @property
     def index(self) -> int:
-        """The iteration; -1 where none has begun."""
+        """Index of the iteration; -1 if none has started."""
         picture = self._session.shown.picture
         if picture is None or self.loop.current < 0:
             return -1
@@ -61,18 +61,18 @@ class LookedAt:
 
     @property
     def unit(self) -> str:
-        """What one pass through its body is called: `item` of an iterator, `iteration` of a loop."""
+        """`item` for an iterator, `iteration` for a loop."""
         return unit_of(self._session.shown.workflow or Workflow(), self.loop_id)
 
     @property
     def path(self) -> str:
-        """The path of its run: `loop`, `outer[1].inner`."""
+        """Path of the loop run: `loop`, `outer[1].inner`."""
         picture = self._session.shown.picture
         return "" if picture is None else picture.path_of(self.loop_id, self._session.shown.chosen)
 
     @property
     def place(self) -> str:
-        """The iteration as a place in a run, such as `outer[1].inner[0]`; empty where none has begun."""
+        """Path of the iteration, such as `outer[1].inner[0]`; empty if none has started."""
         return f"{self.path}[{self.index}]" if self.index >= 0 else ""
 
     def why(self, similarity: float | None = None) -> str:
@@ -87,7 +87,7 @@ class LookedAt:
         return why(workflow, picture, self._session.registry, self._session.shown.chosen, self.loop_id, similarity)
 
     def given(self, index: int) -> dict[str, Value]:
-        """What the nodes of its body gave in an iteration; nothing where no expression asks for it."""
+        """Return the outputs of the loop body in an iteration, if an expression needs them."""
         picture, workflow = self._session.shown.picture, self._session.shown.workflow
         if picture is None or workflow is None or not self.config.until.strip():
             return {}
@@ -95,16 +95,16 @@ class LookedAt:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more can come to the loop."""
+        """Whether the loop has ended."""
         picture = self._session.shown.picture
         return bool(self.loop.exit_reason) or picture is None or picture.is_over
 
     def choose(self, loop_id: str) -> None:
-        """Look at a loop."""
+        """Select a loop."""
         self._wanted = loop_id
 
     def follow_selection(self) -> None:
-        """Look at the loop that is selected, or at the one around what is; at the same as before where neither is."""
+        """Follow the selection: its loop or the loop around it; otherwise keep the current one."""
         picture, workflow = self._session.shown.picture, self._session.shown.workflow
         if picture is None or workflow is None:
             return
@@ -116,14 +116,14 @@ class LookedAt:
                 return
 
     def is_touched(self, touched: set[str]) -> bool:
-        """Whether events about these nodes concern the loop."""
+        """Return whether events of these nodes affect the loop."""
         picture, loop_id = self._session.shown.picture, self.loop_id
         if picture is None or not loop_id:
             return False
         return loop_id in touched or any(picture.parents.get(node) == loop_id for node in touched)
 
     def nothing(self) -> str:
-        """Why there is no iteration to see, and what to do."""
+        """Return why there are no iterations and what to do."""
         picture, workflow = self._session.shown.picture, self._session.shown.workflow or self._session.workflow
         if not any(node.type in PAIR_BY_START for node in workflow.nodes):
             return NO_LOOP_THERE
@@ -132,5 +132,5 @@ class LookedAt:
         if self.loop.exit_reason:
             return self.why()
         if self.unit == "item":
-            return "There was no item to work on." if picture.is_over else "No item has begun yet."
-        return "The loop made no iteration." if picture.is_over else "The loop has not begun yet."
+            return "There were no items." if picture.is_over else "No item has started yet."
+        return "The loop had no iterations." if picture.is_over else "The loop has not started yet."

@@ -59,14 +59,14 @@ class Column(IntEnum):
 
 
 HEADINGS: Final = {
-    Column.RESULT: ("Result", "First words of the result"),
-    Column.VERDICT: ("Verdict", "What was decided after it, and why"),
+    Column.RESULT: ("Result", "Beginning of the result"),
+    Column.VERDICT: ("Verdict", "Decision after the iteration, with its reason"),
     Column.SCORE: ("Score", "Score"),
-    Column.SIMILAR: ("Similar", "How much of the result is as in the iteration before"),
-    Column.TOKENS: ("Tokens", "Tokens used, in and out"),
-    Column.COST: ("Cost", "US dollars spent"),
-    Column.TIME: ("Time", "How long it took"),
-    Column.WARNINGS: ("Warnings", "Warnings of it and of everything in it"),
+    Column.SIMILAR: ("Similar", "Similarity to the previous result"),
+    Column.TOKENS: ("Tokens", "Input and output tokens"),
+    Column.COST: ("Cost", "Cost in US dollars"),
+    Column.TIME: ("Time", "Duration of the iteration"),
+    Column.WARNINGS: ("Warnings", "Warnings of the iteration and its nodes"),
 }
 NUMBERS: Final = frozenset({Column.SCORE, Column.SIMILAR, Column.TOKENS, Column.COST, Column.TIME, Column.WARNINGS})
 """Columns of figures, set to the right."""
@@ -183,7 +183,7 @@ class IterationModel(QAbstractTableModel):
         if column is Column.NUMBER:
             return "#", self.unit.capitalize()
         if column is Column.VERDICT and self.unit == "item":
-            return "Outcome", "What became of it, where it has no result"
+            return "Outcome", "Outcome of items without a result"
         return HEADINGS[column]
 
     def is_returned(self, row: int) -> bool:
@@ -202,7 +202,7 @@ class IterationModel(QAbstractTableModel):
         if column == Column.NUMBER:
             return str(row + 1)
         if column == Column.RESULT:
-            return "Not finished" if self._is_over else "Under way…"
+            return "Not completed" if self._is_over else "Running…"
         return ""
 
     def _similar(self, iteration: LoopIterationCompleted) -> str:
@@ -324,7 +324,7 @@ class IterationTable(QTableView):
         heads = QFontMetrics(style().font(FONT_SIZE_SMALL, QFont.Weight.DemiBold))
 
         def width(column: Column, count: int) -> int:
-            heading = heads.horizontalAdvance(self.rows.headerData(column, Qt.Orientation.Horizontal))
+            heading = heads.horizontalAdvance(str(self.rows.headerData(column, Qt.Orientation.Horizontal)))
             return max(heading, figures.horizontalAdvance("0") * count) + 2 * _PADDING + 2
 
         widths = {Column.NUMBER: width(Column.NUMBER, len(str(self.rows.rowCount())) + 1)}

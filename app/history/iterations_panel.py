@@ -1,6 +1,6 @@
-"""*Iterations*: what each iteration of a loop did, in a table, a chart and in full. It moves the whole window.
+"""The Iterations panel: the iterations of a loop as a table, a chart and in detail.
 
-It shows the run that its session has, whether it goes on or lies in the history.
+Selecting an iteration shows it in the whole window. The run may be live or from the history.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from engine.run_state.state import LoopExecution
 
 _RADIUS: Final = 5.0
 _DOTS_FROM: Final = 4.0
-"""So many pixels lie between two iterations where each has a dot; where they are closer there is only the line."""
+"""Minimum distance of the dots in pixels; if the iterations are closer, only the line is drawn."""
 
 
 class IterationSlider(QSlider):
-    """Chooses an iteration.
+    """Slider with a dot for each iteration.
 
     Signals:
-        chosen: The index of the iteration to look at.
-        latest_wanted: Follow the run again.
+        chosen: The user selected an iteration; its index.
+        latest_wanted: The user wants to follow the run again.
     """
 
     chosen = Signal(int)
@@ -51,7 +51,7 @@ class IterationSlider(QSlider):
         self.actionTriggered.connect(lambda _action: self.chosen.emit(self.sliderPosition()))
 
     def show_loop(self, loop: LoopExecution, index: int, unit: str = "iteration") -> None:
-        """Show a loop, with one of its iterations, or items, looked at."""
+        """Show a loop with its selected iteration or item."""
         self._loop = loop
         self._total = max(loop.total, loop.current + 1)
         was_blocked = self.blockSignals(True)
@@ -63,29 +63,29 @@ class IterationSlider(QSlider):
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Wide enough for some dots."""
+        """Return a width for a few dots."""
         return QSize(240, round(28 * style().scale))
 
     def minimumSizeHint(self) -> QSize:
-        """Room to hit one."""
+        """Return the minimum size."""
         return QSize(120, round(28 * style().scale))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose the nearest iteration that has begun."""
+        """Select the nearest iteration that has started."""
         if event.button() is Qt.MouseButton.LeftButton:
             self._choose_at(event.position().x())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Choose while dragging."""
+        """Select while dragging."""
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._choose_at(event.position().x())
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Nothing more happens."""
+        """Do nothing."""
         event.accept()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """The keys of every slider, and Esc for the latest."""
+        """Handle the slider keys, and Esc for the latest iteration."""
         if event.key() == Qt.Key.Key_Escape:
             self.latest_wanted.emit()
         else:
@@ -148,30 +148,30 @@ def _only(index: int | None) -> tuple[int, ...]:
 
 
 _SHARES: Final = (52, 48)
-"""How table and details share the room at first, in hundredths."""
+"""Initial widths of table and details in percent."""
 _NEWS_MS: Final = 60
-"""So long after an event what is new is shown, together: taking up a flood of events is work enough for one moment."""
+"""Delay after an event before the panel updates, so that a burst of events causes a single update."""
 _SENTENCE: Final = 200
-"""The most characters of the sentence that says why a loop stopped; all of it is in its tool tip."""
+"""Maximum length of the exit explanation; its tooltip shows all of it."""
 _READOUT_FROM: Final = 168
 _LEAST: Final = (320, 128)
-"""Width, and height at the usual size of texts, below which it cannot be used."""
+"""Minimum width, and minimum height at the default text size."""
 _CHART_FROM: Final = 208
-"""Less high than this, in pixels at the usual size of texts, the panel leaves its chart out."""
+"""Below this height, in pixels at the default text size, the chart is hidden."""
 _NARROW: Final = 520
-"""Less wide than this, at the usual size of texts, it is scrolled sideways, and its sentence takes more lines: then the
-chart takes `_MORE` to be there."""
+"""Below this width at the default text size the panel scrolls sideways, and its explanation needs more lines. The chart
+then needs `_MORE` pixels more."""
 _MORE: Final = 40
 
 
 class IterationsPanel(QWidget):
-    """The iterations of the selected loop of one document, or of its first.
+    """The iterations of the selected loop of a document, or of its first loop.
 
     Signals:
-        compare_wanted: Compare what is at that place (`loop[2]`, `loop[2].critique`) with something else.
-        fork_wanted: Go on from that place as a new run.
-        export_wanted: Export the run.
-        layout_changed: A person shared the room out anew, or chose what the chart draws.
+        compare_wanted: The user wants to compare a path (`loop[2]`, `loop[2].critique`).
+        fork_wanted: The user wants to fork from a path.
+        export_wanted: The user wants to export the run.
+        layout_changed: The user resized the parts or selected other series.
     """
 
     compare_wanted = Signal(str)
@@ -214,9 +214,9 @@ class IterationsPanel(QWidget):
     def _arrange(self) -> None:
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.latest.setAccessibleName("Follow the run again")
-        self.latest.setToolTip("Follow the run again (Esc)")
-        self.export.setToolTip("Write the run to a file")
+        self.latest.setAccessibleName("Follow the run")
+        self.latest.setToolTip("Follow the run (Esc)")
+        self.export.setToolTip("Export the run to a file")
         ThemedIcon(self.export, "mdi6.export-variant", "dim")
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         header = QHBoxLayout(self._header)
@@ -254,7 +254,7 @@ class IterationsPanel(QWidget):
         page.addWidget(self.empty, 1)
 
     def _room(self) -> QScrollArea:
-        """The loop, in an area that is scrolled sideways where a narrow panel would lay its parts on each other."""
+        """Return the loop view in an area that scrolls sideways if the panel is narrow."""
         inside = QWidget()
         inside.setMinimumHeight(1)  # a low panel is not scrolled: its table and texts are
         column = QVBoxLayout(inside)
@@ -293,7 +293,7 @@ class IterationsPanel(QWidget):
 
     @property
     def loop_id(self) -> str:
-        """The loop whose iterations are shown; empty where the run has none."""
+        """The displayed loop; empty if the run has none."""
         return self._looked_at.loop_id
 
     def show_loop(self, loop_id: str) -> None:
@@ -302,7 +302,7 @@ class IterationsPanel(QWidget):
         self.refresh()
 
     def step(self, distance: int) -> bool:
-        """Look at an iteration before or after the present one; false where there is no loop that has run."""
+        """Select the previous or next iteration; return False if no loop has run."""
         latest = self._looked_at.loop.current
         if latest < 0:
             return False
@@ -311,11 +311,11 @@ class IterationsPanel(QWidget):
         return True
 
     def layout_state(self) -> dict[str, Any]:
-        """How a person has arranged the panel, as JSON."""
+        """The layout of the panel as JSON."""
         return {"split": self.split.sizes(), "series": [str(kind) for kind in self.legend.chosen]}
 
     def restore_layout(self, state: dict[str, Any]) -> None:
-        """Arrange the panel as `layout_state` said; what cannot be understood is left out."""
+        """Restore a layout; invalid parts are ignored."""
         sizes, series = state.get("split"), state.get("series")
         if isinstance(sizes, list) and len(sizes) == len(_SHARES) and all(type(size) is int for size in sizes):
             self.split.setSizes(sizes)
@@ -324,7 +324,7 @@ class IterationsPanel(QWidget):
             self.chart.show_kinds(self.legend.chosen)
 
     def refresh(self) -> None:
-        """Show the loop and the iteration that are looked at now; a panel out of sight waits until it is seen."""
+        """Show the selected loop and iteration; a hidden panel waits until it is shown."""
         self._news.stop()
         self._is_behind = not self.isVisible()
         if self._session.shown.picture is not self._picture:
@@ -365,7 +365,7 @@ class IterationsPanel(QWidget):
         self._show_words()
 
     def _show_words(self) -> None:
-        """Show what depends on similarities that may have to be worked out."""
+        """Show what depends on similarities, which may have to be calculated."""
         there = self._looked_at
         loop, index, last = there.loop, there.index, len(there.loop.iterations) - 1
         self._show_readout()
@@ -375,17 +375,17 @@ class IterationsPanel(QWidget):
         self.detail.show_iteration(self.similarities.of(loop, index) if index <= last else None)
 
     def minimumSizeHint(self) -> QSize:
-        """As low as it can be without its chart, which goes first."""
+        """Return the minimum size without the chart."""
         return QSize(_LEAST[0], round(_LEAST[1] * style().scale))
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Take up what came meanwhile."""
+        """Update what changed while hidden."""
         super().showEvent(event)
         if self._is_behind:
             self.refresh()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """A low panel leaves the chart out."""
+        """Hide the chart if the panel is low."""
         super().resizeEvent(event)
         least = _CHART_FROM + (_MORE if event.size().width() < _NARROW * style().scale else 0)
         is_roomy = event.size().height() >= least * style().scale

@@ -100,10 +100,10 @@ class Breadcrumb(QWidget):
 
     def _build(self) -> None:
         had_focus = next((place for place, button in enumerate(self.buttons) if button.hasFocus()), None)
-        while self._row.count():
-            widget = self._row.takeAt(0).widget()
-            widget.hide()
-            widget.deleteLater()
+        while (item := self._row.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
         self.buttons = []
         for place, crumb in enumerate(self._crumbs):
             if place:
@@ -127,11 +127,11 @@ class Breadcrumb(QWidget):
         button.setToolTip(plain_tool_tip(crumb.text) if button.text() != crumb.text else "")
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         if crumb.is_deeper:
-            button.setAccessibleName(f"Into the loop {crumb.text}")
+            button.setAccessibleName(f"Go to loop {crumb.text}")
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
             ThemedIcon(button, "mdi6.subdirectory-arrow-right", "dim")
         else:
-            button.setAccessibleName(f"Loop: {crumb.text}" if crumb.index is None else f"Out to {crumb.text}")
+            button.setAccessibleName(f"Loop: {crumb.text}" if crumb.index is None else f"Go to {crumb.text}")
         if crumb.others:
             self._add_menu(button, crumb)
         elif crumb.index is not None:

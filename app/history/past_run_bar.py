@@ -1,4 +1,4 @@
-"""The bar over a run of the history: what it is, how it differs from today's document, and what can be done with it."""
+"""Bar above a past run: its name, how it differs from the current workflow, and actions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PastBar(QFrame):
     def show_differences(self, lines: list[str]) -> None:
         """Say how the document has changed since; nothing where it has not, as far as is known."""
         count = len(lines)
-        words = f"{format_count(count, 'difference')} from today's document: {' '.join(lines)}"
+        words = f"{format_count(count, 'difference')} from the current workflow: {' '.join(lines)}"
         self._differences = words if lines else ""
         self._show_more()
 
@@ -99,7 +99,7 @@ def differences(ran: Workflow, other: Workflow, registry: Registry | None = None
     return [
         *_nodes(ran, other, types),
         *_edges(ran, other),
-        *(f"The setting “{name}” of the workflow was changed." for name in _changed(ran.settings, other.settings)),
+        *(f"The workflow setting “{name}” was changed." for name in _changed(ran.settings, other.settings)),
     ]
 
 
@@ -109,7 +109,7 @@ def _nodes(ran: Workflow, other: Workflow, registry: Registry) -> Iterator[str]:
         if now is None:
             yield f"“{_name(node)}” was removed."
         elif now.type != node.type:
-            yield f"“{_name(node)}” was a {node.type}, and is a {now.type} now."
+            yield f"“{_name(node)}” was changed from {node.type} to {now.type}."
         else:
             yield from _fields(node, now, registry)
     for node in other.nodes:
@@ -120,7 +120,7 @@ def _nodes(ran: Workflow, other: Workflow, registry: Registry) -> Iterator[str]:
 def _fields(node: Node, now: Node, registry: Registry) -> Iterator[str]:
     name = _name(now)
     if _name(node) != name:
-        yield f"“{_name(node)}” is called “{name}” now."
+        yield f"“{_name(node)}” was renamed to “{name}”."
     if node.enabled != now.enabled:
         yield f"“{name}” was {'enabled' if now.enabled else 'disabled'}."
     spec = registry.find(node.type)

@@ -21,8 +21,8 @@ from engine.runner.options import RunOptions, options_with_kept
 from engine.store.base import RunSummary, Store
 from engine.store.resume import UnknownCall, unknown_calls
 
-AS_IT_RAN: Final = "As it ran"
-AS_IT_IS: Final = "As it is now"
+AS_IT_RAN: Final = "Use the original workflow"
+AS_IT_IS: Final = "Use the current workflow"
 LISTED: Final = 10
 
 _Role = QMessageBox.ButtonRole
@@ -120,9 +120,9 @@ def ask_before(parent: QWidget, standing: Standing, go_on: Callable[[Workflow | 
 def _ask_for_document(parent: QWidget, standing: Standing, chosen: Callable[[Workflow | None], object]) -> QMessageBox:
     return ask_question(
         parent,
-        "The workflow has changed since this run. Go on with which?",
-        "As it ran, the run itself goes on. As it is now, a new run goes on, and takes over what had come to its end: "
-        f"nothing of that is done anew, even where it has changed.\n\n{_listed(standing.differences)}",
+        "The workflow has changed since this run. Which version do you want to use?",
+        "With the original workflow, this run is resumed. With the current workflow, a new run starts that reuses all "
+        f"completed steps, even those that have changed.\n\n{_listed(standing.differences)}",
         [
             (AS_IT_RAN, _Role.AcceptRole, lambda: chosen(None)),
             (AS_IT_IS, _Role.ActionRole, lambda: chosen(standing.today)),
@@ -135,7 +135,7 @@ def _ask_about_calls(parent: QWidget, calls: Sequence[UnknownCall], go_on: Calla
     one = len(calls) == 1
     risks = [
         "A model call may have been billed." if any(call.model for call in calls) else "",
-        "A tool may have done its work already: check that first." if any(call.tool for call in calls) else "",
+        "A tool may already have taken effect: check this first." if any(call.tool for call in calls) else "",
     ]
     return ask_question(
         parent,

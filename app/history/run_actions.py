@@ -50,7 +50,7 @@ def write_run(store: Store, run_id: str, form: str, path: Path) -> None:
         replace_file(path, (piece.encode("utf-8", "backslashreplace") for piece in _pieces(store, run_id, form)))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise StoreError(f"{path.name} cannot be written: {reason}.", "Choose another folder or name.") from error
+        raise StoreError(f"Cannot write {path.name}: {reason}.", "Choose another folder or name.") from error
 
 
 def take_in_run(store: Store, path: Path) -> str:
@@ -115,9 +115,9 @@ class Errands(QObject):
         ask_question(
             self._widget,
             f"Delete {what}?",
-            f"All that was kept of it goes. This cannot be undone.{more}"
+            f"The run is deleted from the history. This cannot be undone.{more}"
             if len(runs) == 1
-            else f"All that was kept of them goes. This cannot be undone.{more}",
+            else f"The runs are deleted from the history. This cannot be undone.{more}",
             [
                 ("Delete", _Role.DestructiveRole, lambda: self._delete(ids)),
                 ("Cancel", _Role.RejectRole, lambda: None),
@@ -164,26 +164,27 @@ class Errands(QObject):
         """Ask for a file that a run was exported to as JSON, and take the run in."""
 
         def taken(_run_id: str) -> None:
-            self.told.emit("The run was taken in.", "info")
+            self.told.emit("The run was imported.", "info")
             self._access.changed.emit()
 
-        self._asker.open_text(
-            self._widget, lambda path: self._access.ask(lambda store: take_in_run(store, path), taken, self._fail)
-        )
+        def import_file(path: Path) -> None:
+            self._access.ask(lambda store: take_in_run(store, path), taken, self._fail)
+
+        self._asker.open_text(self._widget, import_file)
 
     def _ask_to_replace(self, target: Path, replace: Callable[[], object]) -> None:
         """Ask as the dialog for files would have, had the ending been typed."""
         ask_question(
             self._widget,
             f"Replace {target.name}?",
-            f"There is a file of that name in {target.parent}. What stands in it would be lost.",
+            f"A file with this name already exists in {target.parent}. Its contents will be lost.",
             [("Replace", _Role.DestructiveRole, replace), ("Cancel", _Role.RejectRole, lambda: None)],
         )
 
     def _write(self, run_id: str, form: str, target: Path) -> None:
         self._access.ask(
             lambda store: write_run(store, run_id, form, target),
-            lambda _done: self.told.emit(f"The run is written to {target}.", "info"),
+            lambda _done: self.told.emit(f"The run was exported to {target}.", "info"),
             self._fail,
         )
 

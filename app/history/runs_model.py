@@ -27,7 +27,7 @@ from app.theme.style import icon, style
 from engine.formatting import format_count, format_duration, format_exit_reason, format_money
 from engine.store.base import RunSummary
 
-COLUMNS: Final = ("Started", "Workflow", "State", "Iterations", "Why it stopped", "Cost", "Tokens", "Time", "Model")
+COLUMNS: Final = ("Started", "Workflow", "Status", "Iterations", "Exit reason", "Cost", "Tokens", "Duration", "Model")
 STATUS_COLUMN: Final = 2
 NUMBERS: Final = frozenset({3, 5, 6, 7})
 SUMMARY_ROLE: Final = Qt.ItemDataRole.UserRole

@@ -1,4 +1,4 @@
-"""The panel *Runs*: every run that is kept, to find, open, compare, go on with, hand on and delete."""
+"""The Runs panel: find, open, compare, resume, export and delete stored runs."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ from engine.store.base import RunStatus, RunSummary, Store, Totals
 WIDTHS: Final = (160, 0, 112, 80, 0, 80, 72, 72, 104)
 _KEYS: Final = frozenset({Qt.Key.Key_Delete, Qt.Key.Key_Return, Qt.Key.Key_Enter})
 LEAST: Final = 120
-"""As wide as the columns that share what room there is stay at least, at the usual size of texts."""
+"""Minimum width of the stretched columns at the default text size."""
 FIRST_TO_GO: Final = (8, 7, 6, 3)
-"""The columns that a narrow table does without, in this order: model, time, tokens, iterations."""
+"""Columns hidden in a narrow table, in this order: model, duration, tokens, iterations."""
 STRETCHED: Final = frozenset({1, 4})
-"""Workflow and why it stopped share what room there is."""
+"""Workflow and exit reason share the remaining width."""
 
 
 class RunsView(QTreeView):
-    """The table.
+    """Tree view of the runs, with context menu and keyboard shortcuts.
 
     Signals:
-        opened: A person wants to see that run; its id.
-        delete_wanted: The key for deleting was pressed.
-        selection_changed: Other runs are selected.
-        end_reached: The end of what is there comes into view.
+        opened: The user wants to open a run; its ID.
+        delete_wanted: The Delete key was pressed.
+        selection_changed: The selection changed.
+        end_reached: The last loaded row came into view.
     """
 
     opened = Signal(str)
@@ -96,7 +96,7 @@ class RunsView(QTreeView):
         return [index.data(SUMMARY_ROLE) for index in rows]
 
     def select(self, run_ids: list[str]) -> None:
-        """Select these runs, as far as they are there."""
+        """Select runs, if they are listed."""
         chosen = QItemSelection()
         flags = QItemSelectionModel.SelectionFlag
         for run_id in run_ids:
@@ -108,19 +108,19 @@ class RunsView(QTreeView):
             self.selectionModel().setCurrentIndex(chosen.indexes()[0], flags.NoUpdate)
 
     def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
-        """Tell it."""
+        """Emit `selection_changed`."""
         super().selectionChanged(selected, deselected)
         self.selection_changed.emit()
 
     def event(self, event: QEvent) -> bool:
-        """Keep the keys that mean something here from the canvas, which has use for them too."""
+        """Reserve the keys of this view that the canvas also uses."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride and event.key() in _KEYS:
             event.accept()
             return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter opens, Delete deletes."""
+        """Handle Enter and Delete."""
         if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
             self._open(self.currentIndex())
         elif event.key() == Qt.Key.Key_Delete:
@@ -129,7 +129,7 @@ class RunsView(QTreeView):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """What can be done with the selected runs."""
+        """Show the actions for the selected runs."""
         if not self.selected:
             return
         menu = QMenu(self)
@@ -138,7 +138,7 @@ class RunsView(QTreeView):
         menu.popup(event.globalPos())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """A narrow table does without its lesser columns."""
+        """Hide the less important columns of a narrow table."""
         super().resizeEvent(event)
         self._fit_columns()
 
@@ -154,7 +154,7 @@ class RunsView(QTreeView):
             self.opened.emit(index.data(SUMMARY_ROLE).run_id)
 
     def _open_new(self, parent: QModelIndex, first: int, last: int) -> None:
-        """Forks are seen without a click."""
+        """Expand new rows, so that forks are visible."""
         if parent.isValid():
             self.expand(parent)
         for row in range(first, last + 1):
@@ -184,24 +184,24 @@ POLL_MS: Final = 2000
 TYPING_MS: Final = 200
 PINNED: Final = "pinned"
 MOST_AGAIN: Final = 1000
-"""The most runs that are read anew at once; those further down come again as one scrolls."""
+"""Maximum number of runs to reload at once; the others are loaded when scrolled to."""
 _SINCE: Final = {"Any time": Since.ANY, "Today": Since.TODAY, "Last 7 days": Since.WEEK, "Last 30 days": Since.MONTH}
 
 
 class RunsPanel(QWidget):
-    """The panel.
+    """The Runs panel.
 
     Args:
-        access: The way to the history.
-        asker: Asks for files.
+        access: Access to the history.
+        asker: Shows file dialogs.
 
     Signals:
-        open_wanted: A person wants to see a run; its id.
-        resume_wanted: A person wants a run to go on; what lists say of it.
-        compare_wanted: A person wants to compare two runs, or one with the one that it was forked from; their ids.
+        open_wanted: The user wants to open a run; its ID.
+        resume_wanted: The user wants to resume a run; its summary.
+        compare_wanted: The user wants to compare two runs, or a fork with its original; their IDs.
 
     Attributes:
-        listed: The list shows what was asked for last.
+        listed: The list is up to date.
     """
 
     open_wanted = Signal(str)
@@ -247,13 +247,13 @@ class RunsPanel(QWidget):
 
     @property
     def wish(self) -> Wish:
-        """Which runs are to be seen."""
+        """The current filters."""
         state = self.status.currentData()  # a text: Qt knows no enumerations of ours
         statuses = frozenset({RunStatus(state)}) if state and state != PINNED else frozenset[RunStatus]()
         return Wish(self.text.text().strip(), statuses, Since[self.since.currentData()], state == PINNED)
 
     def reload(self) -> None:
-        """Read the list anew; what is selected stays so."""
+        """Reload the list and keep the selection."""
         self._round += 1
         this, wish = self._round, self.wish
         size = min(max(PAGE, self.model.fetched), MOST_AGAIN)
@@ -268,7 +268,7 @@ class RunsPanel(QWidget):
         self._access.ask(work, answered, self._fail, worker=self._worker)
 
     def seek(self, run_id: str) -> None:
-        """Select a run and give it the keyboard, with all filters off, as soon as it is listed."""
+        """Clear the filters, and select and focus a run once it is listed."""
         self._sought = run_id
         self.text.clear()
         for box in (self.status, self.since):
@@ -276,13 +276,13 @@ class RunsPanel(QWidget):
         self.reload()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Read the list, and look for news as long as it is seen."""
+        """Load the list and poll for changes while it is visible."""
         super().showEvent(event)
         self.reload()
         self._poll.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Nobody looks: leave the disk alone."""
+        """Stop polling."""
         super().hideEvent(event)
         self._poll.stop()
 
@@ -310,18 +310,18 @@ class RunsPanel(QWidget):
     def _make_filters(self) -> None:
         self.text = QLineEdit(self)
         self.text.setPlaceholderText("Workflow")
-        self.text.setAccessibleName("Only runs of workflows with this in their name")
+        self.text.setAccessibleName("Filter by workflow name")
         self.text.setClearButtonEnabled(True)
         self.text.setMaximumWidth(60 * UNIT)
         self.text.textChanged.connect(lambda _text: self._typing.start())
         self.status = QComboBox(self)
-        self.status.setAccessibleName("Only runs in this state")
-        self.status.addItem("Any state", "")
+        self.status.setAccessibleName("Filter by status")
+        self.status.addItem("Any status", "")
         for status, word in STATUS_WORDS.items():
             self.status.addItem(word, status.value)
         self.status.addItem("Pinned", PINNED)
         self.since = QComboBox(self)
-        self.since.setAccessibleName("Only runs since")
+        self.since.setAccessibleName("Filter by date")
         for word, since in _SINCE.items():
             self.since.addItem(word, since.name)
         for box in (self.status, self.since):
@@ -330,7 +330,7 @@ class RunsPanel(QWidget):
     def _arrange(self) -> None:
         self.buttons = {name: self._button(name) for name in ("open", "resume", "compare", "import")}
         self.more = QPushButton("More   ", self)  # room for the arrow of its menu
-        self.more.setAccessibleName("More to do with the selected runs")
+        self.more.setAccessibleName("More actions for the selected runs")
         menu = QMenu(self.more)
         menu.addActions([self.actions_by_name[name] for name in ("pin", "export_md", "export_json", "export_csv")])
         menu.addSeparator()
@@ -418,13 +418,13 @@ class RunsPanel(QWidget):
         self.total.setVisible(has_rows)
         self.empty.setVisible(not has_rows)
         if self._access.failure:
-            text = f"Runs are not being kept. {self._access.failure}"
+            text = f"Runs are not stored. {self._access.failure}"
         elif self._access.store is None:
-            text = "The history is being opened…"
+            text = "Opening the history…"
         elif self.wish.is_all:
-            text = "No run is kept yet. Run a workflow, and it stands here, also after the program has ended."
+            text = "No runs yet. Every run of a workflow is stored here."
         else:
-            text = "No run fits. Choose another state or date, or clear the text."
+            text = "No matching runs. Change the filters."
         self.empty.setText(text)
 
     def _show_possible(self) -> None:

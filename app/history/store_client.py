@@ -1,6 +1,6 @@
-"""The history as the window holds it: opened in a thread, and asked in threads.
+"""Access of the window to the history, which is opened and queried in threads.
 
-It may not be there: not yet, or not at all. Then runs go on and are not kept, and the window says so.
+The history may not be open yet or may be unavailable. Runs then work but are not stored, and the window shows that.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ ResultT = TypeVar("ResultT")
 
 
 class StoreAccess(QObject):
-    """The way of the window to the history.
+    """Access to the history.
 
     Args:
-        path: The file; None for the usual one.
-        make: Opens the store; what opens the program's own unless given.
+        path: The file; None for the default.
+        make: Opens the store; replaced in tests.
 
     Signals:
-        opened: The history is there.
-        failed: It cannot be opened; the text says why and what to do.
-        changed: Runs were deleted, pinned or taken in, or one has ended.
+        opened: The history is open.
+        failed: It cannot be opened; the message with the remedy.
+        changed: Runs were deleted, pinned or imported, or a run ended.
 
     Attributes:
-        store: The history; None before it is opened, and where it cannot be.
-        failure: Why it cannot be opened; empty where it can.
+        store: The history; None if it is not open.
+        failure: Why it cannot be opened; empty if it can.
     """
 
     opened = Signal()
@@ -59,14 +59,14 @@ class StoreAccess(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Whether something that was asked of it is still to be done."""
+        """Whether requests are pending."""
         return self._worker.is_busy
 
     def open(self, after_ms: int = 0) -> None:
-        """Begin to open it, in a thread.
+        """Open the history in a thread.
 
         Args:
-            after_ms: When the thread is to begin, in milliseconds from now; what waits for the history waits as well.
+            after_ms: Delay in milliseconds.
         """
         if self.store is not None or self._is_opening:
             return
@@ -77,10 +77,10 @@ class StoreAccess(QObject):
             self._begin()
 
     def _begin(self) -> None:
-        self._worker.ask(lambda: self._make(self._path), self._take_up, self._refuse)
+        self._worker.ask(lambda: self._make(self._path), self._set_store, self._refuse)
 
     def when_settled(self, act: Callable[[], object]) -> None:
-        """Do something once it is known whether there is a history: at once, unless it is being opened."""
+        """Call a function once opening has finished or failed; immediately if it is not being opened."""
         if self._is_opening:
             self._waiting.append(act)
         else:
@@ -94,16 +94,16 @@ class StoreAccess(QObject):
         *,
         worker: Worker | None = None,
     ) -> bool:
-        """Ask the history something in a thread, and call `answered` or `failed` in the window's.
+        """Use the history in a thread, and call `answered` or `failed` in the window's thread.
 
         Args:
             work: Reads or writes.
-            answered: Takes the result.
-            failed: Takes the reason why there is none.
-            worker: Does the work; where that is the asker's own, nobody is called once the asker is gone.
+            answered: Receives the result.
+            failed: Receives the error.
+            worker: The worker to use; with a widget's own worker nothing is called after the widget was deleted.
 
         Returns:
-            Whether there is a history to ask.
+            Whether the history is open.
         """
         store = self.store
         if store is None:
@@ -117,7 +117,7 @@ class StoreAccess(QObject):
         if store is not None:
             self._worker.ask(store.close)
 
-    def _take_up(self, store: Store) -> None:
+    def _set_store(self, store: Store) -> None:
         self.store = store
         self._settle()
         self.opened.emit()

@@ -1,7 +1,7 @@
-"""A run of the history as a document that is looked at and not changed: the graph as it ran, filled piece by piece.
+"""A past run as a read-only document, loaded piece by piece, and a poller for runs of other processes.
 
-Canvas, inspector and panels follow it like any session. First there is the outline; what happened in an iteration is
-read when it is looked at. A run that goes on tells everything anew, its past included, and is live from then on.
+Canvas, inspector and panels use it like any session. The outline is loaded first, an iteration when it is displayed.
+When the run is resumed, it becomes live and replays all of its events.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from engine.store.base import OPEN, RunStatus, RunSummary, Store
 
 ResultT = TypeVar("ResultT")
 
-READ_ONLY: Final = "This is a run as it was. Choose “Open as new document” to change the workflow."
+READ_ONLY: Final = "This is a past run and read-only. Choose “Open as new document” to edit the workflow."
 
 
 class StoredSession(Session):
-    """One run of the history.
+    """Session of a past run.
 
     Args:
-        engine: The engine's thread.
-        access: The way to the history.
-        workflow: The document as it runs.
-        title: What to call the run.
+        engine: The engine thread.
+        access: Access to the history.
+        workflow: The workflow as it ran.
+        title: Display name of the run.
 
     Signals:
-        filled: What is looked at has been read.
+        filled: Everything that is displayed has been loaded.
     """
 
     is_past = True
@@ -67,16 +67,16 @@ class StoredSession(Session):
 
     @property
     def name(self) -> str:
-        """What to call the run."""
+        """Display name of the run."""
         return self._title
 
     @property
     def is_read(self) -> bool:
-        """Whether all that is looked at has been read."""
+        """Whether everything that is displayed has been loaded."""
         return not self._asked
 
     def show_run(self, run: StoredRun) -> None:
-        """Show a run, as far as it was read; what is looked at is read from now on, and stays so where it is shown."""
+        """Show a run as far as it was loaded, and load the rest on demand."""
         self._stored, self._asked = run, set()
         shown, store, run_id = self.shown, self._access.store, run.summary.run_id
         shown.chosen = shown.chosen if shown.run_id == run_id else {}
@@ -87,17 +87,17 @@ class StoredSession(Session):
         self._read_shown()
 
     def do(self, operation: Operation) -> bool:
-        """Nothing changes a run that was."""
+        """Refuse every change."""
         del operation
         self.refused.emit(READ_ONLY)
         return False
 
     def read_log(self, write: Callable[[Iterable[AnyEvent]], ResultT], told: Callable[[ResultT], object]) -> None:
-        """Read all events for the log, long texts cut.
+        """Read all events for the log, with long texts truncated.
 
         Args:
-            write: Makes of the events, in order, what is shown; in a thread.
-            told: Takes that.
+            write: Converts the events to log entries; called in a thread.
+            told: Receives the entries.
         """
         run_id = self.shown.run_id
         self._access.ask(
@@ -105,10 +105,10 @@ class StoredSession(Session):
         )
 
     def go_on(self, begin: Callable[[], Run]) -> None:
-        """Let the run go on, or begin: it is live from now on.
+        """Resume or start the run, which is live from now on.
 
         Args:
-            begin: Starts it, in the engine's thread.
+            begin: Starts it; called in the engine thread.
         """
         if self.shown.live is None:
             stored, self._stored = self._stored, None
@@ -116,7 +116,7 @@ class StoredSession(Session):
             live.refused.connect(lambda _error: self._read_again(stored))
 
     def read(self, levels: Iterable[str]) -> None:
-        """Read those of these levels of the run (`""`, `loop[2]`) that have not been read; a run at work tells them."""
+        """Load levels of the run (`""`, `loop[2]`) that were not loaded yet; a live run reports them itself."""
         run = self._stored
         if run is None:
             return
@@ -131,7 +131,7 @@ class StoredSession(Session):
                 )
 
     def _read_again(self, stored: StoredRun | None) -> None:
-        """The run has not gone on: what is looked at is read as before."""
+        """Load on demand again, because the run could not be resumed."""
         self._stored, self._asked = stored, set()
         self._read_shown()
 
@@ -161,14 +161,16 @@ LOOK_MS: Final = 2000
 
 
 class Elsewhere(QObject):
-    """Looks how such a run stands, as long as its page is seen.
+    """Polls the status of a run of another process while its page is visible.
+
+    That process sends no notifications; the stored events are the only source.
 
     Args:
-        access: The way to the history.
+        access: Access to the history.
         page: The page.
 
     Signals:
-        changed: It stands otherwise than before; the run as it is now.
+        changed: The status changed; the current summary.
     """
 
     changed = Signal(object)
@@ -184,11 +186,11 @@ class Elsewhere(QObject):
         self._timer.timeout.connect(self._look_if_seen)
 
     def follow(self, summary: RunSummary, *, is_held: bool) -> None:
-        """Look after a run, unless it has come to an end.
+        """Poll a run, unless it has ended.
 
         Args:
-            summary: What is known of it.
-            is_held: Whether it waits for the person with another process.
+            summary: Its last known summary.
+            is_held: Whether another process holds it while it waits for input.
         """
         self._run_id, self._known = summary.run_id, (summary.status, is_held)
         if summary.status in OPEN:
@@ -197,11 +199,11 @@ class Elsewhere(QObject):
             self._timer.stop()
 
     def leave(self) -> None:
-        """The run goes on here, and tells everything itself."""
+        """Stop polling, because the run is live here."""
         self._timer.stop()
 
     def look(self) -> None:
-        """Look now."""
+        """Poll now."""
         run_id, known = self._run_id, self._known
 
         def work(store: Store) -> StoredRun | None:

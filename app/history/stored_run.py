@@ -162,8 +162,8 @@ def read_results(
 def _interruption(run: StoredRun) -> str:
     """Why a run has not ended and does not run here; empty for one that has ended or runs."""
     if run.summary.status is RunStatus.INTERRUPTED:
-        return "The program ended while the run was running."
+        return "The program ended during the run."
     if run.summary.status is RunStatus.WAITING:
-        how = "Answer it where it is running, or here." if run.is_held else "Resume it to be asked."
-        return f"It waits for your answer. {how}"
+        how = "Answer here or in the program that runs it." if run.is_held else "Resume the run to answer."
+        return f"The run is waiting for your answer. {how}"
     return ""

@@ -22,7 +22,7 @@ from engine.document.model import Workflow
 from engine.document.operation import Operation
 from engine.plan.structure import analyse
 
-READ_ONLY: Final = "This is a subflow as it ran. Choose “Open the workflow” to change it."
+READ_ONLY: Final = "This subflow of a past run is read-only. Choose “Open workflow” to edit its workflow."
 
 
 class PartSession(Session):
@@ -161,9 +161,9 @@ class PartBar(QFrame):
         super().__init__(parent)
         self.steps: list[QToolButton] = []
         self._here = ElidedLabel("")
-        self.open = QPushButton("Open the workflow")
-        self.open.setAccessibleName("Open the workflow")
-        self.open.setToolTip("Open the workflow in this subflow, to change it.")
+        self.open = QPushButton("Open workflow")
+        self.open.setAccessibleName("Open workflow")
+        self.open.setToolTip("Open the workflow of this subflow for editing")
         self.open.clicked.connect(lambda _checked=False: self.workflow_wanted.emit())
         self._way = QHBoxLayout()
         self._way.setSpacing(UNIT)
@@ -193,10 +193,10 @@ class PartBar(QFrame):
         self.setAccessibleName(self.text)
 
     def _build(self, names: Sequence[str]) -> None:
-        while self._way.count():
-            widget = self._way.takeAt(0).widget()
-            widget.hide()
-            widget.deleteLater()
+        while (item := self._way.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
         self.steps = []
         for place, name in enumerate(names):
             button = QToolButton()

@@ -106,7 +106,10 @@ def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
     assert page.bar.text.endswith("Waiting for you in another window or program")
     assert page.bar.origin == "Answer it here or there; it continues there"
     assert page.session.shown.picture is not None
-    assert page.session.shown.picture.error == "It waits for your answer. Answer it where it is running, or here."
+    assert (
+        page.session.shown.picture.error
+        == "The run is waiting for your answer. Answer here or in the program that runs it."
+    )
     qtbot.waitUntil(lambda: workbench.status_bar.state.full_text == "Not at its end")
     assert titles(page) == ["Answer…", "Open as new document"]
 
@@ -166,7 +169,10 @@ def test_a_page_follows_a_run_that_is_at_work_in_another_program(
     qtbot.waitUntil(lambda: page.bar.text == f"{shown}Waiting for you in another window or program")
     assert titles(page) == ["Answer…", "Open as new document"]
     assert page.session.shown.picture is not None
-    assert page.session.shown.picture.error == "It waits for your answer. Answer it where it is running, or here."
+    assert (
+        page.session.shown.picture.error
+        == "The run is waiting for your answer. Answer here or in the program that runs it."
+    )
     qtbot.waitUntil(lambda: page.document.log.model.rowCount() > 0)
 
     assert there.shown.live is not None

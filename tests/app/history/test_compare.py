@@ -40,8 +40,8 @@ def test_what_only_one_text_has_is_marked_in_it() -> None:
 
 
 def test_equal_texts_and_empty_ones_are_said_to_be_so() -> None:
-    assert summary(compare("a", "a")) == "The texts are the same."
-    assert summary(compare("", "")) == "Both are empty."
+    assert summary(compare("a", "a")) == "The texts are identical."
+    assert summary(compare("", "")) == "Both texts are empty."
 
 
 def test_places_count_characters_as_qt_does() -> None:

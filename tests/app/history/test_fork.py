@@ -67,7 +67,7 @@ def test_the_form_shows_how_it_ran_and_tells_nothing_where_nothing_is_changed(
         ("critique", "system"): "",
         ("critique", "prompt"): "Judge: {{input}}",
     }
-    assert form.model.currentText() == "As it ran"
+    assert form.model.currentText() == "Unchanged"
     assert form.loop is not None
     assert form.loop.exit_condition is not None
     assert form.loop.exit_condition.currentData() == "max_iterations"
@@ -121,7 +121,7 @@ def test_the_budget_of_the_loop_alone_can_be_another(
 ) -> None:
     loop = loop_of(qtbot, budget_usd=before)
     assert loop.budget.isVisible()
-    assert loop.budget.accessibleName() == "Budget of the loop in US dollars"
+    assert loop.budget.accessibleName() == "Loop budget (USD)"
     assert loop.budget.text() == ("0.5" if before else "")
     assert loop.settings == {}
     QTest.keyClick(loop.budget, Qt.Key.Key_A, CTRL)
@@ -172,14 +172,14 @@ def test_a_value_that_was_json_must_stay_so(store: Store, tmp_path: Path, qtbot:
     form.value.setPlainText('{"a": [2]}')
     assert form.changes() == Changes(value={"a": [2]}, has_value=True)
     form.value.setPlainText('{"a": [2}')
-    with pytest.raises(ValueError, match="cannot be read as JSON"):
+    with pytest.raises(ValueError, match="no longer valid JSON"):
         form.changes()
 
 
 def test_a_node_is_a_place_too(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
     form = form_of(read_place(store, run_id, "loop[1].draft"), qtbot)
-    assert form.value.accessibleName() == "What the node gave"
+    assert form.value.accessibleName() == "Node output"
     assert form.value.toPlainText() == "The sea is wide, draft 2."
     outside = form_of(read_place(store, run_id, "task"), qtbot)
     assert outside.loop is None
@@ -195,8 +195,8 @@ def test_an_item_of_an_iterator_is_called_so_and_is_done_anew_with_another(
     )
     workbench.history.fork_from(workbench.history.pages[run_id].document, "each[1]")
     dialog = dialog_of(workbench, qtbot)
-    assert "Go on from item 2" in [label.text() for label in dialog.findChildren(PlainLabel)]
-    assert (dialog.form.value.accessibleName(), dialog.form.value.toPlainText()) == ("The item", "y")
+    assert "Fork from item 2" in [label.text() for label in dialog.findChildren(PlainLabel)]
+    assert (dialog.form.value.accessibleName(), dialog.form.value.toPlainText()) == ("Item", "y")
     dialog.form.value.selectAll()
     QTest.keyClicks(dialog.form.value, "why")
     qtbot.waitUntil(lambda: dialog.plan is not None and dialog.run.isEnabled(), timeout=10_000)
@@ -242,13 +242,13 @@ def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
     dialog = dialog_of(workbench, qtbot)
     assert "iteration 1" in dialog.reused.text().casefold()
     assert "iterations 2 to 3" in dialog.anew.text().casefold()
-    assert dialog.price.text().startswith("Up to 2 iterations anew.")
+    assert dialog.price.text().startswith("Up to 2 iterations.")
     assert dialog.run.isEnabled()
     assert dialog.form.loop is not None
     dialog.form.loop.iteration_limit.setValue(9)
     assert not dialog.run.isEnabled()
     qtbot.waitUntil(dialog.run.isEnabled, timeout=10_000)
-    assert dialog.price.text().startswith("Up to 8 iterations anew.")
+    assert dialog.price.text().startswith("Up to 8 iterations.")
     QTest.keyClick(dialog, Qt.Key.Key_Escape)
     qtbot.waitUntil(lambda: not workbench.window.findChildren(ForkDialog))
     assert workbench.tabs.documents == [ran]
@@ -305,7 +305,7 @@ def test_a_run_that_is_not_kept_cannot_be_forked_and_says_so(
     ran.session.shown.run_id = ""
     with qtbot.waitSignal(ran.session.refused) as refused:
         workbench.history.fork_from(ran, "loop[1]")
-    assert "that is kept" in refused.args[0]
+    assert "stored run" in refused.args[0]
 
 
 @pytest.mark.parametrize("value", ["10\u00a0% more", "one\r\ntwo", "one\u2028two", "end\x00", "\ud800 half"])
@@ -333,7 +333,7 @@ def test_a_value_that_is_edited_keeps_its_spaces_that_do_not_break(qtbot: QtBot)
 def test_json_that_no_run_could_hold_is_refused_in_a_sentence(text: str, qtbot: QtBot) -> None:
     form = form_of(ForkPlace("loop[1]", analyse(refine()), [1]), qtbot)
     form.value.setPlainText(text)
-    with pytest.raises(ValueError, match="cannot be read as JSON any more"):
+    with pytest.raises(ValueError, match="no longer valid JSON"):
         form.changes()
 
 

@@ -52,7 +52,7 @@ def test_rows_come_as_iterations_do(model: IterationModel, qtbot: QtBot) -> None
     with qtbot.waitSignal(model.rowsInserted) as inserted:
         model.show_loop(loop, is_over=False)
     assert inserted.args[1:] == [1, 1]
-    assert column(model, Column.RESULT) == ["one", "Under way…"]
+    assert column(model, Column.RESULT) == ["one", "Running…"]
     assert model.is_under_way(1)
 
     picture.apply(iteration(1, "two", branch="done", reason="good", score=9.0))
@@ -77,12 +77,12 @@ def test_an_item_that_has_ended_is_there_although_one_before_it_is_under_way(
         begin(picture, index)
     loop = picture.loops["loop"]
     model.show_loop(loop, is_over=False, unit="item")
-    assert column(model, Column.RESULT) == ["one", "Under way…", "Under way…", "Under way…"]
+    assert column(model, Column.RESULT) == ["one", "Running…", "Running…", "Running…"]
 
     picture.apply(iteration(2, "three", reason="It failed.", cost_usd=0.25))
     with qtbot.waitSignal(model.dataChanged):
         model.show_loop(loop, is_over=False, unit="item")
-    assert column(model, Column.RESULT) == ["one", "Under way…", "three", "Under way…"]
+    assert column(model, Column.RESULT) == ["one", "Running…", "three", "Running…"]
     assert [model.is_under_way(row) for row in range(4)] == [False, True, False, True]
     assert column(model, Column.SIMILAR) == ["–", "", "–", ""]
     assert model.longest[Column.VERDICT] == len("It failed.")
@@ -91,14 +91,14 @@ def test_an_item_that_has_ended_is_there_although_one_before_it_is_under_way(
 
     picture.apply(iteration(1, "two"))
     model.show_loop(loop, is_over=False, unit="item")
-    assert column(model, Column.RESULT) == ["one", "two", "three", "Under way…"]
+    assert column(model, Column.RESULT) == ["one", "two", "three", "Running…"]
 
 
 def test_what_was_broken_off_says_so(model: IterationModel) -> None:
     picture = told("one")
     begin(picture, 1)
     model.show_loop(picture.loops["loop"], is_over=True)
-    assert column(model, Column.RESULT) == ["one", "Not finished"]
+    assert column(model, Column.RESULT) == ["one", "Not completed"]
 
 
 def test_another_loop_is_another_table(model: IterationModel, qtbot: QtBot) -> None:

@@ -208,8 +208,8 @@ def test_the_legend_offers_what_there_is(open_panel: OpenPanel) -> None:
 
 def test_the_parts_of_an_iteration(ran: Bench) -> None:
     ran.click_row(1)
-    assert ran.panel.detail.parts.titles == ["Result", "Started from", "Verdict", "Nodes", "Add"]
-    ran.choose_part("Started from")
+    assert ran.panel.detail.parts.titles == ["Result", "Input", "Verdict", "Nodes", "Add"]
+    ran.choose_part("Input")
     assert ran.text == "a."
     ran.click_row(2)
     assert ran.text == "a..", "the same part of another iteration"
@@ -278,7 +278,7 @@ def test_while_it_runs_the_newest_is_shown_unless_one_is_chosen(open_panel: Open
     begin(picture, 1)
     bench.show(picture)
     assert bench.row == 1
-    assert bench.text.startswith("It is under way.")
+    assert bench.text.startswith("Still running.")
     picture.apply(iteration(1, "two"))
     begin(picture, 2)
     bench.session.shown.updated.emit({"loop"})
@@ -309,7 +309,9 @@ def test_without_iterations_it_says_why(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop(condition="false"))
     empty: QWidget = bench.panel.empty
     assert empty.isVisible()
-    assert bench.panel.empty.text() == "Run the workflow: each iteration of its loop then has a row here."
+    assert (
+        bench.panel.empty.text() == "No iterations yet. Run the workflow to see one row for each iteration of its loop."
+    )
     assert not bench.panel.split.isVisible()
     assert not bench.panel.step(1)
     bench.run()
@@ -321,7 +323,7 @@ def test_without_iterations_it_says_why(open_panel: OpenPanel) -> None:
 def test_one_iteration_has_nothing_to_compare_with(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop(max_iterations=1))
     bench.run()
-    assert bench.panel.chart.nothing == "One iteration: there is nothing yet to compare it with."
+    assert bench.panel.chart.nothing == "There is only one iteration, so there is no similarity yet."
     bench.click_chart(0)
     assert bench.session.shown.chosen == {"loop": 0}
     bench.panel.grab()
@@ -469,14 +471,14 @@ def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_h
     session, panel = bench.session, bench.panel
     picture = RunViewModel(session.structure.parent)
     bench.show(picture)
-    assert panel.empty.text() == "No item has begun yet."
+    assert panel.empty.text() == "No item has started yet."
 
     for index in range(3):
         begin(picture, index, 3, "each")
     picture.apply(iteration(2, "z done", "each", input="z", feedback=None))
     session.shown.updated.emit({"each"})
     bench.qtbot.waitUntil(lambda: bench.panel.why.text() == "1 of 3 items done.")
-    assert [panel.model.text(row, Column.RESULT) for row in range(3)] == ["Under way…", "Under way…", "z done"]
+    assert [panel.model.text(row, Column.RESULT) for row in range(3)] == ["Running…", "Running…", "z done"]
 
     bench.click_row(2)
     assert panel.detail.title.text() == "Item 3"
@@ -516,5 +518,5 @@ def test_a_run_that_was_broken_off_has_nothing_under_way(open_panel: OpenPanel, 
     begin(run.picture, 2)
     bench = open_panel(run.workflow)
     bench.show(run.picture, run.workflow)
-    assert [bench.panel.model.text(row, Column.RESULT) for row in range(3)] == ["r0", "r1", "Not finished"]
-    assert bench.text.startswith("It was not finished.")
+    assert [bench.panel.model.text(row, Column.RESULT) for row in range(3)] == ["r0", "r1", "Not completed"]
+    assert bench.text.startswith("Not completed.")

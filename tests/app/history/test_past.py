@@ -195,7 +195,7 @@ def test_what_has_changed_since_in_the_document_of_the_same_file_is_said(
     past(workbench, run_id, qtbot)
     bar = workbench.history.pages[run_id].bar
     qtbot.waitUntil(lambda: bool(bar.differences))
-    assert bar.differences == "1 difference from today's document: “Prompt” of “Draft” was changed."
+    assert bar.differences == "1 difference from the current workflow: “Prompt” of “Draft” was changed."
 
 
 def test_every_run_of_the_window_is_kept(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:

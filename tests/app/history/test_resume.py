@@ -74,9 +74,9 @@ def test_as_it_ran_the_run_itself_goes_on(
     change(file)
     document = ask_to_resume(workbench, failed, qtbot)
     box = asked(workbench, qtbot)
-    assert box.text() == "The workflow has changed since this run. Go on with which?"
+    assert box.text() == "The workflow has changed since this run. Which version do you want to use?"
     assert "• “Prompt” of “Draft” was changed." in box.informativeText()
-    answer(workbench.window, "As it ran")
+    answer(workbench.window, "Use the original workflow")
     qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
     ended(document, qtbot)
     assert document.session.shown.picture is not None
@@ -96,7 +96,7 @@ def test_as_it_is_now_a_new_run_takes_over_what_had_come_to_its_end(
         change(file)
     old = ask_to_resume(workbench, failed, qtbot)
     asked(workbench, qtbot)
-    answer(workbench.window, "As it is now")
+    answer(workbench.window, "Use the current workflow")
     qtbot.waitUntil(lambda: workbench.current is not None and workbench.current is not old)
     document = workbench.current
     assert document is not None
@@ -123,7 +123,7 @@ def test_a_document_that_does_not_run_is_refused_and_no_tab_comes(
     save(changed, file)
     old = ask_to_resume(workbench, failed, qtbot)
     asked(workbench, qtbot)
-    answer(workbench.window, "As it is now")
+    answer(workbench.window, "Use the current workflow")
     qtbot.waitUntil(lambda: "nobody" in workbench.status_bar.refusal.full_text, timeout=10_000)
     assert workbench.tabs.documents == [old]
     assert len(store.runs()) == 1
@@ -183,7 +183,7 @@ def test_a_second_press_of_resume_asks_nothing_more(
     press(workbench.history.pages[failed].bar, "Resume")
     asked(workbench, qtbot)
     qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
-    answer(workbench.window, "As it ran")  # the only question that is open
+    answer(workbench.window, "Use the original workflow")  # the only question that is open
     qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
     ended(document, qtbot)
     assert len(iterations(document.session)) == 3

@@ -105,7 +105,7 @@ def test_runs_are_found_by_the_name_of_their_workflow(store: Store, panel: RunsP
     assert panel.total.text().startswith("1 run ·")
     until_listed(panel, qtbot, lambda: QTest.keyClicks(panel.text, "x"))
     assert lines(panel) == []
-    assert panel.empty.text().startswith("No run fits.")
+    assert panel.empty.text().startswith("No matching runs.")
 
 
 def test_runs_are_found_by_their_date(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
@@ -199,7 +199,7 @@ def test_a_run_is_written_to_a_file(
     answers.to_save = tmp_path / f"out.{ending}"
     with qtbot.waitSignal(panel.errands.told) as told:
         panel.actions_by_name[f"export_{ending}"].trigger()
-    assert told.args == [f"The run is written to {answers.to_save}.", "info"]
+    assert told.args == [f"The run was exported to {answers.to_save}.", "info"]
     assert answers.suggested is not None
     assert answers.suggested.name == f"my-letters-aaaabb.{ending}"
     assert "r1" in answers.to_save.read_text()
@@ -248,7 +248,7 @@ def test_a_file_that_cannot_be_written_is_told_and_leaves_nothing(
     with qtbot.waitSignal(panel.errands.told) as told:
         panel.actions_by_name["export_csv"].trigger()
     assert told.args[1] == "bad"
-    assert "cannot be written" in told.args[0]
+    assert "Cannot write" in told.args[0]
 
 
 def test_enter_and_a_double_click_open_a_run(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
@@ -305,7 +305,7 @@ def test_a_history_that_cannot_be_opened_is_told_in_the_panel(answers: Answers, 
         access.open()
     assert failed.args[0] == access.failure
     panel.show()
-    assert panel.empty.text() == f"Runs are not being kept. {access.failure}"
+    assert panel.empty.text() == f"Runs are not stored. {access.failure}"
     assert access.store is None
     assert not access.ask(lambda store: store.size())
     panel.hide()

@@ -56,7 +56,7 @@ def batch(workbench: Workbench) -> Callable[[], QDialog | None]:
 
 
 COMPARED = ["Left: run", "Left: what of it", "Left text", "Right: run", "Right text", "Swap the sides", "Next change"]
-FORKED = ["It starts from", "Draft: Prompt", "Critique: Prompt", "Model", "Or as soon as", "Cancel", "Run the fork"]
+FORKED = ["Iteration input", "Draft: Prompt", "Critique: Prompt", "Model", "Or as soon as", "Cancel", "Run fork"]
 TABLE = ["Choose table…", "Choose the results file", "Concurrent rows", "Rows"]
 
 
