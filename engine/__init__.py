@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from engine.document.model import Workflow
     from engine.document.problems import DocumentError, Problem
     from engine.errors import EngineError
-    from engine.export.exported import Exported
     from engine.export.langgraph_module import export_langgraph
     from engine.export.python_script import export_python
+    from engine.export.python_source import Exported
     from engine.importing.reader import ImportResult, import_file, import_text
     from engine.nodes.context import Answer
     from engine.plan.execution_plan import Plan
@@ -49,7 +49,7 @@ _HOMES = {
     "engine.document.model": ("Workflow",),
     "engine.document.problems": ("DocumentError", "Problem"),
     "engine.errors": ("EngineError",),
-    "engine.export.exported": ("Exported",),
+    "engine.export.python_source": ("Exported",),
     "engine.export.langgraph_module": ("export_langgraph",),
     "engine.export.python_script": ("export_python",),
     "engine.importing.reader": ("ImportResult", "import_file", "import_text"),

@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.export.langgraph_agents import AgentFunctions
-from engine.export.langgraph_items import PartFunctions, named_outputs
-from engine.export.langgraph_loops import LoopFunctions
-from engine.export.langgraph_nodes import NodeFunctions
+from engine.export.langgraph_loops import LoopFunctions, PartFunctions, named_outputs
+from engine.export.langgraph_nodes import AgentFunctions, NodeFunctions
 from engine.export.langgraph_texts import Place
 from engine.nodes.agent_config import TOOL_CALLING
 from engine.plan.execution_plan import GraphPlan, NodePlan

@@ -1,6 +1,7 @@
-"""A workflow as a module for LangGraph that runs without us: plain functions, loops as cycles of the graph.
+"""Export of a workflow as a LangGraph module that runs without Loopwright.
 
-The module is put together here: what it is about, what it imports, the functions that it carries with it, its own.
+Nodes become functions, and loops cycles of the graph. This module puts the parts together: docstring, imports, the
+runtime functions that are used, and the workflow's own functions.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.document.settings import Settings
-from engine.export.exported import Exported
 from engine.export.langgraph_graph import GraphWriter
-from engine.export.langgraph_items import named_outputs
+from engine.export.langgraph_loops import named_outputs
 from engine.export.langgraph_nodes import NodeFunctions
-from engine.export.literals import docstring, literal
+from engine.export.python_source import Exported, docstring, literal
 from engine.nodes.registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.runner.parameters import InputConfig
@@ -84,9 +84,8 @@ _MAIN: Final = """\
 if __name__ == "__main__":
     print(json.dumps(run(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}), ensure_ascii=False, indent=2))
 """
-CARRIED: Final = (
-    "engine.exits.similarity",
-    *(f"engine.export.carried_{name}" for name in ("values", "models", "loops", "items", "agents")),
+RUNTIME_MODULES: Final = (
+    *(f"engine.export.langgraph_runtime_{name}" for name in ("values", "models", "loops", "agents")),
     "engine.nodes.iteration_note",
     "engine.models.reply_text",
     "engine.lenient_json",
@@ -115,8 +114,8 @@ def export_langgraph(workflow: Workflow, registry: Registry | None = None) -> Ex
     constants = _constants(settings, plan.parameters, named_outputs(plan.graph), has_tools=functions.has_tools)
     run = _RUN_WITH_PEOPLE if functions.asks_people else _RUN
     body = "\n\n\n".join((constants, _STATE, *asks, *sources, run, _MAIN))
-    carried = "\n\n\n".join(_carried(body))
-    rest = f"{carried}\n\n\n{body}"
+    runtime = "\n\n\n".join(_runtime_sources(body))
+    rest = f"{runtime}\n\n\n{body}"
     told = (*_settings_left_out(settings, counts_costs=counts), *functions.left_out)
     left_out = (*_ALWAYS, *dict.fromkeys(told))
     imports = _imports(rest)
@@ -187,10 +186,10 @@ def _constants(
     return "\n".join(lines)
 
 
-def _carried(body: str) -> list[str]:
+def _runtime_sources(body: str) -> list[str]:
     """The sources of the functions that the module uses, and of those that they use in turn."""
     sources: dict[str, str] = {}
-    for module in CARRIED:
+    for module in RUNTIME_MODULES:
         sources |= definitions(module)
     wanted: set[str] = set()
     looked_at = [body]

@@ -1,4 +1,4 @@
-"""The source of what the functions of an exported LangGraph module read and write: paths, texts, questions, inputs."""
+"""Source of what exported functions read and write: paths, templates, model settings and inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.export.cel_python import UnsupportedError, expression_to_python
-from engine.export.literals import literal
+from engine.export.python_source import literal
 from engine.expr import Expression, Template, compile_template
 from engine.nodes.model_fields import ModelFields
 from engine.nodes.prompts import PromptFields, prompt_texts

@@ -1,4 +1,4 @@
-"""A workflow as a Python script for our library: the same document, built by `engine.Builder`, and a run of it."""
+"""Export of a workflow as a Python script that builds it with `engine.Builder` and runs it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from engine.document.model import Node, Workflow
 from engine.document.settings import Settings
-from engine.export.exported import Exported
-from engine.export.literals import docstring, literal
+from engine.export.python_source import Exported, docstring, literal
 from engine.nodes.agent_tools import ASK_PERSON
 from engine.nodes.registry import Registry
 from engine.plan.compiler import compile_workflow

@@ -52,5 +52,5 @@ def test_reasoning_is_no_verdict_and_no_text(kind: str) -> None:
 
 
 def test_no_two_things_that_are_carried_have_one_name() -> None:
-    names = [name for module in langgraph_module.CARRIED for name in langgraph_module.definitions(module)]
+    names = [name for module in langgraph_module.RUNTIME_MODULES for name in langgraph_module.definitions(module)]
     assert {name for name in names if names.count(name) > 1} == set()

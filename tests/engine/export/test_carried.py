@@ -6,12 +6,12 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.exits.similarity import similarity
 from engine.export.langgraph_module import export_langgraph
-from tests.engine.exits.test_similarity import LONG_CASES
+from tests.engine.exits.test_similarity import LONG_CASES, long_pairs, small_bounds
 from tests.engine.export.kit import module_of
 from tests.engine.semantics.documents import around, llm
 
@@ -26,9 +26,21 @@ def exported() -> Any:
     return module_of(export_langgraph(workflow).text)
 
 
-@given(values, values)
-def test_results_are_as_alike_as_the_engine_finds_them(one: Any, other: Any) -> None:
-    assert exported().similarity(one, other) == similarity(one, other)
+@given(values, values, st.integers(0, 100))
+def test_results_are_as_alike_as_the_engine_finds_them(one: Any, other: Any, hundredths: int) -> None:
+    alike, least = similarity(one, other), hundredths / 100
+
+    assert exported().similarity(one, other) == alike
+    bounded = exported().similarity(one, other, least)
+    assert bounded == alike if alike >= least else bounded < least
+
+
+@settings(deadline=None)
+@given(long_pairs())
+def test_long_results_are_never_less_alike_than_the_engine_finds_them(pair: tuple[str, str]) -> None:
+    exact = exported().similarity(*pair)
+    with small_bounds():
+        assert similarity(*pair) <= exact
 
 
 @pytest.mark.parametrize("case", ["the last 15,000 are new, and the first character", "wide characters"])

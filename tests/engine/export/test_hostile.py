@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from engine import Workflow, loads
 from engine.export.langgraph_module import export_langgraph
-from engine.export.literals import docstring, literal, one_line_docstring
 from engine.export.python_script import export_python
+from engine.export.python_source import docstring, literal, one_line_docstring
 from tests.engine.export.kit import module_of
 
 HOSTILE = [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import Answer
-from engine.export import carried_agents
+from engine.export import langgraph_runtime_agents
 from engine.runner.questions import Question
 from tests.engine.export.kit import Both
 from tests.engine.semantics.agents import agent, tools_fixture, wants
@@ -83,7 +83,7 @@ def test_an_answer_fits_an_exported_module_where_it_fits_the_engine(
     question = Question("check", "approval", value, ("approve", "reject"), schema)
     asked = {"value": value, "choices": ["approve", "reject"]}
 
-    fault = carried_agents.answer_error({"choice": choice, "value": edited}, asked, schema)
+    fault = langgraph_runtime_agents.answer_error({"choice": choice, "value": edited}, asked, schema)
 
     assert question.takes(Answer(choice, edited)) is (fault == "")
 
@@ -100,7 +100,9 @@ def test_what_a_person_is_asked_on_the_terminal_cannot_steer_it(
     monkeypatch.setattr("builtins.input", typed)
     value = {"command": "rm\x1b]0;x\x07 -rf\u202e /\nls"}
 
-    carried_agents.ask_at_terminal({"node": "a", "message": "\x9b2J?", "value": value, "choices": ["approve"]})
+    langgraph_runtime_agents.ask_at_terminal(
+        {"node": "a", "message": "\x9b2J?", "value": value, "choices": ["approve"]}
+    )
 
     assert all(c.isprintable() or c == "\n" for c in said[0])
     assert "\\u202e" in said[0]

@@ -1,7 +1,7 @@
-"""What an exported LangGraph module carries with it, copied as it stands here: model calls, their cost, and replies.
+"""Runtime of exported LangGraph modules: model calls, their cost, and structured replies.
 
-So it needs nothing but the standard library, jsonschema-rs and its siblings, and what reads verdicts in
-`engine.nodes.verdicts`, which it carries as well. What is exported holds only the functions that it uses.
+The export copies the functions that a workflow uses into its module, which then needs nothing of Loopwright: only
+litellm, jsonschema-rs and the other runtime functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an exported LangGraph module carries with it, copied as it stands here: agents, and people who are asked.
+"""Runtime of exported LangGraph modules: agents and questions to people.
 
-So it needs nothing but the standard library, LangGraph and its siblings. What is exported holds only the functions that
-it uses.
+The export copies the functions that a workflow uses into its module, which then needs nothing of Loopwright: only
+LangGraph and the other runtime functions.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, cast
 
 from langgraph.types import interrupt
 
-from engine.export.carried_loops import leave, remembering
-from engine.export.carried_models import faults_by, read_answer, read_reply
-from engine.export.carried_values import State, Update, gave, skipped, to_text
+from engine.export.langgraph_runtime_loops import leave, remembering
+from engine.export.langgraph_runtime_models import faults_by, read_answer, read_reply
+from engine.export.langgraph_runtime_values import State, Update, gave, skipped, to_text
 
 
 def ask_at_terminal(question: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""What an exported LangGraph module carries with it, copied as it stands here: values, ports and expressions.
+"""Runtime of exported LangGraph modules: values, ports and expressions.
 
-So it needs nothing but the standard library and its siblings. What is exported holds only the functions that it uses.
+The export copies the functions that a workflow uses into its module, which then needs nothing of Loopwright: only
+the standard library and the other runtime functions.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Texts and values as Python source: literals that mean what they are, whatever stands in them."""
+"""Texts and values as Python source: literals and docstrings that mean what they say, whatever the text holds."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from engine.text_sanitizing import harmless
@@ -58,3 +59,16 @@ def docstring(paragraphs: Iterable[str]) -> str:
 def _escaped(text: str) -> str:
     """A line in which nothing ends the docstring, and nothing is seen that is not there."""
     return _QUOTES.sub(r"\\\g<0>", harmless(text)) if text else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A workflow as a program.
+
+    Attributes:
+        text: The source of a Python module.
+        left_out: What it does not do that the workflow does, a sentence each.
+    """
+
+    text: str
+    left_out: tuple[str, ...]
