@@ -9,7 +9,7 @@ UV     := $(BIN)/uv
 # Two workers suit small machines; set WORKERS=auto for one a core.
 WORKERS ?= 2
 # `make test ALL=1`, as continuous integration does it, runs the slow tests too and measures coverage.
-TESTS := $(if $(ALL),--cov --cov-report=term,-m "not slow")
+TESTS := $(if $(ALL),--cov --cov-report=,-m "not slow")
 
 .PHONY: env run demo test lint bench screenshots docs lock clean
 
@@ -40,6 +40,10 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+ifdef ALL
+	$(BIN)/coverage report --include='engine/*' --fail-under=95
+	$(BIN)/coverage report --include='app/*' --fail-under=85
+endif
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
