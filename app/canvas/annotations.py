@@ -29,7 +29,7 @@ from engine.values import Value
 
 Kind = Literal["frames", "notes"]
 
-FARTHEST: Final = 990_000.0
+MAX_COORDINATE: Final = 990_000.0
 """Coordinates beyond this are ignored; the view could not scroll there."""
 
 SMALLEST: Final = (80.0, 48.0)
@@ -90,7 +90,7 @@ def number(value: object, default: float | None = None) -> float | None:
     """Return a coordinate, or `default` if the value is not a usable number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return default
-    return float(value) if abs(value) <= FARTHEST else default
+    return float(value) if abs(value) <= MAX_COORDINATE else default
 
 
 def layout_entries(workflow: Workflow, name: str) -> dict[str, Any]:
@@ -213,7 +213,7 @@ class AnnotationItem(AbstractNodeItem):
         self.annotation = annotation
         self._load = []
         self.setPos(annotation.x, annotation.y)
-        self._hit = self._where_hit()
+        self._hit = self._clickable_area()
         self.update()
 
     def boundingRect(self) -> QRectF:
@@ -249,7 +249,7 @@ class AnnotationItem(AbstractNodeItem):
         width = max(event.pos().x(), SMALLEST[0])
         height = max(event.pos().y(), SMALLEST[1])
         self.annotation = replace(self.annotation, width=round(width), height=round(height))
-        self._hit = self._where_hit()
+        self._hit = self._clickable_area()
         self.update()
 
     def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:
@@ -310,7 +310,7 @@ class AnnotationItem(AbstractNodeItem):
     def _handle(self) -> QRectF:
         return QRectF(self.annotation.width - HANDLE, self.annotation.height - HANDLE, HANDLE, HANDLE)
 
-    def _where_hit(self) -> QPainterPath:
+    def _clickable_area(self) -> QPainterPath:
         path = QPainterPath()
         if not self.is_frame:
             path.addRect(self.rect)
@@ -351,11 +351,11 @@ class AnnotationView:
                 item.set_annotation(annotation)
 
     def _add(self, annotation: Annotation) -> None:
-        item = AnnotationItem(annotation, self._carried, self._keep_size)
+        item = AnnotationItem(annotation, self._carried, self._store_size)
         self._scene.addItem(item)
         self.items[annotation.path] = item
 
-    def _keep_size(self, item: AnnotationItem) -> None:
+    def _store_size(self, item: AnnotationItem) -> None:
         self.resized(item)
 
     def _carried(self, frame: AnnotationItem) -> list[QGraphicsItem]:

@@ -16,7 +16,7 @@ from engine.plan.loop_bodies import Body
 
 COLUMN_GAP: Final = 72.0
 ROW_GAP: Final = 40.0
-STAND_IN: Final = 12.0
+DUMMY_HEIGHT: Final = 12.0
 """Height of the dummy node of a long edge."""
 
 MARGINS: Final = (24.0, 40.0, 24.0, 52.0)
@@ -137,7 +137,7 @@ def _lay_out(
     ]
     level = _Level(blocks, edges)
     _assign_layers(level, start, end)
-    return _joined(blocks, _place(level), is_loop=loop is not None)
+    return _combined(blocks, _place(level), is_loop=loop is not None)
 
 
 def _card(node: str, boxes: Mapping[str, Box]) -> _Block:
@@ -197,7 +197,7 @@ def _pull_to_targets(level: _Level, fixed: set[int]) -> None:
 
 def _place(level: _Level) -> float:
     """Position the blocks and return the total width."""
-    edges = _with_stand_ins(level)
+    edges = _split_long_edges(level)
     layers: list[list[int]] = [[] for _ in range(max((block.layer for block in level.blocks), default=-1) + 1)]
     for index, block in enumerate(level.blocks):
         layers[block.layer].append(index)
@@ -208,14 +208,14 @@ def _place(level: _Level) -> float:
         before.setdefault(target, []).append((source, source_offset - target_offset, weight))
         after.setdefault(source, []).append((target, target_offset - source_offset, weight))
     for layer in layers:
-        _settle(level, layer, {})
+        _place_layer(level, layer, {})
     for sweep in range(2 * SWEEPS):
         forward = sweep % 2 == 0
         for layer in layers if forward else reversed(layers):
-            wishes = _wishes(level, layer, before if forward else after)
+            wishes = _preferred_tops(level, layer, before if forward else after)
             if sweep < SWEEPS:
                 layer.sort(key=lambda index: wishes.get(index, (level.blocks[index].top, 0.0))[0])
-            _settle(level, layer, wishes)
+            _place_layer(level, layer, wishes)
     x = 0.0
     for layer in layers:
         width = max((level.blocks[index].width for index in layer), default=0.0)
@@ -227,21 +227,23 @@ def _place(level: _Level) -> float:
     return max(x - COLUMN_GAP, 0.0)
 
 
-def _with_stand_ins(level: _Level) -> list[tuple[int, float, int, float]]:
+def _split_long_edges(level: _Level) -> list[tuple[int, float, int, float]]:
     """Split long edges with a dummy node in each layer between."""
     short: list[tuple[int, float, int, float]] = []
     for source, source_offset, target, target_offset in level.edges:
         here, offset = source, source_offset
         for layer in range(level.blocks[source].layer + 1, level.blocks[target].layer):
-            level.blocks.append(_Block(0.0, STAND_IN, {}, layer))
-            short.append((here, offset, len(level.blocks) - 1, STAND_IN / 2))
-            here, offset = len(level.blocks) - 1, STAND_IN / 2
+            level.blocks.append(_Block(0.0, DUMMY_HEIGHT, {}, layer))
+            short.append((here, offset, len(level.blocks) - 1, DUMMY_HEIGHT / 2))
+            here, offset = len(level.blocks) - 1, DUMMY_HEIGHT / 2
         if level.blocks[here].layer < level.blocks[target].layer:
             short.append((here, offset, target, target_offset))
     return short
 
 
-def _wishes(level: _Level, layer: Sequence[int], pulls: Mapping[int, list[_Pull]]) -> dict[int, tuple[float, float]]:
+def _preferred_tops(
+    level: _Level, layer: Sequence[int], pulls: Mapping[int, list[_Pull]]
+) -> dict[int, tuple[float, float]]:
     """Return the top of each block at which its edges are straight, with a weight."""
     wishes: dict[int, tuple[float, float]] = {}
     for index in layer:
@@ -253,7 +255,7 @@ def _wishes(level: _Level, layer: Sequence[int], pulls: Mapping[int, list[_Pull]
     return wishes
 
 
-def _settle(level: _Level, layer: Sequence[int], wishes: Mapping[int, tuple[float, float]]) -> None:
+def _place_layer(level: _Level, layer: Sequence[int], wishes: Mapping[int, tuple[float, float]]) -> None:
     """Place the blocks of a layer as close to their preferred tops as order and sizes allow."""
     shift = 0.0
     pools: list[tuple[float, float, int]] = []  # mean preferred top minus the heights above, weight, number of blocks
@@ -272,7 +274,7 @@ def _settle(level: _Level, layer: Sequence[int], wishes: Mapping[int, tuple[floa
         level.blocks[index].top = mean + moved
 
 
-def _joined(blocks: Iterable[_Block], width: float, *, is_loop: bool) -> _Block:
+def _combined(blocks: Iterable[_Block], width: float, *, is_loop: bool) -> _Block:
     """Combine blocks into one, with the region's margins around a loop."""
     real = [block for block in blocks if block.places]
     if not real:

@@ -101,7 +101,7 @@ class Canvas(QWidget):
         self.viewer.files_dropped.connect(self.files_dropped)
         self.viewer.template_dropped.connect(self.template_dropped)
         self.viewer.type_dropped.connect(self.add_node)
-        self.viewer.hint_changed.connect(self._say)
+        self.viewer.hint_changed.connect(self._show_hint)
         self.viewer.key_handler = self._key
         style().changed.connect(self._restyle)
 
@@ -281,7 +281,7 @@ class Canvas(QWidget):
         if was_fitted:
             self.fit_to_view.fit_again()
 
-    def _say(self, text: str, place: QPoint) -> None:
+    def _show_hint(self, text: str, place: QPoint) -> None:
         self.hint.say(text, self.viewer.mapTo(self, place))
 
     def _toggle_ports(self) -> None:

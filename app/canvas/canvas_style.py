@@ -77,7 +77,7 @@ class CanvasStyle:
         return self.theme.name == "light"
 
 
-LEGIBLE: Final = 11.0
+MIN_TEXT_PIXELS: Final = 11.0
 """Minimum text size in screen pixels when zoomed out, at a text size of 100 %."""
 
 
@@ -88,7 +88,7 @@ def zoom_from_scale(scale: float) -> float:
 
 def legible_scale(size: float, zoom: float, most: float) -> float:
     """Return the factor by which text is enlarged to stay legible when zoomed out."""
-    return min(max(LEGIBLE / (size * zoom), 1.0), most)
+    return min(max(MIN_TEXT_PIXELS / (size * zoom), 1.0), most)
 
 
 def canvas_style() -> CanvasStyle:

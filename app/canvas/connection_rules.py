@@ -99,9 +99,9 @@ class ConnectionRules:
             return "These ports are already connected."
         if node in self._bad:
             return "This would create a cycle. To repeat nodes, put them between a Loop and its Exit."
-        return self._leads_out_of_body(source, source_port.name, target)
+        return self._leaving_body_reason(source, source_port.name, target)
 
-    def _leads_out_of_body(self, source: str, source_port: str, target: str) -> str | None:
+    def _leaving_body_reason(self, source: str, source_port: str, target: str) -> str | None:
         bodies = self._structure.bodies
         own = bodies.get(source)
         ports = () if own is None else own.kind.body_ports

@@ -46,7 +46,7 @@ class DocumentView(QObject):
     def __init__(self, session: Session, viewer: CanvasViewer, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session, self._viewer, self._scene = session, viewer, viewer.scene()
-        self._gone: list[QGraphicsItem] = []
+        self._removed: list[QGraphicsItem] = []
         self.nodes: dict[str, NodeItem] = {}
         self.edge_items: dict[EdgeKey, EdgeItem] = {}
         self.annotations = AnnotationView(self._scene, self.nodes, self._dispose)
@@ -86,7 +86,7 @@ class DocumentView(QObject):
         if has_other_edges:
             self._count_ports(edges)
         added = self._patch_nodes(new) if has_other_nodes else []
-        come = self._take_off_edges(edges, touched) if has_other_edges else []
+        come = self._remove_stale_edges(edges, touched) if has_other_edges else []
         # edges may name ports that a node does not declare
         for node_id in (touched & self.nodes.keys()).difference(added):
             self.refresh(node_id)
@@ -118,7 +118,7 @@ class DocumentView(QObject):
         item, content = self.nodes[node_id], self._facts(node_id, self._session.workflow)
         if content != item.content:
             item.set_content(content)
-            self._connect_again(item)
+            self._restyle_edges(item)
             self._moved.add(item)
 
     def toggle_ports(self, node_id: str) -> None:
@@ -210,7 +210,7 @@ class DocumentView(QObject):
             if any(port.parentItem() in items for port in pipe.ports):
                 self._remove_pipe(key)
 
-    def _take_off_edges(self, wanted: Mapping[EdgeKey, Ends], touched: set[str]) -> list[EdgeKey]:
+    def _remove_stale_edges(self, wanted: Mapping[EdgeKey, Ends], touched: set[str]) -> list[EdgeKey]:
         """Remove edge items, and return the keys to add. The ends of both are added to `touched`."""
         gone = [key for key in self.edge_items if key not in wanted]
         come = [key for key in wanted if key not in self.edge_items]
@@ -251,7 +251,7 @@ class DocumentView(QObject):
                 card.update()
         self._dispose(pipe)
 
-    def _connect_again(self, item: NodeItem) -> None:
+    def _restyle_edges(self, item: NodeItem) -> None:
         """Restyle the edges of a node whose ports may have been replaced."""
         for port in (*item.inputs, *item.outputs):
             for pipe in port.connected_pipes:
@@ -269,9 +269,9 @@ class DocumentView(QObject):
         """Remove an item; it stays alive until the current event, which may refer to it, is over."""
         item.setSelected(False)
         self._scene.removeItem(item)
-        if not self._gone:
-            QTimer.singleShot(0, self._gone.clear)
-        self._gone.append(item)
+        if not self._removed:
+            QTimer.singleShot(0, self._removed.clear)
+        self._removed.append(item)
 
 
 @contextmanager

@@ -104,7 +104,7 @@ class Clipboard:
         return (round(middle.x() - left - width / 2), round(middle.y() - top - height / 2))
 
 
-MANY: Final = 150
+BACKGROUND_LAYOUT_FROM: Final = 150
 """Documents with more nodes are laid out in a worker thread."""
 
 
@@ -149,7 +149,7 @@ class EditCommands(QObject):
         if spec is None:
             self._session.refused.emit(f"Unknown node type “{node_type[:60]}”. Choose one from the palette.")
             return None
-        where = place if place is not None else self._free_middle()
+        where = place if place is not None else self._default_position()
         added = operation_builders.add(self._session.workflow, spec, (where.x(), where.y()), tool=tool)
         pipe = self._viewer.edge_at(where) if place is not None else None
         pieces = self._gestures.insertion_operations(pipe, added) if pipe is not None else None
@@ -171,7 +171,7 @@ class EditCommands(QObject):
         edge = Connect(end, f"{added.first}.{port}") if from_output else Connect(f"{added.last}.{port}", end)
         replaced: tuple[Operation, ...] = ()
         if not from_output:
-            replaced = self._making_room(end)
+            replaced = self._disconnect_operations(end)
         if not self._session.do(operation_builders.add_step(spec, added, *replaced, edge)):
             return None
         self._session.select([added.first])
@@ -245,14 +245,14 @@ class EditCommands(QObject):
     def tidy(self) -> None:
         """Lay out all nodes; large documents in a worker thread."""
         workflow, structure, boxes = self._session.workflow, self._session.structure, card_boxes(self._view.nodes)
-        if len(boxes) <= MANY:
-            self._take_up_places(workflow, auto_layout(workflow, structure, boxes))
+        if len(boxes) <= BACKGROUND_LAYOUT_FROM:
+            self._apply_layout(workflow, auto_layout(workflow, structure, boxes))
             return
 
-        take_up = partial(self._take_up_places, workflow)
+        take_up = partial(self._apply_layout, workflow)
         self._worker.ask(partial(auto_layout, workflow, structure, boxes), take_up)
 
-    def _take_up_places(self, workflow: Workflow, places: dict[str, operation_builders.Position]) -> None:
+    def _apply_layout(self, workflow: Workflow, places: dict[str, operation_builders.Position]) -> None:
         if workflow is not self._session.workflow:  # edited in the meantime
             return
         moved = {node: place for node, place in places.items() if self._view.document_positions.get(node) != place}
@@ -297,7 +297,7 @@ class EditCommands(QObject):
         middle = place if place is not None else self.seen.center() - QPointF(size[0] / 2, size[1] / 2)
         return QRectF(round(middle.x()), round(middle.y()), *size)
 
-    def _free_middle(self) -> QPointF:
+    def _default_position(self) -> QPointF:
         """Return a free position right of the selection, or in the middle of the view."""
         cards = self._view.nodes
         taken = {node_id: (item.x(), item.y()) for node_id, item in cards.items()}
@@ -311,7 +311,7 @@ class EditCommands(QObject):
             return QPointF(*wish)
         return QPointF(*free_position("", wish, taken, {**cards, "": cards[sample]}))
 
-    def _making_room(self, input_end: str) -> tuple[Operation, ...]:
+    def _disconnect_operations(self, input_end: str) -> tuple[Operation, ...]:
         workflow = self._session.workflow
         node, _, name = input_end.partition(".")
         port = self._view.nodes[node].port(name, is_input=True)

@@ -38,12 +38,12 @@ class Gestures(QObject):
         self.port_highlight = PortHighlightItem()
         viewer.scene().addItem(self.port_highlight)
         viewer.rejection_reason = self._rejection_reason
-        viewer.connecting.connect(self._light_up)
+        viewer.connecting.connect(self._highlight_ports)
         viewer.connect_requested.connect(self.connect_ports)
         viewer.disconnect_requested.connect(self._disconnect)
-        viewer.dragged.connect(self._look_for_edge)
+        viewer.dragged.connect(self._update_drop_target)
         viewer.drag_finished.connect(self.commit_positions)
-        view.annotations.resized = self._keep_size
+        view.annotations.resized = self._store_size
 
     def moved_positions(self) -> dict[str, operation_builders.Position]:
         """Return the positions that the document does not have yet.
@@ -57,7 +57,7 @@ class Gestures(QObject):
     def commit_positions(self) -> None:
         """Store dragged positions, and insert a node that was dropped on an edge."""
         target = self._target
-        self._mark_target(None)
+        self._set_drop_target(None)
         workflow = self._session.workflow
         moved_annotations: list[Operation] = [
             item.annotation.moved(round(item.x()), round(item.y())).set_in(workflow)
@@ -122,7 +122,7 @@ class Gestures(QObject):
             return None
         return operation_builders.insert_into_edge(edge, source, target, first, last)
 
-    def _look_for_edge(self, item: object) -> None:
+    def _update_drop_target(self, item: object) -> None:
         """Highlight the edge that a dragged unconnected card would be inserted into."""
         self._view.update_dragged()
         found = None
@@ -130,9 +130,9 @@ class Gestures(QObject):
             pipe = self._viewer.edge_at(item.card_rect.center())
             if pipe is not None and self._insertion(item, pipe) is not None:
                 found = pipe
-        self._mark_target(found)
+        self._set_drop_target(found)
 
-    def _mark_target(self, found: EdgeItem | None) -> None:
+    def _set_drop_target(self, found: EdgeItem | None) -> None:
         if found is not self._target:
             if self._target is not None:
                 self._target.set_target(False)
@@ -142,7 +142,7 @@ class Gestures(QObject):
 
     def cancel(self) -> None:
         """Abort the gesture: the document changes, and its edges may disappear."""
-        self._mark_target(None)
+        self._set_drop_target(None)
         self._viewer.cancel_connection()
 
     def connect_ports(self, start: CanvasPort, end: CanvasPort, old: EdgeItem | None = None) -> None:
@@ -158,7 +158,7 @@ class Gestures(QObject):
     def _disconnect(self, pipe: EdgeItem) -> None:
         self._session.do(Disconnect(*pipe.ends))
 
-    def _light_up(self, start: CanvasPort | None) -> None:
+    def _highlight_ports(self, start: CanvasPort | None) -> None:
         if start is None:
             self._rules = None
             self.port_highlight.show_ports(())
@@ -192,7 +192,7 @@ class Gestures(QObject):
         ends = pipe.ends
         return next(edge for edge in self._session.workflow.edges if (edge.from_, edge.to) == ends)
 
-    def _keep_size(self, item: AnnotationItem) -> None:
+    def _store_size(self, item: AnnotationItem) -> None:
         if (
             read_annotations(self._session.workflow).get(item.annotation.path) == item.annotation
         ):  # not just a click on the handle

@@ -45,7 +45,7 @@ class InlineEditor(QObject):
         for field in (self.line, self.area):
             field.hide()
             field.installEventFilter(self)
-            field.textChanged.connect(self._note_typing)
+            field.textChanged.connect(self._update_pending_edit)
 
     @property
     def is_open(self) -> bool:
@@ -115,7 +115,7 @@ class InlineEditor(QObject):
     def _text(self) -> str:
         return self.line.text() if self.line.isVisible() else self.area.toPlainText()
 
-    def _note_typing(self) -> None:
+    def _update_pending_edit(self) -> None:
         if self._step is not None:
             self._session.draft.put(self._step(self._text()))
 

@@ -27,7 +27,7 @@ BELOW_LANE: Final = 24.0
 WORDS_FROM: Final = 0.5
 """Below this zoom, the arrow has no label."""
 
-MOST_GROWTH: Final = 1.6
+MAX_ENLARGEMENT: Final = 1.6
 """Maximum enlargement of that label when zoomed out."""
 
 CORNER: Final = 16.0
@@ -60,7 +60,7 @@ class LoopRegionItem(QGraphicsItem):
         self._head = QPolygonF()
         self.words = ""
         self._words_rect = QRectF()
-        self._most_growth = 1.0
+        self._max_enlargement = 1.0
         self.setZValue(OUTERMOST + depth)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
         self.label = LoopLabelItem(loop_id, self)
@@ -116,7 +116,7 @@ class LoopRegionItem(QGraphicsItem):
         painter.drawPolyline(self._head)
         zoom = zoom_from_scale(scale)
         if zoom >= WORDS_FROM and not self._words_rect.isNull():
-            middle, grown = self._words_rect.center(), legible_scale(FONT_SIZE_SMALL, zoom, self._most_growth)
+            middle, grown = self._words_rect.center(), legible_scale(FONT_SIZE_SMALL, zoom, self._max_enlargement)
             painter.translate(middle)
             painter.scale(grown, grown)
             painter.translate(-middle)
@@ -146,7 +146,7 @@ class LoopRegionItem(QGraphicsItem):
         room = abs(start.x() - end.x()) - 2 * turn
         middle = QPointF((start.x() + end.x()) / 2, lane)
         fits = room > width
-        self._most_growth = min(MOST_GROWTH, max(room / width, 1.0))
+        self._max_enlargement = min(MAX_ENLARGEMENT, max(room / width, 1.0))
         self._words_rect = QRectF(middle.x() - width / 2, middle.y() - 10, width, 20) if fits else QRectF()
 
 

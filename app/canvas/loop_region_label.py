@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.canvas.canvas_style import LEGIBLE, canvas_style, fonts, icon_path, legible_scale, pen, zoom_from_scale
+from app.canvas.canvas_style import MIN_TEXT_PIXELS, canvas_style, fonts, icon_path, legible_scale, pen, zoom_from_scale
 from app.theme.elided_text import elide
 from app.theme.tokens import FONT_SIZE_SMALL
 
@@ -27,10 +27,10 @@ SMALL_BELOW: Final = 0.45
 """Below this zoom, the label shows the title only."""
 
 LARGEST: Final = 34.0
-MOST_GROWTH: Final = 2.0
+MAX_ENLARGEMENT: Final = 2.0
 """Maximum enlargement of the label when zoomed out; more would cover cards."""
 
-MOST_DOTS: Final = 12
+MAX_DOTS: Final = 12
 """Maximum number of dots; loops with more iterations show those around the selected one."""
 
 
@@ -118,7 +118,7 @@ class LoopLabelItem(QGraphicsItem):
 
     def boundingRect(self) -> QRectF:
         """Return the label's rectangle."""
-        above = MOST_GROWTH * HEIGHT / 2 + 1
+        above = MAX_ENLARGEMENT * HEIGHT / 2 + 1
         return QRectF(-1, -above, max(self._width, self._room) + 2, above + LARGEST + 8)
 
     def shape(self) -> QPainterPath:
@@ -133,11 +133,11 @@ class LoopLabelItem(QGraphicsItem):
         """Return the iterations that have a dot."""
         content = self.content
         total = max(content.total, content.current + 1)
-        if total <= MOST_DOTS:
+        if total <= MAX_DOTS:
             return range(total)
         middle = content.shown if content.shown >= 0 else max(content.current, 0)
-        first = min(max(middle - MOST_DOTS // 2, 0), total - MOST_DOTS)
-        return range(first, first + MOST_DOTS)
+        first = min(max(middle - MAX_DOTS // 2, 0), total - MAX_DOTS)
+        return range(first, first + MAX_DOTS)
 
     def dot(self, index: int) -> QPointF:
         """Return the centre of a dot at 100 %."""
@@ -199,7 +199,7 @@ class LoopLabelItem(QGraphicsItem):
 
     def _growth(self, zoom: float) -> float:
         """Return the enlargement that keeps the label legible and within its region."""
-        most = min(MOST_GROWTH, self._room / self._width) if self._width else 1.0
+        most = min(MAX_ENLARGEMENT, self._room / self._width) if self._width else 1.0
         return legible_scale(FONT_SIZE_SMALL, zoom, max(most, 1.0)) if zoom >= SMALL_BELOW else 1.0
 
     @property
@@ -219,7 +219,7 @@ class LoopLabelItem(QGraphicsItem):
         return next((index for index in self.dots() if abs(self.dot(index).x() - across) <= STEP / 2), -1)
 
     def _paint_small(self, painter: QPainter, zoom: float) -> None:
-        size = min(LEGIBLE / zoom, LARGEST)
+        size = min(MIN_TEXT_PIXELS / zoom, LARGEST)
         if size * zoom < 6:  # illegible
             return
         font = QFont(fonts().small_bold)

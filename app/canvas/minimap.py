@@ -16,7 +16,7 @@ from engine.nodes.spec import Category
 
 SIZE: Final = QSize(160, 96)
 PADDING: Final = 8.0
-LATER_MS: Final = 100
+REDRAW_DELAY_MS: Final = 100
 LEAST: Final = 3.0
 """Minimum size of a card in pixels."""
 
@@ -42,7 +42,7 @@ class Minimap(QWidget):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
-        self._timer.setInterval(LATER_MS)
+        self._timer.setInterval(REDRAW_DELAY_MS)
         self._timer.timeout.connect(self.redraw)
         view.items_changed.connect(self._later)
         viewer.view_moved.connect(self._follow)

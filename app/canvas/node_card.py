@@ -160,8 +160,8 @@ ICON: Final = 16
 TITLE_LEFT: Final = 40.0
 HEADER: Final = 56.0
 ROW: Final = 20.0
-BELOW_ROWS: Final = 8.0
-LOWEST_CARD: Final = HEADER + ROW + BELOW_ROWS
+ROWS_BOTTOM_MARGIN: Final = 8.0
+LOWEST_CARD: Final = HEADER + ROW + ROWS_BOTTOM_MARGIN
 """Height of a card with one row of ports."""
 DETAILS_FROM: Final = 0.75
 """Below this zoom, port names are hidden and the header takes their room."""
@@ -169,7 +169,7 @@ DETAILS_FROM: Final = 0.75
 HEADER_FROM: Final = 0.6
 """Below this zoom, a card shows little more than its title."""
 
-MOST_GROWTH: Final = (LOWEST_CARD - 8) / 2.6 / FONT_SIZE_TITLE
+MAX_ENLARGEMENT: Final = (LOWEST_CARD - 8) / 2.6 / FONT_SIZE_TITLE
 """Maximum enlargement of titles: two lines fit the lowest card, and all titles have the same size."""
 
 GAP: Final = 20.0
@@ -235,7 +235,7 @@ class CardText:
 
 def card_text(title: str, shape: CardGeometry, zoom: float) -> CardText:
     """Compute the texts of a card at a zoom."""
-    metrics, grown = fonts().title_metrics, legible_scale(FONT_SIZE_TITLE, zoom, MOST_GROWTH)
+    metrics, grown = fonts().title_metrics, legible_scale(FONT_SIZE_TITLE, zoom, MAX_ENLARGEMENT)
     width, height = shape.width / grown, shape.height / grown
     if zoom >= DETAILS_FROM:
         room = QRectF(TITLE_LEFT, 8, width - TITLE_LEFT - 12, 22)
@@ -259,7 +259,7 @@ def card_geometry(content: CardViewModel) -> CardGeometry:
     title_width, summary_width = used.title_metrics.horizontalAdvance(title), small_width(summary)
     width = max(max(title_width, summary_width) + TITLE_LEFT + SIDE, _rows_width(content, rows), MIN_WIDTH)
     width = min(8 * -(-width // 8), MAX_WIDTH)
-    height = HEADER + (rows * ROW + BELOW_ROWS if rows else 0)
+    height = HEADER + (rows * ROW + ROWS_BOTTOM_MARGIN if rows else 0)
     room = width - TITLE_LEFT - 12
     fold = QRectF()
     if content.folded:

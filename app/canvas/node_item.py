@@ -265,7 +265,7 @@ _Kind = tuple[Category | None, bool]
 class NodeLodItem(QGraphicsItem):
     """Level-of-detail item that paints all cards when zoomed far out, faster than one item each.
 
-    The rectangles and lines handed to Qt are kept between frames: creating them takes longer than painting.
+    The rectangles and lines handed to Qt are reused between frames: creating them takes longer than painting.
     """
 
     def __init__(self, nodes: Mapping[str, NodeItem]) -> None:

@@ -17,7 +17,7 @@ STEP: Final = 24.0
 
 
 class NodePositions:
-    """Positions of all cards. Computed ones are kept until the layout has one, so that nothing jumps."""
+    """Positions of all cards. Computed ones stay until the layout has one, so that nothing jumps."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

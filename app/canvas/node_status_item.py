@@ -16,7 +16,7 @@ from app.theme.tokens import FONT_SIZE_SMALL
 from engine.run_state.state import NodeState
 
 PILL_HEIGHT: Final = 20.0
-MOST_GROWTH: Final = 1.6
+MAX_ENLARGEMENT: Final = 1.6
 """Maximum enlargement of the badges when zoomed out."""
 
 GROWS_FROM: Final = 6.0
@@ -130,8 +130,10 @@ class NodeStatusItem(QGraphicsItem):
         self._has_line = bool(self.status.line)
         marks = self._pill.united(self._badge)
         self._total = marks.width()
-        top = GROWS_FROM - MOST_GROWTH * (GROWS_FROM + PILL_HEIGHT / 2)
-        grown = QRectF(right - MOST_GROWTH * self._total, top, MOST_GROWTH * self._total, MOST_GROWTH * PILL_HEIGHT)
+        top = GROWS_FROM - MAX_ENLARGEMENT * (GROWS_FROM + PILL_HEIGHT / 2)
+        grown = QRectF(
+            right - MAX_ENLARGEMENT * self._total, top, MAX_ENLARGEMENT * self._total, MAX_ENLARGEMENT * PILL_HEIGHT
+        )
         line = card.card if self._has_line or self.status.bar is not None else QRectF()
         self._spot = (
             QRectF(right - SPOT_WIDTH, -PILL_HEIGHT / 2, SPOT_WIDTH, PILL_HEIGHT) if width or badge else QRectF()
@@ -171,7 +173,7 @@ class NodeStatusItem(QGraphicsItem):
     def _grow(self, painter: QPainter, zoom: float) -> None:
         """Enlarge the badges from the card's upper right corner, at most to its width."""
         card = self._geometry
-        most = min(MOST_GROWTH, max((card.width - 16) / max(self._total, 1.0), 1.0))
+        most = min(MAX_ENLARGEMENT, max((card.width - 16) / max(self._total, 1.0), 1.0))
         grown = legible_scale(FONT_SIZE_SMALL, zoom, most)
         painter.translate(card.width - 8, GROWS_FROM)
         painter.scale(grown, grown)

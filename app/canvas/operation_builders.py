@@ -41,8 +41,8 @@ def set_positions(workflow: Workflow, places: Mapping[str, Position]) -> SetLayo
     before = layout_entries(workflow, "nodes")
     after: dict[str, Value] = dict(before)
     for node_id, place in places.items():
-        kept = before.get(node_id)
-        after[node_id] = {**(kept if isinstance(kept, dict) else {}), **snap(place)}
+        stored = before.get(node_id)
+        after[node_id] = {**(stored if isinstance(stored, dict) else {}), **snap(place)}
     return SetLayout(("nodes",), after)
 
 

@@ -23,7 +23,7 @@ from engine.nodes.spec import AnySpec, NodeConfig
 
 WIDTH: Final = 280
 HEIGHT: Final = 320
-MOST_ROWS: Final = 200
+MAX_ROWS: Final = 200
 """Maximum number of listed entries; more are found faster by typing."""
 
 
@@ -193,14 +193,14 @@ class PickList(QFrame):
         self.list.clear()
         words = self.filter.text().casefold().split()
         fitting = [entry for entry in self._entries if entry.fits(words)]
-        for entry in fitting[:MOST_ROWS]:
+        for entry in fitting[:MAX_ROWS]:
             item = QListWidgetItem(icon(entry.icon, entry.colour), entry.title)
             item.setToolTip(plain_tool_tip(entry.help))
             item.setData(Qt.ItemDataRole.AccessibleDescriptionRole, entry.help)
             item.setData(Qt.ItemDataRole.UserRole, entry)
             self.list.addItem(item)
-        if len(fitting) > MOST_ROWS:
-            rest = QListWidgetItem(f"{len(fitting) - MOST_ROWS} more. Type to filter.")
+        if len(fitting) > MAX_ROWS:
+            rest = QListWidgetItem(f"{len(fitting) - MAX_ROWS} more. Type to filter.")
             rest.setFlags(Qt.ItemFlag.NoItemFlags)
             self.list.addItem(rest)
         self.list.setCurrentRow(0)

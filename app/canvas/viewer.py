@@ -68,7 +68,7 @@ class CanvasViewer(DropView):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Start panning, or a gesture of the base class."""
-        self._take_modifiers(event.modifiers())
+        self._update_modifiers(event.modifiers())
         is_left = event.button() == Qt.MouseButton.LeftButton
         if event.button() == Qt.MouseButton.MiddleButton or (is_left and (self._space or self.ALT_state)):
             self._pan_from, self._pan_button = event.position().toPoint(), event.button()
@@ -90,15 +90,15 @@ class CanvasViewer(DropView):
         if self._pressed_pipe is not None and self._is_far(place):
             self._detach(self._pressed_pipe, self.mapToScene(self._press_pos))
         is_held = bool(event.buttons() & Qt.MouseButton.LeftButton)
-        if is_held and not self._is_dragging and not self._is_far(place) and not self._draws():
+        if is_held and not self._is_dragging and not self._is_far(place) and not self._is_drawing():
             return  # ignore small movements during a click
         super().mouseMoveEvent(event)
-        if is_held and not self._draws() and self._is_far(place):
+        if is_held and not self._is_drawing() and self._is_far(place):
             self._is_dragging = True
             selected = self.selected_nodes()
             self.dragged.emit(selected[0] if len(selected) == 1 else None)
 
-    def _draws(self) -> bool:
+    def _is_drawing(self) -> bool:
         """Whether a rubber band or an edge is being drawn."""
         return self._is_band_active or self._LIVE_PIPE.isVisible()
 
@@ -178,7 +178,7 @@ class CanvasViewer(DropView):
             self.viewport().unsetCursor()
         QGraphicsView.focusOutEvent(self, event)
 
-    def _take_modifiers(self, modifiers: Qt.KeyboardModifier) -> None:
+    def _update_modifiers(self, modifiers: Qt.KeyboardModifier) -> None:
         """Let Ctrl and Shift both toggle the selection; the base class's own state may be stale."""
         both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
         self.SHIFT_state = bool(modifiers & both)
@@ -253,7 +253,7 @@ class CanvasViewer(DropView):
         """Cancel drawing an edge, whose port may be about to disappear."""
         self._pressed_pipe = None
         if self._LIVE_PIPE.isVisible():
-            self._put_back()
+            self._show_detached_edge()
             self.end_live_connection()
 
     def apply_live_connection(self, event: QGraphicsSceneMouseEvent) -> None:
@@ -263,7 +263,7 @@ class CanvasViewer(DropView):
         start, end, old = self._start_port, self._port_at(event.scenePos()), self._detached_pipe
         place = event.scenePos()
         fits = end is not None and end is not start and self.rejection_reason(start, end) is None
-        self._put_back()
+        self._show_detached_edge()
         self.end_live_connection()
         if end is start or (end is None and old is None and not self._is_far(self.mapFromScene(place))):
             return
@@ -284,7 +284,7 @@ class CanvasViewer(DropView):
         assert isinstance(port, CanvasPort)
         self.start_live_connection(port)
 
-    def _put_back(self) -> None:
+    def _show_detached_edge(self) -> None:
         if self._detached_pipe is not None:
             self._detached_pipe.setVisible(True)
 

@@ -19,7 +19,7 @@ from app.theme.widgets import PlainLabel
 
 HINT_WIDTH: Final = 280
 HINT_OFFSET: Final = QPoint(16, 20)
-HOW_TO_BEGIN: Final = "Drag a node here, press Tab to add one, or open a template."
+FIRST_STEPS: Final = "Drag a node here, press Tab to add one, or open a template."
 
 
 class ZoomControls(QFrame):
@@ -90,7 +90,7 @@ class EmptyCanvasHint(PlainLabel):
     """First steps, shown on an empty canvas."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(HOW_TO_BEGIN, parent, look="dim", wrap=True)
+        super().__init__(FIRST_STEPS, parent, look="dim", wrap=True)
         self._canvas = parent
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
@@ -98,14 +98,14 @@ class EmptyCanvasHint(PlainLabel):
     def center_in_parent(self) -> None:
         """Centre in the canvas, on one line if there is room."""
         room = self._canvas.rect()
-        one_line = self.fontMetrics().horizontalAdvance(HOW_TO_BEGIN) + 2 * UNIT
+        one_line = self.fontMetrics().horizontalAdvance(FIRST_STEPS) + 2 * UNIT
         width = max(min(one_line, room.width() - 8 * UNIT), UNIT)
         self.resize(width, self.heightForWidth(width))
         self.move((room.width() - self.width()) // 2, (room.height() - self.height()) // 2)
 
 
 CORNER: Final = 4 * UNIT
-LEAST_FIRST: Final = 0.4
+MIN_INITIAL_ZOOM: Final = 0.4
 """Minimum zoom for a new view: titles are legible."""
 
 
@@ -135,7 +135,7 @@ class FitToView:
 
     def fit_initial_view(self) -> None:
         """Fit the whole document, or its start if it would be illegible."""
-        if self._viewer.fit_zoom(self._view.content_rect, self._overlay_rects(has_map=False)) < LEAST_FIRST:
+        if self._viewer.fit_zoom(self._view.content_rect, self._overlay_rects(has_map=False)) < MIN_INITIAL_ZOOM:
             self._fit_start()
         else:
             self.fit_all()
@@ -162,7 +162,7 @@ class FitToView:
         rect, cards = self._view.content_rect, self._view.nodes.values()
         middles = (card.card_rect.center() for card in cards)
         start = min(middles, key=lambda place: place.x(), default=rect.center())
-        self._viewer.fit_start(rect, start, self._overlay_rects(has_map=self._minimap.has_room), LEAST_FIRST)
+        self._viewer.fit_start(rect, start, self._overlay_rects(has_map=self._minimap.has_room), MIN_INITIAL_ZOOM)
 
     def fit_selection(self) -> None:
         """Fit the selection, or the whole document if nothing is selected."""

@@ -25,7 +25,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene, QGraphicsView, QWidget
 
-from app.canvas.annotations import FARTHEST
+from app.canvas.annotations import MAX_COORDINATE
 from app.canvas.canvas_style import canvas_style
 from app.canvas.edge_item import EdgeItem, LiveEdgeItem
 from app.canvas.nodegraphqt_imports import NodeViewer
@@ -114,14 +114,14 @@ def _has_room(area: QRectF) -> bool:
 SMALLEST: Final = 0.02
 LARGEST: Final = 3.0
 GRID: Final = 24
-MOST: Final = FARTHEST + 10_000.0
+MOST: Final = MAX_COORDINATE + 10_000.0
 """How far the view scrolls in each direction: the farthest card and a margin."""
 
 ROOM: Final = 2_000.0
 """Margin around the document in which items are indexed."""
 
 
-class _NoSearch:
+class _NullSearchWidget:
     """Replacement for the base class's search box."""
 
     def isVisible(self) -> bool:
@@ -139,7 +139,7 @@ class ZoomPanView(NodeViewer):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._drop_what_is_not_used()
+        self._remove_unused_parts()
         self._zoom = 1.0
         self._tile = QPixmap()
         self.setFrameShape(QGraphicsView.Shape.NoFrame)
@@ -156,9 +156,9 @@ class ZoomPanView(NodeViewer):
         self.scene().setSceneRect(QRectF(0, 0, ROOM, ROOM))
         self.apply_zoom()
 
-    def _drop_what_is_not_used(self) -> None:
+    def _remove_unused_parts(self) -> None:
         self._search_widget.deleteLater()
-        self._search_widget: Any = _NoSearch()
+        self._search_widget: Any = _NullSearchWidget()
         self._ctx_menu_bar.deleteLater()
         self._ctx_graph_menu.deleteLater()
         self._ctx_node_menu.deleteLater()

@@ -40,10 +40,10 @@ class BackgroundLoader(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._found: SimpleQueue[Found] = SimpleQueue()
-        self._at_work = 0
+        self._running = 0
         self._timer = QTimer(self)
         self._timer.setInterval(LOOK_AFTER_MS)
-        self._timer.timeout.connect(self._take_up)
+        self._timer.timeout.connect(self._deliver)
 
     def draw(self, templates: Iterable[Template], registry: Registry | None = None) -> None:
         """Create the diagrams of templates.
@@ -71,7 +71,7 @@ class BackgroundLoader(QObject):
         wanted = list(paths)
 
         def work() -> Iterator[Callable[[], None]]:
-            missing = [path for path in wanted if not _is_there(path)]
+            missing = [path for path in wanted if not _exists(path)]
             yield lambda: self.files_missing.emit(missing)
 
         self._start(work, "recent files")
@@ -86,11 +86,11 @@ class BackgroundLoader(QObject):
             finally:
                 found.put(None)
 
-        self._at_work += 1
+        self._running += 1
         self._timer.start()
         threading.Thread(target=run, name=f"loopwright {name}", daemon=True).start()
 
-    def _take_up(self) -> None:
+    def _deliver(self) -> None:
         while True:
             try:
                 result = self._found.get_nowait()
@@ -99,12 +99,12 @@ class BackgroundLoader(QObject):
             if result is not None:
                 result()
                 continue
-            self._at_work -= 1
-            if not self._at_work:
+            self._running -= 1
+            if not self._running:
                 self._timer.stop()
 
 
-def _is_there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
         return path.is_file()
     except (OSError, ValueError):

@@ -14,7 +14,9 @@ from engine.errors import EngineError
 
 FIRST: Final = "self-refine.loop.json"
 """The first template on the start page."""
-GONE: Final = "The templates folder is missing. Reinstall Loopwright to restore it; everything else works without it."
+TEMPLATES_MISSING: Final = (
+    "The templates folder is missing. Reinstall Loopwright to restore it; everything else works without it."
+)
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -56,7 +58,7 @@ def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[
     try:
         folder = folder or templates_folder()
         if not folder.is_dir():
-            return [], [f"{folder}: {GONE}"]
+            return [], [f"{folder}: {TEMPLATES_MISSING}"]
         files = sorted(folder.glob(f"*{FILE_SUFFIX}"))
     except (EngineError, OSError) as error:
         return [], [str(error)]

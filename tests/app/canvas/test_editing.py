@@ -284,7 +284,7 @@ def test_a_tidied_result_is_dropped_when_the_document_has_changed(hand: Hand) ->
     hand.canvas.commands.toggle_enabled()
     hand.session.select(["draft"])
     hand.canvas.commands.toggle_enabled()
-    hand.canvas.commands._take_up_places(old, {"draft": (1, 2)})
+    hand.canvas.commands._apply_layout(old, {"draft": (1, 2)})
     assert hand.place("draft") == (480, 80)
 
 

@@ -9,9 +9,9 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.canvas.canvas_style import LEGIBLE
+from app.canvas.canvas_style import MIN_TEXT_PIXELS
 from app.canvas.node_card import card_text
-from app.canvas.viewport_controls import LEAST_FIRST
+from app.canvas.viewport_controls import MIN_INITIAL_ZOOM
 from app.canvas.zoom_pan_view import MARGIN, ViewportFrame, fit_frame, start_frame
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_TITLE
@@ -80,7 +80,7 @@ def chain(count: int) -> Workflow:
 def test_a_large_document_is_first_seen_from_its_start_with_legible_titles(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(chain(40))
     hand.canvas.fit_initial_view()
-    assert hand.canvas.viewer.zoom == LEAST_FIRST
+    assert hand.canvas.viewer.zoom == MIN_INITIAL_ZOOM
     assert hand.canvas.commands.seen.contains(hand.item("n0").card_rect)
     assert hand.canvas.minimap.isVisible()
     hand.canvas.fit_all()
@@ -147,7 +147,7 @@ def test_a_template_is_first_seen_with_whole_titles_that_can_be_read(
         zoom = hand.canvas.viewer.zoom
         for name, item in hand.canvas.view.nodes.items():
             words = card_text(item.content.title, item.geometry, zoom)
-            assert FONT_SIZE_TITLE * words.scale * zoom >= LEGIBLE - 0.01, name
+            assert FONT_SIZE_TITLE * words.scale * zoom >= MIN_TEXT_PIXELS - 0.01, name
             if scale == 1.0:
                 assert " ".join(words.title) == item.content.title, name
     finally:

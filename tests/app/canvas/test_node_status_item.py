@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF
 
 from app.canvas.canvas_style import fonts, legible_scale
 from app.canvas.node_card import HEADER_FROM, card_text
-from app.canvas.node_status_item import GROWS_FROM, MARK, MOST_GROWTH, PILL_HEIGHT, NodeStatus, NodeStatusItem
+from app.canvas.node_status_item import GROWS_FROM, MARK, MAX_ENLARGEMENT, PILL_HEIGHT, NodeStatus, NodeStatusItem
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL
 from engine.run_state.state import NodeState
@@ -37,7 +37,7 @@ def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zo
     hand.canvas.center_on("draft")
     item.status_item = NodeStatusItem(item, item.geometry, item.content.title)
     item.status_item.set_status(NodeStatus(state))
-    grown = legible_scale(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
+    grown = legible_scale(FONT_SIZE_SMALL, zoom, MAX_ENLARGEMENT)
     width = item.status_item._pill.width() * grown
     top = GROWS_FROM - (GROWS_FROM + MARK / 2) * grown
     corner = item.pos() + QPointF(item.geometry.width - 8 - width + 8 * grown, top)
@@ -62,5 +62,5 @@ def test_the_marks_stay_off_the_title_below(hand: Hand, scale: float, zoom: floa
     item = hand.item("loop")
     words = card_text(item.content.title, item.geometry, zoom)
     letters = words.scale * (words.room.center().y() - fonts().title_metrics.capHeight() / 2)
-    lower_edge = GROWS_FROM + (PILL_HEIGHT / 2 - GROWS_FROM) * legible_scale(FONT_SIZE_SMALL, zoom, MOST_GROWTH)
+    lower_edge = GROWS_FROM + (PILL_HEIGHT / 2 - GROWS_FROM) * legible_scale(FONT_SIZE_SMALL, zoom, MAX_ENLARGEMENT)
     assert lower_edge + 3 <= letters

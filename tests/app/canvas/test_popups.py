@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
-from app.canvas.quick_add import MOST_ROWS, Entry
+from app.canvas.quick_add import MAX_ROWS, Entry
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import workflow
 
@@ -259,9 +259,9 @@ def test_of_very_many_entries_some_are_listed_and_the_others_found_by_typing(han
     chosen: list[int] = []
     pick_list = hand.canvas.popups.list
     pick_list.open(QPoint(100, 100), "Choose", entries, chosen.append)
-    assert pick_list.list.count() == MOST_ROWS + 1
-    assert pick_list.list.item(MOST_ROWS).text() == "9800 more. Type to filter."
-    pick_list.list.setCurrentRow(MOST_ROWS)
+    assert pick_list.list.count() == MAX_ROWS + 1
+    assert pick_list.list.item(MAX_ROWS).text() == "9800 more. Type to filter."
+    pick_list.list.setCurrentRow(MAX_ROWS)
     QTest.keyClick(pick_list.filter, Qt.Key.Key_Return)
     assert chosen == []
     QTest.keyClicks(pick_list.filter, "9876")
