@@ -65,10 +65,10 @@ def run_command(
     Example: loopwright run self-refine -i task="Explain tides" --model openai/gpt-4o-mini
     """
     from engine import RunOptions, start
-    from engine.cli.run_monitor import Form, tell, watch
+    from engine.cli.run_monitor import OutputFormat, monitor, report
     from engine.runner.tool_threads import run_with_tools
 
-    form = Form(events, as_json)
+    output = OutputFormat(events, as_json)
     kept: Store | None = None
     try:
         from engine.cli.arguments import open_source, parse_inputs
@@ -99,7 +99,7 @@ def run_command(
                 models.get(model)
             return start(source.workflow, inputs, replace(options, models=models, store=kept, confirm_calls=confirms))
 
-        watched = run_with_tools(watch(begin, models, form))
+        monitored = run_with_tools(monitor(begin, models, output))
     except EngineError as error:
         if as_json:
             from engine.cli.output import write_json
@@ -110,7 +110,7 @@ def run_command(
     finally:
         if kept is not None:
             kept.close()
-    return tell(watched, form, is_kept=kept is not None)
+    return report(monitored, output, is_stored=kept is not None)
 
 
 def open_history(path: Path | None) -> Store | None:

@@ -1,4 +1,4 @@
-"""Watching a run from its beginning to its end, and telling what came out: the same for every command that runs one."""
+"""Start a run, show it until it ends and report its result: the same for every command that runs a workflow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def write_report(screen: Screen, result: RunResult) -> None:
-    """Write the results, and what they took."""
+    """Write the results, with time, tokens and cost."""
     for name, value in result.outputs.items():
         screen.line()
         screen.line(f"{name}:", style="bold")
@@ -37,13 +37,13 @@ _ENDINGS = {"completed": "Done:", "failed": "Failed after", "cancelled": "Cancel
 
 
 def write_failure(screen: Screen, result: RunResult) -> None:
-    """Write why a run failed, and what to do."""
+    """Write why a run failed and what to do."""
     where = f" at {result.node}" if result.node else ""
     screen.line(f"The run failed{where}: {result.error} {result.remedy}".rstrip(), style="red")
 
 
 def refusal_to_json(error: EngineError) -> dict[str, Any]:
-    """The object for a run that was never started."""
+    """The JSON object for a run that could not start."""
     problems: Sequence[Any] = error.problems if isinstance(error, DocumentError) else ()
     return {
         "status": "refused",
@@ -59,8 +59,8 @@ _MOST_WARNINGS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """In which form a run is told: events, one object, or both; else for people."""
+class OutputFormat:
+    """The output of a run: events as JSON lines, the result as a JSON object, or both; without them text for people."""
 
     events: bool
     as_json: bool
@@ -72,35 +72,35 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """A run that was watched.
+class MonitoredRun:
+    """A run that was shown until it ended or only waited for a person.
 
     Attributes:
-        result: What it came to; its status is `running` where it was put aside to wait for a person.
-        is_kept: Whether the history has all of it, should the run have been begun to be kept.
-        questions: What it waits for, by path.
-        stopped_code: The exit code where it was cancelled.
+        result: Its result; the status is `running` where it waits for a person.
+        is_stored: Whether the history has all of it, if it was to be stored.
+        questions: The open questions, by path.
+        cancelled_code: The exit code for a cancelled run.
     """
 
     result: RunResult
-    is_kept: bool
+    is_stored: bool
     questions: dict[str, NodeWaiting] = field(default_factory=dict[str, "NodeWaiting"])
-    stopped_code: int = ExitCode.INTERRUPTED
+    cancelled_code: int = ExitCode.INTERRUPTED
 
 
-async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched:
-    """Begin a run and show it until it has ended. Ctrl+C stops it in good order.
+async def monitor(begin: Callable[[], Run], models: Models, output: OutputFormat) -> MonitoredRun:
+    """Start a run and show it until it ends. Ctrl+C cancels it cleanly.
 
-    What a run that goes on had told before is taken into account, and not shown once more. Where it asks, a person at
-    the terminal answers; without one it is put aside as soon as nothing else is left to do.
+    Earlier events of a resumed run count towards its state and are not shown again. A person at the terminal answers
+    its questions. Without a terminal, the run is left waiting in the history as soon as nothing else can run.
 
     Args:
-        begin: Begins it; called in the event loop.
-        models: Its models, closed at the end.
-        form: How it is told.
+        begin: Starts the run; called in the event loop.
+        models: Its models; closed at the end.
+        output: The output format.
 
     Raises:
-        EngineError: It cannot be begun.
+        EngineError: It cannot start.
     """
     from engine.cli.exit_codes import Interrupts
     from engine.cli.history import can_ask
@@ -112,12 +112,12 @@ async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched
     try:
         state = RunState()
         shown = ShownRun(state)
-        view = _view(form, shown, _notes(models))
+        view = _view(output, shown, _notes(models))
         begun = time.time()
         run = begin()
         shown.document = run.workflow
         loop = asyncio.get_running_loop()
-        attendant = QuestionHandler(run, state, view, has_person=can_ask())
+        questions = QuestionHandler(run, state, view, has_person=can_ask())
         with Interrupts(lambda: loop.call_soon_threadsafe(run.cancel)) as interrupts:
             try:
                 async with view:
@@ -125,47 +125,47 @@ async def watch(begin: Callable[[], Run], models: Models, form: Form) -> Watched
                         async for event in run.events():
                             apply(state, event)
                             if event.time >= begun:
-                                attendant.take(event)
+                                questions.take(event)
                     finally:
-                        attendant.close()
+                        questions.close()
             finally:
-                # Does nothing to a run that has ended; one that nobody can watch any more is stopped.
+                # No effect on a run that has ended; a run that nobody can see any more is cancelled.
                 run.cancel()
                 result = await run.result()
-        return Watched(result, state.is_stored, state.questions, interrupts.code)
+        return MonitoredRun(result, state.is_stored, state.questions, interrupts.code)
     finally:
         await models.close()
 
 
-def tell(watched: Watched, form: Form, *, is_kept: bool = True) -> int:
-    """Report what a run has come to.
+def report(monitored: MonitoredRun, output: OutputFormat, *, is_stored: bool = True) -> int:
+    """Report the result of a run.
 
     Args:
-        watched: The run.
-        form: How it is told.
-        is_kept: Whether the history was to have it.
+        monitored: The run.
+        output: The output format.
+        is_stored: Whether the run was to be stored in the history.
 
     Returns:
         The exit code.
     """
     from engine.cli.output import err, write_json
 
-    result, is_kept = watched.result, watched.is_kept and is_kept
+    result, is_stored = monitored.result, monitored.is_stored and is_stored
     if result.status == "running":
-        return _tell_waiting(watched, form, is_kept=is_kept)
-    if form.as_json:
+        return _report_waiting(monitored, output, is_stored=is_stored)
+    if output.as_json:
         write_json(result.to_json())
-    if not form.for_machines:
-        screen = _screen(form)
+    if not output.for_machines:
+        screen = _screen(output)
         write_report(screen, result)
-        if is_kept:
-            screen.line(f"Kept as {result.run_id}: see 'loopwright runs show {result.run_id}'.")
+        if is_stored:
+            screen.line(f"Stored as {result.run_id}: see 'loopwright runs show {result.run_id}'.")
         _write_warnings(err(), result.warnings)
     if result.status == "failed":
         write_failure(err(), result)
     if result.status == "cancelled":
         err().line("The run was cancelled.")
-    return {"completed": ExitCode.DONE, "cancelled": watched.stopped_code}.get(result.status, ExitCode.FAILED)
+    return {"completed": ExitCode.DONE, "cancelled": monitored.cancelled_code}.get(result.status, ExitCode.FAILED)
 
 
 def _write_warnings(screen: Screen, warnings: tuple[str, ...]) -> None:
@@ -175,21 +175,21 @@ def _write_warnings(screen: Screen, warnings: tuple[str, ...]) -> None:
         screen.line(f"… and {len(warnings) - _MOST_WARNINGS} more warnings.", style="yellow")
 
 
-def _tell_waiting(watched: Watched, form: Form, *, is_kept: bool) -> int:
-    """Say what a run waits for that was put aside, and how to answer."""
+def _report_waiting(monitored: MonitoredRun, output: OutputFormat, *, is_stored: bool) -> int:
+    """Report the questions of a waiting run and how to answer them."""
     from engine.cli.output import err, write_json
     from engine.cli.terminal_questions import question_lines
     from engine.store.answers import answer_command
 
-    run_id, questions = watched.result.run_id, watched.questions
-    if form.as_json:
+    run_id, questions = monitored.result.run_id, monitored.questions
+    if output.as_json:
         asked = {path: question.to_json() for path, question in questions.items()}
-        write_json({**watched.result.to_json(), "status": "waiting", "waiting": asked})
+        write_json({**monitored.result.to_json(), "status": "waiting", "waiting": asked})
     screen = err()
-    if not is_kept:
+    if not is_stored:
         screen.line(
-            f"The run waits for an answer at {', '.join(questions)}, and is not kept: nobody can give one later. "
-            "Run it on a terminal, or let it be kept.",
+            f"The run waits for an answer at {', '.join(questions)} and is not stored, so nobody can answer later. "
+            "Run it on a terminal, or store it in the history.",
             style="red",
         )
         return ExitCode.FAILED
@@ -211,17 +211,17 @@ def _notes(models: Models) -> NoteOf:
     return note_of
 
 
-def _view(form: Form, shown: ShownRun, note_of: NoteOf) -> View:
+def _view(output: OutputFormat, shown: ShownRun, note_of: NoteOf) -> View:
     from engine.cli.run_views import EventView, LineView, LiveView
 
-    if form.events:
+    if output.events:
         return EventView()
-    screen = _screen(form)
+    screen = _screen(output)
     return LiveView(screen, shown, note_of) if screen.interactive else LineView(screen, shown, note_of)
 
 
-def _screen(form: Form) -> Screen:
-    """Where people read: standard output, unless that is for machines."""
+def _screen(output: OutputFormat) -> Screen:
+    """The screen for people: standard output, unless that is for programs."""
     from engine.cli.output import Screen
 
-    return Screen(sys.stderr if form.for_machines else sys.stdout)
+    return Screen(sys.stderr if output.for_machines else sys.stdout)

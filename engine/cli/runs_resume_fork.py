@@ -200,10 +200,10 @@ class ResumedRun:
 
     def watch(self, begin: Callable[[RunOptions], Run]) -> int:
         """Start the run, watch it until it ends, and return the exit code."""
-        from engine.cli.run_monitor import Form, tell, watch
+        from engine.cli.run_monitor import OutputFormat, monitor, report
         from engine.runner.tool_threads import run_with_tools
 
-        form = Form(self.events, self.as_json)
+        form = OutputFormat(self.events, self.as_json)
         models: Models = models_with(None, self.store)
 
         def begun() -> Run:
@@ -212,7 +212,7 @@ class ResumedRun:
             return begin(replace(self.options, models=models))
 
         try:
-            watched = run_with_tools(watch(begun, models, form))
+            monitored = run_with_tools(monitor(begun, models, form))
         except EngineError as error:
             if self.as_json:
                 from engine.cli.output import write_json
@@ -220,7 +220,7 @@ class ResumedRun:
 
                 write_json(refusal_to_json(error))
             raise
-        return tell(watched, form)
+        return report(monitored, form)
 
 
 def _open_document(document: str) -> tuple[str, Workflow]:

@@ -1,7 +1,7 @@
-"""Answering a run that waits for a person, whether a process is at work on it or not.
+"""Answer the questions of a stored run, whether or not a process is running it.
 
-Where none is, the answer goes into the history. Where one is, it is left in the history's file for that process, which
-looks there while it waits (`engine.runner.mailbox`). Who answers first wins; the other is told.
+Without a process, the answer is appended to the history. With one, it is left in the history file, where that process
+looks for answers while it waits (`engine.runner.mailbox`). The first answer counts; a later one is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.store.errors import answered_before
 from engine.text_sanitizing import shown
 
 TAKEN_WITHIN_S: Final = 15.0
-"""Seconds within which a process that is there has taken an answer."""
+"""Seconds within which a running process accepts an answer."""
 _LOOK_S: Final = 0.1
 
 

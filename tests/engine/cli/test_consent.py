@@ -165,5 +165,5 @@ def test_on_a_terminal_a_person_is_asked(tmp_path: Path):
     with on_terminal("run", file) as (running, terminal):
         read_terminal(terminal, b"Do you trust")
         os.write(terminal, b"y\n")
-        read_terminal(terminal, b"Kept as ")
+        read_terminal(terminal, b"Stored as ")
         assert running.wait(30) == 0

@@ -40,7 +40,7 @@ def test_a_run_shows_each_iteration_why_the_loop_stopped_and_the_result(program:
     assert lines[-6:-3] == ["", "answer:", "Three."]
     assert lines[-2].startswith("Done: ")
     assert lines[-2].endswith(", 45 tokens, $0.")
-    assert re.fullmatch(r"Kept as [0-9a-f]{12}: see 'loopwright runs show [0-9a-f]{12}'\.", lines[-1])
+    assert re.fullmatch(r"Stored as [0-9a-f]{12}: see 'loopwright runs show [0-9a-f]{12}'\.", lines[-1])
 
 
 def test_json_is_one_object_alone_on_standard_output(program: Program, tmp_path: Path):

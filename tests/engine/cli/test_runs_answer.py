@@ -135,7 +135,7 @@ def test_an_answer_that_is_none_is_refused_and_the_run_waits_on(
 def test_a_run_that_is_not_kept_says_that_nobody_can_answer(program: Program, tmp_path: Path):
     ended = program("run", write(tmp_path, checked()), "-m", script(tmp_path, "One."), "--no-store")
     assert ended.code == 1
-    assert ended.err.startswith("The run waits for an answer at check, and is not kept: nobody can give one later. ")
+    assert ended.err.startswith("The run waits for an answer at check and is not stored")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and terminals")
@@ -151,7 +151,7 @@ class TestOnATerminal:
             os.write(terminal, b"Two.\n")
             read_terminal(terminal, b"Comment")
             os.write(terminal, b"Now.\n")
-            shown = read_terminal(terminal, b"Kept as ")
+            shown = read_terminal(terminal, b"Stored as ")
             assert running.wait(30) == 0
         assert b"Two." in shown
         assert b"Now." in shown
@@ -186,7 +186,7 @@ class TestOnATerminal:
             )
             assert (ended.code, ended.json) == (0, {"run_id": run_id, "status": "running", "answered": "check"})
             assert ended.err == f"The process that runs {run_id} has received the answer and continues.\n"
-            shown = read_terminal(terminal, b"Kept as ")
+            shown = read_terminal(terminal, b"Stored as ")
             assert running.wait(30) == 0
         assert b"The question was answered elsewhere" in shown
         assert b"Two." in shown

@@ -47,7 +47,7 @@ def test_a_failed_run_goes_on_and_makes_no_finished_call_again(program: Program,
         "Three.",
     ]
     assert ended.out.splitlines()[-2].endswith(", 45 tokens, $0.")
-    assert ended.out.splitlines()[-1].startswith(f"Kept as {run_id}: ")
+    assert ended.out.splitlines()[-1].startswith(f"Stored as {run_id}: ")
     assert results(program, run_id) == ["One.", "Two.", "Three."]
     assert program("runs", "--json").json["count"] == 1
 
