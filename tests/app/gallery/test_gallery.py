@@ -61,11 +61,9 @@ def test_the_page_says_what_the_program_is_and_which_model_is_ready(gallery: Gal
 
 def test_a_card_has_title_description_use_and_a_picture(qtbot: QtBot, gallery: Gallery) -> None:
     card = card_of(gallery, "Self-Refine")
-    assert texts(card) == [
-        "Self-Refine",
-        "A model drafts a text, criticises its own draft and writes it again, three times.",
-        "For texts that a second thought makes better.",
-    ]
+    assert card.template.about
+    assert card.template.when.startswith("For ")
+    assert texts(card) == ["Self-Refine", card.template.about, card.template.when]
 
     def colours() -> set[str]:
         image = card.picture.grab().toImage()
