@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from engine.nodes.context import Answer
     from engine.plan.execution_plan import Plan
     from engine.run_state.result import LoopResult, RunError, RunResult
+    from engine.runner.declared import InputError
     from engine.runner.options import RunOptions
-    from engine.runner.parameters import InputError
     from engine.runner.run import Run, start
     from engine.store.base import Store, StoreError
     from engine.store.opening import open_store
@@ -56,7 +56,7 @@ _HOMES = {
     "engine.nodes.context": ("Answer",),
     "engine.plan.execution_plan": ("Plan",),
     "engine.runner.options": ("RunOptions",),
-    "engine.runner.parameters": ("InputError",),
+    "engine.runner.declared": ("InputError",),
     "engine.run_state.result": ("LoopResult", "RunError", "RunResult"),
     "engine.runner.run": ("Run", "start"),
     "engine.store.base": ("Store", "StoreError"),

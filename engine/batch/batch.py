@@ -30,8 +30,8 @@ from engine.plan.execution_plan import Plan
 from engine.runner.account import Account
 from engine.runner.attempts import unexpected
 from engine.runner.beginning import prepare
+from engine.runner.declared import read_parameters
 from engine.runner.options import Catalogue, RunOptions
-from engine.runner.parameters import read_parameters
 from engine.store.base import Store
 from engine.values import Value
 

@@ -1,6 +1,6 @@
 """The `aggregator` node: makes one value of what all items of its iterator came to.
 
-`engine.runner.iterator` gives it that once the last item is through; what it collects on the way is its port `input`.
+`engine.runner.iterator_run` runs it once the last item has ended; its port `input` collects the results of the items.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The `exit` node: where a loop's body ends. `engine.runner.loop` gives it its value."""
+"""The `exit` node: where a loop's body ends. `engine.runner.loop_run` gives it its value."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The `iterator` node: where the part begins that runs once for each item of a list.
 
-Only its declaration; `engine.runner.iterator` runs it. Its other end is the `aggregator` node.
+Only its declaration; `engine.runner.iterator_run` runs it. Its other end is the `aggregator` node.
 """
 
 from __future__ import annotations

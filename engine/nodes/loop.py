@@ -1,6 +1,6 @@
 """The `loop` node: where the part that runs again and again begins.
 
-Only its declaration; `engine.runner.loop` runs it. Its other end is the `exit` node.
+Only its declaration; `engine.runner.loop_run` runs it. Its other end is the `exit` node.
 """
 
 from __future__ import annotations

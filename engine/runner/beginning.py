@@ -18,9 +18,9 @@ from engine.plan.compiler import compiled
 from engine.plan.execution_plan import GraphPlan, Plan
 from engine.runner.call_log import CallLog
 from engine.runner.core import BoundModel
+from engine.runner.declared import read_parameters
 from engine.runner.journal import Journal, RunHead
 from engine.runner.options import Catalogue, RunOptions, options_to_json
-from engine.runner.parameters import read_parameters
 from engine.runner.permissions import refuse_code
 from engine.values import Value
 

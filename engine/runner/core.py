@@ -16,8 +16,8 @@ from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.run_state.warnings import WarningLog
 from engine.runner.bus import EventBus
 from engine.runner.cache import RunCache
-from engine.runner.mailbox import Mailbox
 from engine.runner.notes import Note
+from engine.runner.questions import Mailbox
 from engine.runner.replay import Replay
 from engine.runner.state import State
 from engine.tools.base import ToolContext

@@ -35,8 +35,7 @@ from engine.plan.config_errors import config_errors
 from engine.runner.account import Account, estimate, reply_tokens, request_tokens, text_tokens
 from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
 from engine.runner.core import BoundModel, Core
-from engine.runner.frame import LoopFrame
-from engine.runner.memory import LoopMemory
+from engine.runner.frame import LoopFrame, LoopMemory
 from engine.runner.notes import Note, check_note
 from engine.runner.questions import Question
 from engine.runner.state import StateView

@@ -8,6 +8,7 @@ just the same.
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from engine.errors import EngineError
 from engine.events import LoopCompleted, LoopStarted
@@ -21,13 +22,47 @@ from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import NodePlan
 from engine.runner.account import Account, BudgetError
 from engine.runner.attempts import out_of_time
-from engine.runner.feedback import next_input
 from engine.runner.frame import GivenByNodes
 from engine.runner.loop_iteration import run_iteration
 from engine.runner.loop_state import Ended, LoopState
+from engine.runner.node import outputs_on_error
 from engine.runner.records import loop_output, record_json
+from engine.runner.repeated import run_told
 from engine.runner.scheduler import GraphRun
-from engine.values import Value
+from engine.values import Value, to_text
+
+SEPARATOR: Final = "\n---\n"
+
+
+def next_input(config: LoopConfig, original: Value, current: Value, feedbacks: list[Value]) -> Value:
+    """What the next iteration starts from.
+
+    Args:
+        config: The loop's settings.
+        original: What the loop started from.
+        current: What the iteration that has ended started from.
+        feedbacks: The feedback of each iteration so far; at least one.
+
+    Raises:
+        NodeError: Something that is no text is to be appended.
+    """
+    if config.feedback_mode == "replace":
+        return feedbacks[-1]
+    if config.feedback_mode == "append":
+        return SEPARATOR.join((_text(current), _text(feedbacks[-1])))
+    kept = feedbacks[-config.append_window :]
+    return SEPARATOR.join((_text(original), *map(_text, kept)))
+
+
+def _text(value: Value) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    kind = "a list" if isinstance(value, list) else "JSON"
+    raise NodeError(
+        f"Only text can be appended for the next iteration, and this is {kind}: {to_text(value)[:60]}.",
+        'Choose the feedback mode "replace", or make text of it in a Transform.',
+    )
+
 
 _NOT_CONVERGED = frozenset({MAX_ITERATIONS, BUDGET, TIMEOUT})
 
@@ -196,3 +231,41 @@ def has_converged(reason: str) -> bool:
 
 def _not_converged(iterations: int) -> str:
     return f"It did not converge within {format_count(iterations, 'iteration')}."
+
+
+async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -> Outputs:
+    """Run a loop to its end and give its exit what comes out.
+
+    Returns:
+        What the loop gives after its last iteration, by port.
+
+    Raises:
+        NodeFailure: It failed, and its settings say that this ends what it is part of.
+        BudgetError: The budget is spent, and no whole iteration is there to return, or its settings say that it fails.
+    """
+    level, path = around.level, around.level.prefix + node.id
+    replay = level.core.replay
+    known = replay.outputs(path) if replay is not None else None
+    if replay is not None and known is not None:
+        replay.charge(path, level.account)
+        return _given(around, node, known)
+    account = Account(path, level.account, node.config.budget_usd)
+
+    async def attempt(number: int) -> Outputs:
+        return await LoopRun(around, node, inputs["input"], path, account).run(number)
+
+    def stand_in(failure: EngineError) -> Outputs | None:
+        outputs = outputs_on_error(node, failure)
+        if outputs is not None and "body" in outputs:
+            return {"output": outputs["body"]}  # the value stands for the result, not for what an iteration starts from
+        return outputs
+
+    return _given(around, node, await run_told(level, node, inputs, account, attempt, stand_in))
+
+
+def _given(around: GraphRun, node: NodePlan, outputs: Outputs) -> Outputs:
+    """What the loop gives, its exit's part handed to it."""
+    if "output" in outputs:
+        assert node.loop is not None
+        around.exit_values[node.loop.exit] = outputs["output"]
+    return outputs

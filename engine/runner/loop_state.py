@@ -15,8 +15,7 @@ from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import Outputs
 from engine.plan.execution_plan import LoopPlan, NodePlan
 from engine.runner.account import Account
-from engine.runner.frame import GivenByNodes, LoopFrame
-from engine.runner.memory import LoopMemory
+from engine.runner.frame import GivenByNodes, LoopFrame, LoopMemory
 from engine.runner.records import IterationRecord, history_entry
 from engine.runner.scheduler import GraphRun
 from engine.values import Value

@@ -14,10 +14,10 @@ from engine.nodes.spec import Outputs
 from engine.plan.execution_plan import NodePlan, SubflowPlan
 from engine.runner.account import BudgetError
 from engine.runner.attempts import make_attempts
+from engine.runner.declared import read_parameters
 from engine.runner.failure import NodeFailure
 from engine.runner.level import Level
 from engine.runner.node import converted, outputs_on_error
-from engine.runner.parameters import read_parameters
 from engine.runner.scheduler import GraphRun
 from engine.values import Value
 

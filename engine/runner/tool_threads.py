@@ -1,19 +1,47 @@
 """The threads in which tools do what blocks, and an event loop whose end none of them holds up.
 
 A tool that hangs, on a disk that does not answer, stays in its thread when its run is over. The end of the loop waits a
-moment for it, so that a tool may end what it is writing, and no longer; `engine.runner.process_end` ends the process.
+moment for it, so that a tool may end what it is writing, and no longer; `engine.runner.tool_threads` ends the process.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import os
+import sys
+import threading
 import time
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from engine.runner.process_end import TOOL_THREAD, tools_at_work
+TOOL_THREAD: Final = "loopwright tool"
+"""What the name of each thread begins with in which a tool works."""
+
+
+def tools_at_work(name: str = TOOL_THREAD) -> list[threading.Thread]:
+    """The threads that still live, of those whose names begin like this."""
+    return [thread for thread in threading.enumerate() if thread.name.startswith(name)]
+
+
+def end_process(code: int) -> int:
+    """End the process at once where a tool still hangs. Everything that is to be kept must be on the disk by now.
+
+    Args:
+        code: The exit code.
+
+    Returns:
+        The same, where nothing hangs and the process can end as usual.
+    """
+    if tools_at_work():
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                stream.flush()
+        os._exit(code)
+    return code
+
 
 ResultT = TypeVar("ResultT")
 

@@ -1,7 +1,7 @@
 """Answer the questions of a stored run, whether or not a process is running it.
 
 Without a process, the answer is appended to the history. With one, it is left in the history file, where that process
-looks for answers while it waits (`engine.runner.mailbox`). The first answer counts; a later one is an error.
+looks for answers while it waits (`engine.runner.questions`). The first answer counts; a later one is an error.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import NodeError
-from engine.runner.feedback import SEPARATOR, next_input
+from engine.runner.loop_run import SEPARATOR, next_input
 from engine.values import Value
 
 

@@ -11,9 +11,8 @@ from engine.document.model import Node
 from engine.document.problems import Problem, Severity
 from engine.events import NodeSkipped
 from engine.runner.beginning import prepare
-from engine.runner.declared import declared_inputs
+from engine.runner.declared import InputError, declared_inputs
 from engine.runner.options import RunOptions
-from engine.runner.parameters import InputError
 from tests.engine.semantics.documents import (
     Part,
     around,
