@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.nodes.context import Answer
     from engine.plan.execution_plan import Plan
     from engine.run_state.result import LoopResult, RunError, RunResult
-    from engine.runner.declared import InputError
+    from engine.runner.declared_inputs import InputError
     from engine.runner.options import RunOptions
     from engine.runner.run import Run, start
     from engine.store.base import Store, StoreError
@@ -56,7 +56,7 @@ _HOMES = {
     "engine.nodes.context": ("Answer",),
     "engine.plan.execution_plan": ("Plan",),
     "engine.runner.options": ("RunOptions",),
-    "engine.runner.declared": ("InputError",),
+    "engine.runner.declared_inputs": ("InputError",),
     "engine.run_state.result": ("LoopResult", "RunError", "RunResult"),
     "engine.runner.run": ("Run", "start"),
     "engine.store.base": ("Store", "StoreError"),

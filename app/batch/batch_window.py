@@ -38,7 +38,7 @@ from engine.batch.rows import inputs_of_table
 from engine.batch.table import Table
 from engine.document.model import Workflow
 from engine.errors import EngineError
-from engine.runner.declared import declared_inputs
+from engine.runner.declared_inputs import declared_inputs
 from engine.values import Value
 
 _MAX_USD: Final = 100_000.0

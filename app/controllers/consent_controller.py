@@ -17,7 +17,7 @@ from app.dialogs import add_text_area, ask_question, default_to_cancel, is_dialo
 from app.session import Session
 from app.worker import Worker
 from engine.document.model import Workflow
-from engine.runner.reach import Reach, reach_in, reach_of
+from engine.runner.capabilities import Reach, reach_in, reach_of
 from engine.store.consent import approve, is_approved, is_fully_trusted
 
 _Role = QMessageBox.ButtonRole

@@ -27,7 +27,7 @@ from engine.document.model import Workflow
 from engine.document.problems import has_errors
 from engine.models.catalogue import Models, default_model_name
 from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
-from engine.runner.declared import declared_inputs
+from engine.runner.declared_inputs import declared_inputs
 from engine.runner.options import Catalogue, RunOptions
 from engine.store.base import Store
 from engine.values import Value

@@ -15,7 +15,7 @@ from engine.document.model import Workflow
 from engine.expr import ExpressionError, Namespace, Scope, TemplateError, compile_template
 from engine.nodes.registry import Registry
 from engine.run_state.state import LoopExecution, NodeState
-from engine.runner.records import history_entry
+from engine.runner.iteration_record import history_entry
 from engine.values import Value
 
 UNKNOWN: Final = "—"

@@ -26,7 +26,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, inset_number
 from engine.document.model import Workflow
 from engine.plan.structure import Structure, analyse
-from engine.runner.permissions import tools_of
+from engine.runner.capabilities import tools_of
 from engine.tools.registry import all_tools
 
 NO_FOLDER = "Save the workflow first: it has no folder yet."

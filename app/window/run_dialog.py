@@ -31,7 +31,7 @@ from app.window.permissions_form import PermissionFields, Permissions, ToolNeeds
 from app.worker import Worker
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
-from engine.runner.declared import MAX_FILE_BYTES, Declared
+from engine.runner.declared_inputs import MAX_FILE_BYTES, Declared
 from engine.safe_file_io import read_text_file
 from engine.values import Value, to_text
 

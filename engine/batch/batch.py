@@ -27,11 +27,11 @@ from engine.models.catalogue import Models
 from engine.nodes.output import OutputConfig
 from engine.plan.compiler import compiled
 from engine.plan.execution_plan import Plan
-from engine.runner.account import Account
-from engine.runner.attempts import unexpected
-from engine.runner.beginning import prepare
-from engine.runner.declared import read_parameters
+from engine.runner.budget import Account
+from engine.runner.declared_inputs import read_parameters
 from engine.runner.options import Catalogue, RunOptions
+from engine.runner.prepare import prepare
+from engine.runner.retry import unexpected
 from engine.store.base import Store
 from engine.values import Value
 

@@ -20,7 +20,7 @@ from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import PortType
-from engine.runner.declared import Declared, declared_inputs, misfit, value_of_text
+from engine.runner.declared_inputs import Declared, declared_inputs, misfit, value_of_text
 from engine.safe_file_io import normalize_line_ends
 from engine.text_sanitizing import shown
 from engine.values import Value, compact_json, to_text

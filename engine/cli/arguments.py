@@ -21,7 +21,7 @@ from engine.document.problems import DocumentError, Severity
 from engine.document.subflows import refresh_subflows
 from engine.errors import EngineError
 from engine.nodes.registry import builtin_registry
-from engine.runner.declared import MAX_FILE_BYTES, Declared, InputError, declared_inputs, value_of_text
+from engine.runner.declared_inputs import MAX_FILE_BYTES, Declared, InputError, declared_inputs, value_of_text
 from engine.safe_file_io import NotTextError, read_text_file
 from engine.text_sanitizing import shown
 from engine.values import Value

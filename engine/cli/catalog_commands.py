@@ -284,7 +284,7 @@ def templates_command(
     from engine.cli.arguments import template_files, template_name
     from engine.cli.output import out, write_json
     from engine.document.files import load
-    from engine.runner.declared import declared_inputs
+    from engine.runner.declared_inputs import declared_inputs
 
     found = [(template_name(file), file, load(file)) for file in template_files()]
     if as_json:

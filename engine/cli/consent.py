@@ -40,7 +40,7 @@ def ask_consent(workflow: Workflow, *, allow: bool, is_imported: bool = False) -
     """
     from engine.cli.history import can_ask
     from engine.cli.output import err
-    from engine.runner.reach import reach_of
+    from engine.runner.capabilities import reach_of
     from engine.store.consent import approve, is_approved, is_fully_trusted
 
     reach = reach_of(workflow)

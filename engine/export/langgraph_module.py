@@ -21,7 +21,7 @@ from engine.export.langgraph_nodes import NodeFunctions
 from engine.export.python_source import Exported, docstring, literal
 from engine.nodes.registry import Registry
 from engine.plan.compiler import compile_workflow
-from engine.runner.declared import InputConfig
+from engine.runner.declared_inputs import InputConfig
 
 _ALWAYS: Final = (
     "Nodes that could run side by side run one after the other.",

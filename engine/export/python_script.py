@@ -12,8 +12,8 @@ from engine.nodes.agent_tools import ASK_PERSON
 from engine.nodes.registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan
-from engine.runner.beginning import limits_money
-from engine.runner.permissions import tools_in
+from engine.runner.capabilities import tools_in
+from engine.runner.prepare import limits_money
 from engine.tools.http_get import HTTP_GET
 from engine.tools.registry import all_tools
 from engine.values import Value

@@ -21,15 +21,14 @@ from engine.models.base import Usage
 from engine.nodes.iterator import MAX_ITEMS, IteratorConfig
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import NodePlan
-from engine.runner.account import Account, BudgetError
-from engine.runner.attempts import out_of_time
-from engine.runner.failure import NodeFailure
-from engine.runner.frame import GivenByNodes
+from engine.runner.budget import Account, BudgetError
+from engine.runner.iteration_record import IterationRecord, record_json
 from engine.runner.level import Level, LoopExit
 from engine.runner.loop_iteration import PREVIEW_LENGTH
+from engine.runner.loop_lifecycle import ALL_ITEMS, run_told
+from engine.runner.loop_scope import GivenByNodes
 from engine.runner.node import converted, outputs_on_error, run_leaf, skip
-from engine.runner.records import IterationRecord, record_json
-from engine.runner.repeated import ALL_ITEMS, run_told
+from engine.runner.retry import NodeFailure, out_of_time
 from engine.runner.scheduler import DEAD, GraphRun, stop_all
 from engine.values import Value, to_text
 

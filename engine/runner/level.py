@@ -32,13 +32,13 @@ from engine.nodes.replies import failure_of
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.nodes.tool_approval import CHOICES, approval_question, approved_arguments, confirmed_as
 from engine.plan.config_errors import config_errors
-from engine.runner.account import Account, estimate, reply_tokens, request_tokens, text_tokens
+from engine.runner.budget import Account, estimate, reply_tokens, request_tokens, text_tokens
 from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
-from engine.runner.core import BoundModel, Core
-from engine.runner.frame import LoopFrame, LoopMemory
+from engine.runner.loop_scope import LoopFrame, LoopMemory
+from engine.runner.named_state import StateView
 from engine.runner.notes import Note, check_note
 from engine.runner.questions import Question
-from engine.runner.state import StateView
+from engine.runner.run_context import BoundModel, Core
 from engine.text_sanitizing import quoted
 from engine.tools.base import AnyTool, ToolError
 from engine.tools.registry import all_tools, find_tool

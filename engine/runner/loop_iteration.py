@@ -15,13 +15,13 @@ from engine.exits.verdict import score_of
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.nodes.iteration_note import IterationNote
 from engine.plan.execution_plan import LoopPlan
-from engine.runner.account import Account, BudgetError
-from engine.runner.failure import NodeFailure
-from engine.runner.frame import GivenByNodes, LoopFrame
+from engine.runner.budget import Account, BudgetError
+from engine.runner.iteration_record import IterationRecord
 from engine.runner.level import Level, LoopExit
+from engine.runner.loop_scope import GivenByNodes, LoopFrame
 from engine.runner.loop_state import Ended, LoopState
 from engine.runner.node import run_leaf
-from engine.runner.records import IterationRecord
+from engine.runner.retry import NodeFailure
 from engine.runner.scheduler import DEAD, GraphRun
 from engine.values import Value, to_text
 

@@ -20,14 +20,14 @@ from engine.formatting import format_count
 from engine.nodes.loop_config import LoopConfig, asks_for_more_than_the_count
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import NodePlan
-from engine.runner.account import Account, BudgetError
-from engine.runner.attempts import out_of_time
-from engine.runner.frame import GivenByNodes
+from engine.runner.budget import Account, BudgetError
+from engine.runner.iteration_record import loop_output, record_json
 from engine.runner.loop_iteration import run_iteration
+from engine.runner.loop_lifecycle import run_told
+from engine.runner.loop_scope import GivenByNodes
 from engine.runner.loop_state import Ended, LoopState
 from engine.runner.node import outputs_on_error
-from engine.runner.records import loop_output, record_json
-from engine.runner.repeated import run_told
+from engine.runner.retry import out_of_time
 from engine.runner.scheduler import GraphRun
 from engine.values import Value, to_text
 

@@ -14,9 +14,9 @@ from engine.expr import Namespace, Record, Scope, compile_expression
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import Outputs
 from engine.plan.execution_plan import LoopPlan, NodePlan
-from engine.runner.account import Account
-from engine.runner.frame import GivenByNodes, LoopFrame, LoopMemory
-from engine.runner.records import IterationRecord, history_entry
+from engine.runner.budget import Account
+from engine.runner.iteration_record import IterationRecord, history_entry
+from engine.runner.loop_scope import GivenByNodes, LoopFrame, LoopMemory
 from engine.runner.scheduler import GraphRun
 from engine.values import Value
 

@@ -13,11 +13,10 @@ from engine.nodes.context import NodeContext
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import ModelCall, NodeError, Outputs
 from engine.plan.execution_plan import NodePlan
-from engine.runner.account import BudgetError
-from engine.runner.attempts import make_attempts
-from engine.runner.failure import NodeFailure
+from engine.runner.budget import BudgetError
 from engine.runner.level import Level
-from engine.runner.state import NAMED_PORT, StateView
+from engine.runner.named_state import NAMED_PORT, StateView
+from engine.runner.retry import NodeFailure, make_attempts
 from engine.values import Value
 
 MOST_BEHIND: Final = 256

@@ -9,7 +9,7 @@ from engine.errors import EngineError
 from engine.formatting import format_count
 from engine.models.base import Message
 from engine.plan.execution_plan import GraphPlan, NodePlan
-from engine.runner.places import PlaceError, parse_place
+from engine.runner.run_path import PlaceError, parse_place
 from engine.text_sanitizing import shown
 
 LONGEST_NOTE: Final = 100_000

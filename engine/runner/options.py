@@ -10,7 +10,7 @@ from typing import Protocol, TypeGuard
 from engine.models.base import Model
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry, builtin_registry
-from engine.runner.account import Account
+from engine.runner.budget import Account
 from engine.runner.journal import RunKeeper
 from engine.values import Value
 

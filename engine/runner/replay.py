@@ -38,10 +38,10 @@ from engine.nodes.context import Answer
 from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.spec import ModelCall, Outputs
 from engine.run_state.loop_starts import with_loop_starts
-from engine.runner.account import Account
+from engine.runner.budget import Account
+from engine.runner.named_state import State, StateView
 from engine.runner.notes import Note
-from engine.runner.places import parse_place
-from engine.runner.state import State, StateView
+from engine.runner.run_path import parse_place
 from engine.values import Value
 
 

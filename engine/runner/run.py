@@ -24,9 +24,17 @@ from engine.plan.execution_plan import NodePlan, Plan
 from engine.run_state.reducer import apply
 from engine.run_state.result import RunResult, result_of
 from engine.run_state.state import Detail, RunState
-from engine.runner.account import Account, BudgetError
-from engine.runner.attempts import unexpected
-from engine.runner.beginning import (
+from engine.runner.budget import Account, BudgetError
+from engine.runner.cache import RunCache
+from engine.runner.call_log import CallLog
+from engine.runner.event_log import EventBus
+from engine.runner.iterator_run import run_aggregator, run_iterator
+from engine.runner.level import Level, post_note
+from engine.runner.loop_run import run_loop
+from engine.runner.node import bypass, run_leaf, skip
+from engine.runner.notes import Note
+from engine.runner.options import RunOptions
+from engine.runner.prepare import (
     Beginning,
     Ready,
     begin,
@@ -34,19 +42,10 @@ from engine.runner.beginning import (
     limits_money,
     prepare,
 )
-from engine.runner.bus import EventBus
-from engine.runner.cache import RunCache
-from engine.runner.call_log import CallLog
-from engine.runner.core import Core, Slots
-from engine.runner.failure import NodeFailure
-from engine.runner.iterator_run import run_aggregator, run_iterator
-from engine.runner.level import Level, post_note
-from engine.runner.loop_run import run_loop
-from engine.runner.node import bypass, run_leaf, skip
-from engine.runner.notes import Note
-from engine.runner.options import RunOptions
 from engine.runner.questions import Mailbox
 from engine.runner.replay import Replay
+from engine.runner.retry import NodeFailure, unexpected
+from engine.runner.run_context import Core, Slots
 from engine.runner.scheduler import DEAD, GraphRun
 from engine.runner.subflow import run_subflow
 from engine.tools.base import ToolContext

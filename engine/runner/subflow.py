@@ -12,12 +12,11 @@ from engine.errors import EngineError
 from engine.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.nodes.spec import Outputs
 from engine.plan.execution_plan import NodePlan, SubflowPlan
-from engine.runner.account import BudgetError
-from engine.runner.attempts import make_attempts
-from engine.runner.declared import read_parameters
-from engine.runner.failure import NodeFailure
+from engine.runner.budget import BudgetError
+from engine.runner.declared_inputs import read_parameters
 from engine.runner.level import Level
 from engine.runner.node import converted, outputs_on_error
+from engine.runner.retry import NodeFailure, make_attempts
 from engine.runner.scheduler import GraphRun
 from engine.values import Value
 

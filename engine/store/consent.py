@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.formatting import format_json
-from engine.runner.reach import fingerprint
+from engine.runner.capabilities import fingerprint
 from engine.safe_file_io import read_text_file, replace_file
 
 VARIABLE: Final = "LOOPWRIGHT_APPROVED"

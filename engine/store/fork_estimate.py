@@ -11,7 +11,7 @@ from engine.plan.execution_plan import GraphPlan, LoopPlan
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail, LoopExecution
 from engine.runner.fork import ForkPoint, latest
-from engine.runner.places import PlaceError, parse_place
+from engine.runner.run_path import PlaceError, parse_place
 
 
 @dataclass(frozen=True, slots=True)

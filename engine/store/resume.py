@@ -19,14 +19,14 @@ from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import Plan
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail
-from engine.runner.beginning import Beginning, begin_kept, head_options, new_run_id, prepare
 from engine.runner.call_log import CallLog, UnknownCall
-from engine.runner.declared import still_declared
+from engine.runner.declared_inputs import still_declared
 from engine.runner.fork import fork_point, past_before, state_order, with_given_output
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions, options_with_kept
-from engine.runner.places import Place, PlaceError, parse_place
+from engine.runner.prepare import Beginning, begin_kept, head_options, new_run_id, prepare
 from engine.runner.run import Run
+from engine.runner.run_path import Place, PlaceError, parse_place
 from engine.store.base import RunStatus, RunSummary, Store, StoreError
 from engine.store.fork_estimate import Reuse, reuse
 from engine.store.run_file import is_imported, mark_imported

@@ -34,7 +34,7 @@ from engine.run_state.loop_starts import with_loop_starts
 from engine.run_state.reducer import end_open_nodes, reduce_events
 from engine.run_state.selectors import iteration_at
 from engine.run_state.state import NodeExecution, NodeState, RunState, RunStatus
-from engine.runner.places import Place, parse_place
+from engine.runner.run_path import Place, parse_place
 from engine.store.base import OPEN, RunSummary, Store, StoreError, level_of
 from engine.values import Value
 

@@ -10,8 +10,8 @@ import pytest
 
 from engine.formatting import EXIT_REASON_LABELS
 from engine.nodes.agent_tools import EXIT_LOOP
+from engine.runner.loop_lifecycle import ALL_ITEMS
 from engine.runner.loop_run import has_converged
-from engine.runner.repeated import ALL_ITEMS
 from tests.architecture.markdown import read
 from tests.architecture.project import engine_sources
 

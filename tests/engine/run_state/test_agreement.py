@@ -40,8 +40,8 @@ from engine.run_state.reducer import end_open_nodes, reduce_events
 from engine.run_state.result import RESULT_EVENTS, result_of
 from engine.run_state.selectors import QUESTION_EVENTS, active_nodes, nodes_on, waits_only
 from engine.run_state.state import Detail, NodeState, RunState, RunStatus
+from engine.runner.iteration_record import IterationRecord
 from engine.runner.journal import RunHead
-from engine.runner.records import IterationRecord
 from engine.store.base import OPEN, level_of
 from engine.store.memory import MemoryStore
 from engine.store.run_sections import level_state

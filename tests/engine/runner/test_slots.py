@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from engine.runner.core import Slots
+from engine.runner.run_context import Slots
 
 
 async def turn() -> None:

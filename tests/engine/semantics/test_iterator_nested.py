@@ -11,9 +11,9 @@ import pytest
 from engine import Workflow, validate
 from engine.events import LoopIterationCompleted, LoopIterationStarted
 from engine.models.base import ModelError, ModelErrorKind
-from engine.runner.beginning import prepare
 from engine.runner.fork import fork_point, past_before
-from engine.runner.places import parse_place
+from engine.runner.prepare import prepare
+from engine.runner.run_path import parse_place
 from engine.values import Value
 from tests.engine.semantics.agents import wants
 from tests.engine.semantics.documents import (

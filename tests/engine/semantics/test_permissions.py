@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine import Workflow
-from engine.runner.permissions import CodeNotAllowedError
+from engine.runner.capabilities import CodeNotAllowedError
 from tests.engine.semantics.agents import agent, script, wants
 from tests.engine.semantics.documents import Part, entry, flow, leave, llm, loop, part, result
 from tests.engine.semantics.kit import play

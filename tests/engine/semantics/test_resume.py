@@ -22,11 +22,11 @@ from engine.events import (
     NodeRetrying,
     RunStarted,
 )
-from engine.runner.beginning import Beginning, prepare
 from engine.runner.call_log import CallLog
 from engine.runner.fork import fork_point, past_before, state_order
-from engine.runner.places import parse_place
+from engine.runner.prepare import Beginning, prepare
 from engine.runner.run import Run
+from engine.runner.run_path import parse_place
 from tests.engine.semantics.documents import each, entry, flow, gather, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kept import ListJournal, ListKeeper
 from tests.engine.semantics.kit import Played, begin, finish, options

@@ -10,9 +10,9 @@ from engine import Workflow, validate
 from engine.document.model import Node
 from engine.document.problems import Problem, Severity
 from engine.events import NodeSkipped
-from engine.runner.beginning import prepare
-from engine.runner.declared import InputError, declared_inputs
+from engine.runner.declared_inputs import InputError, declared_inputs
 from engine.runner.options import RunOptions
+from engine.runner.prepare import prepare
 from tests.engine.semantics.documents import (
     Part,
     around,

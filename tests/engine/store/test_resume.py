@@ -18,7 +18,7 @@ from engine.events import (
     RunStarted,
 )
 from engine.runner.journal import RunHead
-from engine.runner.places import PlaceError
+from engine.runner.run_path import PlaceError
 from engine.store.base import RunStatus, StoreError
 from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, fork, plan_fork, resume, resume_with, unknown_calls

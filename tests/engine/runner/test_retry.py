@@ -13,10 +13,9 @@ from engine.errors import EngineError
 from engine.events import AnyEvent, NodeRetrying
 from engine.models.base import ModelError, ModelErrorKind
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
-from engine.runner.account import BudgetError
-from engine.runner.attempts import make_attempts
-from engine.runner.bus import EventBus
-from engine.runner.failure import NodeFailure
+from engine.runner.budget import BudgetError
+from engine.runner.event_log import EventBus
+from engine.runner.retry import NodeFailure, make_attempts
 from engine.tools.base import ToolError
 from tests.engine.semantics.virtual_time import virtually
 

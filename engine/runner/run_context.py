@@ -14,12 +14,12 @@ from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
 from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.run_state.warnings import WarningLog
-from engine.runner.bus import EventBus
 from engine.runner.cache import RunCache
+from engine.runner.event_log import EventBus
+from engine.runner.named_state import State
 from engine.runner.notes import Note
 from engine.runner.questions import Mailbox
 from engine.runner.replay import Replay
-from engine.runner.state import State
 from engine.tools.base import ToolContext
 from engine.values import Value
 

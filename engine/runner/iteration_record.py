@@ -8,7 +8,7 @@ from typing import Any, Literal
 from engine.events import LoopIterationCompleted
 from engine.expr import Record
 from engine.models.base import Usage
-from engine.runner.frame import GivenByNodes
+from engine.runner.loop_scope import GivenByNodes
 from engine.values import Value, to_text
 
 

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from engine.events import AnyEvent, NodeSkipped, RunPaused
-from engine.runner.bus import EventBus
+from engine.runner.event_log import EventBus
 
 PATIENCE_S = 20.0
 

@@ -17,11 +17,11 @@ from engine.nodes.spec import ModelChoice
 from engine.plan.compiler import compiled
 from engine.plan.execution_plan import GraphPlan, Plan
 from engine.runner.call_log import CallLog
-from engine.runner.core import BoundModel
-from engine.runner.declared import read_parameters
+from engine.runner.capabilities import refuse_code
+from engine.runner.declared_inputs import read_parameters
 from engine.runner.journal import Journal, RunHead
 from engine.runner.options import Catalogue, RunOptions, options_to_json
-from engine.runner.permissions import refuse_code
+from engine.runner.run_context import BoundModel
 from engine.values import Value
 
 _PER_MILLION = 1_000_000

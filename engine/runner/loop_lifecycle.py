@@ -10,10 +10,9 @@ from engine.errors import EngineError
 from engine.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.nodes.spec import Outputs
 from engine.plan.execution_plan import NodePlan
-from engine.runner.account import Account, BudgetError
-from engine.runner.attempts import make_attempts
-from engine.runner.failure import NodeFailure
+from engine.runner.budget import Account, BudgetError
 from engine.runner.level import Level
+from engine.runner.retry import NodeFailure, make_attempts
 from engine.values import Value
 
 ALL_ITEMS: Final = "all_items"

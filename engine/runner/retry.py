@@ -11,11 +11,30 @@ from engine.errors import EngineError
 from engine.events import NodeRetrying
 from engine.models.base import ModelError
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
-from engine.runner.account import BudgetError
-from engine.runner.failure import NodeFailure
+from engine.runner.budget import BudgetError
 from engine.runner.level import Level
 from engine.text_sanitizing import shown
 from engine.tools.base import ToolError
+
+
+class NodeFailure(EngineError):  # noqa: N818 - it is told as an event, and never reaches a user as an exception
+    """A node's failure on its way up.
+
+    Attributes:
+        path: The node that failed.
+        title: What people call it.
+    """
+
+    def __init__(self, path: str, title: str, cause: EngineError) -> None:
+        super().__init__(cause.message, cause.remedy)
+        self.path = path
+        self.title = title
+
+    @property
+    def sentence(self) -> str:
+        """What failed and why, in one sentence."""
+        return f"“{self.title}” failed: {self.message}"
+
 
 _LONGEST_DELAY_S: Final = 3600.0
 
