@@ -26,7 +26,7 @@ from app.history.words import facts
 from app.inspector.result_page import STATE_COLOURS, ResultPage
 from app.inspector.result_section import ResultSectionView
 from app.inspector.result_text import STATE_ICONS, ResultSection, state_label
-from app.runs.loop_status import findings, judge_in, score_lines
+from app.runs.loop_status import findings, judge_execution, score_lines
 from app.runs.run_view_model import NO_NODE
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
@@ -332,7 +332,7 @@ class IterationDetail(QWidget):
             if iteration is not None and not is_item:
                 given = there.given(index)
                 was_tested = findings(loop, index, there.config, similarity=similarity, given=given)
-                scores = score_lines(workflow, there.loop_id, judge_in(picture, there.loop_id, place))
+                scores = score_lines(workflow, there.loop_id, judge_execution(picture, there.loop_id, place))
                 was_tested = "\n\n".join([was_tested, *(["\n".join(["Scores:", *scores])] if scores else [])])
             self.facts.set_full_text(facts(iteration, similarity) if iteration is not None else "")
             self._parts = iteration_parts(loop, index, was_tested, is_over=there.is_over, unit=there.unit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.history.loop_path import loops_of
-from app.runs.loop_status import given_in, unit_of, why
+from app.runs.loop_status import body_outputs, loop_explanation, unit_of
 from app.runs.run_view_model import NO_LOOP
 from app.session import Session
 from engine.document.model import Workflow
@@ -75,7 +75,7 @@ class LookedAt:
         """Path of the iteration, such as `outer[1].inner[0]`; empty if none has started."""
         return f"{self.path}[{self.index}]" if self.index >= 0 else ""
 
-    def why(self, similarity: float | None = None) -> str:
+    def loop_explanation(self, similarity: float | None = None) -> str:
         """Why it stopped, or how far it has come.
 
         Args:
@@ -84,14 +84,16 @@ class LookedAt:
         picture, workflow = self._session.shown.picture, self._session.shown.workflow
         if picture is None or workflow is None:
             return ""
-        return why(workflow, picture, self._session.registry, self._session.shown.chosen, self.loop_id, similarity)
+        return loop_explanation(
+            workflow, picture, self._session.registry, self._session.shown.chosen, self.loop_id, similarity
+        )
 
     def given(self, index: int) -> dict[str, Value]:
         """Return the outputs of the loop body in an iteration, if an expression needs them."""
         picture, workflow = self._session.shown.picture, self._session.shown.workflow
         if picture is None or workflow is None or not self.config.until.strip():
             return {}
-        return given_in(workflow, picture, self._session.registry, self.loop_id, f"{self.path}[{index}]")
+        return body_outputs(workflow, picture, self._session.registry, self.loop_id, f"{self.path}[{index}]")
 
     @property
     def is_over(self) -> bool:

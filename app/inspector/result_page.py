@@ -31,7 +31,7 @@ from app.inspector.result_text import (
     token_label,
     value_preview,
 )
-from app.runs.loop_status import judge_in, verdict_text, why
+from app.runs.loop_status import judge_execution, loop_explanation, verdict_text
 from app.runs.run_view_model import NO_LOOP, RunViewModel
 from app.session import Session
 from app.theme.style import icon, style
@@ -268,7 +268,7 @@ class ResultPage(QWidget):
         """Return the verdict of the loop's judge on the displayed iteration."""
         chosen, workflow = self._session.shown.chosen, self._session.shown.workflow
         index = picture.index_of(loop_id, chosen)
-        judge = judge_in(picture, loop_id, f"{picture.path_of(loop_id, chosen)}[{index}]")
+        judge = judge_execution(picture, loop_id, f"{picture.path_of(loop_id, chosen)}[{index}]")
         text = verdict_text(workflow, loop_id, judge) if workflow is not None else ""
         return [ResultSection(f"judge:{index}", f"Judge, iteration {index + 1}", text)] if text else []
 
@@ -318,7 +318,9 @@ class ResultPage(QWidget):
             loop = picture.loop(node_id, session.shown.chosen)
             if loop is not NO_LOOP:
                 workflow = session.shown.workflow or session.workflow
-                self.exit_reason.setText(why(workflow, picture, session.registry, session.shown.chosen, node_id))
+                self.exit_reason.setText(
+                    loop_explanation(workflow, picture, session.registry, session.shown.chosen, node_id)
+                )
                 path = picture.path_of(node_id, session.shown.chosen)
                 self.iterations.show_loop(path, loop, session.shown.chosen.get(node_id))
         self.exit_reason.setVisible(loop is not NO_LOOP)

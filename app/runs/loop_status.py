@@ -1,4 +1,4 @@
-"""Why a loop stopped or how far it has come, in the words of the engine: the same in panels, inspector and log.
+"""Texts on loops: progress, exit reason and verdicts, the same in panels, inspector and log.
 
 No Qt here.
 """
@@ -22,7 +22,7 @@ from engine.values import Value
 
 
 def unit_of(workflow: Workflow, path: str) -> str:
-    """What to call one pass through the body of what is at a path: `item` of an iterator, `iteration` of a loop."""
+    """The word for one pass through a body: `item` for an iterator, `iteration` for a loop."""
     node = node_at(workflow, path)
     return "item" if node is not None and node.type == ITERATOR.start else "iteration"
 
@@ -36,7 +36,7 @@ def sentence(
     similarity: float | None = None,
     given: Mapping[str, Value] | None = None,
 ) -> str:
-    """Why a loop stopped, or how far it has come.
+    """Explain why a loop ended, or state its progress.
 
     Args:
         loop: The run of the loop.
@@ -56,7 +56,7 @@ def sentence(
     return f"{words} It gave the result of iteration {(loop.returned or 0) + 1}." if is_other else words
 
 
-def why(
+def loop_explanation(
     workflow: Workflow,
     picture: RunViewModel,
     registry: Registry,
@@ -64,7 +64,7 @@ def why(
     loop_id: str,
     similarity: float | None = None,
 ) -> str:
-    """Why the run of a loop that is looked at stopped, or how far it has come.
+    """Explain why the displayed run of a loop ended, or state its progress.
 
     Args:
         workflow: The document as it ran.
@@ -77,15 +77,15 @@ def why(
     loop, path, config = picture.loop(loop_id, chosen), picture.path_of(loop_id, chosen), loop_config(workflow, loop_id)
     given: dict[str, Value] = {}
     if loop.exit_reason and config.until.strip():
-        given = given_in(workflow, picture, registry, loop_id, f"{path}[{len(loop.iterations) - 1}]")
+        given = body_outputs(workflow, picture, registry, loop_id, f"{path}[{len(loop.iterations) - 1}]")
     error, unit = picture.node(loop_id, chosen).error, unit_of(workflow, loop_id)
     return sentence(loop, config, unit=unit, error=error, similarity=similarity, given=given)
 
 
-def given_in(
+def body_outputs(
     workflow: Workflow, picture: RunViewModel, registry: Registry, loop_id: str, place: str
 ) -> dict[str, Value]:
-    """What the nodes of a loop's body gave in one iteration (`loop[2]`), by id, as expressions see it."""
+    """The outputs of a loop's body nodes in one iteration (`loop[2]`), by id, as expressions see them."""
     found: dict[str, Value] = {}
     for node in workflow.nodes:
         execution = picture.nodes.get(f"{place}.{node.id}") if picture.parents.get(node.id) == loop_id else None
@@ -96,7 +96,7 @@ def given_in(
 
 
 def _standing(loop: LoopExecution, unit: str) -> str:
-    """How far a loop has come that has not stopped."""
+    """The progress of a loop that has not ended."""
     if loop.current < 0:
         return f"No {unit} has begun yet."
     if unit == "item":
@@ -108,19 +108,19 @@ def _standing(loop: LoopExecution, unit: str) -> str:
 
 
 def best_so_far(loop: LoopExecution) -> LoopIterationCompleted | None:
-    """The iteration with the highest score, the first of those; None where none has one."""
+    """The first iteration with the highest score; None without scores."""
     scored = [iteration for iteration in loop.iterations if iteration.score is not None]
     return max(scored, key=lambda iteration: iteration.score or 0.0, default=None)
 
 
-def judge_in(run: RunViewModel, loop_id: str, place: str) -> NodeExecution:
-    """How the judge of a loop was asked in one iteration (`loop[2]`); it stands beside the nodes of the body."""
+def judge_execution(run: RunViewModel, loop_id: str, place: str) -> NodeExecution:
+    """The execution of a loop's judge in one iteration (`loop[2]`)."""
     body = [node for node, loop in run.parents.items() if loop == loop_id]
     return run.nodes.get(f"{place}.{make_id(JUDGE, body)}", NO_NODE)
 
 
 def score_lines(workflow: Workflow, loop_id: str, judge: NodeExecution) -> list[str]:
-    """The score of each criterion of the rubric: `clarity: 8 (weight 2)`; none where there is no rubric."""
+    """A line for the score of each criterion: `clarity: 8 (weight 2)`; none without a rubric."""
     config = loop_config(workflow, loop_id).judge
     scores = judge.outputs.get("scores")
     if config is None or not isinstance(scores, dict):
@@ -135,7 +135,7 @@ def score_lines(workflow: Workflow, loop_id: str, judge: NodeExecution) -> list[
 
 
 def verdict_text(workflow: Workflow, loop_id: str, judge: NodeExecution) -> str:
-    """What the judge said: done or not, the score, the scores of the rubric, why; empty where it has said nothing."""
+    """The judge's verdict: done or not, scores and reason; empty without a verdict."""
     given = judge.outputs
     if "done" not in given:
         return ""
@@ -152,7 +152,7 @@ def _number(value: Value) -> str:
 
 
 def threshold(config: LoopConfig) -> float | None:
-    """The similarity at which the loop stops; None where it stops for something else."""
+    """The similarity at which the loop stops; None without such a condition."""
     return None if config.stability is None else config.stability[0]
 
 
@@ -164,7 +164,7 @@ def findings(
     similarity: float | None = None,
     given: Mapping[str, Value] | None = None,
 ) -> str:
-    """What was looked at after an iteration to decide whether another is made, and the verdict's reason in full.
+    """The values that the exit conditions tested after an iteration, and the full reason of the verdict.
 
     Args:
         loop: The run of the loop.

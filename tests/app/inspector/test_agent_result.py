@@ -9,7 +9,7 @@ import pytest
 
 from app.canvas.run_decorations import RunDecorations
 from app.inspector.result_text import agent_steps_text, result_sections
-from app.runs.loop_status import why
+from app.runs.loop_status import loop_explanation
 from app.runs.run_view_model import RunViewModel
 from engine.document.builder import Builder
 from engine.document.model import Workflow
@@ -172,11 +172,11 @@ def test_the_best_iteration_so_far_is_told_while_a_loop_is_at_work() -> None:
     picture.apply(NodeStarted(*base, "loop", {}))
     for index, score in enumerate((8.0, 5.0)):
         picture.apply(LoopIterationStarted(*base, index, 3, ""))
-        figures = (None, "why", score, None, Usage(), 0.0, 0.0)
+        figures = (None, "loop_explanation", score, None, Usage(), 0.0, 0.0)
         picture.apply(LoopIterationCompleted(*base, index, "in", "out", "out", *figures))
     picture.apply(LoopIterationStarted(*base, 2, 3, ""))
 
-    status = why(workflow, picture, builtin_registry(), {}, "loop")
+    status = loop_explanation(workflow, picture, builtin_registry(), {}, "loop")
     assert status == "At iteration 3 of at most 3. Best so far: iteration 1, score 8."
     card = RunDecorations(picture, structure, {}).card(workflow.node("loop"), None)
     assert (card.note, card.line) == ("3 / 3", "best so far: iteration 1, score 8")
