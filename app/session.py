@@ -21,7 +21,7 @@ from app.worker import Worker
 from engine.document.model import Node, Workflow
 from engine.document.operation import Operation
 from engine.document.problems import Problem
-from engine.document.undo_stack import History
+from engine.document.undo_stack import UndoStack
 from engine.errors import EngineError
 from engine.nodes.iteration_cap import shown_cap
 from engine.nodes.registry import Registry, builtin_registry
@@ -140,7 +140,7 @@ class Session(QObject):
         self.path = path
         self.is_trusted = path is None
         self.confirms_calls = False
-        self._history = History(workflow if workflow is not None else Workflow())
+        self._history = UndoStack(workflow if workflow is not None else Workflow())
         # A document without a layout is laid out after its structure, which is needed at once.
         is_quick = len(self.workflow.nodes) <= MAX_NODES_AT_ONCE or not self.workflow.layout
         analysis = analysis or analyse_document(self.workflow if is_quick else Workflow(), self.registry)

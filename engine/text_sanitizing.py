@@ -1,4 +1,4 @@
-"""How a foreign text or value, such as a path, a node id or a model's reply, is shown. Knows nothing of documents."""
+"""Escape and truncate untrusted texts, such as paths, ids and model replies, for display."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _HARMFUL = re.compile(
 )
 
 _INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
-"""Printable by Unicode, and yet nothing is seen of them."""
+"""Invisible characters that Unicode counts as printable."""
 
 
 def shown(text: object, length: int = SHOWN_LENGTH) -> str:
-    """Write a foreign text so that a sentence that quotes it stays one readable line.
+    """Escape and truncate a text for a one-line message.
 
     Args:
-        text: What to show; anything but a text is first written by `str`.
-        length: The most characters to show of it; the middle of a longer one is left out.
+        text: A text, or any value, which is converted with `str`.
+        length: Maximum length; the middle of a longer text is left out.
 
     Returns:
         The text with control characters, unusual spaces and lone surrogates as backslash escapes.
@@ -36,12 +36,12 @@ def shown(text: object, length: int = SHOWN_LENGTH) -> str:
 
 
 def quoted(value: Value, length: int = 60) -> str:
-    """Write a value as JSON, its middle left out where that is longer than `length`: for a sentence that quotes it."""
+    """Format a value as JSON, escaped and truncated for a one-line message."""
     return shown(compact_json(value), length)
 
 
 def harmless(text: str) -> str:
-    """The text with everything that could steer a terminal as an escape that can be read: backslash, x, 1b."""
+    """Escape everything that could control a terminal; tabs and newlines stay."""
     return _HARMFUL.sub(
         lambda found: found[0].encode("unicode_escape").decode("ascii"),
         text.replace("\r\n", "\n"),
@@ -49,7 +49,7 @@ def harmless(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """A text to consent to: whole, line by line, with every character that cannot be seen as an escape."""
+    """Escape every invisible character of a text to which a person consents; nothing is truncated."""
     shown_text = text.replace("\r\n", "\n")
     return "".join(
         c if c in "\n\t" or (c.isprintable() and c not in _INVISIBLE) else c.encode("unicode_escape").decode("ascii")
@@ -58,7 +58,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, width: int) -> str:
-    """The text harmless and on one line, its end left out where it is longer than `width` characters (at least 4)."""
-    # Only the beginning is looked at: the text may have a megabyte.
+    """Escape a text, join its lines, and truncate it to `width` characters (at least 4)."""
+    # Process only the beginning, because the text may have a megabyte.
     line = " ".join(harmless(text[: width * 4]).split())
     return line if len(line) <= width and len(text) <= width * 4 else f"{line[: width - 3]}..."

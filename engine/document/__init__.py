@@ -24,7 +24,7 @@ from engine.document.operations import (
     SetTitle,
 )
 from engine.document.problems import DocumentError, Problem, Severity, has_errors
-from engine.document.undo_stack import History
+from engine.document.undo_stack import UndoStack
 
 __all__ = [
     "FILE_SUFFIX",
@@ -38,7 +38,6 @@ __all__ = [
     "Disconnect",
     "DocumentError",
     "Edge",
-    "History",
     "Node",
     "NodeHandle",
     "Operation",
@@ -56,6 +55,7 @@ __all__ = [
     "SetSettings",
     "SetTitle",
     "Severity",
+    "UndoStack",
     "Unset",
     "Workflow",
     "copy_fragment",

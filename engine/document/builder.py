@@ -1,4 +1,4 @@
-"""Building a document in Python: the same operations that the window uses, with short names.
+"""Build a document in Python, with the same operations as the window.
 
     flow = Builder("Shorten", description="Make a text shorter.")
     text = flow.add("input", id="text", name="text")
@@ -6,7 +6,7 @@
     flow.connect(text["value"], result["value"])
     save(flow.build(), "shorten.loop.json")
 
-It knows no node types: what a config or a port must be is told by the check of the finished workflow.
+It knows no node types; validation of the finished workflow checks configs and ports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engine.values import Value
 
 @dataclass(frozen=True, slots=True)
 class NodeHandle:
-    """A node of a builder; `handle["port"]` is one end of an edge."""
+    """A node of a builder; `handle["port"]` is a port for `connect`."""
 
     id: str
 
@@ -33,12 +33,12 @@ class NodeHandle:
 
 
 class Builder:
-    """Builds one workflow, and says at once where something cannot be.
+    """Builds a workflow. Invalid operations raise immediately.
 
     Args:
-        name: What people call the workflow.
-        description: What it is for.
-        settings: What holds for all of it, such as `{"budget_usd": 0.5}`.
+        name: The workflow's name.
+        description: Its description.
+        settings: Its settings, such as `{"budget_usd": 0.5}`.
     """
 
     def __init__(self, name: str = "", *, description: str = "", settings: Mapping[str, Value] | None = None) -> None:
@@ -53,7 +53,7 @@ class Builder:
         node_type: str,
         /,
         *,
-        id: str | None = None,  # noqa: A002 # the document's own word
+        id: str | None = None,  # noqa: A002 # as in the document
         title: str = "",
         enabled: bool = True,
         config: Mapping[str, Value] | None = None,
@@ -62,19 +62,19 @@ class Builder:
         """Add a node.
 
         Args:
-            node_type: Name of its type, such as `llm`.
-            id: Its id; made from the title, or else from the type, where it is left out.
-            title: What people call it.
-            enabled: False leaves it out of runs.
-            config: Config fields by name: the way for those that have a name of this list.
-            fields: Config fields as keyword arguments. One underscore at the end of a name is dropped, for names that
-                are words of Python or stand in this list: `from_`, `id_`.
+            node_type: The node type, such as `llm`.
+            id: Its id; by default generated from the title or the type.
+            title: Its title.
+            enabled: Whether it takes part in runs.
+            config: Config fields by name.
+            fields: Config fields as keyword arguments. A trailing underscore is removed, for names that are Python
+                keywords or parameters of this method: `from_`, `id_`.
 
         Returns:
-            The node, to take ports from.
+            A handle for `connect`.
 
         Raises:
-            OperationError: The id is taken or malformed, a field is given twice, or a value is not JSON.
+            OperationError: The id is taken or invalid, a field is given twice, or a value is not JSON.
         """
         values: dict[str, Value] = dict(config or {})
         for name, value in fields.items():
@@ -91,12 +91,12 @@ class Builder:
         """Add an edge from an output port to an input port, each as `handle["port"]` or `"node.port"`.
 
         Raises:
-            OperationError: There is no such node, or the edge is there already.
+            OperationError: A node does not exist, or the edge exists.
         """
         self._do(Connect(source, target))
 
     def build(self) -> Workflow:
-        """The workflow as it is now; adding more later does not change it."""
+        """Return the current workflow, which later calls do not change."""
         return self._workflow
 
     def _do(self, operation: Operation) -> None:
@@ -104,6 +104,6 @@ class Builder:
 
 
 def _own_copy(values: dict[str, Value], what: str, depth: int) -> dict[str, Value]:
-    # What the caller changes later must not change the document. A value that holds itself is refused before the copy.
+    # A copy, so that the caller cannot change the document later. Circular values are rejected before the copy.
     require_json(values, what, depth)
     return deepcopy(values)

@@ -1,7 +1,7 @@
-"""Copy and paste of parts of a workflow.
+"""Clipboard: copy and paste parts of a workflow.
 
-A fragment is itself a whole document with only some nodes, so that a copied part can be saved as a file, a file's text
-can be pasted, and a foreign text from the clipboard meets the same checks as a foreign file.
+A fragment is a complete document with only some nodes. It can be saved as a file, the text of a file can be pasted, and
+clipboard texts pass the same checks as files.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import cast
 from engine.document.files import dumps, loads
 from engine.document.model import Node, Workflow, make_id
 from engine.document.operation import Batch, Operation, index_of
-from engine.document.operations import AddNode, Connect, SetLayout, with_new_names
+from engine.document.operations import AddNode, Connect, SetLayout, rename_references
 from engine.document.problems import DocumentError
 from engine.values import Value
 
 MAX_PASTED = 2_000
-"""The most nodes and the most edges of one paste."""
+"""Maximum number of nodes, and of edges, in one paste."""
 
 MAX_POSITION = 1e9
-"""The farthest from the origin that a node is moved."""
+"""Positions beyond this distance from the origin are not shifted."""
 
 PASTE_OFFSET = (40.0, 40.0)
-"""How far right and down of the original a pasted node stands, in the units of the layout."""
+"""Distance of a pasted node from the original to the right and down, in layout units."""
 
 
 def copy_fragment(workflow: Workflow, ids: Iterable[str]) -> str:
-    """Write some nodes, the edges among them and their places as a text for the clipboard.
+    """Serialize some nodes with the edges between them and their positions.
 
     Raises:
-        OperationError: One of the nodes is not there.
-        DocumentError: The text would be larger than any document that is opened.
+        OperationError: A node does not exist.
+        DocumentError: The text is larger than a document may be.
     """
     chosen = set(ids)
     for node_id in sorted(chosen):
@@ -47,18 +47,18 @@ def copy_fragment(workflow: Workflow, ids: Iterable[str]) -> str:
 
 
 def paste_fragment(workflow: Workflow, text: str, *, offset: tuple[float, float] = PASTE_OFFSET) -> Batch:
-    """Make the operation that adds the nodes of a fragment to a workflow.
+    """Create the operation that pastes a fragment into a workflow.
 
-    The nodes get free ids; edges among them, the pairing of loops and exits and the names in their texts follow. What
-    names a node outside the fragment stays as it is.
+    The nodes get unique ids, and references between them are updated. References to nodes outside of the fragment stay
+    unchanged.
 
     Args:
-        workflow: Where to paste.
-        text: What `copy_fragment` gave, or any document.
-        offset: What to add to `x` and `y` of each node.
+        workflow: The target.
+        text: The output of `copy_fragment`, or any document.
+        offset: Added to `x` and `y` of each node.
 
     Raises:
-        DocumentError: The text is no document, has no nodes, or very many.
+        DocumentError: The text is not a document, has no nodes, or too many.
     """
     fragment = loads(text, source="clipboard")
     if max(len(fragment.nodes), len(fragment.edges)) > MAX_PASTED:
@@ -72,10 +72,10 @@ def paste_fragment(workflow: Workflow, text: str, *, offset: tuple[float, float]
     for node in fragment.nodes:
         new_id = make_id(node.id, taken)
         taken.add(new_id)
-        # Of nodes that share an id, the first is the one that edges and texts mean.
+        # If nodes share an id, edges and texts refer to the first one.
         names.setdefault(node.id, new_id)
         pasted.append(node.model_copy(update={"id": new_id}))
-    operations: list[Operation] = [AddNode(with_new_names(node, names)) for node in pasted]
+    operations: list[Operation] = [AddNode(rename_references(node, names)) for node in pasted]
     operations += _connections(fragment, names)
     if isinstance(workflow.layout.get("nodes", {}), dict):
         places = _places(fragment)
@@ -87,7 +87,7 @@ def paste_fragment(workflow: Workflow, text: str, *, offset: tuple[float, float]
 
 
 def _connections(fragment: Workflow, names: dict[str, str]) -> Iterator[Connect]:
-    # What an edge of a faulty document cannot mean (a missing port, the same edge twice) has nothing to be pasted.
+    # Edges of an invalid document (without a port, or repeated) are not pasted.
     seen: set[tuple[str, str]] = set()
     for edge in fragment.edges:
         (source, source_port), (target, target_port) = edge.source, edge.target
@@ -107,7 +107,7 @@ def _shifted(place: Value, offset: tuple[float, float]) -> Value:
     moved = dict(place)
     for axis, distance in zip(("x", "y"), offset, strict=True):
         position = place.get(axis)
-        # An integer of hundreds of digits fits no float: what stands that far off stays there.
+        # An integer with hundreds of digits does not fit into a float.
         if isinstance(position, int | float) and not isinstance(position, bool) and abs(position) < MAX_POSITION:
             moved[axis] = position + distance
     return moved

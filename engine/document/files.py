@@ -1,7 +1,6 @@
-"""Opening and saving documents: texts and files that anybody may have written, on disks that may fail.
+"""Open and save documents.
 
-Opening is inert: it reads one ordinary file and touches nothing else. Saving puts a whole new file in the old one's
-place or leaves the old one as it was. What a document says is not known here.
+Opening reads one regular file and executes nothing. Saving is atomic: it replaces the file, or leaves it unchanged.
 """
 
 from __future__ import annotations
@@ -21,31 +20,31 @@ from engine.text_sanitizing import shown
 
 
 def _nothing() -> None:
-    """Nobody wants to go on between the steps."""
+    """Default callback: do nothing."""
 
 
 def loads(text: str | bytes, *, source: str = "document") -> Workflow:
-    """Read a document from a text.
+    """Parse a document.
 
     Args:
         text: The JSON text; bytes are decoded as in `decode_text`.
-        source: What to call it in messages.
+        source: The document's name for error messages.
 
     Raises:
-        DocumentError: It is no document that can be opened.
+        DocumentError: The text is not a valid document.
     """
     name = shown(source)
     return to_workflow(migrate(parse(text, name), name), name)
 
 
 def dumps(workflow: Workflow) -> str:
-    """Write a document as the text of its file.
+    """Serialize a document.
 
-    The text is canonical: two-space indent, the model's fields in their order, unknown keys after them in theirs, a
-    newline at the end. Characters stand as themselves, but a lone surrogate, which UTF-8 cannot hold, as its escape.
+    The text is canonical: two-space indent, known keys in the model's order, then unknown keys in theirs, a newline at
+    the end. Only lone surrogates, which UTF-8 cannot encode, are escaped.
 
     Raises:
-        DocumentError: It holds what JSON cannot say, or is larger than any document that is opened.
+        DocumentError: The document contains values that are not JSON, or is too large.
     """
     return _content(workflow, _nothing).decode()
 
@@ -54,16 +53,16 @@ def load(path: str | os.PathLike[str]) -> Workflow:
     """Open a document.
 
     Raises:
-        DocumentError: There is no such file, it cannot be read, or it is no document that can be opened.
+        DocumentError: The file does not exist, cannot be read, or is not a valid document.
     """
     return loads(read_file(path), source=os.fspath(path))
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of an ordinary file that is no larger than a document may be.
+    """Read a regular file up to the maximum size of a document.
 
     Raises:
-        DocumentError: There is no such file, or it cannot be read.
+        DocumentError: The file does not exist, is too large, or cannot be read.
     """
     name = shown(os.fspath(path))
     try:
@@ -74,18 +73,18 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def save(workflow: Workflow, path: str | os.PathLike[str], between: Callable[[], object] = _nothing) -> None:
-    """Put a document into a file, whole or not at all.
+    """Save a document atomically.
 
-    The text goes to a new file in the same folder, which then takes the old one's place and its permissions. A symbolic
-    link stays; the file that it leads to is replaced.
+    The text is written to a new file in the same folder, which then replaces the old one and gets its permissions. A
+    symbolic link stays; its target is replaced.
 
     Args:
         workflow: The document.
         path: The file.
-        between: Called every now and then while the text is made, so that a thread can let others go on.
+        between: Called regularly during serialization, so that other threads can run.
 
     Raises:
-        DocumentError: It cannot be written. A file that was there is as it was.
+        DocumentError: The file cannot be written; an existing file is unchanged.
     """
     content = _content(workflow, between)
     name = shown(os.fspath(path))
@@ -94,7 +93,7 @@ def save(workflow: Workflow, path: str | os.PathLike[str], between: Callable[[],
     except (OSError, ValueError) as error:
         message = f"{name}: The file cannot be saved: {_reason(error)}."
         raise DocumentError(
-            message, "What was there before is unchanged; save under another name or mend that."
+            message, "The existing file is unchanged. Save under another name, or fix the cause."
         ) from error
 
 
@@ -105,7 +104,7 @@ def _content(workflow: Workflow, between: Callable[[], object]) -> bytes:
         text = TextWriter(between).text(document) + "\n"
     except RulesBrokenError:
         raise broken(source, rule_problems(document)) from None
-    content = text.encode(errors="backslashreplace")  # it is lone surrogates that cannot be encoded: now their escapes
+    content = text.encode(errors="backslashreplace")  # escapes lone surrogates
     if len(content) > MAX_BYTES:
         raise too_large(source)
     return content
@@ -119,7 +118,7 @@ def _read(path: Path, name: str) -> bytes:
         raise DocumentError(f"{name}: This is a device or a pipe, not a workflow file.", "Choose an ordinary file.")
     if status.st_size > MAX_BYTES:
         raise too_large(name)
-    # Not to block: the file may have been replaced by a pipe since.
+    # Non-blocking, because a pipe may have replaced the file since.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
         return file.read(MAX_BYTES + 1)

@@ -1,7 +1,6 @@
-"""What the JSON of a document may hold: finite numbers, keys that stand once, no more depth than any tool can follow.
+"""Rules for the JSON of documents: finite numbers, unique keys, limited depth.
 
-The same rules are kept when a text is read and before one is written, so that whatever is saved can be opened again.
-This module knows JSON only, nothing of nodes and edges.
+The rules are checked when a file is read and before one is written, so every saved document can be opened again.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ from typing import Any, TypeAlias, cast
 from engine.text_sanitizing import shown
 
 MAX_DEPTH = 200
-"""The most objects and lists inside one another; deeper ones overflow the stack of one JSON tool or another."""
+"""Maximum nesting of objects and lists; deeper values overflow the stack of some JSON tools."""
 
 MAX_DIGITS = 600
-"""The most digits of an integer. Python itself can be set to refuse from 640 on."""
+"""Maximum number of digits of an integer. Python can be configured to refuse 640 digits and more."""
 
 _INTEGER_BOUND = 10**MAX_DIGITS
 
 JsonPath: TypeAlias = "tuple[str | int, ...]"
-"""Keys and list indices that lead from the root to a value."""
+"""Keys and list indices from the root to a value."""
 
 
 class RepeatingObject(dict[str, object]):
-    """An object of a JSON text in which keys stand more than once."""
+    """A JSON object with repeated keys."""
 
     def __init__(self, pairs: list[tuple[str, object]], repeated: frozenset[str]) -> None:
         super().__init__(pairs)
@@ -35,13 +34,13 @@ class RepeatingObject(dict[str, object]):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One breach of the rules.
+    """A violation of the rules.
 
     Attributes:
-        code: A stable name of the kind of fault.
-        path: Where it is.
+        code: Stable identifier of the kind of violation.
+        path: Its place.
         message: One sentence: what is wrong.
-        remedy: One sentence: what would put it right.
+        remedy: One sentence: how to fix it.
     """
 
     code: str
@@ -51,16 +50,16 @@ class Fault:
 
 
 def faults(root: object, *, depth: int = 0) -> Iterator[Fault]:
-    """All breaches of the rules in a value, in its order; ends after the first place that is too deep.
+    """Find all violations of the rules in a value; stops at the first place that is too deep.
 
-    Goes through the value with a stack of its own, so that depth costs neither recursion nor memory.
+    Iterative, so that deep values do not overflow the stack.
 
     Args:
-        root: What `json.loads` gave, or what is meant for `json.dumps`.
-        depth: How many objects and lists are already around it.
+        root: The output of `json.loads`, or the input of `json.dumps`.
+        depth: The number of objects and lists that contain it.
 
     Yields:
-        One fault for each wrong value or key.
+        A violation for each invalid value or key.
     """
     pending: list[Iterator[tuple[str | int, object]]] = [iter([(0, root)])]
     path: list[str | int] = [0]
@@ -74,7 +73,7 @@ def faults(root: object, *, depth: int = 0) -> Iterator[Fault]:
             path.pop()
             continue
         path[-1], value = step
-        if isinstance(value, str):  # by far the most
+        if isinstance(value, str):  # the most frequent case
             continue
         if isinstance(value, dict):
             keyed = cast("dict[object, object]", value)
@@ -95,12 +94,12 @@ def faults(root: object, *, depth: int = 0) -> Iterator[Fault]:
 
 
 def _too_deep(path: JsonPath) -> Fault:
-    message = f"Objects and lists stand more than {MAX_DEPTH} deep inside one another."
+    message = f"Objects and lists are nested more than {MAX_DEPTH} levels deep."
     return Fault("too-deep", path, message, "Make the value flatter.")
 
 
 def has_usual_keys(value: dict[Any, object]) -> bool:
-    """Whether all keys are texts that can be written, and none stood twice: what is so of almost every object."""
+    """Whether all keys are encodable texts without repetition, which holds for almost every object."""
     if isinstance(value, RepeatingObject):
         return False
     try:
@@ -113,14 +112,14 @@ def has_usual_keys(value: dict[Any, object]) -> bool:
 def _key_faults(value: dict[object, object]) -> Iterator[tuple[str, str, str]]:
     if isinstance(value, RepeatingObject):
         for key in sorted(value.repeated):
-            message = f'The key "{shown(key)}" stands more than once in the same object.'
+            message = f'The key "{shown(key)}" is repeated in the same object.'
             yield "duplicate-key", message, "Keep one of them."
     for key in value:
         if not isinstance(key, str):
-            yield "bad-key", f'The key "{shown(key)}" is no text.', "Use texts as keys."
+            yield "bad-key", f'The key "{shown(key)}" is not a text.', "Use texts as keys."
         elif not _encodable(key):
-            message = f'The key "{shown(key)}" holds half of a surrogate pair.'
-            yield "bad-key", message, "Write the key with whole characters."
+            message = f'The key "{shown(key)}" contains half of a surrogate pair.'
+            yield "bad-key", message, "Use complete characters in the key."
 
 
 def _encodable(key: str) -> bool:
@@ -132,7 +131,7 @@ def _encodable(key: str) -> bool:
 
 
 def plain_fault(value: object) -> tuple[str, str, str] | None:
-    """The breach of the rules in a value that is no text, object or list: its code, message and remedy."""
+    """The violation in a value other than a text, object or list: its code, message and remedy."""
     if value is None:
         return None
     if isinstance(value, int):
@@ -140,9 +139,9 @@ def plain_fault(value: object) -> tuple[str, str, str] | None:
     elif isinstance(value, float):
         ordinary = math.isfinite(value)
     else:
-        message = f"A value of the Python type {type(value).__name__} cannot stand in JSON."
+        message = f"A value of the Python type {type(value).__name__} cannot be written as JSON."
         return "not-json", message, "Use texts, numbers, true, false, null, lists and objects."
     if ordinary:
         return None
-    message = "The number is not finite, or too long for a number."
-    return "bad-number", message, "Use an ordinary number, or write it as a text in quotes."
+    message = "The number is infinite or too long."
+    return "bad-number", message, "Use a finite number, or write it as a text in quotes."

@@ -1,8 +1,7 @@
-"""The document: a workflow as it stands in a `NAME.loop.json` file.
+"""The document model: a workflow as stored in a `NAME.loop.json` file, and node ids.
 
-Frozen pydantic models that hold what the file says and nothing worked out from it. They are tolerant: a document with
-problems is still a document (`engine.plan.check` finds the problems), and keys that this version does not know are kept
-through a save. This module knows no node types.
+Frozen pydantic models that hold what the file says and no derived data. They are tolerant: a document with problems is
+still a document (`engine.plan.check` finds the problems), and unknown keys survive a save. Knows no node types.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ NODE_ID_PATTERN: Final = r"[a-z][a-z0-9_]*"
 
 
 class _Part(BaseModel):
-    """A frozen part of a document that keeps keys it does not know, after those that it does."""
+    """Base of document models: frozen, and keeps unknown keys after the known ones."""
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, strict=True)
 
@@ -39,10 +38,10 @@ class Node(_Part):
 
     Attributes:
         id: Unique in the document and stable: edges, history and prompts name it.
-        type: Name of its node type; may be unknown to this program.
-        title: What people call it; empty stands for the type's own title.
-        config: Its settings as the file has them, read through the type's config model.
-        enabled: A disabled node passes its one input on, or is skipped.
+        type: The name of its node type, which may be unknown.
+        title: Its display name; if empty, the title of its type.
+        config: Its settings as in the file; the type's config model validates them.
+        enabled: A disabled node passes its single input through, or is skipped.
     """
 
     id: str
@@ -66,12 +65,12 @@ class Edge(_Part):
 
     @property
     def source(self) -> tuple[str, str]:
-        """Node id and output port that the edge starts at."""
+        """The node id and output port at which the edge starts."""
         return _split(self.from_)
 
     @property
     def target(self) -> tuple[str, str]:
-        """Node id and input port that the edge leads to."""
+        """The node id and input port to which the edge leads."""
         return _split(self.to)
 
     def to_json(self) -> dict[str, Value]:
@@ -92,13 +91,13 @@ class Workflow(_Part):
 
     Attributes:
         format: Always `loopwright.workflow`.
-        version: Version of the file form; see `engine.document.migrate`.
-        name: What people call the workflow.
-        description: What it is for, in a sentence or two.
-        settings: What holds for all of it, as the file has it; read through `engine.document.settings`.
+        version: The version of the file format; see `engine.document.migrate`.
+        name: Its display name.
+        description: Its purpose, in a sentence or two.
+        settings: Settings of the whole workflow as in the file; see `engine.document.settings`.
         nodes: The nodes, in the file's order.
-        edges: The edges, in the file's order; where several values meet in a port, this is their order.
-        layout: Positions, sizes, colours, frames and notes. It never changes what the workflow means.
+        edges: The edges, in the file's order, which is also the order of several values at one port.
+        layout: Positions, sizes, colours, frames and notes. It has no effect on runs.
     """
 
     format: str = FORMAT
@@ -112,7 +111,7 @@ class Workflow(_Part):
 
     @cached_property
     def nodes_by_id(self) -> dict[str, Node]:
-        """The nodes by id; of nodes that share an id, the first."""
+        """The nodes by id. If nodes share an id, the first one."""
         by_id = {node.id: node for node in self.nodes}
         if len(by_id) < len(self.nodes):
             by_id.update({node.id: node for node in reversed(self.nodes)})
@@ -120,24 +119,24 @@ class Workflow(_Part):
 
     @cached_property
     def edges_into(self) -> dict[str, list[Edge]]:
-        """The edges that lead to each node, in their order; nodes that none leads to are not in it."""
+        """The incoming edges of each node that has any, in their order."""
         found: dict[str, list[Edge]] = {}
         for edge in self.edges:
             found.setdefault(edge.target[0], []).append(edge)
         return found
 
     def node(self, node_id: str) -> Node:
-        """The node of that id.
+        """The node with that id.
 
         Raises:
-            KeyError: There is none.
+            KeyError: There is no such node.
         """
         return self.nodes_by_id[node_id]
 
     def to_json(self) -> dict[str, Value]:
-        """The document as a JSON object, keys in the file's fixed order.
+        """The document as a JSON object, with keys in the file's order.
 
-        Configs, settings and the layout in it are the document's own: to be read, not to be changed.
+        It shares configs, settings and layout with the document; do not modify them.
         """
         return {
             "format": self.format,
@@ -152,38 +151,38 @@ class Workflow(_Part):
         }
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with some fields replaced, unchecked; what is worked out from these is worked out anew."""
+        """Copy with some fields replaced, without validation. Cached properties of these fields are reset."""
         copied = super().model_copy(update=update, deep=deep)
-        for field, worked_out in (("nodes", "nodes_by_id"), ("edges", "edges_into")):
+        for field, cached in (("nodes", "nodes_by_id"), ("edges", "edges_into")):
             if field in (update or ()):
-                cast("dict[str, object]", copied.__dict__).pop(worked_out, None)
+                cast("dict[str, object]", copied.__dict__).pop(cached, None)
         return copied
 
 
-MAX_MADE_LENGTH = 40
-"""The most characters of an id that is made from a text, before a number is put behind it."""
+MAX_GENERATED_LENGTH = 40
+"""Maximum length of an id that is generated from a text, without its number."""
 
 _NODE_ID = re.compile(NODE_ID_PATTERN)
 _NUMBERED = re.compile(r"(.*)_([1-9][0-9]{0,8})")
 
 
 def is_node_id(text: str) -> bool:
-    """Whether a text may be the id of a node: small letters, digits and underscores, a letter first."""
+    """Whether a text is a valid node id: lower-case letters, digits and underscores, starting with a letter."""
     return _NODE_ID.fullmatch(text) is not None
 
 
 def make_id(wish: str, taken: Container[str]) -> str:
-    """Make a free node id that looks like a text.
+    """Generate a unique node id from a text.
 
     Args:
         wish: Any text, such as a title or the id of a copied node; accents are dropped, other characters become `_`.
-        taken: The ids that are no longer free.
+        taken: The ids that are in use.
 
     Returns:
-        The text as an id, with the next free number behind it where it is taken: `critique`, `critique_2`.
+        The text as an id, with the next free number if it is taken: `critique`, `critique_2`.
     """
-    plain = unicodedata.normalize("NFKD", wish[: 10 * MAX_MADE_LENGTH]).encode("ascii", "ignore").decode().lower()
-    made = re.sub("[^a-z0-9]+", "_", plain).strip("_")[:MAX_MADE_LENGTH].rstrip("_")
+    plain = unicodedata.normalize("NFKD", wish[: 10 * MAX_GENERATED_LENGTH]).encode("ascii", "ignore").decode().lower()
+    made = re.sub("[^a-z0-9]+", "_", plain).strip("_")[:MAX_GENERATED_LENGTH].rstrip("_")
     if not is_node_id(made):
         made = f"node_{made}" if made else "node"
     if made not in taken:
@@ -197,5 +196,5 @@ def make_id(wish: str, taken: Container[str]) -> str:
 
 
 def unique_id(workflow: Workflow, wish: str) -> str:
-    """Make an id for a new node of a workflow that looks like a text; see `make_id`."""
+    """Generate an id for a new node of a workflow; see `make_id`."""
     return make_id(wish, workflow.nodes_by_id)

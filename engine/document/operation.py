@@ -1,8 +1,8 @@
-"""What an operation on a document is, how it is taken back, and how several are one.
+"""The operation protocol: how documents change, and how changes are undone.
 
-An operation is frozen data. Applied to a workflow it gives a new workflow and the operation that leads back; the old
-workflow is as it was. An inverse holds the parts that were there before, shared and not copied, so taking back is
-exact, the order of nodes, edges and keys included, whatever problems the document has.
+An operation is frozen data. Applied to a workflow, it returns a new workflow and the inverse operation; the old
+workflow is unchanged. An inverse shares the previous parts instead of copying them, so undo is exact, including the
+order of nodes, edges and keys, whatever problems the document has.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.values import Value
 
 
 class OperationError(EngineError):
-    """An operation that does not fit the document. The document is unchanged."""
+    """An operation cannot be applied to the document, which is unchanged."""
 
 
 class Operation(Protocol):
@@ -28,26 +28,26 @@ class Operation(Protocol):
 
     @property
     def title(self) -> str:
-        """What it does, in words for an undo menu: `Connect draft → critique`."""
+        """Description for the undo menu: `Connect draft → critique`."""
         ...
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Give the changed workflow, and the operation that leads back from there.
+        """Return the changed workflow and the inverse operation.
 
         Raises:
-            OperationError: It does not fit this workflow.
+            OperationError: The operation cannot be applied to this workflow.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Puts parts of a document back: the inverse of every other operation.
+    """Restores fields of a document: the inverse of every other operation.
 
     Attributes:
-        title: The title of the operation that it takes back.
-        expected: Fields of the workflow as they must be now.
-        parts: The same fields as they shall be.
+        title: The title of the operation to undo.
+        expected: The current values of these fields.
+        parts: The values to restore.
     """
 
     title: str
@@ -55,37 +55,37 @@ class Restore:
     parts: Mapping[str, Any]
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Put the parts back.
+        """Restore the fields.
 
         Raises:
-            OperationError: The document is not the one that the operation had led to.
+            OperationError: The document has changed since the operation.
         """
         for name, value in self.expected.items():
             present = getattr(workflow, name)
             if present is not value and present != value:
-                message = f'"{shown(self.title)}" cannot be taken back: the {name} have changed since.'
-                raise OperationError(message, "Take back the later changes first.")
+                message = f'"{shown(self.title)}" cannot be undone: the {name} have changed since.'
+                raise OperationError(message, "Undo the later changes first.")
         back = workflow.model_copy(update=self.parts)
         return back, Restore(self.title, expected=self.parts, parts=self.expected)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Several operations that are done and taken back as one.
+    """Several operations that are applied and undone as one.
 
     Attributes:
-        title: What they do together.
-        operations: In the order in which they are applied; all or none.
+        title: Description for the undo menu.
+        operations: The operations, in the order of application.
     """
 
     title: str
     operations: tuple[Operation, ...]
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Apply one after the other.
+        """Apply all operations, or none.
 
         Raises:
-            OperationError: One of them does not fit.
+            OperationError: One of them cannot be applied.
         """
         inverses: list[Operation] = []
         for operation in self.operations:
@@ -95,22 +95,22 @@ class Batch:
 
 
 def changed(workflow: Workflow, title: str, **parts: object) -> tuple[Workflow, Restore]:
-    """The workflow with some of its fields replaced, and the way back."""
+    """Return the workflow with some fields replaced, and the inverse operation."""
     before = {name: getattr(workflow, name) for name in parts}
     return workflow.model_copy(update=parts), Restore(title, expected=parts, parts=before)
 
 
 def require_json(value: object, what: str, depth: int, path: JsonPath = ()) -> None:
-    """Refuse a value that could not be saved.
+    """Check that a value can be saved.
 
     Args:
-        value: What shall become part of the document.
-        what: What to call it in the message.
-        depth: How many objects and lists of the document stand around it.
-        path: Where it stands in what `what` names.
+        value: The new part of the document.
+        what: Its name for error messages.
+        depth: The number of objects and lists of the document that contain it.
+        path: Its path inside of `what`.
 
     Raises:
-        OperationError: It is not JSON, or breaks the rules of a document.
+        OperationError: The value is not valid JSON for a document.
     """
     for fault in faults(value, depth=depth):
         place = ".".join(map(str, (*path, *fault.path)))
@@ -119,7 +119,7 @@ def require_json(value: object, what: str, depth: int, path: JsonPath = ()) -> N
 
 
 def index_of(workflow: Workflow, node_id: str) -> int:
-    """Where a node stands in the list; of nodes that share an id, the first.
+    """Index of a node in the list. If nodes share an id, of the first one.
 
     Raises:
         OperationError: There is no such node.
@@ -127,37 +127,36 @@ def index_of(workflow: Workflow, node_id: str) -> int:
     for index, node in enumerate(workflow.nodes):
         if node.id == node_id:
             return index
-    raise OperationError(f'There is no node "{shown(node_id)}".', "Choose a node that is there.")
+    raise OperationError(f'There is no node "{shown(node_id)}".', "Choose an existing node.")
 
 
 class Unset(Enum):
-    """The kind of `UNSET`."""
+    """Type of `UNSET`."""
 
     UNSET = "unset"
 
 
 UNSET: Final = Unset.UNSET
-"""In place of a value: that there shall be none, which is something else than null."""
+"""Stands for the absence of a value, which differs from null."""
 
 
 def set_in(
     container: dict[str, Value], path: JsonPath, value: Value | Unset, what: str, *, depth: int
 ) -> dict[str, Value]:
-    """An object with one value set or taken out.
+    """Set or remove one value deep inside an object, without changing the original.
 
-    Objects and lists that are missing on the way are made. An index one behind the end of a list adds to it. To take
-    out what is not there changes nothing.
+    Missing objects and lists on the path are created. The index after the last entry appends to a list. Removing a
+    missing value has no effect. Everything beside the path is shared with the original.
 
     Args:
         container: The object.
-        path: Keys and list indices that lead to the place.
-        value: What shall stand there.
-        what: What to call the object in messages.
-        depth: How many objects and lists of the document stand around it.
+        path: Keys and list indices.
+        value: The value, or `UNSET` to remove it.
+        what: The object's name for error messages.
+        depth: The number of objects and lists of the document that contain it.
 
     Raises:
-        OperationError: The path is empty, leads through something that is no object or list, or behind a list's end; or
-            the value is not JSON.
+        OperationError: The path is empty or invalid, or the value is not valid JSON for a document.
     """
     try:
         if not path:
@@ -165,8 +164,8 @@ def set_in(
         changed = cast("dict[str, Value]", _with_value(container, path, value))
     except LookupError as error:
         message = f'{what} cannot be changed at "{shown(".".join(map(str, path)))}": {error.args[0]}.'
-        raise OperationError(message, "Choose a place that is there.") from error
-    # Only what is new: a large layout is not gone through for every node that is moved in it.
+        raise OperationError(message, "Choose an existing place.") from error
+    # Check only what is new, so that moving a node does not check a large layout.
     require_json(dict.fromkeys(key for key in path if isinstance(key, str)), what, depth)
     if not isinstance(value, Unset):
         require_json(value, what, depth + len(path), path)
@@ -180,20 +179,20 @@ def _with_value(container: Value, path: JsonPath, value: Value | Unset) -> Value
     if isinstance(container, list) and isinstance(key, int):
         return _in_list(container, key, rest, value)
     kind = "an object" if isinstance(key, str) else "a list"
-    raise LookupError(f'"{shown(key)}" would have to stand in {kind}')
+    raise LookupError(f'"{shown(key)}" needs {kind} around it')
 
 
 def _in_object(container: dict[str, Value], key: str, rest: JsonPath, value: Value | Unset) -> Value:
     if value is UNSET and key not in container:
         return container
     if not rest and value is UNSET:
-        return {name: kept for name, kept in container.items() if name != key}
+        return {name: item for name, item in container.items() if name != key}
     return {**container, key: _deeper(container.get(key, UNSET), rest, value)}
 
 
 def _in_list(container: list[Value], index: int, rest: JsonPath, value: Value | Unset) -> Value:
     if not 0 <= index <= len(container):
-        raise LookupError(f"the list has {len(container)} entries and no place {index}")
+        raise LookupError(f"the list has {len(container)} entries, so the index {index} is out of range")
     if value is UNSET and index == len(container):
         return container
     if not rest and value is UNSET:

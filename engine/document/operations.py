@@ -1,8 +1,8 @@
-"""The changes of edges and of the workflow as a whole.
+"""The operations on a document: nodes, edges, settings, name, description and layout.
 
-Each is frozen data; see `engine.document.operation` for how they are applied and taken back. They keep a document
-well-formed (ends of edges, JSON), and know no node types: whether a port exists or takes several edges is found by the
-check of the workflow.
+Each is frozen data; see `engine.document.operation` for how operations are applied and undone. They keep a document
+well-formed (ids, ends of edges, JSON) and know no node types: whether a config fits its type, or a port exists, is
+found by validation.
 """
 
 from __future__ import annotations
@@ -18,32 +18,35 @@ from engine.document.operation import Operation, OperationError, Unset, changed,
 from engine.text_sanitizing import shown
 from engine.values import Value
 
-NAMING_FIELDS = frozenset({("exit", "loop"), ("loop", "evaluator"), ("aggregator", "iterator")})
-"""Node type and config field, where the field's value is the id of another node."""
+REFERENCE_FIELDS = frozenset({("exit", "loop"), ("loop", "evaluator"), ("aggregator", "iterator")})
+"""Node types and config fields whose value is the id of another node."""
 
-_OTHER_NAMES = frozenset({("subflow", "workflow")})
-"""Node type and config field, where the field holds a workflow of its own: what it names are its own nodes."""
+_NESTED_WORKFLOW_FIELDS = frozenset({("subflow", "workflow")})
+"""Node types and config fields that hold a nested workflow, whose references are its own."""
 
 _PATH = re.compile(
     r"(?<![A-Za-z0-9_.])((?:loop(?:\.parent)*\.last|nodes)\.)([a-z][a-z0-9_]*)(?![A-Za-z0-9_])",
 )
 
 
-def with_new_names(node: Node, names: Mapping[str, str]) -> Node:
-    """The node with every mention of other nodes in its config changed.
+def rename_references(node: Node, names: Mapping[str, str]) -> Node:
+    """Update all references to other nodes in a node's config.
+
+    References are fields such as the loop of an exit, and the paths `loop.last.ID` and `nodes.ID` in templates and
+    expressions. A text without `{{` is treated as an expression.
 
     Args:
         node: The node; its own id stays.
-        names: The new id by the old one. All change at once, so two nodes may swap their ids.
+        names: New ids by old ones, applied at once, so two nodes may swap their ids.
     """
     config = {key: _in_field((node.type, key), value, names) for key, value in node.config.items()}
     return node if config == node.config else node.model_copy(update={"config": config})
 
 
 def _in_field(field: tuple[str, str], value: Any, names: Mapping[str, str]) -> Value:
-    if field in _OTHER_NAMES:
+    if field in _NESTED_WORKFLOW_FIELDS:
         return value
-    if field in NAMING_FIELDS and isinstance(value, str):
+    if field in REFERENCE_FIELDS and isinstance(value, str):
         return names.get(value, value)
     return _in_value(value, names)
 
@@ -80,9 +83,9 @@ class Connect:
     """Adds an edge at the end of the list.
 
     Attributes:
-        source: Where it starts, `node.port`.
-        target: Where it leads, `node.port`.
-        more: Further keys of the edge, such as those that this version does not know.
+        source: The output port, `node.port`.
+        target: The input port, `node.port`.
+        more: Other keys of the edge, which may be unknown to this version.
     """
 
     source: str
@@ -91,16 +94,16 @@ class Connect:
 
     @property
     def title(self) -> str:
-        """In words, by the nodes."""
+        """See `Operation.title`."""
         return f"Connect {_arrow(self.source, self.target)}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Refuses an end that names no node of the workflow, and an edge that is there already."""
+        """Fail if a node is missing, or if the edge exists."""
         _require_end(workflow, self.source)
         _require_end(workflow, self.target)
         if any(edge.to == self.target and edge.from_ == self.source for edge in workflow.edges):
             message = f'There is already an edge from "{shown(self.source)}" to "{shown(self.target)}".'
-            raise OperationError(message, "One is enough.")
+            raise OperationError(message, "Choose other ports.")
         require_json(dict(self.more), f'The edge "{shown(self.source)} -> {shown(self.target)}"', 2)
         edge = Edge.model_validate({**self.more, "from": self.source, "to": self.target}, by_alias=True, by_name=False)
         return changed(workflow, self.title, edges=(*workflow.edges, edge))
@@ -108,82 +111,82 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Removes an edge, by its ends as the document has them; of equal edges the first."""
+    """Removes the first edge with these ends."""
 
     source: str
     target: str
 
     @property
     def title(self) -> str:
-        """In words, by the nodes."""
+        """See `Operation.title`."""
         return f"Disconnect {_arrow(self.source, self.target)}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Refuses an edge that is not there."""
+        """Fail if there is no such edge."""
         for index, edge in enumerate(workflow.edges):
             if (edge.from_, edge.to) == (self.source, self.target):
                 return changed(workflow, self.title, edges=workflow.edges[:index] + workflow.edges[index + 1 :])
         message = f'There is no edge from "{shown(self.source)}" to "{shown(self.target)}".'
-        raise OperationError(message, "Choose an edge that is there.")
+        raise OperationError(message, "Choose an existing edge.")
 
 
 @dataclass(frozen=True, slots=True)
 class SetSettings:
-    """Sets one value in the settings of the workflow, or takes it out; the path is meant as in `SetConfig`."""
+    """Sets or removes one value in the settings of the workflow; see `SetConfig` for the path."""
 
     path: JsonPath
     value: Value | Unset
 
     @property
     def title(self) -> str:
-        """In words."""
+        """See `Operation.title`."""
         return f"Change the setting {shown('.'.join(map(str, self.path)))}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Refuses a path that leads nowhere, and a value that is not JSON."""
+        """Fail if the path is invalid, or if the value is not JSON."""
         settings = set_in(workflow.settings, self.path, self.value, "The settings", depth=1)
         return changed(workflow, self.title, settings=settings)
 
 
 @dataclass(frozen=True, slots=True)
 class SetName:
-    """Sets what people call the workflow."""
+    """Sets the name of the workflow."""
 
     text: str
 
     @property
     def title(self) -> str:
-        """In words."""
+        """See `Operation.title`."""
         return "Change the name"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Fits every document."""
+        """Never fails."""
         return changed(workflow, self.title, name=self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class SetDescription:
-    """Sets what the workflow is for."""
+    """Sets the description of the workflow."""
 
     text: str
 
     @property
     def title(self) -> str:
-        """In words."""
+        """See `Operation.title`."""
         return "Change the description"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Fits every document."""
+        """Never fails."""
         return changed(workflow, self.title, description=self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class SetLayout:
-    """Sets one value in the layout, or takes it out.
+    """Sets or removes one value in the layout.
 
     Attributes:
-        path: Where: `("nodes", ID)` for the place of a node, an object with `x` and `y`, `("frames", ID)` for a frame.
-        value: What shall stand there; `UNSET` takes out what does.
+        path: `("nodes", ID)` for the position of a node, an object with `x` and `y`; `("frames", ID)` for a frame.
+        value: The value, or `UNSET` to remove it.
     """
 
     path: JsonPath
@@ -191,7 +194,7 @@ class SetLayout:
 
     @property
     def title(self) -> str:
-        """In words."""
+        """See `Operation.title`."""
         match self.path:
             case ("nodes", node_id, *_):
                 return f"Move {shown(node_id)}"
@@ -199,7 +202,7 @@ class SetLayout:
                 return "Change the layout"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Refuses a path that leads nowhere, and a value that is not JSON."""
+        """Fail if the path is invalid, or if the value is not JSON."""
         layout = set_in(workflow.layout, self.path, self.value, "The layout", depth=1)
         return changed(workflow, self.title, layout=layout)
 
@@ -207,8 +210,8 @@ class SetLayout:
 def _require_end(workflow: Workflow, end: str) -> None:
     node, _, port = end.partition(".")
     if not port:
-        message = f'"{shown(end)}" is no end of an edge.'
-        raise OperationError(message, 'Write the node and its port with a dot between: "draft.output".')
+        message = f'"{shown(end)}" is not a port.'
+        raise OperationError(message, 'Write the node and its port with a dot between, such as "draft.output".')
     if node not in workflow.nodes_by_id:
         raise OperationError(f'There is no node "{shown(node)}" to connect.', "Add the node first.")
 
@@ -226,13 +229,13 @@ class AddNode:
 
     @property
     def title(self) -> str:
-        """In words."""
+        """See `Operation.title`."""
         return f"Add {shown(self.node.id)}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Refuses an id that is taken or malformed, and a config that is not JSON."""
+        """Fail if the id is taken or invalid, or if the config is not JSON."""
         _require_free_id(workflow, self.node.id)
-        # The root, the list of nodes and the node itself stand around the config.
+        # The config is inside of the root, the list of nodes and the node.
         require_json(self.node.config, f'The config of node "{self.node.id}"', 3)
         require_json(self.node.model_extra, f'Node "{self.node.id}"', 2)
         nodes = list(workflow.nodes)
@@ -242,72 +245,72 @@ class AddNode:
 
 @dataclass(frozen=True, slots=True)
 class RemoveNode:
-    """Removes a node with its edges and its place in the layout."""
+    """Removes a node with its edges and its position."""
 
     node_id: str
 
     @property
     def title(self) -> str:
-        """In words."""
+        """See `Operation.title`."""
         return f"Remove {shown(self.node_id)}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Refuses a node that is not there; of nodes that share an id, the first goes and the edges stay."""
+        """Fail if there is no such node. If nodes share an id, remove the first one and keep the edges."""
         return _without(workflow, (self.node_id,), self.title)
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveNodes:
-    """Removes nodes with their edges and their places in the layout; of many, faster than each by itself.
+    """Removes nodes with their edges and positions, faster than one at a time.
 
     Attributes:
-        node_ids: Which, each id once.
+        node_ids: Their ids, without repetition.
     """
 
     node_ids: tuple[str, ...]
 
     @property
     def title(self) -> str:
-        """In words."""
+        """See `Operation.title`."""
         return f"Remove {len(self.node_ids)} nodes"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Refuses a node that is not there; of nodes that share an id, the first goes and the edges stay."""
+        """Fail if there is no such node. If nodes share an id, remove the first one and keep the edges."""
         return _without(workflow, self.node_ids, self.title)
 
 
 @dataclass(frozen=True, slots=True)
 class RenameNode:
-    """Gives a node another id; edges, layout and the texts and fields of other nodes that name it follow."""
+    """Changes the id of a node, and updates edges, layout and references in other nodes."""
 
     old: str
     new: str
 
     @property
     def title(self) -> str:
-        """In words."""
+        """See `Operation.title`."""
         return f"Rename {shown(self.old)} to {shown(self.new)}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Refuses a node that is not there, and an id that is taken or malformed."""
+        """Fail if there is no such node, or if the id is taken or invalid."""
         index = index_of(workflow, self.old)
         _require_free_id(workflow, self.new)
         names = {self.old: self.new}
-        nodes = [with_new_names(node, names) for node in workflow.nodes]
+        nodes = [rename_references(node, names) for node in workflow.nodes]
         nodes[index] = nodes[index].model_copy(update={"id": self.new})
         edges = tuple(_renamed_edge(edge, self.old, self.new) for edge in workflow.edges)
-        layout = _with_places(workflow, {self.old: self.new})
+        layout = _renamed_positions(workflow, {self.old: self.new})
         return changed(workflow, self.title, nodes=tuple(nodes), edges=edges, layout=layout)
 
 
 @dataclass(frozen=True, slots=True)
 class SetConfig:
-    """Sets one value in the config of a node, or takes it out.
+    """Sets or removes one value in the config of a node.
 
     Attributes:
         node_id: The node.
-        path: Keys and list indices that lead to the value: `("branches", 0, "when")`.
-        value: What shall stand there; `UNSET` takes out what does.
+        path: Keys and list indices: `("branches", 0, "when")`.
+        value: The value, or `UNSET` to remove it.
     """
 
     node_id: str
@@ -316,12 +319,12 @@ class SetConfig:
 
     @property
     def title(self) -> str:
-        """In words."""
+        """See `Operation.title`."""
         verb = "Clear" if isinstance(self.value, Unset) else "Change"
         return f"{verb} {shown('.'.join(map(str, self.path)))} of {shown(self.node_id)}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Refuses a path that leads nowhere, and a value that is not JSON."""
+        """Fail if the path is invalid, or if the value is not JSON."""
         node = workflow.nodes[index_of(workflow, self.node_id)]
         what = f'The config of node "{shown(self.node_id)}"'
         config = set_in(node.config, self.path, self.value, what, depth=3)
@@ -330,42 +333,42 @@ class SetConfig:
 
 @dataclass(frozen=True, slots=True)
 class SetTitle:
-    """Sets what people call a node."""
+    """Sets the title of a node."""
 
     node_id: str
     text: str
 
     @property
     def title(self) -> str:
-        """In words."""
+        """See `Operation.title`."""
         return f"Change the title of {shown(self.node_id)}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Refuses a node that is not there."""
+        """Fail if there is no such node."""
         return _with_node(workflow, self.title, self.node_id, title=self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class SetEnabled:
-    """Switches a node on or off."""
+    """Enables or disables a node."""
 
     node_id: str
     enabled: bool
 
     @property
     def title(self) -> str:
-        """In words."""
+        """See `Operation.title`."""
         return f"{'Enable' if self.enabled else 'Disable'} {shown(self.node_id)}"
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
-        """Refuses a node that is not there."""
+        """Fail if there is no such node."""
         return _with_node(workflow, self.title, self.node_id, enabled=self.enabled)
 
 
 def _require_free_id(workflow: Workflow, node_id: str) -> None:
     if not is_node_id(node_id):
-        message = f'"{shown(node_id)}" cannot be the id of a node.'
-        raise OperationError(message, "Use small letters, digits and underscores, a letter first.")
+        message = f'"{shown(node_id)}" is not a valid node id.'
+        raise OperationError(message, "Use lower-case letters, digits and underscores, starting with a letter.")
     if node_id in workflow.nodes_by_id:
         raise OperationError(f'There is already a node "{node_id}".', "Choose another id.")
 
@@ -377,20 +380,20 @@ def _with_node(workflow: Workflow, words: str, node_id: str, **values: object) -
 
 
 def _without(workflow: Workflow, node_ids: tuple[str, ...], title: str) -> tuple[Workflow, Operation]:
-    going = dict.fromkeys(node_ids)
+    remaining = dict.fromkeys(node_ids)
     nodes: list[Node] = []
     for node in workflow.nodes:
-        if node.id in going:
-            del going[node.id]
+        if node.id in remaining:
+            del remaining[node.id]
         else:
             nodes.append(node)
-    for node_id in going:
-        index_of(workflow, node_id)  # says that it is not there
+    for node_id in remaining:
+        index_of(workflow, node_id)  # raises for a missing node
     gone = set(node_ids) - {node.id for node in nodes}
     if not gone:
         return changed(workflow, title, nodes=tuple(nodes))
     edges = tuple(edge for edge in workflow.edges if edge.source[0] not in gone and edge.target[0] not in gone)
-    layout = _with_places(workflow, dict.fromkeys(gone))
+    layout = _renamed_positions(workflow, dict.fromkeys(gone))
     return changed(workflow, title, nodes=tuple(nodes), edges=edges, layout=layout)
 
 
@@ -403,7 +406,7 @@ def _renamed_edge(edge: Edge, old: str, new: str) -> Edge:
     return edge.model_copy(update=ends)
 
 
-def _with_places(workflow: Workflow, names: Mapping[str, str | None]) -> dict[str, Value]:
+def _renamed_positions(workflow: Workflow, names: Mapping[str, str | None]) -> dict[str, Value]:
     places = workflow.layout.get("nodes")
     if not isinstance(places, dict):
         return workflow.layout

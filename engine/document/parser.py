@@ -1,7 +1,7 @@
-"""From the bytes of a file to a JSON object that keeps the rules of `json_rules`.
+"""Parse the text of a file to a JSON object, and a JSON object to a `Workflow`.
 
-Here ends whatever a hostile or damaged text can do: size, depth, encoding, numbers without end. What the object means
-is not known here.
+Handles hostile and damaged files: size, depth, encoding, infinite numbers, missing or malformed members. Whether the
+workflow makes sense is checked elsewhere.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from engine.text_sanitizing import shown
 from engine.values import Value
 
 MAX_BYTES = 20_000_000
-"""The largest document that is opened or saved; a hand-made one has a few thousand bytes."""
+"""Maximum size of a document; a hand-made one has a few thousand bytes."""
 
-_RESTORE = "Restore the file from a copy, or mend it in a text editor."
+_RESTORE = "Restore the file from a copy, or correct it in a text editor."
 
 
 def parse(text: str | bytes, source: str) -> dict[str, Value]:
-    """Read a text as one JSON object.
+    """Parse a text as one JSON object.
 
     Args:
         text: The bytes of a text file (see `decode_text`), or a decoded text.
-        source: What to call it in messages; shown as it is.
+        source: The document's name for error messages, escaped already.
 
     Raises:
-        DocumentError: It is too large, empty, not UTF-8, not JSON, not an object, or breaks the rules.
+        DocumentError: The text is too large, empty, not UTF-8, not JSON, not an object, or violates `json_rules`.
     """
     if len(text) > MAX_BYTES:
         raise too_large(source)
@@ -56,15 +56,15 @@ def parse(text: str | bytes, source: str) -> dict[str, Value]:
 def too_large(source: str) -> DocumentError:
     """The error for a document over `MAX_BYTES`."""
     megabytes = MAX_BYTES // 1_000_000
-    message = f"{source}: The document is larger than {megabytes} MB, the most that is opened or saved."
-    return DocumentError(message, "Keep large texts in files of their own and read them while the workflow runs.")
+    message = f"{source}: The document is larger than {megabytes} MB, the maximum."
+    return DocumentError(message, "Move large texts to separate files, and read them during the run.")
 
 
 def decoded_text(content: bytes, source: str) -> str:
     """Decode a document or a file to import.
 
     Raises:
-        DocumentError: It is not text.
+        DocumentError: It is not a text.
     """
     try:
         return decode_text(content)
@@ -81,7 +81,7 @@ def _parsed(text: str, source: str) -> object:
         reason = error.msg[:1].lower() + error.msg[1:]
         raise DocumentError(f"{source}: The document is not JSON: {place}: {shown(reason)}.", _RESTORE) from error
     except RecursionError as error:
-        message = f"{source}: Objects and lists stand more than {MAX_DEPTH} deep inside one another."
+        message = f"{source}: Objects and lists are nested more than {MAX_DEPTH} levels deep."
         raise DocumentError(message, _RESTORE) from error
 
 
@@ -95,12 +95,12 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _integer(digits: str) -> int | float:
-    # Python refuses to read very long integers. Infinity is what the rules refuse with a place, as for 1e999.
+    # Python refuses to parse very long integers. Infinity is reported with its place by `json_rules`.
     return int(digits) if len(digits) <= MAX_DIGITS else math.inf
 
 
 MAX_PARTS = 50_000
-"""The most nodes and the most edges of one document; a thousand already fill a wall."""
+"""Maximum number of nodes, and of edges, in one document."""
 
 _EXPECTED = {
     "string_type": "a text",
@@ -112,28 +112,28 @@ _EXPECTED = {
 
 
 def to_workflow(document: dict[str, Value], source: str) -> Workflow:
-    """Make the document's model.
+    """Build the model of a document.
 
     Args:
-        document: An object that keeps the rules of `json_rules`, in the present form or a newer one.
-        source: What to call it in messages.
+        document: An object that follows `json_rules`, in the current format version or a newer one.
+        source: The document's name for error messages.
 
     Raises:
-        DocumentError: The model cannot hold it; its `problems` name every place.
+        DocumentError: The object is malformed; `problems` has every place.
     """
     for key in ("nodes", "edges"):
         parts = document.get(key)
         if isinstance(parts, list) and len(parts) > MAX_PARTS:
-            message = f"{source}: The document has {len(parts)} {key}; the most that is opened is {MAX_PARTS}."
-            raise DocumentError(message, "Divide the workflow into several files.")
+            message = f"{source}: The document has {len(parts)} {key}; the maximum is {MAX_PARTS}."
+            raise DocumentError(message, "Split the workflow into several files.")
     try:
-        # Only the names of the file count: a key `from_` is one that we do not know, and is kept.
+        # Only names as in the file: a key `from_` is an unknown key.
         return Workflow.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False)[:MAX_PROBLEMS]
         problems = [_problem(document, detail["type"], detail["loc"], detail["input"]) for detail in details]
         newer = is_newer(Workflow.model_construct(version=document["version"]))
-        remedy = "A newer version of the program wrote it: update yours." if newer else ""
+        remedy = "A newer version of the program wrote it. Update the program." if newer else ""
         raise broken(source, problems, remedy) from None
 
 

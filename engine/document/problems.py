@@ -1,6 +1,6 @@
-"""What can be wrong with a document, told so that a person can put it right.
+"""Problems of a document: what is wrong, where, and how to fix it.
 
-A problem never stops a document from being opened, edited and saved; an *error* stops it from running.
+A problem never prevents a document from being opened, edited and saved; an *error* prevents it from running.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from engine.values import Value
 
 
 class Severity(StrEnum):
-    """Whether the document runs in spite of a problem."""
+    """Severity of a problem. Only errors prevent a run."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -25,18 +25,18 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, and where.
+    """A problem and its place.
 
     Attributes:
-        code: A stable name of the kind of problem (`missing-exit`), for tests, filters and quick fixes.
+        code: Stable identifier of the kind of problem (`missing-exit`), for tests, filters and quick fixes.
         message: One sentence: what is wrong.
-        remedy: One sentence: what would put it right.
-        severity: Whether the document runs in spite of it.
-        node: Id of the node that it belongs to, if any.
-        port: Port of that node, if any.
-        field: Config field of that node as a dotted path (`branches.0.when`), or a top-level place of the document
-            (`settings.budget_usd`).
-        edge: The edge that it belongs to, as `from -> to`.
+        remedy: One sentence: how to fix it.
+        severity: Whether it prevents a run.
+        node: The id of its node, if any.
+        port: The port of that node, if any.
+        field: The config field of that node as a dotted path (`branches.0.when`), or a top-level field of the
+            document (`settings.budget_usd`).
+        edge: Its edge, as `from -> to`.
     """
 
     code: str
@@ -50,12 +50,12 @@ class Problem:
 
     @property
     def place(self) -> str:
-        """Where it is, in words and on one line: `node "draft", field "prompt"`; empty for the document as a whole."""
+        """The place in words: `node "draft", field "prompt"`; empty for the document as a whole."""
         named = (("node", self.node), ("port", self.port), ("field", self.field), ("edge", self.edge))
         return ", ".join(f'{kind} "{shown(name)}"' for kind, name in named if name is not None)
 
     def to_json(self) -> dict[str, str | None]:
-        """A JSON object of all attributes, with `place` in words added."""
+        """All attributes and `place` as a JSON object."""
         return {**asdict(self), "severity": str(self.severity), "place": self.place}
 
     def __str__(self) -> str:
@@ -64,10 +64,10 @@ class Problem:
 
 
 class DocumentError(EngineError):
-    """A document that cannot be opened, or does not run.
+    """A document cannot be opened or run.
 
     Attributes:
-        problems: All that is wrong, in the document's order.
+        problems: The problems, in the document's order.
     """
 
     def __init__(self, message: str, remedy: str = "", problems: Sequence[Problem] = ()) -> None:
@@ -76,19 +76,19 @@ class DocumentError(EngineError):
 
 
 def has_errors(problems: Sequence[Problem]) -> bool:
-    """Whether at least one of them stops the document from running."""
+    """Whether at least one problem is an error."""
     return any(problem.severity is Severity.ERROR for problem in problems)
 
 
 MAX_PROBLEMS = 100
-"""How many faults of one text are told; more help nobody."""
+"""Maximum number of problems that are reported for one file."""
 
 
 def problem_at(document: dict[str, Value], path: JsonPath, code: str, message: str, remedy: str) -> Problem:
-    """A problem at a path of a document.
+    """Create the problem at a JSON path of a document.
 
-    A node that has an id is named by it, an edge by its ends; of both, only the rest of the path is left as the field.
-    What has no usable name is named by its index: `nodes.3.id`.
+    A node is identified by its id, an edge by its ends, and the rest of the path becomes the field. Without a usable
+    id, the field contains the index: `nodes.3.id`.
     """
     node, edge, rest = None, None, path
     if len(path) > 1:
@@ -102,7 +102,7 @@ def problem_at(document: dict[str, Value], path: JsonPath, code: str, message: s
 
 
 def rule_problems(document: dict[str, Value]) -> list[Problem]:
-    """Where a document breaks the rules of `json_rules`, at most `MAX_PROBLEMS` of them."""
+    """Violations of `json_rules` in a document, at most `MAX_PROBLEMS`."""
     return [
         problem_at(document, fault.path, fault.code, fault.message, fault.remedy)
         for fault in islice(faults(document), MAX_PROBLEMS)
@@ -110,24 +110,24 @@ def rule_problems(document: dict[str, Value]) -> list[Problem]:
 
 
 def broken(source: str, problems: list[Problem], remedy: str = "") -> DocumentError:
-    """The one error for all that is wrong with a document.
+    """Create the error for a document with these problems.
 
     Args:
-        source: What to call the document; shown as it is.
-        problems: At least one.
-        remedy: What to do, where the problems' own remedies miss the cause.
+        source: The document's name for the message, escaped already.
+        problems: At least one problem.
+        remedy: Replaces the remedies of the problems.
     """
     first = problems[0]
     where = f"{first.place}: " if first.place else ""
     if len(problems) == 1:
         return DocumentError(f"{source}: {where}{first.message}", remedy or first.remedy, problems)
     count = f"{len(problems)} or more" if len(problems) >= MAX_PROBLEMS else str(len(problems))
-    message = f"{source}: The document has {count} faults; the first: {where}{first.message}"
-    return DocumentError(message, remedy or "Mend them in a text editor.", problems)
+    message = f"{source}: The document has {count} problems; the first: {where}{first.message}"
+    return DocumentError(message, remedy or "Correct them in a text editor.", problems)
 
 
 def kind_of(value: object) -> str:
-    """What a JSON value is, in words: `a number`, shown as itself where that is shorter."""
+    """The kind of a JSON value in words; numbers, booleans and null as themselves."""
     match value:
         case None | bool():
             return {None: "null", True: "true", False: "false"}[value]

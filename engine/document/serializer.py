@@ -1,7 +1,7 @@
-"""From a JSON object to the canonical text of a document's file, in steps that let other threads in between.
+"""Serialize a JSON object to the canonical text of a document file.
 
-The text is what `json.dumps(..., ensure_ascii=False, indent=2, allow_nan=False)` makes of it, in half the time, and
-checked in passing. This module knows JSON only.
+The text equals that of `json.dumps(..., ensure_ascii=False, indent=2, allow_nan=False)`, in half the time, with checks
+of `json_rules` and regular callbacks, which let other threads run.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from engine.document.json_rules import MAX_DEPTH, has_usual_keys, plain_fault
 
 _INDENT: Final = "  "
 _DEEPEST: Final = len("\n" + _INDENT * (MAX_DEPTH - 1))
-"""The longest beginning of a line in which an object or list may stand."""
+"""Maximum length of a line break and indent before an object or list."""
 
 _STEP: Final = 64
-"""Objects and lists from one call of `between` to the next: less than a millisecond."""
+"""Number of objects and lists between two calls of `between`: less than a millisecond."""
 
 
 class RulesBrokenError(Exception):
-    """A value breaks the rules of `json_rules`; `faults` tells which, and where."""
+    """A value violates `json_rules`; `faults` has the details."""
 
 
 class TextWriter:
-    """Writes values.
+    """Serializes values.
 
     Args:
-        between: Called every now and then while it writes.
+        between: Called regularly while it works.
     """
 
     def __init__(self, between: Callable[[], object]) -> None:
@@ -36,14 +36,14 @@ class TextWriter:
         self._number = 0
 
     def text(self, value: object, line: str = "\n") -> str:
-        """The text of a value.
+        """Serialize a value.
 
         Args:
             value: The value.
-            line: What begins a line where the value stands: the end of the line before, and the indent.
+            line: A line break and the indent of the value.
 
         Raises:
-            RulesBrokenError: It breaks the rules.
+            RulesBrokenError: The value violates the rules.
         """
         if isinstance(value, str):
             return quoted(value)
@@ -75,7 +75,7 @@ def _plain_text(value: object) -> str:
     if plain_fault(value):
         raise RulesBrokenError
     if isinstance(value, float):
-        return float.__repr__(value)  # not what a class of its own makes of itself: the number that it is
+        return float.__repr__(value)  # not the representation of a subclass
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return int.__repr__(cast("int", value))

@@ -1,6 +1,6 @@
-"""Bringing the copies of other workflows in a document up to date with their files.
+"""Refresh the copies of other workflows in a document from their files.
 
-Files are read with the usual limits, never executed. What cannot be read is told, and the copy stays as it was.
+Files are read with the usual limits and never executed. If a file cannot be read, its copy stays unchanged.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from engine.text_sanitizing import shown
 from engine.values import Value
 
 _TYPE: Final = "subflow"
-_MOST_DEEP: Final = 16
-"""How deep workflows may lie inside one another."""
+_MAX_DEPTH: Final = 16
+"""Maximum nesting of workflows."""
 
 _Chain: TypeAlias = tuple[Path, ...]
-"""A file behind those that it lies in, the outermost first."""
+"""A file, after the files of the workflows that contain it, outermost first."""
 
 _Known: TypeAlias = "dict[_Chain, tuple[Value, DocumentError | Problem | None]]"
-"""What was read so far, and what was wrong with it: few files can name one another in very many ways."""
+"""Cache of workflows read and their errors; a few files can refer to each other in very many ways."""
 
 
 def refresh_subflows(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem]]:
-    """A document whose subflows are as their files are now, those inside them too.
+    """Refresh all subflows of a document, nested ones included.
 
     Args:
         workflow: The document.
-        path: Its file, from whose folder the others are seen.
+        path: Its file, to whose folder the other files are relative.
 
     Returns:
-        The document, itself where nothing is new, and what could not be read: an error where there is no copy, a
-        warning where the copy of before is left or the subflow is switched off.
+        The document, the same object if nothing has changed, and a problem for each file that could not be read: an
+        error if there is no copy, a warning if a copy exists or the subflow is disabled.
     """
     return _refresh(workflow, path, (_real(path),), {})
 
@@ -55,24 +55,24 @@ def _refresh(workflow: Workflow, path: Path, around: _Chain, known: _Known) -> t
 
 
 def _with_copy(node: Node, file: Path, around: _Chain, known: _Known) -> tuple[Node, Problem | None]:
-    """The node with the file's workflow in it, or as it was and why."""
+    """The node with a fresh copy, or unchanged with the problem."""
     if not is_relative(str(node.config["file"])):
-        message = f'"{shown(node.config["file"], 60)}" is no file seen from the folder of this workflow.'
-        return node, _problem(node, "subflow-elsewhere", message, "Name it without drive or host.", is_error=True)
+        message = f'"{shown(node.config["file"], 60)}" is not a path relative to the folder of this workflow.'
+        return node, _problem(node, "subflow-elsewhere", message, "Use a relative path.", is_error=True)
     real = _real(file)
     if real in around:
         message = f'The workflow "{shown(file.name, 60)}" contains itself.'
         return _without_copy(node), _problem(node, "contains-itself", message, "Choose another file.", is_error=True)
-    if len(around) > _MOST_DEEP:
-        message = f"Workflows lie more than {_MOST_DEEP} deep inside one another."
-        return _without_copy(node), _problem(node, "nested-too-deep", message, "Flatten them.", is_error=True)
+    if len(around) > _MAX_DEPTH:
+        message = f"Workflows are nested more than {_MAX_DEPTH} levels deep."
+        return _without_copy(node), _problem(node, "nested-too-deep", message, "Reduce the nesting.", is_error=True)
     has_copy = isinstance(node.config.get("workflow"), dict)
     chain = (*around, real)
     if chain not in known:
         known[chain] = _read(file, chain, known)
     copied, first = known[chain]
     if isinstance(first, DocumentError):
-        message = f"{first.message} What runs is the copy in this document." if has_copy else first.message
+        message = f"{first.message} The copy in this document is used." if has_copy else first.message
         return node, _problem(node, "subflow-not-read", message, first.remedy, is_error=not has_copy)
     fault = None
     if first is not None:
@@ -84,7 +84,7 @@ def _with_copy(node: Node, file: Path, around: _Chain, known: _Known) -> tuple[N
 
 
 def _read(file: Path, chain: _Chain, known: _Known) -> tuple[Value, DocumentError | Problem | None]:
-    """A file's workflow, those inside it as their files are now, and the worst that is wrong with it."""
+    """The workflow in a file with refreshed subflows, and its most severe problem."""
     try:
         inner, faults = _refresh(load(file), file, chain, known)
         copied: dict[str, Value] = json.loads(dumps(inner))
@@ -95,8 +95,8 @@ def _read(file: Path, chain: _Chain, known: _Known) -> tuple[Value, DocumentErro
 
 
 def is_relative(file: str) -> bool:
-    """Whether a file is named as seen from a folder, and not on a drive or another machine."""
-    # As Windows reads it, wherever this is: a path that names a host would be asked for there.
+    """Whether a path is relative, and not on a drive or another machine."""
+    # By the rules of Windows too, where a path with a host would open a network connection.
     return not PureWindowsPath(file).anchor and not PurePosixPath(file).is_absolute()
 
 
@@ -114,4 +114,4 @@ def _real(path: Path) -> Path:
     try:
         return path.resolve()
     except (OSError, RuntimeError, ValueError):
-        return path  # a link that leads to itself, a name that is none: opening it says so
+        return path  # a circular link or an invalid name; opening the file reports it

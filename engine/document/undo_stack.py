@@ -1,4 +1,4 @@
-"""Undo and redo of one open document. Knows operations and nothing of files or windows."""
+"""Undo stack of an open document."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from engine.document.operations import SetConfig, SetDescription, SetName, SetSe
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A step, and the state to which its way back leads."""
+    """An undo step: its inverse operation and the state before it."""
 
     title: str
-    way_back: Operation
+    inverse: Operation
     state: int
 
 
-class History:
-    """An open document with what was done to it and what was taken back.
+class UndoStack:
+    """An open document with its undo and redo steps.
 
-    Changes of the same field one after the other (of a config, the settings, a title, the name or the description)
-    become one step, as when a person types; undo, redo, a save and `seal` end such a step.
+    Consecutive changes of the same field (of a config, the settings, a title, the name or the description) are merged
+    into one step, as when a person types. Undo, redo, a save and `seal` end such a step.
 
     Attributes:
-        workflow: The document as it is now.
-        state: A number for the document as it is now; undo and redo come back to the numbers that were there before.
+        workflow: The current document.
+        state: A number that identifies the current document; undo and redo restore earlier numbers.
     """
 
     def __init__(self, workflow: Workflow) -> None:
@@ -34,83 +34,83 @@ class History:
         self.state = 0
         self._newest = 0
         self._saved = 0
-        self._done: list[_Step] = []
-        self._undone: list[_Step] = []
+        self._undo_steps: list[_Step] = []
+        self._redo_steps: list[_Step] = []
         self._open_field: tuple[object, ...] | None = None
 
     @property
     def undo_title(self) -> str | None:
-        """What `undo` would take back; None where there is nothing."""
-        return self._done[-1].title if self._done else None
+        """Title of the step that `undo` reverts, or None."""
+        return self._undo_steps[-1].title if self._undo_steps else None
 
     @property
     def redo_title(self) -> str | None:
-        """What `redo` would do again; None where there is nothing."""
-        return self._undone[-1].title if self._undone else None
+        """Title of the step that `redo` repeats, or None."""
+        return self._redo_steps[-1].title if self._redo_steps else None
 
     @property
     def is_modified(self) -> bool:
-        """Whether the document differs from the one that was opened or saved last."""
+        """Whether the document has unsaved changes."""
         return self._saved != self.state
 
     def do(self, operation: Operation) -> Workflow:
-        """Change the document; what was taken back before can no longer be done again.
+        """Apply an operation and clear the redo steps.
 
         Raises:
-            OperationError: It does not fit; nothing has changed.
+            OperationError: It cannot be applied; nothing has changed.
         """
-        self.workflow, way_back = operation.apply(self.workflow)
-        self._undone.clear()
+        self.workflow, inverse = operation.apply(self.workflow)
+        self._redo_steps.clear()
         before = self.state
         field = _field_of(operation)
         if field is not None and field == self._open_field:
-            joined = self._done.pop()
-            way_back, before = _joined(joined.way_back, way_back), joined.state
-        self._done.append(_Step(operation.title, way_back, before))
+            merged = self._undo_steps.pop()
+            inverse, before = _merged(merged.inverse, inverse), merged.state
+        self._undo_steps.append(_Step(operation.title, inverse, before))
         self._newest += 1
         self.state = self._newest
         self._open_field = field
         return self.workflow
 
     def undo(self) -> Workflow:
-        """Take the last step back.
+        """Undo the last step.
 
         Raises:
-            OperationError: There is none.
+            OperationError: There is nothing to undo.
         """
-        self._move(self._done, self._undone, "taken back")
+        self._move(self._undo_steps, self._redo_steps, "undo")
         return self.workflow
 
     def redo(self) -> Workflow:
-        """Do again what was taken back last.
+        """Redo the step that was undone last.
 
         Raises:
-            OperationError: There is nothing.
+            OperationError: There is nothing to redo.
         """
-        self._move(self._undone, self._done, "done again")
+        self._move(self._redo_steps, self._undo_steps, "redo")
         return self.workflow
 
     def seal(self) -> None:
-        """End the present step: the next change is one of its own."""
+        """End the current step, so that the next change starts a new one."""
         self._open_field = None
 
     def mark_saved(self, state: int | None = None) -> None:
-        """Remember the document as the saved one: as it is now, or as it was in an earlier state."""
+        """Mark the current state, or an earlier one, as saved."""
         self._saved = self.state if state is None else state
         self.seal()
 
     def _move(self, source: list[_Step], target: list[_Step], what: str) -> None:
         if not source:
-            raise OperationError(f"There is nothing that could be {what}.")
-        self.workflow, way_back = source[-1].way_back.apply(self.workflow)
+            raise OperationError(f"There is nothing to {what}.")
+        self.workflow, inverse = source[-1].inverse.apply(self.workflow)
         step = source.pop()
-        target.append(_Step(step.title, way_back, self.state))
+        target.append(_Step(step.title, inverse, self.state))
         self.state = step.state
         self.seal()
 
 
 def _field_of(operation: Operation) -> tuple[object, ...] | None:
-    """The one field that an operation changes; None for an operation that is a step of its own."""
+    """The field that an operation changes; None if it must not be merged with others."""
     match operation:
         case SetConfig(node_id, path):
             return SetConfig, node_id, path
@@ -124,8 +124,8 @@ def _field_of(operation: Operation) -> tuple[object, ...] | None:
             return None
 
 
-def _joined(first: Operation, second: Operation) -> Operation:
-    # Both lead back from a change of the same field: leave where the second begins, arrive where the first does.
+def _merged(first: Operation, second: Operation) -> Operation:
+    # Both are inverses of changes of the same field: start where the second starts, end where the first ends.
     assert isinstance(first, Restore)
     assert isinstance(second, Restore)
     return Restore(second.title, expected=second.expected, parts=first.parts)

@@ -65,13 +65,13 @@ def test_what_cannot_be_is_refused_at_once() -> None:
     endless.append(endless)
     for arguments, message in (
         ({"id": "a"}, 'already a node "a"'),
-        ({"id": "A"}, '"A" cannot be the id'),
-        ({"id": ""}, "cannot be the id"),
+        ({"id": "A"}, '"A" is not a valid node id'),
+        ({"id": ""}, "is not a valid node id"),
         ({"config": {"p": 1}, "p": 2}, '"p" is given twice'),
         ({"from_": 1, "config": {"from": 2}}, '"from" is given twice'),
         ({"p": (1, 2)}, "Python type tuple"),
-        ({"p": endless}, "200 deep"),
-        ({"p": float("nan")}, "not finite"),
+        ({"p": endless}, "200 levels deep"),
+        ({"p": float("nan")}, "infinite"),
     ):
         with pytest.raises(OperationError, match=message):
             flow.add("x", **arguments)

@@ -76,12 +76,12 @@ def test_a_node_is_added_at_the_end_or_at_an_index() -> None:
 
 def test_a_node_that_could_not_be_saved_is_refused() -> None:
     assert refusal(AddNode(Node(id="draft", type="llm"))) == 'There is already a node "draft".'
-    assert refusal(AddNode(Node(id="Not ok\n", type="llm"))) == '"Not ok\\n" cannot be the id of a node.'
+    assert refusal(AddNode(Node(id="Not ok\n", type="llm"))) == '"Not ok\\n" is not a valid node id.'
     endless: dict[str, Any] = {}
     endless["x"] = endless
-    assert "more than 200 deep" in refusal(AddNode(Node(id="a", type="b", config=endless)))
+    assert "more than 200 levels deep" in refusal(AddNode(Node(id="a", type="b", config=endless)))
     assert refusal(AddNode(Node(id="a", type="b", config={"x": [float("nan")]}))).startswith(
-        'The config of node "a", "x.0": The number is not finite'
+        'The config of node "a", "x.0": The number is infinite'
     )
     with_key = Node.model_validate({"id": "a", "type": "b", "more": {1, 2}})
     assert refusal(AddNode(with_key)).startswith('Node "a", "more": A value of the Python type set')
@@ -141,10 +141,10 @@ def test_an_edge_that_is_there_or_leads_nowhere_is_refused() -> None:
     assert refusal(Connect("draft.output", "judge.input")) == (
         'There is already an edge from "draft.output" to "judge.input".'
     )
-    assert refusal(Connect("draft", "judge.input")) == '"draft" is no end of an edge.'
-    assert refusal(Connect("draft.output", "judge.")) == '"judge." is no end of an edge.'
+    assert refusal(Connect("draft", "judge.input")) == '"draft" is not a port.'
+    assert refusal(Connect("draft.output", "judge.")) == '"judge." is not a port.'
     assert refusal(Connect("draft.output", "gone.input")) == 'There is no node "gone" to connect.'
-    assert "not finite" in refusal(Connect("draft.output", "exit.feedback", {"x": float("inf")}))
+    assert "infinite" in refusal(Connect("draft.output", "exit.feedback", {"x": float("inf")}))
 
 
 def test_an_edge_is_removed_wherever_it_stands() -> None:
@@ -179,12 +179,12 @@ def test_one_config_value_is_set_or_taken_out(path: tuple[str | int, ...], value
     ("path", "reason"),
     [
         ((), "the path is empty"),
-        (("branches", "name"), '"name" would have to stand in an object'),
-        (("branches", 0, 0), '"0" would have to stand in a list'),
-        (("branches", 0, "name", "x"), '"x" would have to stand in an object'),
-        (("branches", 2), "the list has 1 entries and no place 2"),
-        (("branches", -1), "the list has 1 entries and no place -1"),
-        (("new", 1), "the list has 0 entries and no place 1"),
+        (("branches", "name"), '"name" needs an object around it'),
+        (("branches", 0, 0), '"0" needs a list around it'),
+        (("branches", 0, "name", "x"), '"x" needs an object around it'),
+        (("branches", 2), "the list has 1 entries, so the index 2 is out of range"),
+        (("branches", -1), "the list has 1 entries, so the index -1 is out of range"),
+        (("new", 1), "the list has 0 entries, so the index 1 is out of range"),
     ],
 )
 def test_a_config_path_that_leads_nowhere_is_refused(path: tuple[str | int, ...], reason: str) -> None:
@@ -193,17 +193,17 @@ def test_a_config_path_that_leads_nowhere_is_refused(path: tuple[str | int, ...]
 
 def test_a_config_value_that_is_no_json_or_a_node_that_is_not_there_is_refused() -> None:
     assert refusal(SetConfig("judge", ("x",), float("nan"))).startswith('The config of node "judge", "x": The number')
-    assert "200 deep" in refusal(SetConfig("judge", ("x",) * 300, 1))
+    assert "200 levels deep" in refusal(SetConfig("judge", ("x",) * 300, 1))
     assert refusal(SetConfig("gone", ("x",), 1)) == 'There is no node "gone".'
 
 
 def test_the_deepest_config_that_an_operation_takes_can_be_saved_and_opened() -> None:
     done = after(SetConfig("judge", ("x",) * 197, 1))
     assert loads(dumps(done)) == done
-    assert "200 deep" in refusal(SetConfig("judge", ("x",) * 198, 1))
+    assert "200 levels deep" in refusal(SetConfig("judge", ("x",) * 198, 1))
     done = after(SetLayout(("x",) * 199, 1))
     assert loads(dumps(done)) == done
-    assert "200 deep" in refusal(SetLayout(("x",) * 200, 1))
+    assert "200 levels deep" in refusal(SetLayout(("x",) * 200, 1))
 
 
 def test_title_switch_name_and_description_are_set() -> None:
@@ -215,7 +215,7 @@ def test_title_switch_name_and_description_are_set() -> None:
 
 def test_settings_and_layout_are_set_by_path() -> None:
     assert after(SetSettings(("budget_usd",), 0.5)).settings == {"budget_usd": 0.5}
-    assert "not finite" in refusal(SetSettings(("budget_usd",), float("inf")))
+    assert "infinite" in refusal(SetSettings(("budget_usd",), float("inf")))
     done = after(SetLayout(("nodes", "judge"), {"x": 9, "y": 9}))
     assert done.layout["nodes"]["judge"] == {"x": 9, "y": 9}
     assert done.nodes is FLOW.nodes
@@ -269,7 +269,7 @@ def test_a_rename_takes_the_place_of_the_node_and_not_one_that_was_left_behind()
 
 def test_a_rename_to_a_taken_or_malformed_id_or_of_no_node_is_refused() -> None:
     assert refusal(RenameNode("draft", "judge")) == 'There is already a node "judge".'
-    assert "cannot be the id" in refusal(RenameNode("draft", "a.b"))
+    assert "is not a valid node id" in refusal(RenameNode("draft", "a.b"))
     assert refusal(RenameNode("gone", "b")) == 'There is no node "gone".'
 
 
@@ -281,7 +281,7 @@ def test_a_rename_of_many_unclosed_templates_takes_no_time_to_speak_of() -> None
 def test_a_layout_that_is_no_object_stays_as_it_is() -> None:
     flow = FLOW.model_copy(update={"layout": {"nodes": 5}})
     assert after(RemoveNode("draft"), flow).layout == {"nodes": 5}
-    assert '"draft" would have to stand in an object' in refusal(SetLayout(("nodes", "draft"), {}), flow)
+    assert '"draft" needs an object around it' in refusal(SetLayout(("nodes", "draft"), {}), flow)
 
 
 def test_a_batch_is_done_whole_or_not_at_all() -> None:
@@ -294,7 +294,7 @@ def test_a_batch_is_done_whole_or_not_at_all() -> None:
 def test_an_inverse_refuses_a_document_that_has_changed_since() -> None:
     done, inverse = SetTitle("draft", "x").apply(FLOW)
     other, _ = SetTitle("judge", "y").apply(done)
-    assert refusal(inverse, other) == '"Change the title of draft" cannot be taken back: the nodes have changed since.'
+    assert refusal(inverse, other) == '"Change the title of draft" cannot be undone: the nodes have changed since.'
     renamed, _ = SetName("n").apply(done)
     assert inverse.apply(renamed)[0] == FLOW.model_copy(update={"name": "n"})
 

@@ -72,7 +72,7 @@ def test_a_missing_file_is_an_error_without_a_copy_and_a_warning_with_one(tmp_pa
     same, (problem,) = refresh_subflows(kept, path)
     assert same is kept
     assert problem.severity == "warning"
-    assert problem.message.endswith("What runs is the copy in this document.")
+    assert problem.message.endswith("The copy in this document is used.")
 
 
 def test_a_missing_file_is_a_warning_where_the_subflow_is_switched_off(tmp_path: Path) -> None:

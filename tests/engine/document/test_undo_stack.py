@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from engine.document import (
     AddNode,
     Connect,
-    History,
     Node,
     Operation,
     OperationError,
@@ -19,6 +18,7 @@ from engine.document import (
     SetName,
     SetSettings,
     SetTitle,
+    UndoStack,
     Workflow,
     dumps,
 )
@@ -29,7 +29,7 @@ FLOW = Workflow(nodes=(Node(id="a", type="x", config={"p": ""}), Node(id="b", ty
 
 
 def test_steps_are_taken_back_and_done_again_under_their_titles() -> None:
-    history = History(FLOW)
+    history = UndoStack(FLOW)
     assert (history.undo_title, history.redo_title) == (None, None)
     history.do(Connect("a.x", "b.x"))
     history.do(RemoveNode("a"))
@@ -44,15 +44,15 @@ def test_steps_are_taken_back_and_done_again_under_their_titles() -> None:
 
 
 def test_with_nothing_to_take_back_or_to_do_again_it_says_so() -> None:
-    history = History(FLOW)
-    with pytest.raises(OperationError, match="nothing that could be taken back"):
+    history = UndoStack(FLOW)
+    with pytest.raises(OperationError, match="nothing to undo"):
         history.undo()
-    with pytest.raises(OperationError, match="nothing that could be done again"):
+    with pytest.raises(OperationError, match="nothing to redo"):
         history.redo()
 
 
 def test_a_new_step_ends_what_could_be_done_again() -> None:
-    history = History(FLOW)
+    history = UndoStack(FLOW)
     history.do(SetName("n"))
     history.undo()
     history.do(SetName("m"))
@@ -61,7 +61,7 @@ def test_a_new_step_ends_what_could_be_done_again() -> None:
 
 
 def test_an_operation_that_does_not_fit_changes_nothing() -> None:
-    history = History(FLOW)
+    history = UndoStack(FLOW)
     history.do(SetName("n"))
     history.undo()
     with pytest.raises(OperationError):
@@ -70,7 +70,7 @@ def test_an_operation_that_does_not_fit_changes_nothing() -> None:
 
 
 def test_typing_in_one_field_is_one_step() -> None:
-    history = History(FLOW)
+    history = UndoStack(FLOW)
     for text in ("h", "he", "hel"):
         history.do(SetConfig("a", ("p",), text))
     assert history.workflow.node("a").config == {"p": "hel"}
@@ -89,7 +89,7 @@ def test_typing_in_one_field_is_one_step() -> None:
     ],
 )
 def test_typing_a_title_a_setting_the_name_or_the_description_is_one_step(first: Operation, second: Operation) -> None:
-    history = History(FLOW)
+    history = UndoStack(FLOW)
     history.do(first)
     after = history.do(second)
     assert history.undo() == FLOW
@@ -101,7 +101,7 @@ def test_typing_a_title_a_setting_the_name_or_the_description_is_one_step(first:
     "other", [SetConfig("a", ("q",), 1), SetConfig("b", ("p",), 1), SetTitle("a", "t"), AddNode(Node(id="c", type="x"))]
 )
 def test_another_change_begins_another_step(other: SetConfig | SetTitle | AddNode) -> None:
-    history = History(FLOW)
+    history = UndoStack(FLOW)
     history.do(SetConfig("a", ("p",), "1"))
     history.do(other)
     history.do(SetConfig("a", ("p",), "2"))
@@ -111,7 +111,7 @@ def test_another_change_begins_another_step(other: SetConfig | SetTitle | AddNod
 
 
 def test_seal_save_undo_and_redo_end_a_step() -> None:
-    history = History(FLOW)
+    history = UndoStack(FLOW)
     history.do(SetConfig("a", ("p",), "1"))
     history.seal()
     history.do(SetConfig("a", ("p",), "2"))
@@ -124,7 +124,7 @@ def test_seal_save_undo_and_redo_end_a_step() -> None:
 
 
 def test_modified_is_what_differs_from_the_saved_document() -> None:
-    history = History(FLOW)
+    history = UndoStack(FLOW)
     assert not history.is_modified
     history.do(SetName("n"))
     assert history.is_modified
@@ -140,7 +140,7 @@ def test_modified_is_what_differs_from_the_saved_document() -> None:
 
 
 def test_a_saved_document_that_no_undo_leads_to_is_gone_for_good() -> None:
-    history = History(FLOW)
+    history = UndoStack(FLOW)
     history.do(SetName("n"))
     history.mark_saved()
     history.undo()
@@ -151,7 +151,7 @@ def test_a_saved_document_that_no_undo_leads_to_is_gone_for_good() -> None:
 
 
 def test_a_state_that_was_saved_while_it_went_on_is_the_saved_one() -> None:
-    history = History(FLOW)
+    history = UndoStack(FLOW)
     history.do(SetName("written"))
     written = history.state
     history.seal()
@@ -169,7 +169,7 @@ def test_a_state_that_was_saved_while_it_went_on_is_the_saved_one() -> None:
 @examples(30)
 @given(workflows(max_nodes=2), st.data())
 def test_all_taken_back_and_all_done_again_is_the_same_document(workflow: Workflow, data: st.DataObject) -> None:
-    history = History(workflow)
+    history = UndoStack(workflow)
     for _ in range(data.draw(st.integers(1, 5))):
         try:
             history.do(data.draw(operations(history.workflow)))
