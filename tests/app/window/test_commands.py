@@ -231,7 +231,7 @@ def test_a_refusal_is_told_in_the_status_line_and_fades(
     workbench.status_bar._fading.setDuration(1)
 
     self_refine.session.do(SetConfig("nobody", ("x",), 1))
-    assert workbench.status_bar.refusal.full_text == 'There is no node "nobody". Choose a node that is there.'
+    assert workbench.status_bar.refusal.full_text == 'There is no node "nobody". Choose an existing node.'
 
     qtbot.waitUntil(lambda: workbench.status_bar.refusal.full_text == "")
 

@@ -244,7 +244,7 @@ def test_a_router_is_recorded_with_branch_value_and_reason(outputs: Any, recorde
             "1e999",
             {
                 "invalid": "1e999",
-                "errors": ["the text is not JSON (the number is not finite, or too long for a number)."],
+                "errors": ["the text is not JSON (the number is infinite or too long)."],
             },
         ),
         (
