@@ -151,21 +151,21 @@ class HttpGetParameters(Parameters):
     )
     max_bytes: int = Field(
         default=1_000_000,
-        title="Most bytes",
+        title="Max bytes",
         description="How much of the page is read, counted after decompression; what follows is cut off.",
         ge=1,
         le=10_000_000,
     )
     timeout_s: float = Field(
         default=20.0,
-        title="Time limit in seconds",
+        title="Timeout (seconds)",
         description="For everything together: names, redirects and the whole page.",
         gt=0,
         le=300,
     )
     max_redirects: int = Field(
         default=5,
-        title="Most redirects",
+        title="Max redirects",
         description="How often the page may send on to another address.",
         ge=0,
         le=20,

@@ -34,7 +34,7 @@ class ReadFileParameters(Parameters):
     )
     max_bytes: int = Field(
         default=1_000_000,
-        title="Most bytes",
+        title="Max bytes",
         description="A file with more bytes is refused, so that a text never arrives cut off.",
         ge=1,
         le=MAX_FILE_BYTES,
@@ -64,7 +64,7 @@ def _read(folder: Path, path: str, max_bytes: int) -> str:
     if len(content) > max_bytes:
         raise ToolError(
             f"The file {shown(path)} has more than {max_bytes:,} bytes.",
-            f"Raise 'Most bytes' (up to {MAX_FILE_BYTES:,}), or split the file.",
+            f"Raise 'Max bytes' (up to {MAX_FILE_BYTES:,}), or split the file.",
         )
     try:
         return decode_text(content, keep_line_ends=True)

@@ -25,14 +25,14 @@ _CHUNK: Final = 65_536
 
 Input = Annotated[
     Text,
-    Field(title="Input", description="A text that it can read from its standard input.", max_length=10_000_000),
+    Field(title="Standard input", description="Text for the program's standard input.", max_length=10_000_000),
 ]
 """What a program may read; a parameter of every tool that runs one."""
 
 TimeLimit = Annotated[
     float,
     Field(
-        title="Time limit in seconds",
+        title="Timeout (seconds)",
         description="It is ended then, with everything that it started.",
         gt=0,
         le=3600,

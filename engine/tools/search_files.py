@@ -33,7 +33,7 @@ class SearchFilesParameters(Parameters):
     )
     limit: int = Field(
         default=5,
-        title="Most passages",
+        title="Max passages",
         description="How many passages to give at most, the best first.",
         ge=1,
         le=50,

@@ -23,7 +23,7 @@ class WebSearchParameters(Parameters):
 
     query: Text = Field(title="Query", description="What to search for.", min_length=1, max_length=1000)
     max_results: int = Field(
-        default=8, title="Most results", description="How many results there are at the most.", ge=1, le=50
+        default=8, title="Max results", description="Maximum number of results.", ge=1, le=50
     )
     region: str = Field(
         default="us-en",
@@ -33,7 +33,7 @@ class WebSearchParameters(Parameters):
     )
     timeout_s: int = Field(
         default=10,
-        title="Time limit in seconds",
+        title="Timeout (seconds)",
         description="How long each search engine may take.",
         ge=1,
         le=60,

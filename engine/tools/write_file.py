@@ -63,7 +63,7 @@ class WriteFileParameters(Parameters):
     )
     mode: WriteMode = Field(
         default="new",
-        title="If the file is there",
+        title="If the file exists",
         description="new: take the next free name (draft-2.md) instead; overwrite: replace it; append: add at its end.",
     )
 

@@ -96,21 +96,21 @@ class McpServer(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
 
-    command: str = Field(default="", title="Command", description="The program that is started, such as npx or uvx.")
-    args: list[str] = Field(default_factory=list[str], title="Arguments", description="What it is started with.")
+    command: str = Field(default="", title="Command", description="The program to start, such as npx or uvx.")
+    args: list[str] = Field(default_factory=list[str], title="Arguments", description="Arguments of the command.")
     env: dict[str, str] = Field(
         default_factory=dict[str, str],
         title="Environment",
         description="Variables that it is given; ${NAME} stands for a variable of your own.",
     )
-    url: str = Field(default="", title="Address", description="Where a server that runs already is reached.")
+    url: str = Field(default="", title="Address", description="URL of a running server.")
     headers: dict[str, str] = Field(
         default_factory=dict[str, str],
         title="Headers",
         description="What is sent along; ${NAME} stands for a variable of your own.",
     )
     timeout_s: float = Field(
-        default=60.0, gt=0, le=86_400, title="Time limit in seconds", description="The longest that a call may take."
+        default=60.0, gt=0, le=86_400, title="Timeout (seconds)", description="Maximum duration of a call."
     )
 
     @field_validator("env", "headers")
