@@ -22,9 +22,7 @@ class WebSearchParameters(Parameters):
     """What `web_search` is asked."""
 
     query: Text = Field(title="Query", description="What to search for.", min_length=1, max_length=1000)
-    max_results: int = Field(
-        default=8, title="Max results", description="Maximum number of results.", ge=1, le=50
-    )
+    max_results: int = Field(default=8, title="Max results", description="Maximum number of results.", ge=1, le=50)
     region: str = Field(
         default="us-en",
         title="Region",

@@ -19,7 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from engine.tools.base import ToolError
-from engine.tools.mcp.connection import MAX_MESSAGE_BYTES, Life
+from engine.tools.mcp.connection_state import MAX_MESSAGE_BYTES, Life
 from engine.tools.parameters import whole_characters
 from engine.tools.processes import ToolProcess, small_environment, start_process
 
