@@ -39,7 +39,7 @@ def raised(error: BaseException) -> BaseException:
 def test_a_fault_is_one_sentence_with_its_details(guard: CrashReporter, qtbot: QtBot) -> None:
     error = raised(ZeroDivisionError("by zero"))
 
-    with qtbot.waitSignal(guard.told) as told:
+    with qtbot.waitSignal(guard.crashed) as told:
         sys.excepthook(type(error), error, error.__traceback__)
 
     sentence, details = told.args
@@ -50,9 +50,9 @@ def test_a_fault_is_one_sentence_with_its_details(guard: CrashReporter, qtbot: Q
 
 def test_a_fault_in_a_thread_is_told_in_the_window_s_thread(guard: CrashReporter, qtbot: QtBot) -> None:
     seen: list[threading.Thread] = []
-    guard.told.connect(lambda *_: seen.append(threading.current_thread()))
+    guard.crashed.connect(lambda *_: seen.append(threading.current_thread()))
 
-    with qtbot.waitSignal(guard.told):
+    with qtbot.waitSignal(guard.crashed):
         thread = threading.Thread(target=lambda: 1 / 0)
         thread.start()
         thread.join()
@@ -63,14 +63,14 @@ def test_a_fault_in_a_thread_is_told_in_the_window_s_thread(guard: CrashReporter
 def test_an_error_for_people_is_its_own_sentence(guard: CrashReporter, qtbot: QtBot) -> None:
     error = raised(EngineError("It is full.", "Empty it."))
 
-    with qtbot.waitSignal(guard.told) as told:
+    with qtbot.waitSignal(guard.crashed) as told:
         guard.catch(type(error), error, error.__traceback__)
 
     assert told.args[0] == "It is full. Empty it."
 
 
 def test_an_interrupt_is_no_fault(guard: CrashReporter, qtbot: QtBot) -> None:
-    with qtbot.assertNotEmitted(guard.told, wait=20):
+    with qtbot.assertNotEmitted(guard.crashed, wait=20):
         guard.catch(KeyboardInterrupt, KeyboardInterrupt(), None)
 
 
@@ -80,7 +80,7 @@ def test_faults_go_to_the_terminal_only_where_asked(
     error = raised(ValueError("odd"))
     for asked in ("", "1"):
         monkeypatch.setenv("LOOPWRIGHT_DEBUG", asked)
-        with qtbot.waitSignal(guard.told):
+        with qtbot.waitSignal(guard.crashed):
             guard.catch(type(error), error, error.__traceback__)
         assert ("odd" in capsys.readouterr().err) is bool(asked)
 
@@ -117,7 +117,7 @@ def test_unsaved_work_is_kept_at_once_when_something_goes_wrong(
     assert dialog.isVisible()
     other = raised(ZeroDivisionError("by zero"))
     for fault in (error, other, error, other):
-        with qtbot.waitSignal(guard.told):
+        with qtbot.waitSignal(guard.crashed):
             guard.catch(type(fault), fault, fault.__traceback__)
     assert workbench.window.findChildren(CrashDialog) == [dialog], "one that comes again and again covers nothing"
     assert dialog.details.toPlainText().count("ValueError: odd") == 1
