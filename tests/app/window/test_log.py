@@ -136,7 +136,7 @@ def test_each_event_that_matters_has_its_line() -> None:
         ("info", "loop", f"loop: {WHY}"),
         ("warning", "loop", "loop: nearly"),
         ("warning", "", "most of the budget is used: $0.80 of $1.00"),
-        ("warning", "loop", "loop: most of the budget is spent: 80 of 100 tokens"),
+        ("warning", "loop", "loop: most of the budget is used: 80 of 100 tokens"),
         ("info", "", "Paused."),
         ("info", "", "Resumed."),
         ("warning", "", "Stopped after 2.0 s, $0."),
