@@ -14,8 +14,8 @@ from app.controllers.resume_fork_controller import ResumeForkController
 from app.dialogs import FileDialogs
 from app.history.compare_source import live_source
 from app.history.compare_window import CompareWindow, Wanted
+from app.history.run_labels import title_of
 from app.history.runs_panel import RunsPanel
-from app.history.runs_words import title_of
 from app.history.store_client import StoreAccess
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage

@@ -12,7 +12,7 @@ from app.controllers.document_controller import DocumentController
 from app.engine_thread import EngineThread
 from app.history.past_run_bar import PastBar, differences
 from app.history.resume_dialog import document_today
-from app.history.runs_words import (
+from app.history.run_labels import (
     STATUS_WORDS,
     capital,
     fork_words,

@@ -23,7 +23,7 @@ from app.engine_thread import EngineThread
 from app.history.fork_dialog import ForkDialog, read_place
 from app.history.fork_form import ForkPlace
 from app.history.resume_dialog import Budget, Standing, ask_before, budget_of, look_before
-from app.history.runs_words import name_of
+from app.history.run_labels import name_of
 from app.history.store_client import StoreAccess
 from app.history.store_session import StoredSession
 from app.history.stored_run import StoredRun

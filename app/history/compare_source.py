@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from app.history.runs_words import full_title_of, place_words
+from app.history.run_labels import full_title_of, place_words
 from app.history.stored_run import StoredRun, read_level, read_outline
 from app.inspector.result_text import value_text
 from app.runs.loop_status import unit_of

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QDialog, QHBoxLayout, QPushButton, QSiz
 
 from app.history.compare_pane import ComparePane, Comparison, compare, summary
 from app.history.compare_source import Source, What, stored_source
-from app.history.runs_words import full_title_of
+from app.history.run_labels import full_title_of
 from app.history.store_client import StoreAccess
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT

@@ -9,7 +9,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.history.fork_form import ForkForm, ForkPlace
-from app.history.runs_words import capital, place_words
+from app.history.run_labels import capital, place_words
 from app.history.store_client import StoreAccess
 from app.history.stored_run import read_level, read_outline
 from app.theme.style import style

@@ -25,7 +25,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QToolTip, QWidget
 
-from app.history.series import SERIES, Figures, Kind, Series, scale, ticks
+from app.history.chart_series import SERIES, Figures, Kind, Series, scale, ticks
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import plain_tool_tip

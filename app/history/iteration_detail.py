@@ -20,9 +20,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.history.iteration_labels import facts
 from app.history.iteration_selection import LookedAt
 from app.history.iteration_table import ROW_HEIGHT
-from app.history.words import facts
 from app.inspector.result_page import STATE_COLOURS, ResultPage
 from app.inspector.result_section import ResultSectionView
 from app.inspector.result_text import STATE_ICONS, ResultSection, state_label

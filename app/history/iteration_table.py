@@ -29,8 +29,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.history.iteration_labels import beginning, cost, token_count, verdict
 from app.history.similarity_worker import Similarities
-from app.history.words import beginning, cost, token_count, verdict
 from app.runs.run_view_model import NO_LOOP
 from app.theme.style import icon, style
 from app.theme.tokens import FONT_SIZE, FONT_SIZE_SMALL, UNIT

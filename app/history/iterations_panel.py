@@ -11,12 +11,12 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QSlider, QSplitter, QVBoxLayout, QWidget
 
+from app.history.chart_series import Figures, Kind
 from app.history.iteration_chart import Chart, Legend
 from app.history.iteration_detail import IterationDetail
 from app.history.iteration_selection import LookedAt
 from app.history.iteration_table import IterationModel, IterationTable
 from app.history.loop_path import Breadcrumb, crumbs
-from app.history.series import Figures, Kind
 from app.history.similarity_worker import Similarities
 from app.runs.loop_status import threshold
 from app.runs.run_view_model import RunViewModel

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.dialogs import ask_question
 from app.history.past_run_bar import differences
-from app.history.runs_words import capital, place_words
+from app.history.run_labels import capital, place_words
 from engine.document.files import load, loads
 from engine.document.model import Workflow
 from engine.document.settings import Settings

@@ -16,7 +16,7 @@ from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QMenu, QMessageBox, QWidget
 
 from app.dialogs import FileDialogs, ask_question
-from app.history.runs_words import name_of, short_id, title_of
+from app.history.run_labels import name_of, short_id, title_of
 from app.history.store_client import StoreAccess
 from engine.errors import EngineError
 from engine.safe_file_io import replace_file

@@ -13,7 +13,7 @@ from typing import Final
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QBrush, QColor, QIcon
 
-from app.history.runs_words import (
+from app.history.run_labels import (
     STATUS_ICONS,
     STATUS_WORDS,
     branch_words,

@@ -30,9 +30,9 @@ from PySide6.QtWidgets import (
 
 from app.dialogs import FileDialogs
 from app.history.run_actions import Errands
+from app.history.run_labels import STATUS_WORDS, may_resume, total_words
 from app.history.run_queries import PAGE, News, Since, Wish, read_news, read_page
 from app.history.runs_model import COLUMNS, SUMMARY_ROLE, Page, RunsModel
-from app.history.runs_words import STATUS_WORDS, may_resume, total_words
 from app.history.store_client import StoreAccess
 from app.theme.style import ICON_SIZE, ThemedIcon, style
 from app.theme.tokens import UNIT

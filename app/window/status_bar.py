@@ -139,7 +139,7 @@ class StatusBar(QWidget):
         self.stored.setVisible(is_stored)
         if is_stored and session is not None:
             # Imported here: the status bar is part of the first picture, the history is not.
-            from app.history.runs_words import short_id
+            from app.history.run_labels import short_id
 
             self.stored.setText(f"Stored as run {short_id(session.shown.run_id)}")
             self.stored.setAccessibleName(f"{self.stored.text()}; show in the list of runs")
