@@ -520,7 +520,7 @@ def test_a_change_of_which_the_system_tells_nothing_is_not_saved_over(
     for _ in range(2):
         save_by_key(workbench, qtbot)
         assert load(path).description == "theirs"
-        assert silent.bars.text("disk") == "Another program has changed the file. Your work is not saved over it yet."
+        assert silent.bars.text("disk") == "Another program has changed the file. Your changes are not saved yet."
         assert silent.session.is_modified
 
     press(silent.bars, "Keep mine")
@@ -610,7 +610,7 @@ def test_a_file_that_went_away_is_noticed_and_saved_again(workbench: Workbench, 
     document = open_file(workbench, path)
 
     path.unlink()
-    qtbot.waitUntil(lambda: "is gone" in document.bars.text("disk"))
+    qtbot.waitUntil(lambda: "moved or deleted" in document.bars.text("disk"))
     press(document.bars, "Save again")
     over(document, qtbot)
 
@@ -624,7 +624,7 @@ def test_a_document_whose_file_went_away_is_not_saved_any_more(
     path = saved(tmp_path)
     document = open_file(workbench, path)
     path.unlink()
-    qtbot.waitUntil(lambda: "is gone" in document.bars.text("disk"))
+    qtbot.waitUntil(lambda: "moved or deleted" in document.bars.text("disk"))
 
     QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
     assert question(workbench.window).text() == "Save the changes to “Small”?"
