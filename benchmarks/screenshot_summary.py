@@ -27,8 +27,7 @@ def summary_workflow() -> Workflow:
         id="loop",
         title="Until it is stable",
         max_iterations=10,
-        exit_condition="stable_output",
-        stability_threshold=0.95,
+        stop_when=[{"condition": "stable_output", "threshold": 0.95}],
         inject_feedback=False,
     )
     find = flow.add("llm", id="find_gaps", title="Find gaps", prompt="What does this leave out?\n\n{{input}}")

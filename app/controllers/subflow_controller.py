@@ -16,6 +16,7 @@ from app.session import Session
 from app.window.document_page import DocumentPage
 from app.window.message_bars import MessageBars
 from app.worker import Worker
+from engine.document.migrate import upgraded_copy
 from engine.document.model import Workflow
 from engine.document.operation import Batch
 from engine.document.operations import SetConfig
@@ -76,7 +77,7 @@ class SubflowController(QObject):
         elif path is None and isinstance(copy, dict):
             session = document.session
             is_trusted = session.is_trusted and not session.confirms_calls and not session.is_past
-            documents.open_copy(Workflow.model_validate(copy), is_trusted=is_trusted)
+            documents.open_copy(Workflow.model_validate(upgraded_copy(copy)), is_trusted=is_trusted)
         else:
             document.session.refused.emit("This subflow has no file yet. Choose one in its properties.")
 
@@ -232,7 +233,11 @@ def _read(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem], bool
     now, problems = refresh_subflows(workflow, path)
     before = workflow.nodes_by_id
     copies = (node.config.get("workflow") for node in now.nodes if node is not before.get(node.id))
-    return now, problems, all(is_known(Workflow.model_validate(copy)) for copy in copies if isinstance(copy, dict))
+    return (
+        now,
+        problems,
+        all(is_known(Workflow.model_validate(upgraded_copy(copy))) for copy in copies if isinstance(copy, dict)),
+    )
 
 
 def _files(workflow: Workflow) -> set[tuple[str, str]]:

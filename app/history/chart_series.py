@@ -1,4 +1,4 @@
-"""What the chart of a loop draws: a figure an iteration, its words, and the scale that it is drawn on. No Qt here."""
+"""The series of the chart of iterations: their values, formats, thresholds and scales. No Qt here."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from app.history.similarity_worker import Similarities
 from app.runs.run_view_model import NO_LOOP
 from app.theme.tokens import Theme
 from engine.events import LoopIterationCompleted
+from engine.exits.condition import SeriesSource
+from engine.exits.registry import condition_specs
 from engine.formatting import format_count, format_duration, format_money, format_percent, format_score
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import Category
 from engine.run_state.state import LoopExecution
 
 
 class Kind(StrEnum):
-    """What is drawn."""
+    """The series that every loop has. A condition may add one, called by its name."""
 
     SIMILARITY = "similarity"
     SCORE = "score"
@@ -32,21 +35,29 @@ class Series:
     """One line of the chart.
 
     Attributes:
-        title: Its name.
-        colour: Its colour, of a theme.
-        corners: The corners of its points, so that colour is not all that tells lines apart; 0 for a round one.
-        words: A value for people.
-        of: The value of an iteration; None where it has none.
+        title: Its title.
+        colour: Its colour in a theme.
+        corners: The corners of its points, which tell lines apart without colour; 0 for a circle.
+        format: Formats a value.
+        value: Returns the value of an iteration; None where it has none.
     """
 
     title: str
     colour: Callable[[Theme], str]
     corners: int
-    words: Callable[[float], str]
-    of: Callable[[LoopIterationCompleted], float | None]
+    format: Callable[[float], str]
+    value: Callable[[LoopIterationCompleted], float | None]
 
 
-SERIES: Final = {
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """The value of a series at which the loop stops, and what the line at it says."""
+
+    value: float
+    label: str
+
+
+_BASE: Final = {
     Kind.SIMILARITY: Series("Similarity", lambda theme: theme.accent, 0, format_percent, lambda it: it.similarity),
     Kind.SCORE: Series("Score", lambda theme: theme.good, 3, format_score, lambda it: it.score),
     Kind.COST: Series("Cost", lambda theme: theme.warning, 4, format_money, lambda it: it.cost_usd),
@@ -63,6 +74,38 @@ SERIES: Final = {
 }
 
 
+def all_series() -> dict[str, Series]:
+    """The series by name: those of every loop, then those that conditions declare."""
+    found: dict[str, Series] = {str(kind): series for kind, series in _BASE.items()}
+    for name, spec in condition_specs().items():
+        if spec.series is not None and spec.series.source is SeriesSource.TESTED:
+            found[name] = Series(
+                spec.series.title or spec.label,
+                lambda theme: theme.category[Category.LOGIC],
+                7,
+                spec.series.format,
+                lambda it, name=name: _number(it, name),
+            )
+    return found
+
+
+def _number(iteration: LoopIterationCompleted, condition: str) -> float | None:
+    value = iteration.tested.get(condition)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def thresholds(config: LoopConfig) -> dict[str, Threshold]:
+    """The values at which a loop stops, by series."""
+    found: dict[str, Threshold] = {}
+    for condition in config.leaf_conditions:
+        series = condition.spec.series
+        value = series.threshold(condition.config) if series is not None else None
+        if series is not None and value is not None:
+            name = condition.spec.name if series.source is SeriesSource.TESTED else str(series.source)
+            found.setdefault(name, Threshold(value, f"{series.threshold_label} {series.format(value)}".strip()))
+    return found
+
+
 class Figures:
     """The figures of one run of a loop, read from its iterations once.
 
@@ -70,6 +113,7 @@ class Figures:
         similarities: Knows those that the run has not recorded.
 
     Attributes:
+        series: The series by name.
         loop: The run of the loop.
         unit: What one figure belongs to: an `iteration`, or an `item` of an iterator.
         version: Another number whenever something is to be drawn anew.
@@ -81,22 +125,23 @@ class Figures:
         self.unit = "iteration"
         self.version = 0
         self._returned: int | None = None
-        self._values: dict[Kind, list[float | None]] = {kind: [] for kind in Kind}
+        self.series = all_series()
+        self._values: dict[str, list[float | None]] = {name: [] for name in self.series}
 
     def __len__(self) -> int:
         return len(self._values[Kind.TIME])
 
-    def of(self, kind: Kind) -> Sequence[float | None]:
+    def of(self, kind: str) -> Sequence[float | None]:
         """The figures of one kind, an iteration each."""
         return self._values[kind]
 
-    def has(self, kind: Kind) -> bool:
+    def has(self, kind: str) -> bool:
         """Whether there is anything to draw; a loop without a model call has no tokens and costs nothing."""
         if kind in {Kind.COST, Kind.TOKENS}:
             return any(self._values[Kind.TOKENS]) or any(self._values[Kind.COST])
-        if kind is Kind.SIMILARITY:
+        if kind == Kind.SIMILARITY:
             return self.unit != "item"
-        return kind is Kind.TIME or any(value is not None for value in self._values[kind])
+        return kind == Kind.TIME or any(value is not None for value in self._values[kind])
 
     def take(self, loop: LoopExecution, unit: str = "iteration") -> None:
         """Read what is new."""
@@ -105,13 +150,14 @@ class Figures:
         if loop is not self.loop or known > len(loop.iterations):
             self.loop, known = loop, 0
             self.version += 1
-            self._values = {kind: [] for kind in Kind}
+            self.series = all_series()
+            self._values = {name: [] for name in self.series}
         if loop.returned != self._returned:
             self._returned = loop.returned
             self.version += 1
         new = loop.iterations[known:]
-        for kind, series in SERIES.items():
-            self._values[kind].extend(map(series.of, new))
+        for name, series in self.series.items():
+            self._values[name].extend(map(series.value, new))
         if known < len(self):
             self.take_similarities(known, len(self) - 1)
 
@@ -121,22 +167,22 @@ class Figures:
         for index in range(first, min(last, len(self) - 1) + 1):
             self._values[Kind.SIMILARITY][index] = self._similarities.of(self.loop, index)
 
-    def words(self, kind: Kind, index: int) -> str:
+    def words(self, kind: str, index: int) -> str:
         """One figure for people; empty where there is none."""
         value = self._values[kind][index] if 0 <= index < len(self) else None
-        return SERIES[kind].words(value) if value is not None else ""
+        return self.series[kind].format(value) if value is not None else ""
 
 
-def scale(kind: Kind, values: Sequence[float | None], threshold: float | None = None) -> tuple[float, float]:
+def scale(series: Series, values: Sequence[float | None], threshold: float | None = None) -> tuple[float, float]:
     """The least and the greatest value of the axis: round numbers around all figures.
 
     Args:
-        kind: What is drawn.
+        series: What is drawn.
         values: Its figures.
-        threshold: A similarity that is drawn too.
+        threshold: A share that is drawn too.
     """
     known = [value for value in values if value is not None]
-    if kind is Kind.SIMILARITY:
+    if series.format is format_percent:
         least = min([*known, threshold if threshold is not None else 1.0])
         return (0.9 if least >= 0.92 else 0.5 if least >= 0.55 else 0.0), 1.0
     least, greatest = min([0.0, *known]), max([0.0, *known])

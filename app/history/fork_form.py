@@ -14,13 +14,18 @@ from PySide6.QtWidgets import QComboBox, QLineEdit, QPlainTextEdit, QSpinBox, QV
 
 from app.inspector.editors.choice_editors import narrow_combo
 from app.inspector.editors.text_editors import NumberBox, format_number, parse_number
-from app.inspector.field_spec import FieldSpec, choice_help, field_specs, is_visible
+from app.inspector.field_spec import FieldSpec, field_specs
 from app.inspector.result_text import value_text
 from app.inspector.text_widgets import GrowingEdit
 from app.runs.loop_status import unit_of
 from app.theme.tokens import UNIT
 from app.theme.widgets import CollapsibleSection, PlainLabel, inset_number, plain_tool_tip
 from engine.document.model import Node
+from engine.exits.evaluator import EVALUATOR
+from engine.exits.judge import JUDGE
+from engine.exits.registry import KEY, condition_specs
+from engine.exits.stable_output import STABLE_OUTPUT, StableOutputConfig
+from engine.exits.until import UNTIL, UntilConfig
 from engine.nodes.iteration_cap import clamped, shown_cap
 from engine.nodes.json_text import parse_json
 from engine.nodes.judge import JudgeConfig
@@ -31,6 +36,8 @@ from engine.store.resume import Changes
 from engine.values import Value
 
 MOST_ITERATIONS: Final = 10_000
+_SINGLE: Final = (EVALUATOR, STABLE_OUTPUT, JUDGE)
+"""The conditions that the form offers."""
 
 
 def config_of(node: Node, name: str) -> Value:
@@ -41,7 +48,7 @@ def config_of(node: Node, name: str) -> Value:
 
 
 class ForkLoop(QWidget):
-    """That part of the form.
+    """The loop's part of the form: when it stops, its maximum of iterations and its budget.
 
     Args:
         loop: The loop as it ran.
@@ -50,13 +57,13 @@ class ForkLoop(QWidget):
         edited: A person changed something.
 
     Attributes:
-        exit_condition: At what it stops; None where several conditions are listed.
-        similarity: How similar results are when they are stable.
-        criteria: By what its judge decides.
-        score: The score from which on its judge is content; empty where the judge says when.
-        until: The expression that is checked first.
-        most: How many iterations there are at the most.
-        budget: The most US dollars that the loop may spend on what is made anew; empty for no limit of its own.
+        condition: The condition at which it stops; None where it has several, which stay as they ran.
+        similarity: The similarity at which results are stable.
+        criteria: The judge's criteria.
+        score: The score that satisfies the judge; empty where the judge decides.
+        until: An expression that stops the loop besides.
+        most: The maximum number of iterations.
+        budget: The budget of the loop for the new iterations, in US dollars; empty for no budget of its own.
     """
 
     edited = Signal()
@@ -65,13 +72,14 @@ class ForkLoop(QWidget):
         super().__init__(parent)
         self._loop = loop
         self._fields, judge = field_specs(LoopConfig), field_specs(JudgeConfig)
-        self._has_list = bool(config_of(loop, "exit_conditions"))
+        self._ran = _StopWhen.read(loop.config)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(2 * UNIT)
         self._rows: dict[QWidget, PlainLabel] = {}
-        self.exit_condition: QComboBox | None = None if self._has_list else self._condition_box()
-        self.similarity = self._number(self._fields["stability_threshold"], loop.config)
+        self.condition: QComboBox | None = self._condition_box() if self._ran.is_single else None
+        self._threshold = field_specs(StableOutputConfig)["threshold"]
+        self.similarity = self._number(self._threshold, self._ran.single)
         self.criteria = self._criteria_edit(judge["criteria"])
         self._criteria_at_first = self.criteria.text()
         self.score = self._number(judge["threshold"], self._judge)
@@ -86,19 +94,31 @@ class ForkLoop(QWidget):
     def settings(self) -> dict[str, Value]:
         """The loop's settings that have been changed, but the count."""
         changed: dict[str, Value] = {}
-        if self.exit_condition is not None and self.exit_condition.currentData() != self._old("exit_condition"):
-            changed["exit_condition"] = self.exit_condition.currentData()
-        similarity = self._read(self.similarity, self._fields["stability_threshold"])
-        if not self.similarity.isHidden() and similarity != self._old("stability_threshold"):
-            changed["stability_threshold"] = similarity
+        now = replace(self._ran, until=self.until.text(), others=self._conditions)
+        if now != self._ran:
+            changed |= now.settings
         if not self.criteria.isHidden() and self._judge_now != self._judge:
             changed["judge"] = self._judge_now
-        if self.until.text() != self._old("until"):
-            changed["until"] = self.until.text()
         budget = self._read(self.budget, self._fields["budget_usd"])
         if budget != self._old("budget_usd"):
             changed["budget_usd"] = budget
         return changed
+
+    @property
+    def _conditions(self) -> list[Value]:
+        """The conditions that are chosen now, without the expression besides."""
+        if self.condition is None:
+            return self._ran.others
+        name = self.condition.currentData()
+        if not name:
+            return []
+        ran = self._ran.single
+        condition = dict(ran) if ran.get(KEY) == name else {KEY: name}
+        if name == STABLE_OUTPUT:
+            similarity = self._read(self.similarity, self._threshold)
+            if similarity != self._threshold.value_in(condition):
+                condition["threshold"] = similarity
+        return [condition]
 
     @property
     def max_iterations(self) -> int | None:
@@ -124,16 +144,16 @@ class ForkLoop(QWidget):
         return config_of(self._loop, name)
 
     def _condition_box(self) -> QComboBox:
-        declared = self._fields["exit_condition"]
-        help_of = choice_help(declared)
         combo = narrow_combo()
-        for choice in declared.choices:
-            combo.addItem(choice.replace("_", " "), choice)
-            combo.setItemData(combo.count() - 1, plain_tool_tip(help_of.get(choice, "")), Qt.ItemDataRole.ToolTipRole)
+        combo.addItem("Only at the maximum of iterations", "")
+        for name in _SINGLE:
+            spec = condition_specs()[name]
+            combo.addItem(spec.label, name)
+            combo.setItemData(combo.count() - 1, plain_tool_tip(spec.help), Qt.ItemDataRole.ToolTipRole)
         with QSignalBlocker(combo):
-            combo.setCurrentIndex(max(combo.findData(self._old("exit_condition")), 0))
+            combo.setCurrentIndex(max(combo.findData(self._ran.single.get(KEY, "")), 0))
         combo.currentIndexChanged.connect(lambda _at: self._choose())
-        self._add("Exit condition", combo)
+        self._add("Stop when", combo)
         return combo
 
     def _criteria_edit(self, declared: FieldSpec) -> GrowingEdit:
@@ -154,11 +174,11 @@ class ForkLoop(QWidget):
         return box
 
     def _until_line(self) -> QLineEdit:
-        declared = self._fields["until"]
+        declared = field_specs(UntilConfig)["expression"]
         line = QLineEdit()
-        line.setText(str(self._old("until")))
+        line.setText(self._ran.until)
         line.textEdited.connect(lambda _text: self.edited.emit())
-        self._add(declared.title, line, declared.help)
+        self._add("Or stop when this is true", line, declared.help)
         return line
 
     def _make_iteration_limit(self) -> QSpinBox:
@@ -178,16 +198,9 @@ class ForkLoop(QWidget):
 
     def _show_fitting(self) -> None:
         """Show what belongs to the condition that is chosen."""
-        values = dict(self._loop.config)
-        if self.exit_condition is not None:
-            values["exit_condition"] = self.exit_condition.currentData()
-        alone = not self._has_list
-        judged = bool(self._judge) or (alone and is_visible(self._fields["judge"], values, self._fields))
-        shown = {
-            self.similarity: alone and is_visible(self._fields["stability_threshold"], values, self._fields),
-            self.criteria: judged,
-            self.score: judged,
-        }
+        name = self.condition.currentData() if self.condition is not None else ""
+        judged = bool(self._judge) or name == JUDGE
+        shown = {self.similarity: name == STABLE_OUTPUT, self.criteria: judged, self.score: judged}
         for widget, is_there in shown.items():
             widget.setVisible(is_there)
             self._rows[widget].setVisible(is_there)
@@ -206,6 +219,51 @@ class ForkLoop(QWidget):
         self._column.addWidget(label)
         self._column.addWidget(widget)
         self._rows[widget] = label
+
+
+@dataclass(frozen=True)
+class _StopWhen:
+    """The conditions of a loop as this form divides them: an expression, and the others.
+
+    Attributes:
+        until: The expression at the head of the list; empty without one.
+        others: The other conditions.
+        mode: Whether `any` or `all` of the others must hold.
+    """
+
+    until: str
+    others: list[Value]
+    mode: Value
+
+    @staticmethod
+    def read(config: dict[str, Any]) -> _StopWhen:
+        """Divide the conditions of a loop's settings."""
+        listed, mode = config.get("stop_when", []), config.get("stop_mode", "any")
+        entries = list(listed) if isinstance(listed, list) else []
+        if mode == "any" and entries and isinstance(entries[0], dict) and entries[0].get(KEY) == UNTIL:
+            return _StopWhen(str(entries[0].get("expression", "")), entries[1:], mode)
+        return _StopWhen("", entries, mode if entries else "any")
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the others are at most one, and one that the form can show."""
+        return not self.others or (len(self.others) == 1 and self.single.get(KEY) in _SINGLE)
+
+    @property
+    def single(self) -> dict[str, Any]:
+        """The first of the others; empty without one."""
+        first = self.others[0] if self.others else None
+        return first if isinstance(first, dict) else {}
+
+    @property
+    def settings(self) -> dict[str, Value]:
+        """The settings of the loop that say so."""
+        if not self.until.strip():
+            return {"stop_when": self.others}
+        expression: Value = {KEY: UNTIL, "expression": self.until}
+        if self.mode == "all" and self.others:
+            return {"stop_when": [expression, {KEY: "all_of", "conditions": self.others}], "stop_mode": "any"}
+        return {"stop_when": [expression, *self.others]}
 
 
 AS_IT_RAN: Final = "Unchanged"

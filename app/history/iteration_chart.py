@@ -6,7 +6,7 @@ It is painted by hand: a plotting library takes half a second to import and 80 M
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -25,11 +25,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QToolTip, QWidget
 
-from app.history.chart_series import SERIES, Figures, Kind, Series, scale, ticks
+from app.history.chart_series import Figures, Kind, Series, Threshold, all_series, scale, ticks
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import plain_tool_tip
-from engine.formatting import format_percent
 
 
 class Legend(QWidget):
@@ -43,11 +42,12 @@ class Legend(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.buttons: dict[Kind, QToolButton] = {}
+        self.buttons: dict[str, QToolButton] = {}
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(UNIT)
-        for kind, series in SERIES.items():
+        self._series = all_series()
+        for kind, series in self._series.items():
             button = QToolButton(self)
             button.setText(series.title)
             button.setAccessibleName(f"Show {series.title.lower()}")
@@ -56,7 +56,7 @@ class Legend(QWidget):
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             button.setProperty("small", True)
             button.setCheckable(True)
-            button.setChecked(kind is Kind.SIMILARITY)
+            button.setChecked(kind == Kind.SIMILARITY)
             button.clicked.connect(lambda _checked=False: self.changed.emit())
             row.addWidget(button)
             self.buttons[kind] = button
@@ -64,11 +64,11 @@ class Legend(QWidget):
         self._draw()
 
     @property
-    def chosen(self) -> list[Kind]:
+    def chosen(self) -> list[str]:
         """What is to be drawn."""
         return [kind for kind, button in self.buttons.items() if button.isChecked() and not button.isHidden()]
 
-    def choose(self, kinds: list[Kind]) -> None:
+    def choose(self, kinds: list[str]) -> None:
         """Have these on."""
         for kind, button in self.buttons.items():
             button.setChecked(kind in kinds)
@@ -83,7 +83,7 @@ class Legend(QWidget):
         for kind, button in self.buttons.items():
             side = round(12 * style().scale)
             button.setIconSize(QSize(side + 4, side))
-            button.setIcon(_sample(SERIES[kind], side, self.devicePixelRatioF()))
+            button.setIcon(_sample(self._series[kind], side, self.devicePixelRatioF()))
 
 
 def mark(centre: QPointF, radius: float, corners: int) -> QPolygonF:
@@ -127,17 +127,23 @@ class Plot:
         figures: What is drawn.
         shown: Which of it; the first has its axis on the left, the second on the right.
         count: How many iterations the axis is long.
-        threshold: A similarity to draw a line at; None for none.
+        thresholds: The values at which the loop stops, by series.
         size: The room.
     """
 
     def __init__(
-        self, figures: Figures, shown: Sequence[Kind], count: int, threshold: float | None, size: QSizeF
+        self,
+        figures: Figures,
+        shown: Sequence[str],
+        count: int,
+        thresholds: Mapping[str, Threshold],
+        size: QSizeF,
     ) -> None:
-        self._figures, self._count, self._threshold = figures, count, threshold
+        self._figures, self._count, self._thresholds = figures, count, thresholds
         self._drawn = [kind for kind in shown if any(value is not None for value in figures.of(kind))]
         self._ends = {
-            kind: scale(kind, figures.of(kind), threshold if kind is Kind.SIMILARITY else None) for kind in self._drawn
+            kind: scale(figures.series[kind], figures.of(kind), thresholds[kind].value if kind in thresholds else None)
+            for kind in self._drawn
         }
         self._width, self._height = size.width(), size.height()
         self._scale, self._theme, self._font = style().scale, style().theme, style().font(FONT_SIZE_SMALL)
@@ -145,7 +151,7 @@ class Plot:
         self._line = metrics.height()
         side = metrics.horizontalAdvance("$0.0000") + 3 * UNIT
         right = side if len(shown) > 1 else 4.0 * UNIT
-        self._has_threshold = threshold is not None and Kind.SIMILARITY in self._drawn
+        self._has_threshold = any(kind in thresholds for kind in self._drawn)
         above = self._line + 2 if self._has_threshold else 2 * UNIT * self._scale  # there its line says what it is
         self.area = QRectF(QPointF(), size).adjusted(side, above, -right, -self._line - UNIT)
         between = self.area.width() - 2 * _INSET
@@ -196,9 +202,9 @@ class Plot:
             values = self._figures.of(kind)
             value = values[index] if index < len(values) else None
             if value is not None:
-                self._draw_point(painter, self._placing(kind)(index, value), SERIES[kind], _RADIUS + 1.5)
+                self._draw_point(painter, self._placing(kind)(index, value), self._figures.series[kind], _RADIUS + 1.5)
 
-    def _placing(self, kind: Kind) -> _Place:
+    def _placing(self, kind: str) -> _Place:
         low, high = self._ends[kind]
         first, step, bottom = self._first, self._step, self.area.bottom()
         factor = self.area.height() / (high - low)
@@ -221,10 +227,11 @@ class Plot:
             corners = (QPointF(x, bottom - 6), QPointF(x - 4, bottom + 1), QPointF(x + 4, bottom + 1))
             painter.drawPolygon(QPolygonF(corners))
 
-    def _draw_series(self, painter: QPainter, kind: Kind, place: int) -> None:
-        series, values, at = SERIES[kind], self._figures.of(kind), self._placing(kind)
-        if kind is Kind.SIMILARITY and self._threshold is not None:
-            self._draw_threshold(painter, at(0, self._threshold).y(), self._threshold)
+    def _draw_series(self, painter: QPainter, kind: str, place: int) -> None:
+        series, values, at = self._figures.series[kind], self._figures.of(kind), self._placing(kind)
+        if kind in self._thresholds:
+            threshold = self._thresholds[kind]
+            self._draw_threshold(painter, at(0, threshold.value).y(), threshold.label)
         if place < 2:
             self._draw_axis(painter, series, self._ends[kind], is_left=place == 0)
         painter.setPen(QPen(QColor(series.colour(self._theme)), 1.75))
@@ -248,15 +255,15 @@ class Plot:
         for value, y in zip(ends, (self.area.bottom(), self.area.top()), strict=True):
             top = min(max(y - self._line / 2, 0), self._height - self._line)
             place = QRectF(left, top, width, self._line)
-            painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter, series.words(value))
+            painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter, series.format(value))
 
-    def _draw_threshold(self, painter: QPainter, y: float, threshold: float) -> None:
+    def _draw_threshold(self, painter: QPainter, y: float, label: str) -> None:
         colour, area = QColor(self._theme.warning), self.area
         painter.setPen(QPen(colour, 1.25, Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
         place = QRectF(area.left(), y - self._line - 1, area.width(), self._line)
         painter.setPen(colour)
-        painter.drawText(place, Qt.AlignmentFlag.AlignLeft, f"stable at {format_percent(threshold)}")
+        painter.drawText(place, Qt.AlignmentFlag.AlignLeft, label)
 
 
 def lines(values: Sequence[float | None], at: _Place, width: float) -> Iterator[QPolygonF]:
@@ -305,13 +312,13 @@ class Chart(QWidget):
     def __init__(self, figures: Figures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._figures = figures
-        self.shown: list[Kind] = [Kind.SIMILARITY]
-        self._threshold: float | None = None
+        self.shown: list[str] = [Kind.SIMILARITY]
+        self._thresholds: dict[str, Threshold] = {}
         self._index = -1
         self._hovered = -1
         self._count = 0
         self._known: tuple[object, ...] = ()
-        self._plot = Plot(figures, self.shown, 0, None, QSizeF(self.size()))
+        self._plot = Plot(figures, self.shown, 0, {}, QSizeF(self.size()))
         self._drawing = QPixmap()
         self.setAccessibleName("Iteration chart")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -320,20 +327,20 @@ class Chart(QWidget):
         style().changed.connect(self._restyle)
         self._restyle()
 
-    def show_loop(self, index: int, total: int, threshold: float | None) -> None:
+    def show_loop(self, index: int, total: int, thresholds: dict[str, Threshold]) -> None:
         """Show what the figures are now.
 
         Args:
             index: The iteration that is looked at.
             total: How many iterations there may be; the axis is that long.
-            threshold: A similarity to draw a line at; None for none.
+            thresholds: The values at which the loop stops, by series.
         """
-        self._index, self._threshold = index, threshold
+        self._index, self._thresholds = index, thresholds
         self._count = max(total, len(self._figures))
         self.setAccessibleDescription(self.readout(index))
         self.update()
 
-    def show_kinds(self, kinds: Sequence[Kind]) -> None:
+    def show_kinds(self, kinds: Sequence[str]) -> None:
         """Draw other figures."""
         self.shown = list(kinds)
         self.setAccessibleDescription(self.readout(self._index))
@@ -344,7 +351,7 @@ class Chart(QWidget):
         if not 0 <= index < len(self._figures):
             return ""
         figures = [
-            f"{SERIES[kind].title.lower()} {self._figures.words(kind, index)}"
+            f"{self._figures.series[kind].title.lower()} {self._figures.words(kind, index)}"
             for kind in self.shown
             if self._figures.words(kind, index)
         ]
@@ -427,10 +434,16 @@ class Chart(QWidget):
     def _current(self) -> Plot:
         """The plot, made and drawn anew only where something of it is another: that takes longer than a step may."""
         look = (style().theme.name, style().scale, self.size(), self.devicePixelRatioF())
-        figures = (self._figures.version, len(self._figures), self._count, self._threshold, tuple(self.shown))
+        figures = (
+            self._figures.version,
+            len(self._figures),
+            self._count,
+            tuple(self._thresholds.items()),
+            tuple(self.shown),
+        )
         if self._known != (*look, *figures):
             self._known = (*look, *figures)
-            self._plot = Plot(self._figures, self.shown, self._count, self._threshold, QSizeF(self.size()))
+            self._plot = Plot(self._figures, self.shown, self._count, self._thresholds, QSizeF(self.size()))
             self._drawing = QPixmap(self.size() * self.devicePixelRatioF())
             self._drawing.setDevicePixelRatio(self.devicePixelRatioF())
             self._drawing.fill(Qt.GlobalColor.transparent)

@@ -91,7 +91,7 @@ class LookedAt:
     def given(self, index: int) -> dict[str, Value]:
         """Return the outputs of the loop body in an iteration, if an expression needs them."""
         picture, workflow = self._session.shown.picture, self._session.shown.workflow
-        if picture is None or workflow is None or not self.config.until.strip():
+        if picture is None or workflow is None or not self.config.names_nodes:
             return {}
         return body_outputs(workflow, picture, self._session.registry, self.loop_id, f"{self.path}[{index}]")
 

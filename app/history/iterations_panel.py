@@ -11,14 +11,13 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QSlider, QSplitter, QVBoxLayout, QWidget
 
-from app.history.chart_series import Figures, Kind
+from app.history.chart_series import Figures, Kind, thresholds
 from app.history.iteration_chart import Chart, Legend
 from app.history.iteration_detail import IterationDetail
 from app.history.iteration_selection import LookedAt
 from app.history.iteration_table import IterationModel, IterationTable
 from app.history.loop_path import Breadcrumb, crumbs
 from app.history.similarity_worker import Similarities
-from app.runs.loop_status import threshold
 from app.runs.run_view_model import RunViewModel
 from app.session import Session
 from app.theme.style import ThemedIcon, style
@@ -320,7 +319,7 @@ class IterationsPanel(QWidget):
         if isinstance(sizes, list) and len(sizes) == len(_SHARES) and all(type(size) is int for size in sizes):
             self.split.setSizes(sizes)
         if isinstance(series, list):
-            self.legend.choose([kind for kind in Kind if kind in series])
+            self.legend.choose([name for name in self.legend.buttons if name in series])
             self.chart.show_kinds(self.legend.chosen)
 
     def refresh(self) -> None:
@@ -361,7 +360,7 @@ class IterationsPanel(QWidget):
         self.legend.offer(self.figures)
         # Items have nothing to do with each other: where only similarity is asked for, there is their time.
         self.chart.show_kinds(self.legend.chosen or ([Kind.TIME] if unit == "item" else []))
-        self.chart.show_loop(index, 0 if is_over else loop.total, threshold(there.config))
+        self.chart.show_loop(index, 0 if is_over else loop.total, thresholds(there.config))
         self._show_words()
 
     def _show_words(self) -> None:

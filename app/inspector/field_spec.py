@@ -104,8 +104,12 @@ def is_visible(field: FieldSpec, values: Mapping[str, Any], fields: Mapping[str,
 
 
 def _values_at(name: str, values: Mapping[str, Any], fields: Mapping[str, FieldSpec]) -> list[Any]:
-    """Return the value of a field as a list; for `list[].member`, the member of each entry."""
+    """Return the values of a field; for `list[].member`, the member of each entry; for `list[1]`, whether it exists."""
     head, _, member = name.partition("[].")
+    if name.endswith("]"):
+        head, _, index = name.removesuffix("]").partition("[")
+        value = fields[head].value_in(values) if head in fields else None
+        return [isinstance(value, list) and len(value) > int(index)]
     if head not in fields:
         return []
     value = fields[head].value_in(values)

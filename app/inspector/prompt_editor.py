@@ -59,7 +59,7 @@ class TemplateEditor(Editor):
         ):
             return  # an unfinished text has lost its ports and edges, so the previous variables remain the best guess
         self._shown_node = node_id
-        text = named_text(spec, node.config, (self.field.name,), self.kind)
+        text = named_text(spec, node.config, self.path, self.kind)
         before, now = self._variables_of, (session.structure, node.id, text)
         if before is None or before[0] is not now[0] or before[1:] != now[1:]:
             self._variables_of = now

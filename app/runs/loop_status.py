@@ -76,7 +76,7 @@ def loop_explanation(
     """
     loop, path, config = picture.loop(loop_id, chosen), picture.path_of(loop_id, chosen), loop_config(workflow, loop_id)
     given: dict[str, Value] = {}
-    if loop.exit_reason and config.until.strip():
+    if loop.exit_reason and config.names_nodes:
         given = body_outputs(workflow, picture, registry, loop_id, f"{path}[{len(loop.iterations) - 1}]")
     error, unit = picture.node(loop_id, chosen).error, unit_of(workflow, loop_id)
     return sentence(loop, config, unit=unit, error=error, similarity=similarity, given=given)
@@ -149,11 +149,6 @@ def verdict_text(workflow: Workflow, loop_id: str, judge: NodeExecution) -> str:
 
 def _number(value: Value) -> str:
     return format_score(value) if isinstance(value, int | float) else "–"
-
-
-def threshold(config: LoopConfig) -> float | None:
-    """The similarity at which the loop stops; None without such a condition."""
-    return None if config.stability is None else config.stability[0]
 
 
 def findings(

@@ -19,9 +19,9 @@ from engine.document.operations import (
     SetSettings,
 )
 from engine.document.problems import Problem
+from engine.exits.evaluator import DONE
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
-from engine.nodes.router import DONE
 from engine.plan.structure import Structure
 from engine.values import Value
 

@@ -116,7 +116,7 @@ class _Shown:
         iterations, config = loop.all_iterations, loop_config(workflow, path, loop.cap)
         if not loop.exit_reason:
             return ""
-        given = self.given(f"{path}[{len(iterations) - 1}]") if "nodes." in config.until and iterations else {}
+        given = self.given(f"{path}[{len(iterations) - 1}]") if config.names_nodes and iterations else {}
         return why_stopped(config, iterations, loop.exit_reason, loop.cap, error=state.error, given=given)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pydantic import BaseModel
@@ -124,12 +124,32 @@ def _as_json(value: object) -> str:
 
 
 def _entry_fields(name: str, field: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[FieldDescription]:
-    for entry in _shapes(field.get("items"), schema):
+    entries = list(_shapes(field.get("items"), schema))
+    kinds = [(kind, entry) for entry in entries for kind in _kind_keys(entry)]
+    if len(kinds) > 1:
+        yield _kind_field(name, [entry for _, entry in kinds], kinds[0][0])
+    for entry in entries:
+        own = [kind for kind in _kind_keys(entry) if len(kinds) > 1]
         for inner, inner_field in entry.get("properties", {}).items():
-            if isinstance(inner_field, dict):
+            if isinstance(inner_field, dict) and inner not in own:
                 declared = cast("dict[str, Any]", inner_field)
                 default = _as_json(declared["default"]) if "default" in declared else ""
-                yield _field(f"{name}[].{inner}", declared, schema, default)
+                fact = _field(f"{name}[].{inner}", declared, schema, default)
+                kind = f"{entry['properties'][own[0]]['const']}: " if own else ""
+                yield replace(fact, help=f"{kind}{fact.help}")
+
+
+def _kind_keys(entry: Mapping[str, Any]) -> list[str]:
+    """The fields of an entry that have one fixed value, which tells it from entries of other kinds."""
+    return [name for name, field in entry.get("properties", {}).items() if isinstance(field, dict) and "const" in field]
+
+
+def _kind_field(name: str, entries: Sequence[Mapping[str, Any]], key: str) -> FieldDescription:
+    """The field that says of which kind an entry is."""
+    kinds = {str(entry["properties"][key]["const"]): entry.get("description", "") for entry in entries}
+    about = " ".join(f"{kind}: {text}" for kind, text in kinds.items())
+    title = str(entries[0]["properties"][key].get("title", key))
+    return FieldDescription(f"{name}[].{key}", title, f"one of {', '.join(kinds)}", "", "", about)
 
 
 def _field(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], default: str) -> FieldDescription:
@@ -156,8 +176,8 @@ def _shapes(field: Any, schema: Mapping[str, Any], depth: int = 0) -> Iterator[M
     if "$ref" in part:
         name = str(part["$ref"]).rpartition("/")[2]
         yield from _shapes(schema.get("$defs", {}).get(name), schema, depth + 1)
-    elif "anyOf" in part:
-        for alternative in part["anyOf"]:
+    elif "anyOf" in part or "oneOf" in part:
+        for alternative in part.get("anyOf") or part["oneOf"]:
             yield from _shapes(alternative, schema, depth + 1)
     else:
         yield part

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 
+from engine.document.migrate import upgraded_config
 from engine.document.model import Node, Workflow, unique_id
 from engine.document.operation import Operation, OperationError, require_json
 from engine.document.operations import AddNode, Connect, SetDescription, SetName, SetSettings
@@ -66,7 +67,7 @@ class Builder:
             id: Its id; by default generated from the title or the type.
             title: Its title.
             enabled: Whether it takes part in runs.
-            config: Config fields by name.
+            config: Config fields by name, also those of earlier versions of the program.
             fields: Config fields as keyword arguments. A trailing underscore is removed, for names that are Python
                 keywords or parameters of this method: `from_`, `id_`.
 
@@ -83,7 +84,7 @@ class Builder:
                 raise OperationError(f'The config field "{key}" is given twice.', "Give it once.")
             values[key] = value
         node_id = unique_id(self._workflow, title or node_type) if id is None else id
-        copied = _own_copy(values, f'The config of node "{shown(node_id)}"', 3)
+        copied = upgraded_config(node_type, _own_copy(values, f'The config of node "{shown(node_id)}"', 3))
         self._do(AddNode(Node(id=node_id, type=node_type, title=title, config=copied, enabled=enabled)))
         return NodeHandle(node_id)
 

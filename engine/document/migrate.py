@@ -21,7 +21,122 @@ Migration: TypeAlias = Callable[[Mapping[str, Value]], dict[str, Value]]
 
 FIRST_VERSION: Final = 1
 
-MIGRATIONS: Final[Mapping[int, Migration]] = MappingProxyType({})
+
+def upgraded_copy(document: dict[str, Value]) -> dict[str, Value]:
+    """The copy of a workflow in a subflow in the present form; one that is no workflow is returned unchanged."""
+    version = document.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or not FIRST_VERSION <= version < VERSION:
+        return document
+    return migrate(document, "The copy") if document.get("format") == FORMAT else document
+
+
+def upgraded_config(node_type: str, config: Mapping[str, Value]) -> dict[str, Value]:
+    """The config of a node with settings of earlier versions in the present form."""
+    return stop_conditions_in_one_list(config) if node_type == "loop" else dict(config)
+
+
+def stop_conditions_in_one_list(config: Mapping[str, Value]) -> dict[str, Value]:
+    """The config of a loop with all its conditions in `stop_when` (version 2).
+
+    Version 1 had one `exit_condition` with its settings beside it, or a list `exit_conditions`, and an expression
+    `until` besides. Settings that had no effect are dropped; what has not the expected type is passed on.
+    """
+    if "stop_when" in config or _OLD_STOP_FIELDS.isdisjoint(config):
+        return dict(config)
+    listed = config.get("exit_conditions", [])
+    conditions: Value = listed
+    mode = config.get("exit_when", "any")
+    if isinstance(listed, list):
+        conditions = [_condition(one) for one in listed] if listed else _single_condition(config)
+        until = config.get("until", "")
+        if not isinstance(until, str) or until.strip():
+            if listed and mode == "all":
+                conditions = [{"condition": "all_of", "conditions": conditions}]
+                mode = "any"
+            conditions = [{"condition": "until", "expression": until}, *conditions]
+    upgraded: dict[str, Value] = {}
+    new: dict[str, Value] = {"stop_when": conditions} if conditions != [] else {}
+    if mode != "any" and conditions != []:
+        new["stop_mode"] = mode
+    for key, value in config.items():
+        if key not in _OLD_STOP_FIELDS:
+            upgraded[key] = value
+        elif new:  # where the first of the old ones stood
+            upgraded |= new
+            new = {}
+    return upgraded
+
+
+_OLD_STOP_FIELDS: Final = frozenset(
+    {"exit_condition", "stability_threshold", "stability_patience", "until", "exit_conditions", "exit_when"}
+)
+_OLD_CONDITION_FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "until": ("until",),
+        "stable_output": ("threshold", "patience"),
+        "plateau": ("patience", "epsilon"),
+        "oscillation": ("threshold",),
+        "max_iterations": ("count",),
+        "budget": ("budget_usd",),
+        "time": ("seconds",),
+        "plugin": ("plugin_condition", "plugin_settings"),
+        "evaluator": (),
+        "judge": (),
+    }
+)
+
+
+def _single_condition(config: Mapping[str, Value]) -> list[Value]:
+    name = config.get("exit_condition", "max_iterations")
+    if name == "max_iterations":
+        return []
+    condition: dict[str, Value] = {"condition": name}
+    if name == "stable_output":
+        for old, new in (("stability_threshold", "threshold"), ("stability_patience", "patience")):
+            if old in config:
+                condition[new] = config[old]
+    return [condition]
+
+
+def _condition(entry: Value) -> Value:
+    """An entry of `exit_conditions` without the settings of other conditions; one of a plugin by its own name."""
+    name = entry.get("condition") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not isinstance(name, str) or name not in _OLD_CONDITION_FIELDS:
+        return entry
+    others = {field for fields in _OLD_CONDITION_FIELDS.values() for field in fields}
+    others -= set(_OLD_CONDITION_FIELDS[name])
+    kept: dict[str, Value] = {key: value for key, value in entry.items() if key not in others}
+    if name == "until":
+        return {("expression" if key == "until" else key): value for key, value in kept.items()}
+    settings = kept.get("plugin_settings", {})
+    if name != "plugin" or not isinstance(settings, dict) or "condition" in settings:
+        return kept
+    rest = {
+        key: value for key, value in kept.items() if key not in {"condition", "plugin_condition", "plugin_settings"}
+    }
+    return {"condition": kept.get("plugin_condition", ""), **rest, **settings}
+
+
+def _to_version_2(document: Mapping[str, Value]) -> dict[str, Value]:
+    nodes = document.get("nodes")
+    if not isinstance(nodes, list):
+        return dict(document)
+    return {**document, "nodes": [_node_to_version_2(node) for node in nodes]}
+
+
+def _node_to_version_2(node: Value) -> Value:
+    config = node.get("config") if isinstance(node, dict) else None
+    if not isinstance(node, dict) or not isinstance(config, dict):
+        return node
+    if node.get("type") == "loop":
+        return {**node, "config": stop_conditions_in_one_list(config)}
+    copy = config.get("workflow")
+    if node.get("type") == "subflow" and isinstance(copy, dict):
+        return {**node, "config": {**config, "workflow": upgraded_copy(copy)}}
+    return node
+
+
+MIGRATIONS: Final[Mapping[int, Migration]] = MappingProxyType({1: _to_version_2})
 """By the version that it starts from, one for each version before the present one."""
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from engine.values import Value
 
 FORMAT: Final = "loopwright.workflow"
-VERSION: Final = 1
+VERSION: Final = 2
 FILE_SUFFIX: Final = ".loop.json"
 NODE_ID_PATTERN: Final = r"[a-z][a-z0-9_]*"
 

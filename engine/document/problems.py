@@ -63,6 +63,17 @@ class Problem:
         return f"{self.severity}: {where}{self.message} {self.remedy}".rstrip()
 
 
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """A problem of one config that its pydantic model cannot find; whoever knows the node makes it a `Problem`."""
+
+    code: str
+    field: str | None
+    message: str
+    remedy: str = ""
+    severity: Severity = Severity.ERROR
+
+
 class DocumentError(EngineError):
     """A document cannot be opened or run.
 

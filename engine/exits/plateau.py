@@ -1,17 +1,50 @@
-"""The exit condition `plateau`: the best score has not risen for some iterations."""
+"""The exit condition `plateau`: the best score has stopped rising."""
 
 from __future__ import annotations
 
-from engine.exits.base import EndedIteration, ExitCondition
+from typing import Any, Final
+
+from pydantic import Field
+
+from engine.exits.condition import (
+    ChartSeries,
+    ConditionConfig,
+    ConditionSpec,
+    EndedIteration,
+    Evidence,
+    ExitCondition,
+    Need,
+    PythonTest,
+    PythonWriter,
+    SeriesSource,
+)
+from engine.formatting import format_score
 from engine.values import Value, is_empty
 
-PLATEAU = "plateau"
+_NAME: Final = "plateau"
+
+
+class PlateauConfig(ConditionConfig):
+    """Settings of the condition `plateau`."""
+
+    patience: int = Field(
+        default=1,
+        ge=1,
+        le=50,
+        title="Iterations without a rise",
+        description="How many iterations in a row must leave the best score where it is.",
+    )
+    epsilon: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        title="Minimum rise",
+        description="A best score that rises by no more than this counts as unchanged.",
+    )
 
 
 class Plateau(ExitCondition):
-    """Stops when the best score so far has risen by no more than `epsilon` in each of `patience` iterations running."""
-
-    name = PLATEAU
+    """Stops when the best score has risen by no more than `epsilon` in each of the last `patience` iterations."""
 
     def __init__(self, epsilon: float, patience: int) -> None:
         self._epsilon = epsilon
@@ -20,9 +53,9 @@ class Plateau(ExitCondition):
         self._without_rise = 0
 
     def observe(self, iteration: EndedIteration) -> None:
-        """Compare the score with the best so far. An iteration without a score has not raised it.
+        """Compare the score with the best so far. An iteration without a score counts as one without a rise.
 
-        One with an empty result is left out: a loop that produces nothing has not reached a plateau.
+        An iteration with an empty result is ignored: a loop that produces nothing has not reached a plateau.
         """
         if iteration.has_result and is_empty(iteration.result):
             return
@@ -38,9 +71,53 @@ class Plateau(ExitCondition):
             self._best = max(self._best, score)
 
     def reason(self, iteration: EndedIteration) -> str | None:
-        """`plateau` when it has not risen for long enough."""
-        return PLATEAU if self._without_rise >= self._patience else None
+        """Return `plateau` after enough iterations without a rise."""
+        return _NAME if self._without_rise >= self._patience else None
 
     def tested(self, iteration: EndedIteration) -> Value:
-        """The best score so far."""
+        """Record the best score so far."""
         return self._best
+
+
+def _explain(_config: PlateauConfig, evidence: Evidence) -> str:
+    best = evidence.number(_NAME)
+    return "no score" if best is None else f"best score {format_score(best)}"
+
+
+def _explain_stop(config: PlateauConfig, evidence: Evidence) -> str:
+    noun = "iteration" if config.patience == 1 else "iterations"
+    best = evidence.number(_NAME)
+    at = "" if best is None else f" ({format_score(best)})"
+    return f"the best score{at} has risen by no more than {config.epsilon:g} in {config.patience} {noun}"
+
+
+def reached_plateau(loop: dict[str, Any], key: str, score: float | None, epsilon: float, patience: int) -> bool:
+    """Whether the best score has risen by no more than epsilon for long enough. Copied into LangGraph exports."""
+    best, without_rise = loop["watched"].get(key, (None, 0))
+    if best is None:
+        best = score
+    else:
+        without_rise = 0 if score is not None and score > best + epsilon else without_rise + 1
+        best = best if score is None else max(best, score)
+    loop["watched"][key] = (best, without_rise)
+    return without_rise >= patience
+
+
+def _to_python(config: PlateauConfig, writer: PythonWriter) -> PythonTest:
+    source = f"reached_plateau(loop, {writer.key!r}, {writer.score}, {config.epsilon!r}, {config.patience})"
+    return PythonTest(source, observes=True, module=__name__)
+
+
+SPEC = ConditionSpec(
+    name=_NAME,
+    label="The best score stops rising",
+    help="Stops when the best score has not risen for some iterations.",
+    config=PlateauConfig,
+    make=lambda config: Plateau(config.epsilon, config.patience),
+    explain=_explain,
+    explain_stop=_explain_stop,
+    exit_reason_label="the best score stopped rising",
+    needs=frozenset({Need.SCORE}),
+    series=ChartSeries(SeriesSource.SCORE),
+    to_python=_to_python,
+)

@@ -2,31 +2,113 @@
 
 from __future__ import annotations
 
-from engine.exits.base import EndedIteration, ExitCondition
+import itertools
+from typing import Any, Final
+
+from pydantic import Field
+
+from engine.exits.condition import (
+    ChartSeries,
+    ConditionConfig,
+    ConditionSpec,
+    EndedIteration,
+    Evidence,
+    ExitCondition,
+    Need,
+    PythonTest,
+    PythonWriter,
+    SeriesSource,
+    compare,
+)
+from engine.formatting import format_percent
 from engine.values import Value, is_empty
 
-STABLE_OUTPUT = "stable_output"
+STABLE_OUTPUT: Final = "stable_output"
+
+
+class StableOutputConfig(ConditionConfig):
+    """Settings of the condition `stable_output`."""
+
+    threshold: float = Field(
+        default=0.95,
+        ge=0,
+        le=1,
+        title="Similarity",
+        description="Minimum similarity to the previous result; 1 means identical.",
+    )
+    patience: int = Field(
+        default=1,
+        ge=1,
+        le=50,
+        title="Times in a row",
+        description="How many results in a row must be that similar.",
+    )
 
 
 class StableOutput(ExitCondition):
-    """Stops when a result was at least `threshold` similar to the one before, `patience` times running."""
-
-    name = STABLE_OUTPUT
+    """Stops when the last `patience` results were each at least `threshold` similar to the one before."""
 
     def __init__(self, threshold: float, patience: int) -> None:
         self._threshold = threshold
         self._patience = patience
-        self._running = 0
+        self._in_a_row = 0
 
     def observe(self, iteration: EndedIteration) -> None:
-        """Count how often running the result was similar enough. An empty result is never stable."""
-        alike = iteration.similarity is not None and iteration.similarity >= self._threshold
-        self._running = self._running + 1 if alike and not is_empty(iteration.result) else 0
+        """Count similar results in a row. An empty result is never stable."""
+        is_similar = iteration.similarity is not None and iteration.similarity >= self._threshold
+        self._in_a_row = self._in_a_row + 1 if is_similar and not is_empty(iteration.result) else 0
 
     def reason(self, iteration: EndedIteration) -> str | None:
-        """`stable_output` when it was."""
-        return STABLE_OUTPUT if self._running >= self._patience else None
+        """Return `stable_output` after enough similar results in a row."""
+        return STABLE_OUTPUT if self._in_a_row >= self._patience else None
 
     def tested(self, iteration: EndedIteration) -> Value:
-        """How similar it was to the one before."""
+        """Record the similarity."""
         return iteration.similarity
+
+
+def _explain(config: StableOutputConfig, evidence: Evidence) -> str:
+    if evidence.similarity is None:
+        return "no similarity: there is no previous result"
+    text = f"similarity {compare(evidence.similarity, config.threshold, format_percent)}"
+    if config.patience == 1:
+        return text
+    similar = itertools.takewhile(
+        lambda each: (each.similarity or -1.0) >= config.threshold, reversed(evidence.iterations)
+    )
+    return f"{text}, {sum(1 for _ in similar)} of {config.patience} times in a row"
+
+
+def _explain_stop(config: StableOutputConfig, evidence: Evidence) -> str:
+    times = f", {config.patience} times in a row" if config.patience > 1 else ""
+    threshold = f"(threshold {format_percent(config.threshold)}){times}"
+    if evidence.similarity is None:
+        return f"the result stopped changing {threshold}"
+    return f"the result is {format_percent(evidence.similarity)} the same as the previous one {threshold}"
+
+
+def is_stable(loop: dict[str, Any], key: str, similar: float | None, threshold: float, patience: int) -> bool:
+    """Whether enough results in a row were similar to the one before. Copied into LangGraph exports."""
+    in_a_row = loop["watched"].get(key, 0) + 1 if similar is not None and similar >= threshold else 0
+    loop["watched"][key] = in_a_row
+    return in_a_row >= patience
+
+
+def _to_python(config: StableOutputConfig, writer: PythonWriter) -> PythonTest:
+    source = f"is_stable(loop, {writer.key!r}, similar, {config.threshold!r}, {config.patience})"
+    return PythonTest(source, observes=True, module=__name__)
+
+
+SPEC = ConditionSpec(
+    name=STABLE_OUTPUT,
+    label="The text stops changing",
+    help="Stops when the result is similar enough to the previous one.",
+    config=StableOutputConfig,
+    make=lambda config: StableOutput(config.threshold, config.patience),
+    explain=_explain,
+    explain_stop=_explain_stop,
+    exit_reason_label="the result stopped changing",
+    needs=frozenset({Need.SIMILARITY}),
+    series=ChartSeries(SeriesSource.SIMILARITY, lambda config: config.threshold, "stable at"),
+    to_python=_to_python,
+)

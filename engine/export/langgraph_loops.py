@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from engine.exits.condition import Need, PythonTest
+from engine.exits.registry import Condition
 from engine.export.cel_python import UnsupportedError, expression_to_python
 from engine.export.langgraph_nodes import NodeFunctions, gave_output
 from engine.export.langgraph_texts import (
@@ -25,8 +29,7 @@ from engine.expr import Expression, compile_expression, compile_template
 from engine.nodes.aggregator import AggregatorConfig
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.judge import JUDGE, JudgeConfig, judge_question, judge_schema
-from engine.nodes.loop_config import LoopConfig, asks_for_more_than_the_count
-from engine.nodes.loop_exits import ListedCondition
+from engine.nodes.loop_config import LoopConfig
 from engine.plan.execution_plan import GraphPlan, LoopPlan, NodePlan
 from engine.values import Value
 
@@ -62,9 +65,9 @@ class LoopFunctions:
     def counts_costs(self) -> bool:
         """Whether anything asks what it has cost."""
         config = self._config
-        named = any(("cost_usd",) in compile_expression(text).paths for text in self._texts)
+        named = any(("cost_usd",) in compile_expression(text).paths for _, text in config.expressions)
         in_criteria = self._loop.judge is not None and ("cost_usd",) in _template_paths(self._config.judge)
-        return named or in_criteria or config.budget_usd is not None or config.asks_for("budget")
+        return named or in_criteria or config.budget_usd is not None or Need.COST in config.needs
 
     def ending(self, end: NodePlan) -> str:
         """The function that ends an iteration."""
@@ -116,7 +119,7 @@ class LoopFunctions:
             lines.append(f"verdict = nodes.get({body.nodes[self._loop.evaluator].id!r})")
         for place in self._loop.feedback_ends:
             lines += ["if feedback is NOTHING:", f"    feedback = nodes.get({body.nodes[place].id!r}, NOTHING)"]
-        if config.asks_for("evaluator"):
+        if Need.EVALUATOR in config.needs:
             lines += ["if verdict and feedback is NOTHING:", "    feedback = verdict['value']"]
             lines += ["if verdict and result is NOTHING:", "    result = verdict['value']"]
         if self._may_be_left:
@@ -127,12 +130,12 @@ class LoopFunctions:
 
     def _figures(self) -> list[str]:
         lines: list[str] = []
-        if self._compares:
+        if self._config.compares_results:
             lines.append("is_first = result is NOTHING or not loop['had_result']")
             lines.append("similar = None if is_first else similarity(loop['previous'], result)")
         if self._names_anything:
             lines.append("given = {'output': None if result is NOTHING else result}")
-            if self._compares:
+            if self._config.compares_results:
                 lines.append("given['similarity'] = similar")
             if self.counts_costs:
                 lines.append("given['cost_usd'] = spent_since(loop['spent'])")
@@ -144,21 +147,15 @@ class LoopFunctions:
     def _reasons(self) -> list[str]:
         config = self._config
         lines = ["reason = 'exit_loop' if loop['left'] else None" if self._may_be_left else "reason = None"]
-        until = config.until.strip()
-        if until:
-            lines += _otherwise(self._expression(until), "until")
+        conditions = list(config.conditions)
         if self._loop.judge is not None:
+            while conditions and config.stop_mode == "any" and conditions[0].spec.precedes_judge:
+                lines += self._together(conditions.pop(0).leaves)
             lines += self._judge_lines()
-        listed = config.exit_conditions
-        if listed:
-            lines += self._listed(listed)
-        elif config.exit_condition == "stable_output":
-            lines.append(f"is_stable = {self._stable('own', config.stability_threshold, config.stability_patience)}")
-            lines += _otherwise("is_stable", "stable_output")
-        elif config.exit_condition == "evaluator":
-            lines += _otherwise(_CONDITIONS["evaluator"][0], "evaluator_done")
-        elif config.exit_condition == "judge":
-            lines += _otherwise(_CONDITIONS["judge"][0], "judge_done")
+        if config.stop_mode == "all":
+            lines += self._together(tuple(leaf for condition in conditions for leaf in condition.leaves))
+        else:
+            lines += [line for condition in conditions for line in self._together(condition.leaves)]
         lines += self._limits()
         return [*lines, *_otherwise(f"loop['index'] + 1 >= {self._loop.max_iterations}", "max_iterations")]
 
@@ -192,43 +189,40 @@ class LoopFunctions:
             f"    judged = {call}",
         ]
 
-    def _listed(self, listed: list[ListedCondition]) -> list[str]:
+    def _together(self, conditions: tuple[Condition, ...]) -> list[str]:
+        """The lines that stop the loop where all of some conditions hold."""
         lines: list[str] = []
-        conditions: list[tuple[str, str]] = []
-        for place, one in enumerate(listed):
-            if one.condition == "stable_output":
-                lines.append(f"is_stable_{place} = {self._stable(str(place), one.threshold, one.patience)}")
-                conditions.append((f"is_stable_{place}", "stable_output"))
-            elif one.condition == "until":
-                conditions.append((self._expression(one.until), "until"))
-            elif one.condition == "max_iterations":
-                conditions.append((f"loop['index'] + 1 >= {one.count}", "max_iterations"))
-            elif one.condition == "time":
-                conditions.append((f"time.monotonic() - loop['began'] >= {one.seconds!r}", "timeout"))
-            elif one.condition == "budget":
-                conditions.append((f"spent_since(loop['spent']) >= {one.budget_usd!r}", "budget"))
-            elif one.condition == "oscillation":
-                conditions.append((f"came_back(loop, result, {one.threshold!r})", "oscillation"))
-            elif one.condition == "plateau":
-                lines.append(f"is_plateau_{place} = {self._plateau(str(place), one.epsilon, one.patience)}")
-                conditions.append((f"is_plateau_{place}", "plateau"))
-            elif one.condition in _CONDITIONS:
-                conditions.append(_CONDITIONS[one.condition])
-            else:
-                raise UnsupportedError(f"The exit condition {one.condition} has no counterpart.")
-        if self._config.exit_when == "any":
-            return [*lines, *(line for condition, reason in conditions for line in _otherwise(condition, reason))]
-        every = " and ".join(f"({condition})" for condition, _ in conditions)
-        reasons = "+".join(dict.fromkeys(reason for _, reason in conditions))
-        return [*lines, *_otherwise(every, reasons)]
+        tests: list[str] = []
+        for condition in conditions:
+            test = self._test(condition)
+            if not test.observes:
+                tests.append(test.source)
+                continue
+            name = f"{condition.spec.name}_{_key(condition)}"
+            lines.append(f"{name} = {test.source}")
+            tests.append(name)
+        if not tests:
+            return []
+        reason = "+".join(dict.fromkeys(condition.spec.reason for condition in conditions))
+        every = tests[0] if len(tests) == 1 else " and ".join(f"({test})" for test in tests)
+        return [*lines, *_otherwise(every, reason)]
 
-    def _stable(self, name: str, threshold: float, patience: int) -> str:
-        return f"stayed(loop, {name!r}, similar, {threshold!r}, {patience})"
+    def _test(self, condition: Condition) -> PythonTest:
+        """A condition as Python source.
 
-    def _plateau(self, name: str, epsilon: float, patience: int) -> str:
-        score = "score" if self._config.score.strip() else "judged['score'] if judged else None"
-        score = score if self._config.score.strip() or self._loop.judge is not None else "None"
-        return f"reached_plateau(loop, {name!r}, {score}, {epsilon!r}, {patience})"
+        Raises:
+            UnsupportedError: It cannot be exported.
+        """
+        if condition.spec.to_python is None:
+            raise UnsupportedError(f"The exit condition {condition.spec.name} has no counterpart.")
+        score = "score" if self._config.score.strip() else "None"
+        if score == "None" and self._loop.judge is not None:
+            score = "judged['score'] if judged else None"
+        writer = _ConditionWriter(_key(condition), score, self._expression)
+        test = condition.spec.to_python(condition.config, writer)
+        if test.module and test.module not in self._functions.carried:
+            self._functions.carried.append(test.module)
+        return test
 
     def _return(self, has_verdict: bool) -> list[str]:
         config = self._config
@@ -237,14 +231,14 @@ class LoopFunctions:
         arguments += ["verdict=verdict"] if has_verdict else []
         arguments += ["judged=judged"] if self._loop.judge is not None else []
         arguments += ["score=score"] if config.score.strip() else []
-        arguments += ["similar=similar"] if self._compares else []
+        arguments += ["similar=similar"] if self._config.compares_results else []
         if config.feedback_mode != "replace":
             arguments.append(f"feedback_mode={config.feedback_mode!r}")
         if config.feedback_mode == "append_window":
             arguments.append(f"window={config.append_window}")
         if config.delay_s:
             arguments.append(f"delay_s={config.delay_s!r}")
-        has_effect = config.on_max_iterations == "return_best" or asks_for_more_than_the_count(config)
+        has_effect = config.on_max_iterations == "return_best" or config.can_fall_short
         otherwise = "at_end" if config.budget_usd is not None or config.timeout_s is not None else "'return_last'"
         if config.on_max_iterations != "return_last" and has_effect:
             at_count = f"{config.on_max_iterations!r} if reason == 'max_iterations' else {otherwise}"
@@ -265,24 +259,22 @@ class LoopFunctions:
         return written(expression_to_python(text, self._read))
 
     @property
-    def _texts(self) -> list[str]:
-        listed = (one.until for one in self._config.exit_conditions if one.condition == "until")
-        return [text for text in (self._config.until, self._config.score, *listed) if text.strip()]
-
-    @property
     def _names_anything(self) -> bool:
-        return bool(self._texts) or self._loop.judge is not None
-
-    @property
-    def _compares(self) -> bool:
-        named = any(("similarity",) in compile_expression(text).paths for text in self._texts)
-        return named or self._config.asks_for("stable_output")
+        return bool(self._config.expressions) or self._loop.judge is not None
 
 
-_CONDITIONS = {
-    "evaluator": ("verdict and verdict['selected_branch'] == 'done'", "evaluator_done"),
-    "judge": ("judged and judged['done']", "judge_done"),
-}
+@dataclass(frozen=True, slots=True)
+class _ConditionWriter:
+    """What a condition needs to write itself as Python; see `engine.exits.condition.PythonWriter`."""
+
+    key: str
+    score: str
+    expression: Callable[[str], str]
+
+
+def _key(condition: Condition) -> str:
+    """A name for a condition among those of its loop: `0`, `1_conditions_0`."""
+    return condition.field.removeprefix("stop_when.").replace(".", "_")
 
 
 def _otherwise(condition: str, reason: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from typing import Any, Final
 
@@ -114,7 +114,7 @@ def export_langgraph(workflow: Workflow, registry: Registry | None = None) -> Ex
     constants = _constants(settings, plan.parameters, named_outputs(plan.graph), has_tools=functions.has_tools)
     run = _RUN_WITH_PEOPLE if functions.asks_people else _RUN
     body = "\n\n\n".join((constants, _STATE, *asks, *sources, run, _MAIN))
-    runtime = "\n\n\n".join(_runtime_sources(body))
+    runtime = "\n\n\n".join(_runtime_sources(body, functions.carried))
     rest = f"{runtime}\n\n\n{body}"
     told = (*_settings_left_out(settings, counts_costs=counts), *functions.left_out)
     left_out = (*_ALWAYS, *dict.fromkeys(told))
@@ -186,10 +186,10 @@ def _constants(
     return "\n".join(lines)
 
 
-def _runtime_sources(body: str) -> list[str]:
+def _runtime_sources(body: str, conditions: Iterable[str]) -> list[str]:
     """The sources of the functions that the module uses, and of those that they use in turn."""
     sources: dict[str, str] = {}
-    for module in RUNTIME_MODULES:
+    for module in (*conditions, *RUNTIME_MODULES):
         sources |= definitions(module)
     wanted: set[str] = set()
     looked_at = [body]

@@ -57,6 +57,7 @@ class NodeFunctions:
         has_tools: Whether any node calls a tool.
         counts_costs: Whether anything asks what model calls have cost.
         left_loops: The loops that a node in them may end.
+        carried: Modules of exit conditions whose functions are copied into the export.
     """
 
     def __init__(self) -> None:
@@ -66,6 +67,7 @@ class NodeFunctions:
         self.has_tools = False
         self.counts_costs = False
         self.left_loops: set[str] = set()
+        self.carried: list[str] = []
 
     def function(
         self, node: NodePlan, place: Place, body: Callable[[], list[str]] | None = None, kind: str = "node"

@@ -65,31 +65,6 @@ def pass_by(loop: str, end: str, original: Any, reason: str) -> Update:
     return {"_values": {loop: ports, end: result}, "_loops": {loop: {"goes_on": False}}}
 
 
-def stayed(loop: dict[str, Any], name: str, similar: float | None, threshold: float, patience: int) -> bool:
-    """Whether the result was similar enough to the one before, that many times in a row."""
-    running = loop["watched"].get(name, 0) + 1 if similar is not None and similar >= threshold else 0
-    loop["watched"][name] = running
-    return running >= patience
-
-
-def reached_plateau(loop: dict[str, Any], name: str, score: float | None, epsilon: float, patience: int) -> bool:
-    """Whether the best score has risen by no more than epsilon in each of so many iterations in a row."""
-    best, without_rise = loop["watched"].get(name, (None, 0))
-    if best is None:
-        best = score
-    else:
-        without_rise = 0 if score is not None and score > best + epsilon else without_rise + 1
-        best = best if score is None else max(best, score)
-    loop["watched"][name] = (best, without_rise)
-    return without_rise >= patience
-
-
-def came_back(loop: dict[str, Any], result: Any, threshold: float) -> bool:
-    """Whether the result is similar enough to one from before the last."""
-    earlier = loop["results"][:-1]
-    return result is not NOTHING and any(similarity(one, result, threshold) >= threshold for one in earlier)
-
-
 def as_it_stood(loop: dict[str, Any]) -> Any:
     """The result of an iteration that ended its loop and gave none: the one before, else what it started from."""
     return loop["results"][-1] if loop["results"] else loop["body"]

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     )
     from engine.extensions.extensions_file import Extensions, ExtensionsError, read_extensions, write_extensions
     from engine.extensions.plugins import (
-        ExitConditionType,
         InstalledPlugin,
         ModelFamily,
         Plugin,
@@ -43,14 +42,13 @@ _HOMES = {
     "activation": ("activate_extensions", "listings_path", "offer_server", "refresh_server", "withdraw_server"),
     "extensions_file": ("Extensions", "ExtensionsError", "read_extensions", "write_extensions"),
     "plugins": (
-        *("ExitConditionType", "InstalledPlugin", "ModelFamily", "Plugin", "PluginError"),
+        *("InstalledPlugin", "ModelFamily", "Plugin", "PluginError"),
         *("enable_plugin", "installed_plugins"),
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "ExitConditionType",
     "Extensions",
     "ExtensionsError",
     "InstalledPlugin",

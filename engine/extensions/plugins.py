@@ -8,12 +8,13 @@ from importlib import metadata
 from typing import Final, cast
 
 from engine.errors import EngineError
+from engine.exits.condition import AnyConditionSpec, ConditionSpec
+from engine.exits.registry import add_condition, condition_specs
 from engine.formatting import format_count
 from engine.importing.registry import add_importer, importers
 from engine.importing.spec import ImporterSpec
 from engine.models.base import Model
 from engine.models.model_names import add_models, added_prefixes, can_be_prefix
-from engine.nodes.added_conditions import AddedCondition, add_condition, added_conditions
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import AnySpec, NodeSpec, PortType
 from engine.nodes.turns.base import TurnStrategy
@@ -21,9 +22,6 @@ from engine.nodes.turns.registry import register_strategy, turn_strategies
 from engine.text_sanitizing import shown
 from engine.tools.base import AnyTool, Tool
 from engine.tools.registry import set_tools
-
-ExitConditionType = AddedCondition
-"""An exit condition that a plugin adds, as documents list it under `plugin`."""
 
 
 class PluginError(EngineError):
@@ -62,7 +60,7 @@ class Plugin:
     help: str
     node_types: tuple[AnySpec, ...] = ()
     tools: tuple[AnyTool, ...] = ()
-    exit_conditions: tuple[ExitConditionType, ...] = ()
+    exit_conditions: tuple[AnyConditionSpec, ...] = ()
     models: tuple[ModelFamily, ...] = ()
     turn_strategies: tuple[TurnStrategy, ...] = ()
     importers: tuple[ImporterSpec, ...] = ()
@@ -86,7 +84,7 @@ ENTRY_POINTS: Final = "loopwright.plugins"
 _KINDS: Final = {
     "node_types": NodeSpec,
     "tools": Tool,
-    "exit_conditions": AddedCondition,
+    "exit_conditions": ConditionSpec,
     "models": ModelFamily,
     "turn_strategies": TurnStrategy,
     "importers": ImporterSpec,
@@ -202,7 +200,7 @@ def _refuse_taken(name: str, plugin: Plugin) -> None:
     registry = builtin_registry()
     groups = (
         ("node types", [spec.type for spec in plugin.node_types], {spec.type for spec in registry}),
-        ("exit conditions", [one.name for one in plugin.exit_conditions], set(added_conditions())),
+        ("exit conditions", [one.name for one in plugin.exit_conditions], set(condition_specs())),
         ("prefixes of models", [one.prefix for one in plugin.models], set(added_prefixes())),
         ("turn strategies", [one.name for one in plugin.turn_strategies], set(turn_strategies())),
         ("importers", [one.name for one in plugin.importers], {one.name for one in importers()}),

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.document.problems import Severity
-from engine.errors import EngineError
-from engine.nodes.added_conditions import added_conditions
+from engine.document.problems import FieldProblem, Severity
+from engine.exits.condition import Need
+from engine.exits.registry import KEY, condition_problems
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped, shown_cap
 from engine.nodes.judge import judge_text
-from engine.nodes.loop_config import ITERATION_NAMES, LoopConfig, asks_for_more_than_the_count
-from engine.nodes.loop_exits import ListedCondition
+from engine.nodes.loop_config import ITERATION_NAMES, LoopConfig
 from engine.nodes.spec import (
     Category,
-    FieldProblem,
     NamedText,
     NodeSpec,
     Port,
@@ -24,34 +22,27 @@ from engine.nodes.spec import (
     TextKind,
 )
 from engine.nodes.texts import text_problems
-from engine.text_sanitizing import shown
 
 
 def _texts(config: LoopConfig) -> tuple[NamedText, ...]:
     after = frozenset({"loop", "nodes"})
-    texts = (
-        NamedText("until", TextKind.EXPRESSION, config.until, ITERATION_NAMES, ports=False, namespaces=after),
-        NamedText("score", TextKind.EXPRESSION, config.score, ITERATION_NAMES, ports=False, namespaces=after),
-        NamedText("condition", TextKind.EXPRESSION, config.condition),
-    )
-    listed = (
-        NamedText(
-            f"exit_conditions.{place}.until",
-            TextKind.EXPRESSION,
-            one.until,
-            ITERATION_NAMES,
-            ports=False,
-            namespaces=after,
-        )
-        for place, one in enumerate(config.exit_conditions)
-        if one.condition == "until"
-    )
-    judge = () if config.judge is None else (judge_text(config.judge, ITERATION_NAMES),)
-    return tuple(text for text in (*texts, *listed, *judge) if text.text.strip())
+    texts = [
+        NamedText(field, TextKind.EXPRESSION, text, ITERATION_NAMES, ports=False, namespaces=after)
+        for field, text in config.expressions
+    ]
+    if config.condition.strip():
+        texts.append(NamedText("condition", TextKind.EXPRESSION, config.condition))
+    judge = None if config.judge is None else judge_text(config.judge, ITERATION_NAMES)
+    return tuple(texts) if judge is None or not judge.text.strip() else (*texts, judge)
 
 
 def _check(config: LoopConfig) -> list[FieldProblem]:
-    problems = [*text_problems(_texts(config)), *_judge_problems(config), *_listed_problems(config)]
+    problems = [
+        *condition_problems(config.stop_when, "stop_when"),
+        *text_problems(_texts(config)),
+        *_judge_problems(config),
+        *_need_problems(config),
+    ]
     endings = {
         "on_max_iterations": config.on_max_iterations,
         "on_budget": config.on_budget,
@@ -63,18 +54,17 @@ def _check(config: LoopConfig) -> list[FieldProblem]:
                 FieldProblem(
                     "no-score",
                     field,
-                    "Which iteration is the best cannot be told: nothing gives it a score.",
+                    "The best iteration is unknown: iterations have no score.",
                     "Write an expression into Score, set a judge, or choose return_last.",
                 )
             )
-    only_when_not_met = config.on_max_iterations in {"fail", "return_with_flag"}
-    if only_when_not_met and not asks_for_more_than_the_count(config):
+    if config.on_max_iterations in {"fail", "return_with_flag"} and not config.can_fall_short:
         problems.append(
             FieldProblem(
                 "no-effect",
                 "on_max_iterations",
-                "It has no effect: the loop is asked for nothing but the count.",
-                "Choose another condition to stop at, or return_last.",
+                "It has no effect: the loop has no condition but 'Max iterations'.",
+                "Add a condition under 'Stop when', or choose return_last.",
                 Severity.WARNING,
             )
         )
@@ -82,10 +72,8 @@ def _check(config: LoopConfig) -> list[FieldProblem]:
 
 
 def _judge_problems(config: LoopConfig) -> Iterator[FieldProblem]:
-    if config.asks_for("judge") and not config.has_judge:
-        yield FieldProblem(
-            "no-criteria", "judge", "It says nowhere by what the judge decides.", "Write its criteria, or a rubric."
-        )
+    if Need.JUDGE in config.needs and not config.has_judge:
+        yield FieldProblem("no-criteria", "judge", "The judge has no criteria.", "Write criteria, or a rubric.")
     if config.judge is None:
         return
     seen: set[str] = set()
@@ -96,51 +84,22 @@ def _judge_problems(config: LoopConfig) -> Iterator[FieldProblem]:
         seen.add(criterion.name)
     if config.judge.rubric and not any(criterion.weight for criterion in config.judge.rubric):
         yield FieldProblem(
-            "no-weight", "judge.rubric", "Every criterion has the weight 0, so there is no total.", "Weigh one of them."
+            "no-weight",
+            "judge.rubric",
+            "Every criterion has the weight 0, so there is no total.",
+            "Give one of them a weight.",
         )
 
 
-def _listed_problems(config: LoopConfig) -> Iterator[FieldProblem]:
-    if config.exit_conditions and config.exit_condition != "max_iterations":
-        yield FieldProblem(
-            "no-effect",
-            "exit_condition",
-            "It has no effect: the list of several conditions counts.",
-            "Choose max_iterations here, or empty the list.",
-            Severity.WARNING,
-        )
-    for place, one in enumerate(config.exit_conditions):
-        field = f"exit_conditions.{place}"
-        if one.condition == "plateau" and not config.has_score:
-            message = "Whether the score rises cannot be told: nothing gives an iteration one."
-            yield FieldProblem(
-                "no-score", f"{field}.condition", message, "Write an expression into Score, or set a judge."
-            )
-        if one.condition == "until" and not one.until.strip():
-            yield FieldProblem("no-expression", f"{field}.until", "The expression is missing.", "Write it.")
-        if one.condition == "plugin":
-            yield from _added_problems(one, field)
-
-
-def _added_problems(one: ListedCondition, field: str) -> Iterator[FieldProblem]:
-    added = added_conditions().get(one.plugin_condition)
-    if added is None:
-        known = ", ".join(added_conditions()) or "none, for no plugin that is enabled adds one"
-        message = f'There is no exit condition "{shown(one.plugin_condition)}".'
-        remedy = f"Enable the plugin that adds it. There are: {known}."
-        yield FieldProblem("unknown-condition", f"{field}.plugin_condition", message, remedy)
+def _need_problems(config: LoopConfig) -> Iterator[FieldProblem]:
+    if config.has_score:
         return
-    try:
-        added.make(one.plugin_settings)
-    except EngineError as error:
-        yield FieldProblem("bad-condition-settings", f"{field}.plugin_settings", error.message, error.remedy)
-    except Exception as error:  # whatever a plugin raises
-        yield FieldProblem(
-            "plugin-failed",
-            f"{field}.plugin_settings",
-            f'The exit condition "{added.name}" of a plugin failed: {type(error).__name__}.',
-            "Report it to whoever makes the plugin.",
-        )
+    for leaf in config.leaf_conditions:
+        if Need.SCORE in leaf.spec.needs:
+            message = f'"{leaf.spec.label}" needs a score, but iterations have none.'
+            yield FieldProblem(
+                "no-score", f"{leaf.field}.{KEY}", message, "Write an expression into Score, or set a judge."
+            )
 
 
 def range_problem(max_iterations: int, cap: int = MAX_ITERATIONS_CAP) -> FieldProblem | None:
@@ -158,9 +117,10 @@ def range_problem(max_iterations: int, cap: int = MAX_ITERATIONS_CAP) -> FieldPr
 
 def _summary(config: LoopConfig) -> str:
     most = f"at most {clamped(config.max_iterations, shown_cap())}"
-    if config.exit_conditions:
-        return f"{config.exit_when} of {len(config.exit_conditions)} conditions · {most}"
-    return most if config.exit_condition == "max_iterations" else f"{config.exit_condition.replace('_', ' ')} · {most}"
+    if len(config.stop_when) > 1:
+        return f"{config.stop_mode} of {len(config.stop_when)} conditions · {most}"
+    names = [str(entry.get(KEY, "")).replace("_", " ") for entry in config.stop_when]
+    return " · ".join([*names, most])
 
 
 _INPUTS = (Port("input", help="What the first iteration starts from.", required=True, many=True),)

@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
+from engine.exits.condition import Need
+from engine.exits.max_iterations import MAX_ITERATIONS
+from engine.exits.registry import KEY, Condition, condition_specs, read_conditions
+from engine.expr import compile_expression
 from engine.nodes.judge import JudgeConfig
-from engine.nodes.loop_exits import ListedCondition
 from engine.nodes.spec import NodeConfig
 
 MAX_ITERATIONS_DEFAULT: Final = 5
 
 ITERATION_NAMES: Final = frozenset({"output", "similarity", "cost_usd", "elapsed_s"})
 """What `until` and `score` may name of the iteration just ended, beside `nodes.ID` and `loop.…`."""
+
+
+class _ConditionSchema:
+    """The JSON Schema of a listed condition: one alternative for each known condition."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(_core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        alternatives: list[JsonSchemaValue] = []
+        for spec in condition_specs().values():
+            schema = handler.resolve_ref_schema(handler(spec.config.__pydantic_core_schema__))
+            about = {"title": spec.label, "description": spec.help}
+            key = {"const": spec.name, "type": "string", "title": "Condition"}
+            properties = {KEY: key, **schema.get("properties", {})}
+            required = [KEY, *schema.get("required", [])]
+            alternatives.append({**schema, **about, "properties": properties, "required": required})
+        return {"oneOf": alternatives}
+
+
+StopCondition = Annotated[dict[str, Any], _ConditionSchema]
+"""An entry of `stop_when`: `condition` names it, the other keys are its settings.
+
+It is read by `LoopConfig.conditions`: an unknown one, such as that of a plugin that is not enabled, is a problem and
+not a loop that cannot be read.
+"""
 
 
 class LoopConfig(NodeConfig):
@@ -24,14 +54,23 @@ class LoopConfig(NodeConfig):
         title="At most",
         description="How many iterations at the most, whatever else is asked for; 1 to 50.",
     )
-    exit_condition: Literal["max_iterations", "evaluator", "stable_output", "judge"] = Field(
-        default="max_iterations",
+    stop_when: list[StopCondition] = Field(
+        default_factory=list[StopCondition],
+        max_length=20,
         title="Stop when",
         description=(
-            "max_iterations: the count is reached. evaluator: a router in the loop chooses 'done'. "
-            "stable_output: the result stops changing. judge: a model that is asked about each result says it is done."
+            "The conditions at which the loop stops, checked in order after each iteration. Without any it stops only "
+            "at 'Max iterations', which always caps the loop."
         ),
-        json_schema_extra={"shown_when": {"exit_conditions": []}},
+        json_schema_extra={"widget": "conditions"},
+    )
+    stop_mode: Literal["any", "all"] = Field(
+        default="any",
+        title="Conditions needed",
+        description=(
+            "any: The first condition that holds stops the loop. all: All must hold after the same iteration."
+        ),
+        json_schema_extra={"shown_when": {"stop_when[1]": True}},
     )
     judge: JudgeConfig | None = Field(
         default=None,
@@ -39,9 +78,8 @@ class LoopConfig(NodeConfig):
         description="Who is asked about each result, and by what it decides. A judge scores every iteration.",
         json_schema_extra={
             "shown_when": [
-                {"exit_condition": "judge"},
-                {"exit_conditions[].condition": "judge"},
-                {"exit_conditions[].condition": "plateau"},
+                {"stop_when[].condition": "judge"},
+                {"stop_when[].condition": "plateau"},
                 {"on_max_iterations": "return_best"},
                 {"on_budget": "return_best"},
                 {"on_timeout": "return_best"},
@@ -68,42 +106,7 @@ class LoopConfig(NodeConfig):
         default=None,
         title="Evaluator",
         description="Id of the router that decides. Empty: the only router whose branch 'done' leads to the exit.",
-        json_schema_extra={"shown_when": {"exit_condition": "evaluator"}, "widget": "router"},
-    )
-    stability_threshold: float = Field(
-        default=0.95,
-        ge=0,
-        le=1,
-        title="Similarity to stop at",
-        description="1 means identical. It stops when a result is at least this similar to the one before.",
-        json_schema_extra={"shown_when": {"exit_condition": "stable_output"}},
-    )
-    stability_patience: int = Field(
-        default=1,
-        ge=1,
-        le=50,
-        title="Times in a row",
-        description="How many times in a row the result must be that similar.",
-        json_schema_extra={"shown_when": {"exit_condition": "stable_output"}},
-    )
-    until: str = Field(
-        default="",
-        title="Or as soon as",
-        description="A CEL expression, checked first after each iteration: size(output) < 500, nodes.check == 'fine'.",
-        json_schema_extra={"widget": "expression", "group": "more"},
-    )
-    exit_conditions: list[ListedCondition] = Field(
-        default_factory=list[ListedCondition],
-        max_length=12,
-        title="Several conditions",
-        description="A list of conditions to stop at, instead of the one above. 'At most' holds in any case.",
-        json_schema_extra={"group": "more"},
-    )
-    exit_when: Literal["any", "all"] = Field(
-        default="any",
-        title="Of several conditions",
-        description="any: the first that holds stops the loop. all: they must hold after the same iteration.",
-        json_schema_extra={"group": "more"},
+        json_schema_extra={"shown_when": {"stop_when[].condition": "evaluator"}, "widget": "router"},
     )
     on_max_iterations: Literal["return_last", "return_best", "return_with_flag", "fail"] = Field(
         default="return_last",
@@ -198,32 +201,49 @@ class LoopConfig(NodeConfig):
         json_schema_extra={"group": "more", "shown_when": {"memory": "window"}},
     )
 
-    def asks_for(self, condition: str) -> bool:
-        """Whether the loop is to stop at that condition."""
-        if self.exit_conditions:
-            return any(one.condition == condition for one in self.exit_conditions)
-        return self.exit_condition == condition
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions of `stop_when`, without entries that are faulty."""
+        return read_conditions(self.stop_when, "stop_when")
 
     @property
-    def stability(self) -> tuple[float, int] | None:
-        """The similarity at which the loop stops and how many times in a row; None where it does not stop for that."""
-        listed = next((one for one in self.exit_conditions if one.condition == "stable_output"), None)
-        if listed is not None:
-            return listed.threshold, listed.patience
-        return (self.stability_threshold, self.stability_patience) if self.asks_for("stable_output") else None
+    def leaf_conditions(self) -> tuple[Condition, ...]:
+        """The same, with the conditions inside groups in place of the groups."""
+        return tuple(leaf for condition in self.conditions for leaf in condition.leaves)
+
+    @cached_property
+    def needs(self) -> frozenset[Need]:
+        """What the loop must provide for its conditions."""
+        return frozenset[Need]().union(*(condition.needs for condition in self.conditions))
+
+    @cached_property
+    def expressions(self) -> tuple[tuple[str, str], ...]:
+        """The CEL expressions of its conditions and its score: field and text; empty ones are left out."""
+        own = (pair for condition in self.conditions for pair in condition.expressions)
+        return tuple((field, text) for field, text in (*own, ("score", self.score)) if text.strip())
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether one of these expressions reads outputs of the body's nodes."""
+        return any("nodes." in text for _, text in self.expressions)
+
+    @cached_property
+    def compares_results(self) -> bool:
+        """Whether the similarity of each result to the previous one is needed."""
+        named = any(("similarity",) in compile_expression(text).paths for _, text in self.expressions)
+        return named or Need.SIMILARITY in self.needs
+
+    @property
+    def can_fall_short(self) -> bool:
+        """Whether the loop has a condition that it may not meet within its iterations."""
+        return any(leaf.spec.reason != MAX_ITERATIONS for leaf in self.leaf_conditions)
 
     @property
     def has_judge(self) -> bool:
-        """Whether a judge is asked about each iteration."""
+        """Whether a judge scores each iteration."""
         return self.judge is not None and self.judge.is_set
 
     @property
     def has_score(self) -> bool:
-        """Whether anything gives iterations a score."""
+        """Whether iterations have a score."""
         return bool(self.score.strip()) or self.has_judge
-
-
-def asks_for_more_than_the_count(config: LoopConfig) -> bool:
-    """Whether another condition than the count was asked for, so that the count can come first."""
-    names = [one.condition for one in config.exit_conditions] or [config.exit_condition]
-    return bool(set(names) - {"max_iterations"}) or config.until.strip() != ""

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from engine.exits.evaluator import DONE
 from engine.expr import Expression, Template, compile_expression, compile_template
 from engine.models.base import Message
 from engine.nodes.context import NodeContext
@@ -36,7 +37,6 @@ from engine.nodes.verdicts import read_branch
 from engine.text_sanitizing import quoted
 from engine.values import Value, to_text
 
-DONE: Final = "done"
 CONTINUE: Final = "continue"
 ELSE: Final = "else"
 _REASON_PORT: Final = "reason"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from engine.document.problems import Severity
+from engine.document.problems import FieldProblem
 from engine.errors import EngineError
 from engine.immutable import immutable
 from engine.models.base import Reply, Request
@@ -145,17 +145,6 @@ class NamedText:
     names: frozenset[str] = frozenset()
     ports: bool = True
     namespaces: frozenset[str] = frozenset({"loop"})
-
-
-@immutable
-class FieldProblem:
-    """Something wrong in a config that its pydantic model cannot say."""
-
-    code: str
-    field: str | None
-    message: str
-    remedy: str = ""
-    severity: Severity = Severity.ERROR
 
 
 class NodeError(EngineError):

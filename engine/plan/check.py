@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
+from engine.document.config_errors import config_errors
 from engine.document.model import FORMAT, VERSION, Workflow
 from engine.document.problems import Problem, Severity
 from engine.document.settings import Settings, unknown_settings
@@ -20,7 +21,6 @@ from engine.nodes.output import OutputConfig
 from engine.nodes.pairs import LOOP
 from engine.nodes.registry import Registry
 from engine.nodes.spec import Category, ModelChoice
-from engine.plan.config_errors import config_errors
 from engine.plan.disabled_nodes import with_disabled_as_warnings
 from engine.plan.secrets import secret_problems
 from engine.plan.structure import Structure, analyse

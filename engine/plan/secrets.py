@@ -22,7 +22,7 @@ SECRET_CODE: Final = "secret-in-document"  # noqa: S105 - the name of a problem
 REMOVED: Final = "(removed)"
 """What stands in a copy in place of a secret."""
 
-_FREE_FIELDS: Final = frozenset({"arguments", "extra_parameters", "plugin_settings", "exit_conditions", "judge"})
+_FREE_FIELDS: Final = frozenset({"arguments", "extra_parameters", "stop_when", "judge"})
 _ADDRESS: Final = "api_base"
 _SUBFLOW: Final = "workflow"
 

@@ -8,10 +8,12 @@ from functools import cached_property, partial
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
+from engine.exits.condition import Need
+from engine.exits.evaluator import DONE
+from engine.exits.registry import KEY
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import LOOP, Pair
 from engine.nodes.registry import Registry, builtin_registry
-from engine.nodes.router import DONE
 from engine.plan.graph_algorithms import Graph, find_cycle, make_graph, topological_order
 from engine.plan.loop_bodies import Body, body_problems, find_body, pair, parents, waiting_problem
 from engine.plan.resolve import Link, Resolution, links, resolve
@@ -193,7 +195,7 @@ def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
         chosen = routers[0]
     if chosen is not None:
         structure.evaluators[body.loop] = chosen
-    if not config.asks_for("evaluator") or chosen is not None:
+    if Need.EVALUATOR not in config.needs or chosen is not None:
         return
     if config.evaluator:
         yield Problem(
@@ -209,7 +211,7 @@ def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
             f'The loop "{body.loop}" waits for an evaluator, but no router in it leads from "{DONE}" to its exit.',
             f'Add a router to the loop and connect its branch "{DONE}" to the exit.',
             node=body.loop,
-            field="exit_condition",
+            field=_evaluator_field(config),
         )
     else:
         yield Problem(
@@ -219,6 +221,11 @@ def _control_problems(structure: Structure, body: Body) -> Iterator[Problem]:
             node=body.loop,
             field="evaluator",
         )
+
+
+def _evaluator_field(config: LoopConfig) -> str:
+    """The place of the condition that waits for an evaluator."""
+    return next(f"{leaf.field}.{KEY}" for leaf in config.leaf_conditions if Need.EVALUATOR in leaf.spec.needs)
 
 
 def _feedback_problems(structure: Structure, body: Body) -> Iterator[Problem]:

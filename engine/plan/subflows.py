@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
+from engine.document.migrate import upgraded_copy
 from engine.document.model import Node, Workflow
 from engine.document.problems import Problem
 from engine.nodes.registry import Registry
 from engine.nodes.subflow import SUBFLOW, SubflowConfig, json_object, json_objects
 from engine.plan.resolve import Resolution, Resolved
 from engine.text_sanitizing import shown
+from engine.values import Value
 
 MAX_DEPTH: Final = 16
 """How deep workflows may lie inside one another; each level needs some of Python's stack."""
@@ -26,7 +28,7 @@ def inner_workflows(resolution: Resolution, registry: Registry) -> dict[str, Wor
         if not isinstance(config, SubflowConfig) or config.workflow is None:
             continue
         try:
-            workflow = Workflow.model_validate(config.workflow)
+            workflow = Workflow.model_validate(upgraded_copy(config.workflow))
         except ValidationError:
             message = f'The copy of "{shown(config.file, 60)}" in this document is no workflow.'
             resolution.problems.append(
@@ -49,8 +51,11 @@ def node_at(workflow: Workflow, path: str) -> Node | None:
     for step in around:
         node = workflow.nodes_by_id.get(step.partition("[")[0])
         if node is not None and node.type == SUBFLOW:
+            copy: object = node.config.get("workflow")
+            if isinstance(copy, dict):
+                copy = upgraded_copy(cast("dict[str, Value]", copy))
             try:
-                workflow = Workflow.model_validate(node.config.get("workflow"))
+                workflow = Workflow.model_validate(copy)
             except ValidationError:
                 return None
     return workflow.nodes_by_id.get(last.partition("[")[0])

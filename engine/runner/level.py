@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from engine.document.config_errors import config_errors
 from engine.errors import EngineError
 from engine.events import (
     BudgetWarning,
@@ -31,7 +32,6 @@ from engine.nodes.iteration_note import IterationNote
 from engine.nodes.replies import failure_of
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.nodes.tool_approval import CHOICES, approval_question, approved_arguments, confirmed_as
-from engine.plan.config_errors import config_errors
 from engine.runner.budget import Account, estimate, reply_tokens, request_tokens, text_tokens
 from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
 from engine.runner.loop_scope import LoopFrame, LoopMemory

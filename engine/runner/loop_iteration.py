@@ -8,10 +8,8 @@ from typing import Final
 
 from engine.errors import EngineError
 from engine.events import LoopIterationCompleted, LoopIterationStarted
-from engine.exits.base import EndedIteration
-from engine.exits.choose import values_tested
-from engine.exits.until import UNTIL, Until
-from engine.exits.verdict import score_of
+from engine.exits.condition import EndedIteration, Need
+from engine.exits.loop_expressions import score_of
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.nodes.iteration_note import IterationNote
 from engine.plan.execution_plan import LoopPlan
@@ -55,7 +53,7 @@ def outcome_of(run: GraphRun, plan: LoopPlan) -> Outcome:
     has_result = True
     if reached is not DEAD:
         result = reached  # pyright: ignore[reportAssignmentType] - a slot holds DEAD or a Value
-    elif plan.config.asks_for("evaluator") and verdict is not None:
+    elif Need.EVALUATOR in plan.config.needs and verdict is not None:
         result = verdict["value"]
     else:
         has_result = False
@@ -92,7 +90,7 @@ def _feedback(
         outputs = run.given[live[0]]
         assert outputs is not None, "only nodes that gave something are live"
         return nodes[live[0]].spec.recorded(outputs)
-    if plan.config.asks_for("evaluator") and verdict is not None:
+    if Need.EVALUATOR in plan.config.needs and verdict is not None:
         return verdict["value"]
     return result
 
@@ -229,29 +227,23 @@ def _known_reason(loop: LoopState, run: GraphRun, ended: Ended) -> str | None:
     seen = _observed(loop, ended)
     if replay is not None and replay.went_on_after(loop.path, ended.record.index):
         return None
-    return EXIT_LOOP if _is_exited(run) else _reason(loop, seen)
+    return EXIT_LOOP if _is_exited(run) else loop.decision.reason(seen)
 
 
 async def _decided(loop: LoopState, run: GraphRun, ended: Ended) -> str | None:
-    """Score the iteration, ask the judge, and tell why the loop stops after it. `until` comes before the judge."""
+    """Score the iteration, ask the judge, and return the exit reason; None where the loop continues."""
     if loop.score is not None:
         ended.record.score = score_of(loop.score, loop.scope(ended))
     if _is_exited(run):
         _observed(loop, ended)
         return EXIT_LOOP
-    if _until_holds(loop, ended):
-        _observed(loop, ended)
-        return UNTIL
     if loop.plan.judge is not None and ended.has_result:
+        early = loop.decision.reason_before_judge(_seen(loop, ended))
+        if early is not None:
+            _observed(loop, ended)
+            return early
         await _judge(loop, run.level, ended)
-    return _reason(loop, _observed(loop, ended))
-
-
-def _until_holds(loop: LoopState, ended: Ended) -> bool:
-    first = loop.conditions[0]
-    if not loop.config.until.strip() or not isinstance(first, Until):
-        return False
-    return first.reason(_seen(loop, ended)) is not None
+    return loop.decision.reason(_observed(loop, ended))
 
 
 async def _judge(loop: LoopState, level: Level, ended: Ended) -> None:
@@ -275,7 +267,7 @@ def _seen(loop: LoopState, ended: Ended) -> EndedIteration:
         record.result,
         record.branch,
         record.similarity,
-        loop.scope(ended) if loop.needs_scope else {},
+        loop.scope(ended) if loop.decision.needs_scope else {},
         ended.has_result,
         record.score,
         ended.is_judged_done,
@@ -287,13 +279,7 @@ def _seen(loop: LoopState, ended: Ended) -> EndedIteration:
 def _observed(loop: LoopState, ended: Ended) -> EndedIteration:
     """Let the conditions observe the iteration, and note what they looked at."""
     seen = _seen(loop, ended)
-    for condition in loop.conditions:
-        condition.observe(seen)
+    loop.decision.observe(seen)
     if not ended.record.tested:
-        ended.record.tested = values_tested(loop.conditions, seen)
+        ended.record.tested = loop.decision.tested(seen)
     return seen
-
-
-def _reason(loop: LoopState, seen: EndedIteration) -> str | None:
-    reasons = (condition.reason(seen) for condition in loop.conditions)
-    return next((reason for reason in reasons if reason is not None), None)

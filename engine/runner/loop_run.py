@@ -12,12 +12,14 @@ from typing import Final
 
 from engine.errors import EngineError
 from engine.events import LoopCompleted, LoopStarted
+from engine.exits.budget import BUDGET
+from engine.exits.loop_expressions import is_true
 from engine.exits.max_iterations import MAX_ITERATIONS
-from engine.exits.spending import BUDGET, TIMEOUT
-from engine.exits.verdict import is_true
+from engine.exits.stop_decision import has_converged
+from engine.exits.time_limit import TIMEOUT
 from engine.expr import compile_expression
 from engine.formatting import format_count
-from engine.nodes.loop_config import LoopConfig, asks_for_more_than_the_count
+from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import NodePlan
 from engine.runner.budget import Account, BudgetError
@@ -62,9 +64,6 @@ def _text(value: Value) -> str:
         f"Only text can be appended for the next iteration, and this is {kind}: {to_text(value)[:60]}.",
         'Choose the feedback mode "replace", or make text of it in a Transform.',
     )
-
-
-_NOT_CONVERGED = frozenset({MAX_ITERATIONS, BUDGET, TIMEOUT})
 
 
 class _CountCameFirstError(NodeError):
@@ -183,9 +182,9 @@ class LoopRun:
             return self._returned(reason, last)
         if action == "return_best":
             return self._returned(reason, self._best())
-        if action == "fail" and asks_for_more_than_the_count(self.config):
-            raise _CountCameFirstError(_not_converged(count), "Raise 'At most', or ease the condition.")
-        if action == "return_with_flag" and asks_for_more_than_the_count(self.config):
+        if action == "fail" and self.config.can_fall_short:
+            raise _CountCameFirstError(_not_converged(count), "Raise 'Max iterations', or relax the condition.")
+        if action == "return_with_flag" and self.config.can_fall_short:
             self.warnings.append(_not_converged(count))
         return self._returned(reason, last)
 
@@ -222,11 +221,6 @@ class LoopRun:
         converged = returned is not None and has_converged(reason)
         costs = (state.account.cost_usd, state.elapsed_s, tuple(self.warnings))
         state.level.core.bus.emit(LoopCompleted, state.path, len(state.ended), reason, converged, returned, *costs)
-
-
-def has_converged(reason: str) -> bool:
-    """Whether something else than count, money or time ended a loop; several reasons are joined with `+`."""
-    return not _NOT_CONVERGED.issuperset(reason.split("+"))
 
 
 def _not_converged(iterations: int) -> str:

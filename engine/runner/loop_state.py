@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.exits.choose import exit_conditions
-from engine.exits.every import Every
 from engine.exits.similarity import similarity
-from engine.exits.until import Until
+from engine.exits.stop_decision import StopDecision
 from engine.expr import Namespace, Record, Scope, compile_expression
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import Outputs
@@ -51,10 +49,9 @@ class LoopState:
         account: What it spends.
         original: What it starts from.
         constants: What comes from outside the body: slot and value.
-        conditions: Its exit conditions.
+        decision: Decides after each iteration whether the loop stops.
         score: Its score expression; None without one.
         tells_iteration: Whether a node of the body is told about the iteration.
-        needs_scope: Whether a condition is an expression.
         memory: What its model nodes remember; None where they remember nothing.
         ended: The iterations that have ended.
         started: When it began, by the event loop's clock; time before the run broke off is taken off.
@@ -70,7 +67,7 @@ class LoopState:
         self.account = account
         self.original = given
         self.constants = [(slot, around.values[outer]) for outer, slot in self.plan.body.constants]
-        self.conditions = exit_conditions(self.config, self.plan.max_iterations)
+        self.decision = StopDecision(self.config.conditions, self.config.stop_mode, self.plan.max_iterations)
         self.score = compile_expression(self.config.score) if self.config.score.strip() else None
         self.tells_iteration = any(there.tells_iteration for there in self.plan.body.nodes)
         self.memory = self._memory()
@@ -79,18 +76,11 @@ class LoopState:
         self.history = self._first_records  # a bound method of its own for each iteration would be kept with it
         self.started = asyncio.get_running_loop().time()
         self.limit = asyncio.timeout(self.config.timeout_s)
-        self.needs_scope = any(isinstance(condition, (Until, Every)) for condition in self.conditions)
-        self._compares = self._names_similarity() or self.config.asks_for("stable_output")
 
     def _memory(self) -> LoopMemory | None:
         if self.config.memory == "fresh":
             return None
         return LoopMemory(self.config.memory_window if self.config.memory == "window" else None)
-
-    def _names_similarity(self) -> bool:
-        listed = (one.until for one in self.config.exit_conditions if one.condition == "until")
-        texts = (text for text in (self.config.until, self.config.score, *listed) if text.strip())
-        return any(("similarity",) in compile_expression(text).paths for text in texts)
 
     def _first_records(self, count: int) -> Sequence[Record]:
         """The records of the first iterations as texts see them; made when a text asks for them."""
@@ -111,7 +101,7 @@ class LoopState:
 
     def similarity(self, result: Value) -> float | None:
         """Of a result to the one before; None where it is not asked for, or there is none before."""
-        if not self._compares or not self.ended or not self.ended[-1].has_result:
+        if not self.config.compares_results or not self.ended or not self.ended[-1].has_result:
             return None
         return similarity(self.ended[-1].record.result, result)
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from engine.exits.registry import condition_specs
+from engine.exits.stop_decision import has_converged
 from engine.formatting import EXIT_REASON_LABELS
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.runner.loop_lifecycle import ALL_ITEMS
-from engine.runner.loop_run import has_converged
 from tests.architecture.markdown import read
 from tests.architecture.project import engine_sources
 
@@ -33,9 +34,8 @@ def _texts(nodes: Iterator[ast.expr | None]) -> set[str]:
 def _in_the_code() -> set[str]:
     """The reasons that exit conditions declare, and those that loops and iterators name themselves."""
     found = {EXIT_LOOP, ALL_ITEMS}
+    found |= {spec.reason for spec in condition_specs().values() if not spec.inner}
     for path, module in engine_sources().items():
-        if path.startswith("engine/exits/"):
-            found |= _texts(node.value for node in module.body if isinstance(node, ast.Assign | ast.AnnAssign))
         if path in {"engine/runner/loop_run.py", "engine/runner/iterator_run.py"}:
             nodes = list(ast.walk(module))
             calls = (node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) in _ENDS)

@@ -16,6 +16,7 @@ from engine.document.json_rules import MAX_DEPTH
 from engine.document.model import Workflow
 from engine.document.parser import MAX_BYTES
 from engine.document.settings import Settings
+from engine.exits.registry import condition_specs
 from engine.expr import compile_expression, compile_template
 from engine.expr.functions import FUNCTIONS
 from engine.expr.limits import MAX_EXPRESSION_LENGTH, MAX_TEMPLATE_BYTES
@@ -128,10 +129,18 @@ def test_all_names_in_a_loop_are_named():
     assert {name.split(".")[1] for name in _first_column("Names in texts")} == LOOP_MEMBERS
 
 
-@pytest.mark.parametrize("field", ["exit_condition", "feedback_mode", "on_max_iterations"])
+@pytest.mark.parametrize("field", ["feedback_mode", "on_max_iterations"])
 def test_all_choices_of_a_loop_are_named(field: str):
     choices = LoopConfig.model_fields[field].annotation.__args__
     assert [choice for choice in choices if f"`{choice}`" not in _section("Loops")] == []
+
+
+def test_all_conditions_are_named_with_their_settings_and_exit_reasons():
+    rows = {row[0].strip("`"): row for row in _rows("Loops") if row[0].strip("`") in condition_specs()}
+    assert list(rows) == list(condition_specs())
+    for name, spec in condition_specs().items():
+        assert set(re.findall(r"`(\w+)`", rows[name][2])) == set(spec.config.model_fields)
+        assert name == "all_of" or rows[name][3] == f"`{spec.reason}`"
 
 
 def test_the_limits_are_those_of_the_program():

@@ -14,6 +14,7 @@ from app.inspector.field_spec import FieldSpec
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
+from engine.document.json_rules import JsonPath
 from engine.document.problems import Problem, Severity
 
 _NOTHING: Any = object()
@@ -39,6 +40,7 @@ class Editor(QWidget):
     Attributes:
         field: The field that is edited.
         binding: The object that the form edits.
+        path: The place of the value in the config.
         main_widget: The widget that receives the focus first.
         box: The layout of its widgets.
     """
@@ -50,6 +52,7 @@ class Editor(QWidget):
         super().__init__(parent)
         self.field = field
         self.binding = binding
+        self.path: JsonPath = (field.name,)
         self.main_widget: QWidget = self
         self._value: Any = _NOTHING
         self.box = QVBoxLayout(self)

@@ -15,6 +15,7 @@ from app.inspector.editors.choice_editors import (
     ToolListEditor,
     TurnStrategyEditor,
 )
+from app.inspector.editors.condition_editors import ConditionEditor, ConditionsEditor
 from app.inspector.editors.editor import Editor
 from app.inspector.editors.object_editors import ArgumentsEditor, ObjectEditor, ObjectListEditor
 from app.inspector.editors.text_editors import (
@@ -36,6 +37,7 @@ _WIDGETS: dict[str, type[Editor]] = {
     "model": ModelEditor,
     "models": ModelListEditor,
     "lines": LinesEditor,
+    "condition": ConditionEditor,
     "tool": ToolEditor,
     "tools": ToolListEditor,
     "turn_strategy": TurnStrategyEditor,
@@ -43,6 +45,11 @@ _WIDGETS: dict[str, type[Editor]] = {
     "loop": NodeEditor,
     "iterator": NodeEditor,
     "router": NodeEditor,
+}
+
+_WIDGETS_WITH_FIELDS: dict[str, type[ArgumentsEditor | ConditionsEditor]] = {
+    "arguments": ArgumentsEditor,
+    "conditions": ConditionsEditor,
 }
 
 _KINDS: dict[FieldKind, type[Editor]] = {
@@ -58,8 +65,8 @@ _KINDS: dict[FieldKind, type[Editor]] = {
 
 def make_editor(field: FieldSpec, binding: ConfigBinding, parent: QWidget) -> Editor:
     """Create the editor for a field: the widget that it asks for if known, else the default of its kind."""
-    if field.widget == "arguments":
-        return ArgumentsEditor(field, binding, make_editor, parent)
+    if field.widget in _WIDGETS_WITH_FIELDS:
+        return _WIDGETS_WITH_FIELDS[field.widget](field, binding, make_editor, parent)
     if field.widget in _WIDGETS:
         return _WIDGETS[field.widget](field, binding, parent)
     if field.kind is FieldKind.OBJECT:

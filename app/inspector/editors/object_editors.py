@@ -156,9 +156,11 @@ class ObjectEntry(QFrame):
         binding: ConfigBinding,
         make_editor: EditorFactory,
         parent: QWidget | None = None,
+        *,
+        fields: dict[str, FieldSpec],
+        with_help: bool = False,
     ) -> None:
         super().__init__(parent)
-        assert field.item is not None
         self.setProperty("group", True)
         box = QVBoxLayout(self)
         box.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 3 * UNIT)
@@ -176,8 +178,7 @@ class ObjectEntry(QFrame):
             button.clicked.connect(lambda _checked=False, action=action: self.action_requested.emit(action))
             line.addWidget(button)
         box.addLayout(line)
-        fields = field_specs(field.item)
-        self.rows = FormFields(fields.values(), fields, binding, make_editor, with_help=False, parent=self)
+        self.rows = FormFields(fields.values(), fields, binding, make_editor, with_help=with_help, parent=self)
         self.rows.edited.connect(self.edited)
         box.addWidget(self.rows)
         for row in self.rows.rows.values():
@@ -259,11 +260,16 @@ class ObjectListEditor(Editor):
 
     def _add_entry(self) -> None:
         index = len(self.entries)
-        entry = ObjectEntry(index + 1, self.field, self.binding, self._make_editor, self)
+        entry = self._new_entry(index)
         entry.edited.connect(lambda name, value: self._edit(index, name, value))
         entry.action_requested.connect(lambda action: self._perform(index, action))
         self.entries.append(entry)
         self._list.addWidget(entry)
+
+    def _new_entry(self, index: int) -> ObjectEntry:
+        assert self.field.item is not None
+        fields = field_specs(self.field.item)
+        return ObjectEntry(index + 1, self.field, self.binding, self._make_editor, self, fields=fields)
 
     def _edit(self, index: int, name: str, value: Value) -> None:
         items = self._items()

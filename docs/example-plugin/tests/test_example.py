@@ -66,10 +66,10 @@ async def test_the_tool_counts() -> None:
 
 def loop(settings: Mapping[str, Any]) -> Workflow:
     """A loop that adds a word in each iteration."""
-    condition = {"condition": "plugin", "plugin_condition": "at_least", "plugin_settings": dict(settings)}
+    condition = {"condition": "at_least", **settings}
     builder = Builder("Sample")
     builder.add("input", id="text")
-    builder.add("loop", id="loop", config={"max_iterations": 9, "exit_conditions": [condition]})
+    builder.add("loop", id="loop", config={"max_iterations": 9, "stop_when": [condition]})
     builder.add("transform", id="longer", config={"template": "{{input}} word"})
     builder.add("exit", id="exit")
     builder.add("output", id="out")
@@ -87,8 +87,8 @@ async def test_the_condition_stops_the_loop() -> None:
 
 
 def test_settings_that_do_not_fit_are_a_problem_before_the_run() -> None:
-    (problem,) = [one for one in validate(loop({})) if one.field == "exit_conditions.0.plugin_settings"]
-    assert problem.message == "`at_least` needs a number of words."
+    (problem,) = validate(loop({}))
+    assert (problem.code, problem.field) == ("bad-config", "stop_when.0.words")
 
 
 async def test_the_importer_converts_its_example() -> None:

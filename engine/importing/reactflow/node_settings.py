@@ -159,7 +159,10 @@ def _loop(node: ForeignNode, report: ImportReport) -> Config:
             add_entry = report.carried_over if count == config["max_iterations"] else report.changed
             add_entry(place, f"max_iterations: {config['max_iterations']}.")
     conditions = ("exitCondition", "exit_condition")
-    _choice(node, report, config, conditions, "exit_condition", _EXIT_CONDITIONS, is_required=True)
+    chosen: Config = {}
+    _choice(node, report, chosen, conditions, "stop_when", _EXIT_CONDITIONS, is_required=True)
+    name = chosen.get("stop_when", "max_iterations")
+    condition: Config = {} if name == "max_iterations" else {"condition": name}
     _choice(node, report, config, ("feedbackMode", "feedback_mode"), "feedback_mode", _FEEDBACK_MODES)
     given = fields.pop("stabilityThreshold", "stability_threshold")
     if given is not None:
@@ -167,9 +170,13 @@ def _loop(node: ForeignNode, report: ImportReport) -> Config:
         threshold = as_number(given)
         if threshold is None or not 0 <= threshold <= 1:
             report.left_out(place, f"{shown(given, 40)} is not a number from 0 to 1.")
+        elif name != "stable_output":
+            report.left_out(place, "The loop has no condition that compares results.")
         else:
-            config["stability_threshold"] = threshold
+            condition["threshold"] = threshold
             report.carried_over(place, f"The loop stops at a similarity of {threshold:g} or more.")
+    if condition:
+        config["stop_when"] = [condition]
     _timeout(node, report, config)
     return config
 

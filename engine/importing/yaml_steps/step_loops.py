@@ -125,7 +125,7 @@ class LoopBuilder:
         place = f"{step.place}, loop.untilAgent"
         if name not in self._nodes.agents:
             # A judge without criteria is a problem of the loop, so the user has to decide how the loop ends.
-            config |= {"exit_condition": "judge"}
+            config["stop_when"] = [{"condition": "judge"}]
             message = f"The agent {shown(name, 60)} does not exist. Write the judge's criteria before you run."
             self._report.left_out(place, message)
             return
@@ -133,7 +133,7 @@ class LoopBuilder:
         criteria = agent.config.get("system") or "The work is complete."
         judge: dict[str, Any] = {"criteria": f"{criteria}\n\nReply that it is done only if nothing is left to do."}
         judge |= {key: agent.config[key] for key in ("model", "temperature") if key in agent.config}
-        config |= {"exit_condition": "judge", "judge": judge}
+        config |= {"stop_when": [{"condition": "judge"}], "judge": judge}
         self._report.carried_over(place, "The loop's judge, which replies with `done`, a reason and a score.")
         if agent.config.get("tools"):
             self._report.left_out(f"agent {shown(name, 60)}, tools", "The judge of a loop has no tools here.")
@@ -188,13 +188,14 @@ class LoopBuilder:
 
         place = f"{step.place}, loop.until"
         try:
-            config["until"] = translate_expression(until, body.outputs, resolve)
+            expression = translate_expression(until, body.outputs, resolve)
         except UntranslatableError as error:
-            config["until"] = until
+            expression = until
             self._report.left_out(place, f"{error}. {REWRITE}")
         else:
-            add_entry = self._report.carried_over if config["until"] == until else self._report.changed
-            add_entry(place, f"until: {config['until']}")
+            add_entry = self._report.carried_over if expression == until else self._report.changed
+            add_entry(place, f"until: {expression}")
+        config["stop_when"] = [{"condition": "until", "expression": expression}, *config.get("stop_when", [])]
 
     def _build_iterator(self, step: Step, fields: FieldReader, dependencies: Mapping[str, StepOutput]) -> StepOutput:
         config: dict[str, Any] = {"on_empty": "fail"}

@@ -36,8 +36,8 @@ def form_of(place: ForkPlace, qtbot: QtBot) -> ForkForm:
 
 def choose(loop: ForkLoop, condition: str) -> None:
     """Choose at what the loop stops."""
-    assert loop.exit_condition is not None
-    loop.exit_condition.setCurrentIndex(loop.exit_condition.findData(condition))
+    assert loop.condition is not None
+    loop.condition.setCurrentIndex(loop.condition.findData(condition))
 
 
 def loop_of(qtbot: QtBot, **config: object) -> ForkLoop:
@@ -69,8 +69,8 @@ def test_the_form_shows_how_it_ran_and_tells_nothing_where_nothing_is_changed(
     }
     assert form.model.currentText() == "Unchanged"
     assert form.loop is not None
-    assert form.loop.exit_condition is not None
-    assert form.loop.exit_condition.currentData() == "max_iterations"
+    assert form.loop.condition is not None
+    assert form.loop.condition.currentData() == ""
     assert form.loop.iteration_limit.value() == 3
     assert form.changes() == Changes()
 
@@ -94,7 +94,7 @@ def test_all_that_is_changed_is_told(store: Store, tmp_path: Path, qtbot: QtBot)
     form.loop.iteration_limit.setValue(7)
     assert edited
     assert form.changes() == Changes(
-        {"draft": {"prompt": "Better."}, "loop": {"exit_condition": "stable_output"}},
+        {"draft": {"prompt": "Better."}, "loop": {"stop_when": [{"condition": "stable_output"}]}},
         "the mountain",
         True,
         "openai/y",
@@ -103,16 +103,16 @@ def test_all_that_is_changed_is_told(store: Store, tmp_path: Path, qtbot: QtBot)
 
 
 def test_a_loop_that_stops_when_stable_asks_how_similar(qtbot: QtBot) -> None:
-    loop = loop_of(qtbot, exit_condition="stable_output", stability_threshold=0.8)
+    loop = loop_of(qtbot, stop_when=[{"condition": "stable_output", "threshold": 0.8}])
     assert loop.similarity.isVisible()
     assert not loop.score.isVisible()
     assert loop.similarity.text() == "0.8"
     assert loop.settings == {}
     typed(loop.similarity, "0.9")
-    assert loop.settings == {"stability_threshold": 0.9}
-    choose(loop, "max_iterations")
+    assert loop.settings == {"stop_when": [{"condition": "stable_output", "threshold": 0.9}]}
+    choose(loop, "")
     assert not loop.similarity.isVisible()
-    assert loop.settings == {"exit_condition": "max_iterations"}
+    assert loop.settings == {"stop_when": []}
 
 
 @pytest.mark.parametrize(("before", "keys", "now"), [(0.5, "2.5", 2.5), (None, "1", 1), (0.5, "", None)])
@@ -131,7 +131,7 @@ def test_the_budget_of_the_loop_alone_can_be_another(
 
 
 def test_a_judged_loop_asks_for_criteria_and_score_and_keeps_the_rest_of_the_judge(qtbot: QtBot) -> None:
-    loop = loop_of(qtbot, exit_condition="judge", judge={"criteria": "Short.", "threshold": 7, "runs": 3})
+    loop = loop_of(qtbot, stop_when=[{"condition": "judge"}], judge={"criteria": "Short.", "threshold": 7, "runs": 3})
     assert (loop.criteria.text(), loop.score.text()) == ("Short.", "7")
     typed(loop.score, "8.5")
     assert loop.settings == {"judge": {"criteria": "Short.", "threshold": 8.5, "runs": 3}}
@@ -147,22 +147,31 @@ def test_a_loop_gets_a_judge(qtbot: QtBot) -> None:
     choose(loop, "judge")
     assert loop.criteria.isVisible()
     typed(loop.criteria, "Clear.")
-    assert loop.settings == {"exit_condition": "judge", "judge": {"criteria": "Clear."}}
+    assert loop.settings == {"stop_when": [{"condition": "judge"}], "judge": {"criteria": "Clear."}}
 
 
 def test_the_expression_that_stops_a_loop_is_asked_for(qtbot: QtBot) -> None:
-    loop = loop_of(qtbot, until="size(output) < 9")
+    before = {"condition": "until", "expression": "size(output) < 9"}
+    now = {"condition": "until", "expression": "size(output) < 5"}
+    loop = loop_of(qtbot, stop_when=[before, {"condition": "evaluator"}])
     assert loop.until.text() == "size(output) < 9"
+    assert loop.settings == {}
     typed(loop.until, "size(output) < 5")
-    assert loop.settings == {"until": "size(output) < 5"}
+    assert loop.settings == {"stop_when": [now, {"condition": "evaluator"}]}
+    loop.until.clear()
+    QTest.keyClicks(loop.until, " ")
+    assert loop.settings == {"stop_when": [{"condition": "evaluator"}]}
 
 
-def test_a_list_of_conditions_is_left_as_it_ran(qtbot: QtBot) -> None:
-    listed = [{"condition": "stable_output", "threshold": 0.9}]
-    loop = loop_of(qtbot, exit_conditions=listed, exit_condition="stable_output")
-    assert loop.exit_condition is None
+def test_several_conditions_are_left_as_they_ran(qtbot: QtBot) -> None:
+    listed = [{"condition": "stable_output", "threshold": 0.9}, {"condition": "plateau"}]
+    loop = loop_of(qtbot, stop_when=listed, stop_mode="all")
+    assert loop.condition is None
     assert not loop.similarity.isVisible()
     assert loop.settings == {}
+    typed(loop.until, "true")
+    group = {"condition": "all_of", "conditions": listed}
+    assert loop.settings == {"stop_when": [{"condition": "until", "expression": "true"}, group], "stop_mode": "any"}
 
 
 def test_a_value_that_was_json_must_stay_so(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
@@ -315,7 +324,10 @@ def test_a_value_that_nobody_touched_is_no_change_whatever_signs_are_in_it(value
 
 
 def test_texts_with_other_line_ends_that_nobody_touched_are_no_change(qtbot: QtBot) -> None:
-    workflow = refine(exit_condition="judge", judge={"criteria": "one\r\ntwo"}, until="false ||\nfalse")
+    workflow = refine(
+        stop_when=[{"condition": "until", "expression": "false ||\nfalse"}, {"condition": "judge"}],
+        judge={"criteria": "one\r\ntwo"},
+    )
     workflow.nodes_by_id["draft"].config["prompt"] = "one\r\n{{input}}"
     form = form_of(ForkPlace("loop[1]", analyse(workflow), "x"), qtbot)
     form.show()

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPointF
 
-from app.history.chart_series import Kind, scale, ticks
+from app.history.chart_series import Kind, Threshold, all_series, scale, thresholds, ticks
 from app.history.iteration_chart import lines
 from app.history.iteration_labels import MOST, beginning, cost, facts, token_count, verdict
 from app.history.loop_path import Crumb, crumbs
-from app.runs.loop_status import findings, sentence, threshold
+from app.runs.loop_status import findings, sentence
 from app.runs.run_view_model import RunViewModel
 from engine.models.base import Usage
 from engine.nodes.loop_config import LoopConfig
@@ -82,17 +82,27 @@ def test_facts_have_only_what_there_is() -> None:
 
 
 def test_the_sentence_has_the_values_that_were_tested() -> None:
-    config = LoopConfig(exit_condition="stable_output", stability_threshold=0.95)
+    config = LoopConfig(stop_when=[{"condition": "stable_output"}, {"condition": "oscillation", "threshold": 0.9}])
     picture = told("one", "two", total=10, similarity=0.962)
     assert sentence(picture.loops["loop"], config) == "At iteration 2 of at most 10."
     end(picture, "stable_output")
     loop = picture.loops["loop"]
     assert sentence(loop, config) == (
-        "Stopped after 2 of 10: this result is 96.2% the same as the one before (threshold 95%)."
+        "Stopped after 2 of 10: the result is 96.2% the same as the previous one (threshold 95%)."
     )
     assert findings(loop, 1, config).splitlines()[0] == "Similarity 96.2% ≥ 95%"
-    assert threshold(config) == 0.95
-    assert threshold(LoopConfig()) is None
+    assert thresholds(config) == {
+        "similarity": Threshold(0.95, "stable at 95%"),
+        "oscillation": Threshold(0.9, "repeats at 90%"),
+    }
+    assert thresholds(LoopConfig()) == {}
+
+
+def test_a_condition_has_a_series_of_what_it_tested() -> None:
+    series = all_series()["oscillation"]
+    assert series.value(iteration(2, tested={"oscillation": 0.5})) == 0.5
+    assert series.value(iteration(0)) is None
+    assert scale(series, [None, 0.5], 0.9) == (0.0, 1.0)
 
 
 def test_the_sentence_says_how_far_a_loop_has_come() -> None:
@@ -108,7 +118,7 @@ def test_the_sentence_names_another_iteration_that_was_returned() -> None:
 
 def test_what_was_tested_ends_with_the_reason_in_full() -> None:
     loop = told("one", branch="continue", reason="Say\nwhere.").loops["loop"]
-    text = findings(loop, 0, LoopConfig(exit_condition="evaluator"))
+    text = findings(loop, 0, LoopConfig(stop_when=[{"condition": "evaluator"}]))
     assert text.startswith("The evaluator chose 'continue'")
     assert text.endswith("\n\nSay\nwhere.")
 
@@ -145,11 +155,11 @@ def test_the_way_to_a_nested_loop() -> None:
 def test_the_scale_has_round_ends_around_all_figures(
     kind: Kind, values: list[float | None], ends: tuple[float, float]
 ) -> None:
-    assert scale(kind, values) == pytest.approx(ends)
+    assert scale(all_series()[kind], values) == pytest.approx(ends)
 
 
 def test_the_threshold_lies_on_the_scale_of_similarities() -> None:
-    assert scale(Kind.SIMILARITY, [None, 0.97], 0.3) == (0.0, 1.0)
+    assert scale(all_series()[Kind.SIMILARITY], [None, 0.97], 0.3) == (0.0, 1.0)
 
 
 @given(st.integers(1, 20_000), st.integers(1, 40))

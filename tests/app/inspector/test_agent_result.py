@@ -96,7 +96,7 @@ def judged(**config: object) -> Workflow:
         id="loop",
         config={
             "max_iterations": 2,
-            "exit_condition": "judge",
+            "stop_when": [{"condition": "judge"}],
             "judge": judge,
             "on_max_iterations": "return_best",
             "inject_feedback": False,
@@ -147,7 +147,7 @@ def test_a_judge_is_told_score_by_score_with_its_reason_and_the_best_is_named(
 def test_what_is_named_in_the_state_is_told_in_each_iteration(open_inspector: OpenInspector, tmp_path: Path) -> None:
     flow = judged()
     named, _ = SetConfig("draft", ("output_key",), "current_document").apply(flow)
-    named, _ = SetConfig("loop", ("exit_condition",), "max_iterations").apply(named)
+    named, _ = SetConfig("loop", ("stop_when",), []).apply(named)
     named, _ = SetConfig("draft", ("prompt",), "Before: {{state.current_document}}. Write: {{input}}").apply(named)
     script = tmp_path / "script.json"
     verdict = {"reason": "r", "done": False, "scores": {"clarity": 1, "good_length": 1}}

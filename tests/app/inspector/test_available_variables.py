@@ -69,7 +69,7 @@ def test_the_records_of_earlier_iterations_are_offered_with_the_output_of_each_n
     assert found["loop.history[0].nodes.critique"].help == "Output of Critique in the first iteration."
     assert found["loop.history[0].result"].help == "Result of the first iteration."
     assert "loop.parent.history[0].nodes.inner" in names(nested(), "work", "prompt")
-    assert "loop.history[0].nodes.draft" in names(refine(), "loop", "until", TextKind.EXPRESSION)
+    assert "loop.history[0].nodes.draft" in names(refine(), "loop", "score", TextKind.EXPRESSION)
 
 
 def test_outside_of_a_loop_there_is_no_loop() -> None:
@@ -84,7 +84,7 @@ def test_in_a_nested_loop_there_is_the_loop_around_it() -> None:
 
 
 def test_a_loop_names_what_its_own_iteration_gave() -> None:
-    found = names(refine(), "loop", "until", TextKind.EXPRESSION)
+    found = names(refine(), "loop", "score", TextKind.EXPRESSION)
     assert list(found)[:4] == ["output", "similarity", "cost_usd", "elapsed_s"]
     assert found["nodes.draft"].help == "Output of Draft in this iteration."
     assert "input" not in found
@@ -96,7 +96,7 @@ def test_a_loop_names_what_its_own_iteration_gave() -> None:
     [
         (refine(), "draft", "prompt", TextKind.TEMPLATE),
         (refine(), "merge", "template", TextKind.TEMPLATE),
-        (refine(), "loop", "until", TextKind.EXPRESSION),
+        (refine(), "loop", "score", TextKind.EXPRESSION),
         (refine(), "loop", "condition", TextKind.EXPRESSION),
         (nested(), "work", "system", TextKind.TEMPLATE),
     ],

@@ -152,7 +152,7 @@ def test_an_emptied_number_shows_what_counts_when_it_is_left(one_node: OneNode) 
     number.selectAll()
     press(number, Key.Key_Delete)
     assert (number.text(), bench.config("it")) == ("", {})
-    bench.editor("exit_condition").combo.setFocus()
+    bench.editor("feedback_mode").combo.setFocus()
     assert number.text() == "5"
 
 
@@ -192,12 +192,12 @@ def test_a_decimal_comma_is_a_decimal_point(one_node: OneNode) -> None:
 
 def test_a_choice_is_made_with_the_keyboard_and_says_what_it_means(one_node: OneNode) -> None:
     bench = one_node("loop")
-    editor = bench.editor("exit_condition")
+    editor = bench.editor("feedback_mode")
     choose(editor.combo, 2)
-    assert bench.config("it") == {"exit_condition": "stable_output"}
-    assert editor.combo.currentText() == "stable output"
-    row = bench.page.form.row("exit_condition")
-    assert row._help.text() == "The result stops changing."
+    assert bench.config("it") == {"feedback_mode": "append_window"}
+    assert editor.combo.currentText() == "append window"
+    row = bench.page.form.row("feedback_mode")
+    assert row._help.text() == "The first input and the last few feedbacks."
     choose(editor.combo, -2)
     assert bench.config("it") == {}
 
@@ -205,24 +205,23 @@ def test_a_choice_is_made_with_the_keyboard_and_says_what_it_means(one_node: One
 def test_fields_come_and_go_with_a_choice(one_node: OneNode) -> None:
     bench = one_node("loop")
     form = bench.page.form
-    assert form.row("stability_threshold").isHidden()
-    choose(bench.editor("exit_condition").combo, 2)
-    assert not form.row("stability_threshold").isHidden()
+    assert form.row("append_window").isHidden()
+    choose(bench.editor("feedback_mode").combo, 2)
+    assert not form.row("append_window").isHidden()
     bench.session.undo()
-    bench.session.undo()
-    assert form.row("stability_threshold").isHidden()
+    assert form.row("append_window").isHidden()
 
 
 def test_a_hidden_field_with_something_wrong_in_it_is_shown(one_node: OneNode) -> None:
-    bench = one_node("loop", stability_threshold=3)
+    bench = one_node("loop", append_window=0)
     bench.analysed()
-    assert not bench.page.form.row("stability_threshold").isHidden()
+    assert not bench.page.form.row("append_window").isHidden()
 
 
 def test_an_unknown_choice_is_shown_as_it_is(one_node: OneNode) -> None:
-    bench = one_node("loop", exit_condition="luck")
-    assert bench.editor("exit_condition").combo.currentText() == "luck (missing)"
-    assert bench.problems("exit_condition") != []
+    bench = one_node("loop", feedback_mode="luck")
+    assert bench.editor("feedback_mode").combo.currentText() == "luck (missing)"
+    assert bench.problems("feedback_mode") != []
 
 
 def test_a_switch_is_turned_with_the_space_bar(one_node: OneNode) -> None:
@@ -357,10 +356,12 @@ def test_a_step_from_what_is_no_number_starts_at_the_default(one_node: OneNode) 
     press(number, Key.Key_Up)
     assert bench.config("it") == {}
     assert number.text() == "5"
-    similar = bench.editor("stability_threshold").number
+    bench.session.do(SetConfig("it", ("stop_when",), [{"condition": "stable_output"}]))
+    similar = bench.editor("stop_when").entries[0].rows.rows["threshold"].editor.number
     similar.setFocus()
     press(similar, Key.Key_Down)
-    assert bench.config("it") == {"stability_threshold": 0.94}
+    assert bench.config("it") == {"stop_when": [{"condition": "stable_output", "threshold": 0.94}]}
+    bench.session.do(SetConfig("it", ("stop_when",), UNSET))
     limit = bench.editor("timeout_s").number
     limit.setFocus()
     press(limit, Key.Key_Up)
@@ -486,7 +487,7 @@ def test_a_loop_and_a_router_are_chosen_from_the_document(open_inspector: OpenIn
     assert combo.currentText() == "gone (missing)"
     bench.session.do(SetConfig("end", ("loop",), UNSET))
     bench.select("loop")
-    bench.session.do(SetConfig("loop", ("exit_condition",), "evaluator"))
+    bench.session.do(SetConfig("loop", ("stop_when",), [{"condition": "evaluator"}]))
     router = bench.editor("evaluator").combo
     assert [router.itemText(row) for row in range(router.count())] == ["Automatic"]
 
@@ -523,7 +524,7 @@ def test_a_text_is_as_high_as_it_needs_up_to_a_limit(one_node: OneNode) -> None:
 
 
 def test_an_object_has_its_own_fields_and_is_gone_when_all_are_empty(one_node: OneNode) -> None:
-    bench = one_node("loop", exit_condition="judge")
+    bench = one_node("loop", stop_when=[{"condition": "judge"}])
     judge = bench.editor("judge")
     assert judge.isVisibleTo(judge.window())
     criteria = judge.main.rows["criteria"].editor
@@ -540,7 +541,7 @@ def test_an_object_has_its_own_fields_and_is_gone_when_all_are_empty(one_node: O
 
 
 def test_a_problem_of_an_object_is_shown_at_its_field(one_node: OneNode) -> None:
-    bench = one_node("loop", exit_condition="judge", judge={"criteria": "{{unclosed"})
+    bench = one_node("loop", stop_when=[{"condition": "judge"}], judge={"criteria": "{{unclosed"})
     bench.analysed()
     judge = bench.editor("judge")
     assert judge.main.rows["criteria"].has_problems
@@ -548,7 +549,7 @@ def test_a_problem_of_an_object_is_shown_at_its_field(one_node: OneNode) -> None
 
 
 def test_a_problem_behind_the_fold_of_an_object_opens_it(one_node: OneNode) -> None:
-    bench = one_node("loop", exit_condition="judge", judge={"criteria": "It rhymes.", "runs": 0})
+    bench = one_node("loop", stop_when=[{"condition": "judge"}], judge={"criteria": "It rhymes.", "runs": 0})
     bench.analysed()
     judge = bench.editor("judge")
     assert judge.advanced.rows["runs"].has_problems

@@ -109,16 +109,17 @@ def test_a_field_is_shown_where_the_others_say_so() -> None:
 def test_a_field_is_shown_where_one_of_several_groups_of_values_holds() -> None:
     fields = field_specs(LoopConfig)
     assert not is_visible(fields["judge"], {}, fields)
-    assert is_visible(fields["judge"], {"exit_condition": "judge"}, fields)
+    assert is_visible(fields["judge"], {"stop_when": [{"condition": "judge"}]}, fields)
     assert is_visible(fields["judge"], {"on_max_iterations": "return_best"}, fields)
     assert fields["judge"].kind is FieldKind.OBJECT
-    assert fields["exit_conditions"].kind is FieldKind.OBJECTS
+    assert not is_visible(fields["stop_mode"], {"stop_when": [{}]}, fields)
+    assert is_visible(fields["stop_mode"], {"stop_when": [{}, {}]}, fields)
 
 
 def test_a_loop_shows_four_fields_at_most_before_the_fold_whatever_is_chosen_beside_stability() -> None:
     fields = field_specs(LoopConfig)
-    for exit_condition in ("max_iterations", "evaluator", "judge"):
-        values = {"exit_condition": exit_condition}
+    for condition in ("until", "evaluator", "judge", "stable_output"):
+        values = {"stop_when": [{"condition": condition}]}
         shown = [name for name, field in fields.items() if not field.is_advanced and is_visible(field, values, fields)]
         assert len(shown) <= 4
 

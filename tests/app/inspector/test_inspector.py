@@ -323,7 +323,7 @@ def test_the_fold_stays_open_from_node_to_node(open_inspector: OpenInspector) ->
     QTest.keyClick(bench.page.form.advanced_button, Key.Key_Space)
     assert bench.page.form.row("seed").isVisible()
     bench.select("loop")
-    assert bench.page.form.row("until").isVisible()
+    assert bench.page.form.row("score").isVisible()
     bench.page.form.advanced_button.click()
     bench.select("draft")
     assert not bench.page.form.row("seed").isVisible()

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
+from app.inspector.editors.condition_editors import ConditionsEditor
 from app.inspector.field_spec import field_specs
 from engine.document.operations import SetConfig
+from engine.exits.registry import condition_specs
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import NodeConfig
 from engine.values import Value
@@ -27,10 +31,13 @@ def seen(bench: Bench) -> list[str]:
 @pytest.mark.parametrize(
     ("config", "fields"),
     [
-        ({}, ["max_iterations", "exit_condition", "feedback_mode"]),
-        ({"exit_condition": "evaluator"}, ["max_iterations", "exit_condition", "feedback_mode", "evaluator"]),
-        ({"exit_condition": "judge"}, ["max_iterations", "exit_condition", "judge", "feedback_mode"]),
-        ({"feedback_mode": "append_window"}, ["max_iterations", "exit_condition", "feedback_mode", "append_window"]),
+        ({}, ["max_iterations", "stop_when", "feedback_mode"]),
+        (
+            {"stop_when": [{"condition": "evaluator"}]},
+            ["max_iterations", "stop_when", "feedback_mode", "evaluator"],
+        ),
+        ({"stop_when": [{"condition": "judge"}]}, ["max_iterations", "stop_when", "judge", "feedback_mode"]),
+        ({"feedback_mode": "append_window"}, ["max_iterations", "stop_when", "feedback_mode", "append_window"]),
     ],
 )
 def test_a_new_user_sees_four_fields_at_the_most_and_the_rest_behind_more(
@@ -43,12 +50,72 @@ def test_a_new_user_sees_four_fields_at_the_most_and_the_rest_behind_more(
     assert len(bench.page.form.fields) > 5 * FOUR
 
 
-def test_several_conditions_take_the_place_of_the_one_and_bring_their_judge(one_node: OneNode) -> None:
-    bench = one_node("loop", exit_conditions=[{"condition": "budget"}, {"condition": "judge"}])
-    assert seen(bench) == ["max_iterations", "judge", "feedback_mode"]
-    assert bench.page.form.advanced_button.text() == "Advanced · 1 set"
-    bench.page.form.advanced_button.setChecked(True)
-    assert bench.page.form.advanced_button.text() == "Advanced"
+def conditions(bench: Bench) -> ConditionsEditor:
+    editor = bench.editor("stop_when")
+    assert isinstance(editor, ConditionsEditor)
+    return editor
+
+
+def pick(editor: ConditionsEditor, name: str) -> None:
+    """Choose a condition in the menu of the button."""
+    editor.fill_menu()
+    labels = {action.text(): action for action in editor.menu.actions()}
+    labels[condition_specs()[name].label].trigger()
+
+
+def test_several_conditions_bring_the_choice_of_any_or_all_and_their_judge(one_node: OneNode) -> None:
+    bench = one_node("loop", stop_when=[{"condition": "budget"}, {"condition": "judge"}])
+    assert seen(bench) == ["max_iterations", "stop_when", "stop_mode", "judge", "feedback_mode"]
+
+
+def test_a_condition_is_added_by_what_holds_when_it_stops_and_shows_its_settings(one_node: OneNode) -> None:
+    bench = one_node("loop")
+    editor = conditions(bench)
+    editor.fill_menu()
+    assert [action.text() for action in editor.menu.actions()] == [one.label for one in condition_specs().values()]
+    pick(editor, "stable_output")
+    assert bench.config("it") == {"stop_when": [{"condition": "stable_output"}]}
+    (entry,) = editor.entries
+    assert list(entry.rows.rows) == ["condition", "threshold", "patience"]
+    assert entry.rows.rows["condition"].editor.combo.currentText() == "The text stops changing"
+    entry.rows.rows["threshold"].editor.focus_path("")
+    QTest.keyClicks(QApplication.focusWidget(), "0.5")
+    pick(editor, "until")
+    bench.session.undo()
+    assert len(editor.entries) == 1
+
+
+def test_another_condition_keeps_the_settings_that_it_has_too(one_node: OneNode) -> None:
+    bench = one_node("loop", stop_when=[{"condition": "stable_output", "threshold": 0.5, "patience": 2}])
+    editor = conditions(bench)
+    combo = editor.entries[0].rows.rows["condition"].editor.combo
+    row = combo.findData("oscillation")
+    combo.setCurrentIndex(row)
+    combo.activated.emit(row)
+    assert bench.config("it") == {"stop_when": [{"condition": "oscillation", "threshold": 0.5}]}
+    assert list(editor.entries[0].rows.rows) == ["condition", "threshold"]
+    bench.session.undo()
+    assert list(editor.entries[0].rows.rows) == ["condition", "threshold", "patience"]
+
+
+def test_an_unknown_condition_is_shown_and_keeps_its_settings(one_node: OneNode) -> None:
+    bench = one_node("loop", stop_when=[{"condition": "moon", "phase": 3}])
+    bench.analysed()
+    (entry,) = conditions(bench).entries
+    assert entry.rows.rows["condition"].editor.combo.currentText() == "moon (missing)"
+    assert entry.rows.rows["condition"].has_problems
+    assert bench.config("it") == {"stop_when": [{"condition": "moon", "phase": 3}]}
+
+
+def test_conditions_inside_a_group_have_a_list_of_their_own_and_no_groups(one_node: OneNode) -> None:
+    bench = one_node("loop", stop_when=[{"condition": "all_of", "conditions": [{"condition": "judge"}]}])
+    inner = conditions(bench).entries[0].rows.rows["conditions"].editor
+    assert isinstance(inner, ConditionsEditor)
+    pick(inner, "until")
+    group = {"condition": "all_of", "conditions": [{"condition": "judge"}, {"condition": "until"}]}
+    assert bench.config("it") == {"stop_when": [group]}
+    assert inner.entries[1].rows.rows["expression"].editor.path == ("stop_when", 0, "conditions", 1, "expression")
+    assert condition_specs()["all_of"].label not in [action.text() for action in inner.menu.actions()]
 
 
 def test_a_judge_that_is_set_is_seen_since_it_scores_every_iteration(one_node: OneNode) -> None:

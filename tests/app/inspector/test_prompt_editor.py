@@ -159,13 +159,14 @@ def test_no_names_are_offered_outside_of_a_hole(open_inspector: OpenInspector) -
 def test_an_expression_offers_names_without_braces(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("loop")
-    edit = bench.editor("until").edit
+    bench.session.do(SetConfig("loop", ("stop_when",), [{"condition": "until"}]))
+    edit = bench.editor("stop_when").entries[0].rows.rows["expression"].editor.edit
     edit.setFocus()
     QTest.keyClicks(edit, "size(out")
     assert edit.completions.texts == ["output"]
     QTest.keyClick(edit, Key.Key_Return)
     QTest.keyClicks(edit, ") < 9")
-    assert bench.config("loop")["until"] == "size(output) < 9"
+    assert bench.config("loop")["stop_when"] == [{"condition": "until", "expression": "size(output) < 9"}]
     assert looks(edit) == [("output", "known")]
 
 

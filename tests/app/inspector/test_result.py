@@ -94,12 +94,11 @@ def test_a_loop_that_stopped_by_itself_says_so_with_the_figures(
     open_inspector: OpenInspector, refine_script: Path
 ) -> None:
     bench = at_result(open_inspector, "loop")
-    for name, value in (("exit_condition", "stable_output"), ("stability_threshold", 0.1)):
-        assert bench.session.do(SetConfig("loop", (name,), value))
+    assert bench.session.do(SetConfig("loop", ("stop_when",), [{"condition": "stable_output", "threshold": 0.1}]))
     bench.run(refine_script, task="a note")
     # Of "two" and "three" the first letter of five is the same, of "one" and "two" none.
     assert bench.inspector.result.exit_reason.text() == (
-        "Stopped after 3 of 3: this result is 20% the same as the one before (threshold 10%)."
+        "Stopped after 3 of 3: the result is 20% the same as the previous one (threshold 10%)."
     )
 
 

@@ -29,7 +29,7 @@ SPOTS = {"task": (40, 60), "loop": (320, 60), "draft": (40, 300), "critique": (3
 SPOTS["text"] = (600, 500)
 
 
-LOOP = {"exit_condition": "stable_output", "feedback_mode": "append", "stability_threshold": 0.9}
+LOOP = {"stop_when": [{"condition": "stable_output", "threshold": 0.9}], "feedback_mode": "append"}
 
 
 def wanted_workflow() -> Workflow:

@@ -53,7 +53,7 @@ def test_a_type_is_shown_with_all_its_settings(program: Program, node_type: str)
 
 def test_limits_and_defaults_of_a_setting_are_shown(program: Program):
     shown = program("nodes", "loop").out
-    (row,) = [line for line in shown.splitlines() if line.startswith("stability_threshold")]
+    row = next(line for line in shown.splitlines() if line.startswith("stop_when[].threshold"))
     assert row.split("  ")[1:3] == ["number, at least 0, at most 1", " "] or "number, at least 0, at most 1" in row
     assert "0.95" in row
 

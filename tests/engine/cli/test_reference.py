@@ -34,10 +34,7 @@ def test_there_is_a_page_for_each_node_type_and_each_command():
 def test_a_page_tells_ports_limits_defaults_and_help():
     loop = pages()["nodes/loop.md"]
     assert "| `input` | any | required, takes several edges | What the first iteration starts from. |" in loop
-    assert (
-        "| `stability_threshold` | Similarity to stop at | number, at least 0, at most 1 | `0.95` | 1 means identical."
-        in loop
-    )
+    assert "| `stop_when[].threshold` | Similarity | number, at least 0, at most 1 | `0.95` | " in loop
 
 
 def test_a_command_page_has_its_example_and_its_options():

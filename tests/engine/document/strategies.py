@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from engine.document import Edge, Node, Workflow
+from engine.document.model import VERSION
 
 NODE_FIELDS = frozenset({"id", "type", "title", "config", "enabled"})
 EDGE_FIELDS = frozenset({"from", "to"})
@@ -105,7 +106,7 @@ def workflows(draw: st.DrawFn, max_nodes: int = 5) -> Workflow:
     }
     return Workflow.model_validate(
         {
-            "version": draw(st.integers(1, 3)),
+            "version": draw(st.integers(VERSION, VERSION + 2)),
             "name": draw(texts()),
             "description": draw(texts()),
             "settings": draw(st.dictionaries(keys(), values(), max_size=2)),

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
-from engine.document.migrate import FIRST_VERSION, MIGRATIONS, migrate
+import pytest
+
+from engine.document.builder import Builder
+from engine.document.files import dumps, loads
+from engine.document.migrate import FIRST_VERSION, MIGRATIONS, migrate, stop_conditions_in_one_list
 from engine.document.model import VERSION
 from engine.values import Value
 
@@ -40,3 +46,80 @@ def test_the_present_and_a_newer_version_pass_untouched() -> None:
     for version in (3, 4):
         document: dict[str, Value] = {"format": "loopwright.workflow", "version": version, "title": "t"}
         assert migrate(document, "a", migrations=STEPS, current=3) is document
+
+
+UNTIL = {"condition": "until", "expression": "size(output) < 9"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"exit_condition": "max_iterations", "max_iterations": 4}, {"max_iterations": 4}),
+        ({"exit_condition": "evaluator", "evaluator": "check"}, {"stop_when": ["evaluator"], "evaluator": "check"}),
+        (
+            {"exit_condition": "stable_output", "stability_threshold": 0.9, "stability_patience": 2},
+            {"stop_when": [{"condition": "stable_output", "threshold": 0.9, "patience": 2}]},
+        ),
+        ({"exit_condition": "judge", "stability_threshold": 0.9}, {"stop_when": ["judge"]}),
+        ({"until": "size(output) < 9"}, {"stop_when": [UNTIL]}),
+        ({"until": " ", "exit_condition": "judge"}, {"stop_when": ["judge"]}),
+        ({"until": "size(output) < 9", "exit_condition": "judge"}, {"stop_when": [UNTIL, "judge"]}),
+        (
+            {"exit_conditions": [{"condition": "until", "until": "size(output) < 9", "threshold": 0.5}]},
+            {"stop_when": [UNTIL]},
+        ),
+        (
+            {"exit_conditions": [{"condition": "judge"}, {"condition": "plateau"}], "exit_when": "all"},
+            {"stop_when": ["judge", "plateau"], "stop_mode": "all"},
+        ),
+        (
+            {"until": "size(output) < 9", "exit_conditions": [{"condition": "judge"}], "exit_when": "all"},
+            {"stop_when": [UNTIL, {"condition": "all_of", "conditions": ["judge"]}]},
+        ),
+        (
+            {
+                "exit_conditions": [
+                    {"condition": "plugin", "plugin_condition": "at_least", "plugin_settings": {"words": 3}}
+                ]
+            },
+            {"stop_when": [{"condition": "at_least", "words": 3}]},
+        ),
+        ({"exit_condition": "luck"}, {"stop_when": ["luck"]}),
+        ({"exit_conditions": "many", "later": 1}, {"stop_when": "many", "later": 1}),
+        ({"exit_conditions": [1, {"when": 2}]}, {"stop_when": [1, {"when": 2}]}),
+        ({"stop_when": ["judge"], "until": "x"}, {"stop_when": ["judge"], "until": "x"}),
+    ],
+)
+def test_a_loop_of_version_1_has_one_list_of_conditions(old: dict[str, Any], new: dict[str, Any]) -> None:
+    def full(value: Any) -> Any:
+        if isinstance(value, list):
+            return [{"condition": one} if isinstance(one, str) else full(one) for one in value]
+        return {key: full(part) for key, part in value.items()} if isinstance(value, dict) else value
+
+    old = {**old, "stop_when": full(old["stop_when"])} if "stop_when" in old else old
+    assert stop_conditions_in_one_list(old) == full(new)
+
+
+def old_file(config: dict[str, Any], version: int = 1) -> dict[str, Any]:
+    loop = {"id": "loop", "type": "loop", "config": config}
+    return {"format": "loopwright.workflow", "version": version, "nodes": [loop], "edges": []}
+
+
+def test_an_old_file_is_saved_in_the_new_form_also_inside_of_subflows() -> None:
+    inner = old_file({"exit_condition": "judge", "unknown": 1})
+    outer = old_file({"until": "true"})
+    outer["nodes"].append({"id": "part", "type": "subflow", "config": {"file": "a.loop.json", "workflow": inner}})
+
+    saved = json.loads(dumps(loads(json.dumps(outer))))
+
+    assert saved["version"] == VERSION
+    loop, part = saved["nodes"]
+    assert loop["config"] == {"stop_when": [{"condition": "until", "expression": "true"}]}
+    assert part["config"]["workflow"]["version"] == VERSION
+    assert part["config"]["workflow"]["nodes"][0]["config"] == {"stop_when": [{"condition": "judge"}], "unknown": 1}
+
+
+def test_a_builder_accepts_the_settings_of_earlier_versions() -> None:
+    flow = Builder()
+    flow.add("loop", id="loop", exit_condition="evaluator")
+    assert flow.build().node("loop").config == {"stop_when": [{"condition": "evaluator"}]}

@@ -15,7 +15,7 @@ from tests.engine.document.strategies import examples, workflows
 CANONICAL = """\
 {
   "format": "loopwright.workflow",
-  "version": 1,
+  "version": 2,
   "name": "Kürzen",
   "description": "",
   "settings": {
@@ -54,7 +54,7 @@ CANONICAL = """\
 
 
 def document(**parts: object) -> str:
-    return json.dumps({"format": "loopwright.workflow", "version": 1, **parts})
+    return json.dumps({"format": "loopwright.workflow", "version": 2, **parts})
 
 
 def failure(text: str | bytes) -> DocumentError:
@@ -83,7 +83,7 @@ def test_canonical_text_comes_back_unchanged_with_unknown_keys_and_lone_surrogat
 
 
 def test_keys_are_written_in_the_fixed_order_with_unknown_ones_last() -> None:
-    text = '{"zeta": 1, "edges": [], "alpha": 2, "name": "n", "version": 1, "format": "loopwright.workflow"}'
+    text = '{"zeta": 1, "edges": [], "alpha": 2, "name": "n", "version": 2, "format": "loopwright.workflow"}'
     written = json.loads(dumps(loads(text)))
     assert list(written) == [
         "format", "version", "name", "description", "settings", "nodes", "edges", "layout", "zeta", "alpha",
@@ -111,7 +111,7 @@ def test_a_newer_version_opens_and_keeps_its_number_and_keys() -> None:
 
 
 def test_a_newer_version_that_does_not_fit_asks_for_an_update() -> None:
-    error = failure(document(version=2, nodes={}))
+    error = failure(document(version=3, nodes={}))
     assert error.problems[0].field == "nodes"
     assert "newer version" in error.remedy
 

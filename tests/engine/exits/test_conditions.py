@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.exits.base import EndedIteration, ExitCondition
-from engine.exits.choose import exit_conditions
+from engine.exits.condition import EndedIteration, ExitCondition
 from engine.exits.evaluator import Evaluator
+from engine.exits.loop_expressions import LoopExpressionError, score_of
 from engine.exits.max_iterations import MaxIterations
+from engine.exits.registry import read_conditions
 from engine.exits.stable_output import StableOutput
+from engine.exits.stop_decision import StopDecision, has_converged
 from engine.exits.until import Until
-from engine.exits.verdict import score_of
 from engine.expr import compile_expression
-from engine.nodes.loop_config import LoopConfig
-from engine.nodes.spec import NodeError
 
 
 def ended(
@@ -91,15 +90,15 @@ def test_until_stops_when_its_expression_is_true(expression: str, reason: str | 
 @pytest.mark.parametrize(
     ("expression", "says"),
     [
-        ("output", "neither true nor false"),
-        ("size(output)", "neither true nor false"),
-        ("nothing == 1", "cannot be worked out"),
-        ("1 / 0 == 1", "cannot be worked out"),
-        ("cost_usd < 1.0", "cannot be worked out"),
+        ("output", "not true or false"),
+        ("size(output)", "not true or false"),
+        ("nothing == 1", "failed"),
+        ("1 / 0 == 1", "failed"),
+        ("cost_usd < 1.0", "failed"),
     ],
 )
 def test_until_that_is_no_condition_or_fails_is_an_error_and_never_false(expression: str, says: str) -> None:
-    with pytest.raises(NodeError) as caught:
+    with pytest.raises(LoopExpressionError) as caught:
         Until(compile_expression(expression)).reason(ended(output="abc", cost_usd=None))
 
     assert caught.value.message.startswith(f'The expression in "until" ({expression}) ')
@@ -107,42 +106,82 @@ def test_until_that_is_no_condition_or_fails_is_an_error_and_never_false(express
 
 
 def test_what_an_expression_gave_instead_is_quoted_and_not_written_out() -> None:
-    with pytest.raises(NodeError) as caught:
+    with pytest.raises(LoopExpressionError) as caught:
         Until(compile_expression("output")).reason(ended(output="x" * 1_000_000))
     assert len(caught.value.message) < 200
 
-    with pytest.raises(NodeError, match=r'"score" \(output\) gave null, which is no number'):
+    with pytest.raises(LoopExpressionError, match=r'"score" \(output\) returned null, not a number'):
         score_of(compile_expression("output"), {"output": None})
 
 
 def test_a_score_that_is_too_large_to_compare_is_an_error() -> None:
     assert score_of(compile_expression("output"), {"output": 3}) == 3.0
-    with pytest.raises(NodeError, match="too large"):
+    with pytest.raises(LoopExpressionError, match="too large"):
         score_of(compile_expression("output"), {"output": 10**400})
 
 
+def decision(*entries: dict[str, Any], mode: str = "any", most: int = 9) -> StopDecision:
+    return StopDecision(read_conditions(entries, "stop_when"), mode, most)
+
+
+def decided(made: StopDecision, iteration: EndedIteration) -> str | None:
+    made.observe(iteration)
+    return made.reason(iteration)
+
+
+STABLE = {"condition": "stable_output", "threshold": 0.9}
+EVALUATOR = {"condition": "evaluator"}
+UNTIL = {"condition": "until", "expression": "size(output) < 5"}
+
+
+def test_the_first_condition_of_the_list_that_holds_gives_the_reason_and_the_cap_comes_last() -> None:
+    made = decision(UNTIL, EVALUATOR, most=3)
+
+    assert decided(made, ended(0, branch="continue", output="abcdefg")) is None
+    assert decided(made, ended(1, branch="done", output="abcdefg")) == "evaluator_done"
+    assert decided(made, ended(2, branch="done", output="abc")) == "until"
+    assert decided(made, ended(2, branch="continue", output="abcdefg")) == "max_iterations"
+    assert decided(decision(most=1), ended(0)) == "max_iterations"
+
+
+def test_all_conditions_must_hold_after_the_same_iteration_where_the_mode_says_so() -> None:
+    made = decision(EVALUATOR, STABLE, mode="all")
+
+    assert decided(made, ended(1, branch="done", similarity=0.5)) is None
+    assert decided(made, ended(2, branch="continue", similarity=1.0)) is None
+    assert decided(made, ended(3, branch="done", similarity=1.0)) == "evaluator_done+stable_output"
+
+
+def test_a_group_stops_the_loop_where_all_of_it_holds_beside_other_conditions() -> None:
+    made = decision(UNTIL, {"condition": "all_of", "conditions": [EVALUATOR, STABLE]})
+    long = {"output": "abcdefg"}
+
+    assert decided(made, ended(1, branch="done", similarity=0.5, **long)) is None
+    assert decided(made, ended(2, branch="done", similarity=1.0, **long)) == "evaluator_done+stable_output"
+    assert decided(made, ended(3, output="abc")) == "until"
+    assert made.tested(ended(3, branch="done", similarity=1.0)) == {"evaluator": "done", "stable_output": 1.0}
+
+
+def test_only_expressions_at_the_head_of_an_any_list_are_checked_before_the_judge() -> None:
+    short, judge = ended(0, output="abc"), {"condition": "judge"}
+
+    assert decision(UNTIL, judge).reason_before_judge(short) == "until"
+    assert decision(judge, UNTIL).reason_before_judge(short) is None
+    assert decision(UNTIL, judge, mode="all").reason_before_judge(short) is None
+
+
+def test_each_run_of_a_loop_starts_counting_again() -> None:
+    entry = {"condition": "stable_output", "patience": 2}
+    first, second = decision(entry), decision(entry)
+    decided(first, ended(1, similarity=1.0))
+
+    assert decided(second, ended(1, similarity=1.0)) is None
+    assert decided(first, ended(2, similarity=1.0)) == "stable_output"
+
+
 @pytest.mark.parametrize(
-    ("config", "kinds"),
-    [
-        ({}, [MaxIterations]),
-        ({"until": "true"}, [Until, MaxIterations]),
-        ({"until": "  "}, [MaxIterations]),
-        ({"exit_condition": "evaluator"}, [Evaluator, MaxIterations]),
-        ({"exit_condition": "stable_output", "until": "true"}, [Until, StableOutput, MaxIterations]),
-    ],
+    ("reason", "converged"),
+    [("stable_output", True), ("max_iterations", False), ("budget+timeout", False), ("budget+until", True)],
 )
-def test_until_is_asked_first_and_the_count_last(config: dict[str, Any], kinds: list[type]) -> None:
-    conditions = exit_conditions(LoopConfig.model_validate(config), 3)
-
-    assert [type(condition) for condition in conditions] == kinds
-    assert conditions[-1].reason(ended(2)) == "max_iterations"
-    assert conditions[-1].reason(ended(1)) is None
-
-
-def test_each_run_of_a_loop_counts_anew() -> None:
-    config = LoopConfig.model_validate({"exit_condition": "stable_output", "stability_patience": 2})
-    first, second = exit_conditions(config, 9)[0], exit_conditions(config, 9)[0]
-    asked(first, ended(1, similarity=1.0))
-
-    assert asked(second, ended(1, similarity=1.0)) is None
-    assert asked(first, ended(2, similarity=1.0)) == "stable_output"
+def test_a_loop_that_only_limits_ended_has_not_converged(reason: str, converged: bool) -> None:
+    assert has_converged(reason) is converged

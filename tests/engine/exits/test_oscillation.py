@@ -1,4 +1,4 @@
-"""The exit condition `oscillation`, held against comparing each result in full with all from before the last."""
+"""The exit condition `oscillation`, compared with an exact search of the earlier results."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.exits import oscillation
-from engine.exits.base import EndedIteration
-from engine.exits.oscillation import COMPARED_IN_FULL, OSCILLATION, Oscillation
+from engine.exits.condition import EndedIteration
+from engine.exits.oscillation import COMPARED, COMPARED_IN_FULL, Oscillation, repeats_earlier
 from engine.exits.similarity import similarity
 from engine.values import is_empty
 
 results = st.lists(
-    st.text(alphabet="abc", max_size=12) | st.lists(st.integers(0, 3), max_size=3) | st.none(), max_size=24
+    st.text(alphabet="abc", max_size=12) | st.lists(st.integers(0, 3), max_size=3) | st.none(), max_size=40
 )
 
 
@@ -25,23 +25,31 @@ def ended(index: int, result: Any) -> EndedIteration:
 
 @given(results, st.integers(0, 100))
 @example(["aaaa", *(["b" * number for number in range(1, 20)]), "aaab"], 75)
-def test_it_stops_where_the_full_comparison_would(values: list[Any], hundredths: int) -> None:
+def test_it_stops_where_the_result_is_similar_to_one_of_the_latest_or_equal_to_any(
+    values: list[Any], hundredths: int
+) -> None:
     condition, threshold = Oscillation(hundredths / 100), hundredths / 100
 
     for index, value in enumerate(values):
         iteration = ended(index, value)
         condition.observe(iteration)
         before = [earlier for earlier in values[: max(index - 1, 0)] if not is_empty(earlier)]
-        alike = [] if is_empty(value) else [similarity(earlier, value) for earlier in before]
-        closest = max(alike, default=None)
-        has_come_back = closest is not None and closest >= threshold
-        assert condition.reason(iteration) == (OSCILLATION if has_come_back else None)
+        before = [] if is_empty(value) else before
+        is_repeated = any(similarity(earlier, value) == 1.0 for earlier in before)
+        alike = [similarity(earlier, value) for earlier in before[-COMPARED:]]
+        closest = 1.0 if is_repeated else max(alike, default=None)
+        is_oscillation = closest is not None and closest >= threshold
+        assert condition.reason(iteration) == ("oscillation" if is_oscillation else None)
         latest = max(alike[-COMPARED_IN_FULL:], default=None)
-        assert condition.tested(iteration) == (closest if has_come_back else latest)
+        assert condition.tested(iteration) == (closest if is_oscillation else latest)
+        earlier = [one for one in values[: max(index - 1, 0)] if not is_empty(one)]
+        if not is_empty(value):
+            exported = repeats_earlier(earlier, value, threshold, lambda one, other, _least: similarity(one, other))
+            assert exported is is_oscillation
 
 
 @pytest.mark.parametrize(("length", "in_full"), [(50, 8), (10_000, 8), (15_000, 3), (20_000, 2), (100_000, 1)])
-def test_of_many_results_only_the_latest_few_are_compared_in_full(
+def test_a_result_is_compared_with_a_bounded_number_of_earlier_ones(
     monkeypatch: pytest.MonkeyPatch, length: int, in_full: int
 ) -> None:
     asked: list[float] = []
@@ -58,9 +66,9 @@ def test_of_many_results_only_the_latest_few_are_compared_in_full(
 
     condition.observe(ended(30, "something else".ljust(length, ".")))
 
-    assert len(asked) == 29
+    assert len(asked) == COMPARED
     assert all(least < 0.9 for least in asked[:in_full])
-    assert asked[in_full:] == [0.9] * (29 - in_full)
+    assert asked[in_full:] == [0.9] * (COMPARED - in_full)
 
 
 def test_a_result_that_is_there_already_is_compared_with_none(monkeypatch: pytest.MonkeyPatch) -> None:

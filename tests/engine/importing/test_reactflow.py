@@ -48,8 +48,7 @@ def test_the_settings_of_a_loop_are_carried_over() -> None:
     imported = read(evaluated(exitCondition="stable_output", stabilityThreshold=0.8, feedbackMode="append"))
     assert config(imported, "loop_1") == {
         "max_iterations": 4,
-        "exit_condition": "stable_output",
-        "stability_threshold": 0.8,
+        "stop_when": [{"condition": "stable_output", "threshold": 0.8}],
         "feedback_mode": "append",
         "inject_feedback": False,
     }
@@ -264,5 +263,5 @@ def test_an_exit_condition_without_counterpart_is_a_problem_of_its_loop(conditio
     imported = read(evaluated(exitCondition=condition))
     (loop,) = (node.id for node in imported.workflow.nodes if node.type == "loop")
     errors = [problem for problem in validate(imported.workflow) if problem.severity is Severity.ERROR]
-    assert (loop, "exit_condition") in {(problem.node, problem.field) for problem in errors}
+    assert (loop, "stop_when.0.condition") in {(problem.node, problem.field) for problem in errors}
     assert messages(imported, Outcome.LEFT_OUT)

@@ -39,13 +39,16 @@ def test_a_loop_with_a_judge_is_a_document_without_problems() -> None:
     }
 
 
+def until_entry(expression: str) -> dict[str, str]:
+    return {"condition": "until", "expression": expression}
+
+
 def test_the_settings_of_a_repeated_step_are_carried_over() -> None:
     loop = config(read(DEV_CYCLE), "dev_cycle")
     judge = loop.pop("judge")
     assert loop == {
         "max_iterations": 4,
-        "exit_condition": "judge",
-        "until": "nodes.check_it.contains('FINE') || loop.index > 7",
+        "stop_when": [until_entry("nodes.check_it.contains('FINE') || loop.index > 7"), {"condition": "judge"}],
         "delay_s": 90.0,
         "output_mode": "all_iterations",
         "timeout_s": 600.0,
@@ -119,7 +122,7 @@ steps:
     imported = read(text)
     assert validate(imported.workflow) == []
     assert imported.workflow.name == "stem"
-    assert config(imported, "probe")["until"] == "output.contains('healthy')"
+    assert config(imported, "probe")["stop_when"] == [until_entry("output.contains('healthy')")]
     assert config(imported, "probe")["delay_s"] == 30.0
     assert edges(imported) >= {"probe_start.output -> probe.input", "probe_step.output -> probe_exit.input"}
 
@@ -187,7 +190,7 @@ secrets: {key: value}
         "secrets",
     }
     assert messages(imported, Outcome.CHANGED)["step b, loop.maxIterations"] == "max_iterations: 50."
-    assert config(imported, "b")["until"] == "steps.x.status == 'failed'"
+    assert config(imported, "b")["stop_when"] == [until_entry("steps.x.status == 'failed'")]
 
 
 _STATUS_LOOP = """
@@ -216,7 +219,7 @@ steps:
 )
 def test_the_status_of_a_step_is_whether_it_ran(until: str, ours: str) -> None:
     imported = read(_STATUS_LOOP.replace("UNTIL", until))
-    assert config(imported, "b")["until"] == ours
+    assert config(imported, "b")["stop_when"] == [until_entry(ours)]
     assert not [problem for problem in validate(imported.workflow) if problem.severity is Severity.ERROR]
 
 
@@ -253,7 +256,7 @@ def errors(imported: ImportResult) -> set[tuple[str | None, str | None]]:
 
 @pytest.mark.parametrize("expression", _UNSAYABLE)
 def test_an_exit_condition_without_counterpart_is_a_problem_of_its_loop(expression: str) -> None:
-    assert errors(read(_STATUS_LOOP.replace("UNTIL", expression))) == {("b", "until")}
+    assert errors(read(_STATUS_LOOP.replace("UNTIL", expression))) == {("b", "stop_when.0.expression")}
 
 
 def test_a_judge_that_does_not_exist_is_a_problem_of_its_loop() -> None:

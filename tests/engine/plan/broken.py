@@ -210,13 +210,17 @@ BROKEN: dict[str, tuple[Workflow, Place]] = {
         document(looped({"judge": {"rubric": [{"name": "a", "weight": 0.0}]}}), *LOOPED),
         {"node": "loop", "field": "judge.rubric"},
     ),
+    "no-conditions": (
+        document(looped({"stop_when": [{"condition": "all_of"}]}), *LOOPED),
+        {"node": "loop", "field": "stop_when.0.conditions"},
+    ),
     "no-expression": (
-        document(looped({"exit_conditions": [{"condition": "until"}]}), *LOOPED),
-        {"node": "loop", "field": "exit_conditions.0.until"},
+        document(looped({"stop_when": [{"condition": "until"}]}), *LOOPED),
+        {"node": "loop", "field": "stop_when.0.expression"},
     ),
     "unknown-condition": (
-        document(looped({"exit_conditions": [{"condition": "plugin", "plugin_condition": "moon"}]}), *LOOPED),
-        {"node": "loop", "field": "exit_conditions.0.plugin_condition"},
+        document(looped({"stop_when": [{"condition": "moon"}]}), *LOOPED),
+        {"node": "loop", "field": "stop_when.0.condition"},
     ),
     "no-items": (
         document(
@@ -294,7 +298,7 @@ BROKEN: dict[str, tuple[Workflow, Place]] = {
         ),
         {"node": "one"},
     ),
-    "no-evaluator": (_judged({"exit_condition": "evaluator"}, ()), {"node": "loop", "field": "exit_condition"}),
+    "no-evaluator": (_judged({"exit_condition": "evaluator"}, ()), {"node": "loop", "field": "stop_when.0.condition"}),
     "several-evaluators": (
         _judged({"exit_condition": "evaluator"}, ("one", "two")),
         {"node": "loop", "field": "evaluator"},

@@ -15,14 +15,14 @@ from tests.engine.plan.broken import BROKEN, WARNINGS
 
 _ENGINE = Path(engine.__file__).parent
 _KINDS = {"input", "output"}
-_OF_PLUGINS = {"bad-condition-settings", "plugin-failed"}
+_OF_PLUGINS = {"condition-failed"}
 """Problems that only a plugin can have: `tests/engine/extensions/test_conditions.py` looks at them."""
 
 
 def _codes_in_source() -> set[str]:
     """The first argument of every `Problem` and `FieldProblem` that nodes and plan make."""
     codes: set[str] = set()
-    for folder in ("plan", "nodes"):
+    for folder in ("plan", "nodes", "exits"):
         for file in (_ENGINE / folder).rglob("*.py"):
             for call in ast.walk(ast.parse(file.read_text())):
                 if isinstance(call, ast.Call) and getattr(call.func, "id", "") in {"Problem", "FieldProblem"}:

@@ -276,11 +276,11 @@ def test_a_name_that_cannot_exist_is_told_in_every_text_of_a_node(place: str) ->
 @pytest.mark.parametrize(
     ("field", "config"),
     [
-        ("until", {"until": "loop.foo"}),
+        ("stop_when.0.expression", {"until": "loop.foo"}),
         ("score", {"score": "loop.foo"}),
         ("condition", {"condition": "foo"}),
         ("judge.criteria", {"exit_condition": "judge", "judge": {"criteria": "{{foo}}"}}),
-        ("exit_conditions.0.until", {"exit_conditions": [{"condition": "until", "until": "foo"}]}),
+        ("stop_when.0.expression", {"stop_when": [{"condition": "until", "expression": "foo"}]}),
     ],
 )
 def test_a_name_that_cannot_exist_is_told_in_every_text_of_a_loop(field: str, config: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from tests.engine.semantics.virtual_time import virtually
 
 def counted(conditions: list[dict[str, Any]], results: str = "string(loop.iteration)", **config: Any) -> Workflow:
     """A loop whose result is an expression."""
-    settings = {"max_iterations": 10, "exit_conditions": conditions, **config}
+    settings = {"max_iterations": 10, "stop_when": conditions, **config}
     return around(formula("number", results), edges="loop -> number -> exit", **settings)
 
 
@@ -26,7 +26,7 @@ async def stopped(conditions: list[dict[str, Any]], **config: Any) -> tuple[int,
 
 
 def until(text: str) -> dict[str, Any]:
-    return {"condition": "until", "until": text}
+    return {"condition": "until", "expression": text}
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def until(text: str) -> dict[str, Any]:
         ([until("loop.iteration == 3"), {"condition": "max_iterations", "count": 2}], {}, (2, "max_iterations")),
         (
             [until("loop.iteration >= 3"), {"condition": "max_iterations", "count": 5}],
-            {"exit_when": "all"},
+            {"stop_mode": "all"},
             (5, "until+max_iterations"),
         ),
-        ([until("loop.iteration == 3"), until("loop.iteration == 4")], {"exit_when": "all"}, (10, "max_iterations")),
+        ([until("loop.iteration == 3"), until("loop.iteration == 4")], {"stop_mode": "all"}, (10, "max_iterations")),
         ([{"condition": "stable_output", "threshold": 1.0}], {"results": "'same'"}, (2, "stable_output")),
         (
             [{"condition": "stable_output", "threshold": 1.0, "patience": 3}],
@@ -68,7 +68,7 @@ def until(text: str) -> dict[str, Any]:
             (2, "plateau"),
         ),
         ([{"condition": "plateau", "patience": 3}], {"score": "10 - loop.iteration"}, (4, "plateau")),
-        ([until("loop.iteration == 5")], {"until": "loop.iteration == 2"}, (2, "until")),
+        ([until("loop.iteration == 5"), until("loop.iteration == 2")], {}, (2, "until")),
     ],
 )
 async def test_a_loop_stops_at_the_conditions_in_its_list(
@@ -98,7 +98,7 @@ async def test_a_loop_stops_when_it_has_spent_enough() -> None:
         llm("draft"),
         edges="loop -> draft -> exit",
         max_iterations=10,
-        exit_conditions=[{"condition": "budget", "budget_usd": 25.0}],
+        stop_when=[{"condition": "budget", "budget_usd": 25.0}],
     )
 
     played = await play(workflow, model)
@@ -122,7 +122,7 @@ def test_a_loop_stops_when_enough_time_has_passed_after_a_whole_iteration() -> N
         llm("draft"),
         edges="loop -> draft -> exit",
         max_iterations=10,
-        exit_conditions=[{"condition": "time", "seconds": 10.0}],
+        stop_when=[{"condition": "time", "seconds": 10.0}],
     )
 
     played: Played = virtually(play(workflow, slow))
@@ -177,19 +177,25 @@ async def test_the_best_of_a_plain_count_comes_out() -> None:
 @pytest.mark.parametrize(
     ("config", "field", "code", "severity"),
     [
-        ({"exit_conditions": [{"condition": "plateau"}]}, "exit_conditions.0.condition", "no-score", "error"),
-        ({"exit_conditions": [until(" ")]}, "exit_conditions.0.until", "no-expression", "error"),
-        ({"exit_conditions": [until("nothing == 1")]}, "exit_conditions.0.until", "unknown-name", "error"),
-        ({"exit_conditions": [until("1 +")]}, "exit_conditions.0.until", "bad-expression", "error"),
-        ({"exit_conditions": [{"condition": "judge"}]}, "judge", "no-criteria", "error"),
-        ({"exit_conditions": [{"condition": "evaluator"}]}, "exit_condition", "no-evaluator", "error"),
+        ({"stop_when": [{"condition": "plateau"}]}, "stop_when.0.condition", "no-score", "error"),
+        ({"stop_when": [until(" ")]}, "stop_when.0.expression", "no-expression", "error"),
+        ({"stop_when": [until("nothing == 1")]}, "stop_when.0.expression", "unknown-name", "error"),
+        ({"stop_when": [until("1 +")]}, "stop_when.0.expression", "bad-expression", "error"),
+        ({"stop_when": [{"condition": "judge"}]}, "judge", "no-criteria", "error"),
+        ({"stop_when": [{"condition": "evaluator"}]}, "stop_when.0.condition", "no-evaluator", "error"),
         ({"on_timeout": "return_best"}, "on_timeout", "no-score", "error"),
+        ({"stop_when": [{"condition": "moon"}]}, "stop_when.0.condition", "unknown-condition", "error"),
+        ({"stop_when": [{"expression": "true"}]}, "stop_when.0.condition", "unknown-condition", "error"),
+        ({"stop_when": [{"condition": "plateau", "patience": 0}]}, "stop_when.0.patience", "bad-config", "error"),
         (
-            {"exit_conditions": [until("true")], "exit_condition": "stable_output"},
-            "exit_condition",
-            "no-effect",
-            "warning",
+            {"stop_when": [{"condition": "all_of", "conditions": [until("1 +")]}]},
+            "stop_when.0.conditions.0.expression",
+            "bad-expression",
+            "error",
         ),
+        ({"stop_when": [{"condition": "all_of"}]}, "stop_when.0.conditions", "no-conditions", "error"),
+        ({"stop_when": [{**until("true"), "color": 1}]}, "stop_when.0.color", "unknown-config-key", "warning"),
+        ({"on_max_iterations": "fail"}, "on_max_iterations", "no-effect", "warning"),
     ],
 )
 def test_a_list_that_cannot_work_is_a_problem(config: dict[str, Any], field: str, code: str, severity: str) -> None:
@@ -205,7 +211,7 @@ async def test_an_evaluator_in_the_list_controls_the_loop() -> None:
         rules("check", {"done": "loop.iteration == 3", "continue": "else"}),
         edges="loop -> check\ncheck.done -> exit",
         max_iterations=10,
-        exit_conditions=[{"condition": "evaluator"}, {"condition": "max_iterations", "count": 8}],
+        stop_when=[{"condition": "evaluator"}, {"condition": "max_iterations", "count": 8}],
     )
 
     played = await play(workflow)

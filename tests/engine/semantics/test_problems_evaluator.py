@@ -91,23 +91,26 @@ def test_the_best_of_what_has_no_score(field: str) -> None:
     assert (problem.node, problem.field) == ("loop", field)
 
 
+STABLE = {"condition": "stable_output"}
+
+
 @pytest.mark.parametrize(
     ("config", "field"),
     [
-        ({"exit_condition": "sometimes"}, "exit_condition"),
+        ({"stop_when": [{"condition": "sometimes"}]}, "stop_when.0.condition"),
         ({"feedback_mode": "shout"}, "feedback_mode"),
-        ({"stability_threshold": 1.5}, "stability_threshold"),
-        ({"stability_threshold": "high"}, "stability_threshold"),
-        ({"stability_patience": 0}, "stability_patience"),
+        ({"stop_when": [{**STABLE, "threshold": 1.5}]}, "stop_when.0.threshold"),
+        ({"stop_when": [{**STABLE, "threshold": "high"}]}, "stop_when.0.threshold"),
+        ({"stop_when": [{**STABLE, "patience": 0}]}, "stop_when.0.patience"),
         ({"append_window": 0}, "append_window"),
         ({"output_mode": "all"}, "output_mode"),
         ({"delay_s": -1}, "delay_s"),
         ({"timeout_s": 0}, "timeout_s"),
         ({"budget_usd": -1}, "budget_usd"),
-        ({"until": "output ==="}, "until"),
+        ({"until": "output ==="}, "stop_when.0.expression"),
         ({"score": "("}, "score"),
         ({"condition": "input &&"}, "condition"),
-        ({"until": 5}, "until"),
+        ({"until": 5}, "stop_when.0.expression"),
     ],
 )
 def test_a_wrong_setting_of_a_loop_is_named(config: dict[str, Any], field: str) -> None:

@@ -25,9 +25,9 @@ def similar(*figures: float | None) -> list[Any]:
     return iterations(*({"similarity": figure} for figure in figures))
 
 
-STABLE = LoopConfig(exit_condition="stable_output")
-PATIENT = LoopConfig(exit_condition="stable_output", stability_patience=2)
-EVALUATED = LoopConfig(exit_condition="evaluator")
+STABLE = LoopConfig(stop_when=[{"condition": "stable_output"}])
+PATIENT = LoopConfig(stop_when=[{"condition": "stable_output", "patience": 2}])
+EVALUATED = LoopConfig(stop_when=[{"condition": "evaluator"}])
 CONTINUED = {"branch": "continue", "reason": "Too long."}
 DONE = {"branch": "done", "reason": "All  points\nare met."}
 
@@ -41,14 +41,14 @@ DONE = {"branch": "done", "reason": "All  points\nare met."}
             similar(None, 0.5, 0.9, 0.962),
             "stable_output",
             10,
-            "Stopped after 4 of 10: this result is 96.2% the same as the one before (threshold 95%).",
+            "Stopped after 4 of 10: the result is 96.2% the same as the previous one (threshold 95%).",
         ),
         (
             PATIENT,
             similar(None, 0.96, 1.0),
             "stable_output",
             5,
-            "Stopped after 3 of 5: this result is 100% the same as the one before (threshold 95%), 2 times in a row.",
+            "Stopped after 3 of 5: the result is 100% the same as the previous one (threshold 95%), 2 times in a row.",
         ),
         (
             STABLE,
@@ -72,14 +72,14 @@ DONE = {"branch": "done", "reason": "All  points\nare met."}
             "Stopped after 1 of 1: max iterations reached; the evaluator chose 'continue': Too long.",
         ),
         (
-            LoopConfig(until="size(output)<6 || similarity>1"),
+            LoopConfig(stop_when=[{"condition": "until", "expression": "size(output)<6 || similarity>1"}]),
             iterations({"result": "a much longer one"}, {"result": "short", "similarity": 0.61}),
             "until",
             5,
             "Stopped after 2 of 5: “size(output)<6 || similarity>1” became true (output “short”, similarity 0.610).",
         ),
         (
-            LoopConfig(until="cost_usd > 1.0"),
+            LoopConfig(stop_when=[{"condition": "until", "expression": "cost_usd > 1.0"}]),
             iterations({"cost_usd": 0.25}, {"cost_usd": 0.5}),
             "max_iterations",
             2,
@@ -108,7 +108,7 @@ def test_why_a_loop_stopped_is_one_sentence_with_the_figures(
 
 
 def test_what_a_node_gave_is_shown_where_until_names_it_and_it_is_known():
-    config = LoopConfig(until="nodes.check == 'fine'")
+    config = LoopConfig(stop_when=[{"condition": "until", "expression": "nodes.check == 'fine'"}])
     given = {"check": "fine", "draft": "x"}
     sentence = "Stopped after 1 of 5: “nodes.check == 'fine'” became true"
     assert why_stopped(config, similar(None), "until", 5, given=given) == f"{sentence} (nodes.check “fine”)."
@@ -122,7 +122,7 @@ def test_a_similarity_worked_out_since_is_used_where_none_was_recorded():
 def test_what_was_tested_after_each_iteration():
     ended = similar(None, 0.91, 0.97)
     assert [what_was_tested(STABLE, ended, index) for index in range(3)] == [
-        ("no similarity, there is no result before", "iteration 1 of at most 5"),
+        ("no similarity: there is no previous result", "iteration 1 of at most 5"),
         ("similarity 91% < 95%", "iteration 2 of at most 5"),
         ("similarity 97% ≥ 95%", "iteration 3 of at most 5"),
     ]
@@ -139,7 +139,9 @@ def test_patience_is_counted_in_what_was_tested():
 
 
 def test_verdict_score_and_until_in_what_was_tested():
-    config = LoopConfig(exit_condition="evaluator", until="size(output) < 3", score="1.0")
+    config = LoopConfig(
+        stop_when=[{"condition": "until", "expression": "size(output) < 3"}, {"condition": "evaluator"}], score="1.0"
+    )
     ended = iterations({**CONTINUED, "score": 1.5, "result": "long " * 40})
     until = "until “size(output) < 3” (output “" + "long " * 12 + "…” (200 characters))"
     assert what_was_tested(config, ended, 0) == (
@@ -151,17 +153,17 @@ def test_verdict_score_and_until_in_what_was_tested():
 
 
 def test_the_settings_of_a_nested_loop_are_found_by_its_path():
-    workflow = loads(json.dumps(refine(3, exit_condition="stable_output", stability_threshold=0.8)))
-    assert loop_config(workflow, "outer[1].loop").stability_threshold == 0.8
-    assert loop_config(workflow, "outer[1].gone").exit_condition == "max_iterations"
-    broken = loads(json.dumps(refine(3, stability_threshold="many")))
+    workflow = loads(json.dumps(refine(3, stop_when=[{"condition": "stable_output", "threshold": 0.8}])))
+    assert loop_config(workflow, "outer[1].loop").conditions[0].config.threshold == 0.8
+    assert loop_config(workflow, "outer[1].gone").stop_when == []
+    broken = loads(json.dumps(refine(3, stop_when="many")))
     assert loop_config(broken, "loop") == LoopConfig()
 
 
 LIMITED = LoopConfig.model_validate(
     {
-        "exit_conditions": [
-            {"condition": "until", "until": "size(output) > 99"},
+        "stop_when": [
+            {"condition": "until", "expression": "size(output) > 99"},
             {"condition": "budget", "budget_usd": 0.5},
             {"condition": "time", "seconds": 30.0},
             {"condition": "max_iterations", "count": 3},
@@ -190,16 +192,16 @@ def test_a_budget_or_a_time_of_the_run_is_not_taken_for_the_loops_own_condition(
 
 ALL = LoopConfig.model_validate(
     {
-        "exit_conditions": [
+        "stop_when": [
             {"condition": "stable_output", "threshold": 0.9},
             {"condition": "plateau", "patience": 2, "epsilon": 0.5},
             {"condition": "oscillation", "threshold": 0.8},
         ],
-        "exit_when": "all",
+        "stop_mode": "all",
         "score": "0",
     }
 )
-JUDGED = LoopConfig.model_validate({"exit_condition": "judge", "judge": {"criteria": "It rhymes."}})
+JUDGED = LoopConfig.model_validate({"stop_when": [{"condition": "judge"}], "judge": {"criteria": "It rhymes."}})
 
 
 def test_a_judge_is_told_with_its_score_and_its_reason() -> None:
@@ -208,11 +210,11 @@ def test_a_judge_is_told_with_its_score_and_its_reason() -> None:
         {"score": 8.5, "reason": "It rhymes.", "tested": {"judge": True}},
     )
     assert why_stopped(JUDGED, ended, "judge_done", 5) == (
-        "Stopped after 2 of 5: the judge found it done (score 8.5): It rhymes."
+        "Stopped after 2 of 5: the judge accepted the result (score 8.5): It rhymes."
     )
-    assert what_was_tested(JUDGED, ended, 0)[0] == "the judge found it not done (score 3): No rhyme."
+    assert what_was_tested(JUDGED, ended, 0)[0] == "the judge did not accept the result (score 3): No rhyme."
     assert why_stopped(JUDGED, ended[:1], "max_iterations", 1) == (
-        "Stopped after 1 of 1: max iterations reached; the judge found it not done (score 3): No rhyme."
+        "Stopped after 1 of 1: max iterations reached; the judge did not accept the result (score 3): No rhyme."
     )
 
 
@@ -222,15 +224,15 @@ def test_each_of_several_conditions_that_had_to_hold_together_is_told() -> None:
         {"score": 7.0, "similarity": 0.95, "tested": {"plateau": 7.0, "oscillation": 0.85}},
     )
     assert why_stopped(ALL, ended, "stable_output+plateau+oscillation", 5) == (
-        "Stopped after 2 of 5: this result is 95% the same as the one before (threshold 90%) and "
+        "Stopped after 2 of 5: the result is 95% the same as the previous one (threshold 90%) and "
         "the best score (7) has risen by no more than 0.5 in 2 iterations and "
-        "this result is 85% the same as an earlier one (threshold 80%)."
+        "the result is 85% the same as an earlier one (threshold 80%)."
     )
     assert what_was_tested(ALL, ended, 0) == (
-        "no similarity, there is no result before",
+        "no similarity: there is no previous result",
         "best score 7",
-        "no earlier result to come back to",
+        "no earlier result to repeat",
         "score 7",
         "iteration 1 of at most 5",
     )
-    assert what_was_tested(ALL, ended, 1)[2] == "similarity to an earlier one 85% ≥ 80%"
+    assert what_was_tested(ALL, ended, 1)[2] == "similarity to an earlier result 85% ≥ 80%"

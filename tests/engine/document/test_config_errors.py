@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from engine.document.config_errors import config_errors
 from engine.document.settings import Settings
 from engine.nodes.registry import builtin_registry
-from engine.plan.config_errors import config_errors
 from engine.tools.registry import builtin_tools
 
 LLM = builtin_registry().find("llm")

@@ -1,0 +1,262 @@
+"""The exit conditions of the program and of enabled plugins, and the conditions that a loop lists.
+
+The built-in conditions are listed here and nowhere else. A plugin adds its own through `add_condition`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, cast
+
+from pydantic import ValidationError
+
+from engine.document.config_errors import config_errors
+from engine.document.json_rules import faults
+from engine.document.problems import FieldProblem, Severity
+from engine.errors import EngineError
+from engine.exits import (
+    all_of,
+    budget,
+    evaluator,
+    judge,
+    max_iterations,
+    oscillation,
+    plateau,
+    stable_output,
+    time_limit,
+    until,
+)
+from engine.exits.condition import (
+    AnyConditionSpec,
+    ConditionConfig,
+    EndedIteration,
+    Evidence,
+    ExitCondition,
+    Need,
+)
+from engine.text_sanitizing import shown
+from engine.values import Value
+
+KEY: Final = "condition"
+"""The key of a listed condition that names it; all other keys are its settings."""
+_REPORT: Final = "Report it to the author of the condition."
+
+_BUILTIN: Final = (
+    evaluator,
+    judge,
+    until,
+    stable_output,
+    plateau,
+    oscillation,
+    max_iterations,
+    budget,
+    time_limit,
+    all_of,
+)
+_SPECS: dict[str, AnyConditionSpec] = {module.SPEC.name: module.SPEC for module in _BUILTIN}
+
+ResultT = TypeVar("ResultT")
+
+
+def condition_specs() -> Mapping[str, AnyConditionSpec]:
+    """The known conditions by name, in the order in which they are offered; read-only."""
+    return MappingProxyType(_SPECS)
+
+
+def add_condition(spec: AnyConditionSpec) -> None:
+    """Add a condition, before documents are checked.
+
+    Raises:
+        ValueError: There is another one of that name.
+    """
+    if _SPECS.get(spec.name, spec) is not spec:
+        raise ValueError(f"there is an exit condition {spec.name!r} already")
+    _SPECS[spec.name] = spec
+
+
+def limit_reasons() -> frozenset[str]:
+    """The exit reasons of conditions that only limit a loop: one that ends for these alone has not converged."""
+    return frozenset(spec.reason for spec in _SPECS.values() if spec.is_limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition that a loop lists.
+
+    Attributes:
+        spec: Its declaration.
+        config: Its settings.
+        field: Its place in the loop's settings: `stop_when.0`.
+        inner: The conditions that it combines.
+    """
+
+    spec: AnyConditionSpec
+    config: ConditionConfig
+    field: str
+    inner: tuple[Condition, ...] = ()
+
+    @property
+    def leaves(self) -> tuple[Condition, ...]:
+        """The conditions that it combines; the condition itself where it combines none."""
+        return tuple(leaf for one in self.inner for leaf in one.leaves) if self.spec.inner else (self,)
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What the loop must provide for it."""
+        needs = self.spec.needs | {Need.SCOPE} if self.spec.expressions else self.spec.needs
+        return needs.union(*(inner.needs for inner in self.inner))
+
+    @property
+    def expressions(self) -> tuple[tuple[str, str], ...]:
+        """Its CEL expressions: place in the loop's settings, and text."""
+        own = tuple((f"{self.field}.{name}", str(getattr(self.config, name))) for name in self.spec.expressions)
+        return (*own, *(pair for inner in self.inner for pair in inner.expressions))
+
+    def make(self) -> ExitCondition:
+        """Create its decision for one run of a loop.
+
+        Raises:
+            EngineError: It cannot be created.
+        """
+        if self.spec.combine is not None:
+            return self.spec.combine(tuple(inner.make() for inner in self.inner))
+        return _CheckedCondition(self.spec, self.config)
+
+    def explain(self, evidence: Evidence) -> str:
+        """Describe what it looked at."""
+        return self._explained(self.spec.explain, evidence)
+
+    def explain_stop(self, evidence: Evidence) -> str:
+        """Describe why it stopped the loop."""
+        return self._explained(self.spec.explain_stop or self.spec.explain, evidence)
+
+    def explain_unmet(self, evidence: Evidence) -> str:
+        """Describe that it did not hold."""
+        return self._explained(self.spec.explain_unmet or self.spec.explain, evidence)
+
+    def _explained(self, explain: Callable[[Any, Evidence], str], evidence: Evidence) -> str:
+        try:
+            return explain(self.config, evidence)
+        except Exception:  # a plugin's explanation must not keep a history from being read
+            return self.spec.exit_reason_label or self.spec.reason
+
+
+class _CheckedCondition(ExitCondition):
+    """A condition's decision with its results checked, so that any error is one that people can read."""
+
+    def __init__(self, spec: AnyConditionSpec, config: ConditionConfig) -> None:
+        self._name = spec.name
+        made = cast("object", self._call(lambda: spec.make(config)))
+        if not isinstance(made, ExitCondition):
+            raise EngineError(f'The exit condition "{self._name}" created no ExitCondition.', _REPORT)
+        self._condition = made
+
+    def observe(self, iteration: EndedIteration) -> None:
+        """Pass the iteration on."""
+        self._call(lambda: self._condition.observe(iteration))
+
+    def reason(self, iteration: EndedIteration) -> str | None:
+        """Return its exit reason."""
+        reason = cast("object", self._call(lambda: self._condition.reason(iteration)))
+        if reason is None or isinstance(reason, str):
+            return reason
+        raise self._wrong_result(f"{type(reason).__name__} as its exit reason, not a text")
+
+    def tested(self, iteration: EndedIteration) -> Value:
+        """Return the value that it records."""
+        tested = self._call(lambda: self._condition.tested(iteration))
+        if next(faults(tested), None) is not None:
+            raise self._wrong_result("a value to record that is not JSON")
+        return tested
+
+    def _wrong_result(self, what: str) -> EngineError:
+        return EngineError(f'The exit condition "{self._name}" returned {what}.', _REPORT)
+
+    def _call(self, work: Callable[[], ResultT]) -> ResultT:
+        try:
+            return work()
+        except EngineError:
+            raise
+        except Exception as error:
+            message = f'The exit condition "{self._name}" failed: {type(error).__name__}.'
+            raise EngineError(message, _REPORT) from error
+
+
+def read_conditions(entries: Iterable[object], field: str) -> tuple[Condition, ...]:
+    """Read the conditions that a loop lists; entries that are unknown or faulty are left out.
+
+    Args:
+        entries: The entries of the list.
+        field: Where the list stands in the loop's settings.
+    """
+    found = (_read(entry, f"{field}.{index}")[0] for index, entry in enumerate(entries))
+    return tuple(condition for condition in found if condition is not None)
+
+
+def condition_problems(entries: Iterable[object], field: str) -> Iterator[FieldProblem]:
+    """Find what is wrong with the conditions that a loop lists; expressions are not compiled here."""
+    for index, entry in enumerate(entries):
+        place = f"{field}.{index}"
+        condition, problems = _read(entry, place)
+        yield from problems
+        if condition is None:
+            continue
+        for name in condition.spec.expressions:
+            if not str(getattr(condition.config, name)).strip():
+                yield FieldProblem("no-expression", f"{place}.{name}", "The expression is empty.", "Write one.")
+        yield from _own_problems(condition)
+        if condition.spec.inner:
+            inner = getattr(condition.config, condition.spec.inner)
+            yield from condition_problems(inner, f"{place}.{condition.spec.inner}")
+
+
+def _read(entry: object, place: str) -> tuple[Condition | None, list[FieldProblem]]:
+    settings = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+    name = settings.get(KEY)
+    spec = _SPECS.get(name) if isinstance(name, str) else None
+    if spec is None:
+        return None, [_unknown(name, place)]
+    given = {key: value for key, value in settings.items() if key != KEY}
+    try:
+        config = spec.config.model_validate(given)
+    except ValidationError as error:
+        return None, [
+            FieldProblem("bad-config", f"{place}.{where}", message, remedy)
+            for where, message, remedy in config_errors(spec.config, error)
+        ]
+    problems = [
+        FieldProblem(
+            "unknown-config-key",
+            f"{place}.{key}",
+            f'The exit condition "{spec.name}" has no setting "{shown(key, 60)}"; it is kept and has no effect.',
+            "Remove it.",
+            Severity.WARNING,
+        )
+        for key in given
+        if key not in spec.config.model_fields
+    ]
+    inner = read_conditions(getattr(config, spec.inner), f"{place}.{spec.inner}") if spec.inner else ()
+    return Condition(spec, config, place, inner), problems
+
+
+def _unknown(name: object, place: str) -> FieldProblem:
+    near = difflib.get_close_matches(str(name), _SPECS, n=1)
+    question = f'Did you mean "{near[0]}"? ' if near else ""
+    message = f'There is no exit condition "{shown(name, 60)}".' if name else "The entry names no exit condition."
+    remedy = f"{question}Choose one of {', '.join(_SPECS)}; one of a plugin needs the plugin."
+    return FieldProblem("unknown-condition", f"{place}.{KEY}", message, remedy)
+
+
+def _own_problems(condition: Condition) -> list[FieldProblem]:
+    try:
+        found = list(condition.spec.check(condition.config))
+    except Exception as error:  # whatever a plugin raises
+        message = f'The exit condition "{condition.spec.name}" failed: {type(error).__name__}.'
+        return [FieldProblem("condition-failed", condition.field, message, _REPORT)]
+    return [
+        FieldProblem(one.code, f"{condition.field}.{one.field or KEY}", one.message, one.remedy, one.severity)
+        for one in found
+    ]
