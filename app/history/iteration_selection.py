@@ -132,7 +132,7 @@ class LookedAt:
         if picture is None:
             return NO_RUN
         if self.loop.exit_reason:
-            return self.why()
+            return self.loop_explanation()
         if self.unit == "item":
             return "There were no items." if picture.is_over else "No item has started yet."
         return "The loop had no iterations." if picture.is_over else "The loop has not started yet."

@@ -368,7 +368,7 @@ class IterationsPanel(QWidget):
         there = self._looked_at
         loop, index, last = there.loop, there.index, len(there.loop.iterations) - 1
         self._show_readout()
-        why = there.why(self.similarities.of(loop, last) if last >= 0 else None)
+        why = there.loop_explanation(self.similarities.of(loop, last) if last >= 0 else None)
         self.why.setText(why if len(why) <= _SENTENCE else f"{why[:_SENTENCE]}…")
         self.why.setToolTip(plain_tool_tip(why) if len(why) > _SENTENCE else "")
         self.detail.show_iteration(self.similarities.of(loop, index) if index <= last else None)
