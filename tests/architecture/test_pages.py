@@ -134,3 +134,10 @@ def test_the_built_in_model_is_named_honestly(page: str):
 def test_the_changelog_knows_the_version():
     assert engine.__version__ in read("CHANGELOG.md")
     assert "version" in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dynamic"]
+
+
+def test_every_module_and_folder_named_in_a_page_exists():
+    name = re.compile(r"`((?:engine|app|tests|benchmarks|docs|templates|resources)/[\w/-]+(?:\.py)?)`")
+    named = {(page, path) for page in PAGES if page != "CHANGELOG.md" for path in name.findall(read(page))}
+    assert len(named) > 20
+    assert [(page, path) for page, path in sorted(named) if not (ROOT / path).exists()] == []
