@@ -8,7 +8,6 @@ just the same.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from engine.errors import EngineError
 from engine.events import LoopCompleted, LoopStarted
@@ -23,6 +22,7 @@ from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import NodePlan
 from engine.runner.budget import Account, BudgetError
+from engine.runner.feedback import next_input
 from engine.runner.iteration_record import loop_output, record_json
 from engine.runner.loop_iteration import run_iteration
 from engine.runner.loop_lifecycle import run_told
@@ -31,39 +31,7 @@ from engine.runner.loop_state import Ended, LoopState
 from engine.runner.node import outputs_on_error
 from engine.runner.retry import out_of_time
 from engine.runner.scheduler import GraphRun
-from engine.values import Value, to_text
-
-SEPARATOR: Final = "\n---\n"
-
-
-def next_input(config: LoopConfig, original: Value, current: Value, feedbacks: list[Value]) -> Value:
-    """What the next iteration starts from.
-
-    Args:
-        config: The loop's settings.
-        original: What the loop started from.
-        current: What the iteration that has ended started from.
-        feedbacks: The feedback of each iteration so far; at least one.
-
-    Raises:
-        NodeError: Something that is no text is to be appended.
-    """
-    if config.feedback_mode == "replace":
-        return feedbacks[-1]
-    if config.feedback_mode == "append":
-        return SEPARATOR.join((_text(current), _text(feedbacks[-1])))
-    kept = feedbacks[-config.append_window :]
-    return SEPARATOR.join((_text(original), *map(_text, kept)))
-
-
-def _text(value: Value) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    kind = "a list" if isinstance(value, list) else "JSON"
-    raise NodeError(
-        f"Only text can be appended for the next iteration, and this is {kind}: {to_text(value)[:60]}.",
-        'Choose the feedback mode "replace", or make text of it in a Transform.',
-    )
+from engine.values import Value
 
 
 class _CountCameFirstError(NodeError):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import NodeError
-from engine.runner.loop_run import SEPARATOR, next_input
+from engine.runner.feedback import SEPARATOR, next_input
 from engine.values import Value
 
 
@@ -53,7 +53,7 @@ def test_what_is_no_text_cannot_be_appended_and_the_error_says_so(mode: str, val
     with pytest.raises(NodeError) as caught:
         next_input(config(mode), before, before, [feedback])
 
-    assert caught.value.message == f"Only text can be appended for the next iteration, and this is {kind}."
+    assert caught.value.message == f"Only text can be appended to the next input, and the feedback is {kind}."
     assert '"replace"' in caught.value.remedy
     assert not caught.value.retryable
 
