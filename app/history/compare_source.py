@@ -30,7 +30,6 @@ OUTPUT: Final = "output"
 _OF_ITERATION: Final = ((RESULT, "Result"), (FEEDBACK, "Feedback"), (INPUT, "Input"))
 _PAIRED: Final = frozenset({*PAIR_BY_START, *PAIR_BY_END})
 _OF_ITEM: Final = ((RESULT, "Result"), (INPUT, "Item"))
-_CALLING: Final = frozenset({"llm", "router", "agent"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,9 @@ class Source:
             if self._structure.parent.get(node.id, "") != loop or node.type in _PAIRED:
                 continue
             name = node.title or node.id
-            parts = (OUTPUT, PROMPT, INPUT) if node.type in _CALLING else (OUTPUT, INPUT)
+            resolved = self._structure.resolution.nodes.get(node.id)
+            calls_model = resolved is not None and resolved.spec.model(resolved.config) is not None
+            parts = (OUTPUT, PROMPT, INPUT) if calls_model else (OUTPUT, INPUT)
             offers += [What(node.id, part, f"{name} · {part}") for part in parts]
         return offers
 

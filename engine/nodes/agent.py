@@ -114,6 +114,7 @@ SPEC = NodeSpec(
     texts=prompt_texts,
     check=_check,
     summary=_summary,
+    iteration_note=True,
     model=lambda config: config.choice,
     goes_on=True,
 )

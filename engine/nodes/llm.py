@@ -137,5 +137,6 @@ SPEC = NodeSpec(
     texts=prompt_texts,
     check=_check,
     summary=_summary,
+    iteration_note=True,
     model=lambda config: config.choice,
 )

@@ -227,6 +227,7 @@ class NodeSpec(Generic[ConfigT]):
         recorded: What it 'gave', for `loop.last.ID` and the history, out of its outputs.
         recorded_members: The names in what it 'gave', where that is always the same object.
         model: Which model it calls with given settings; None where it calls none.
+        iteration_note: Whether it takes `NodeContext.iteration_note`, as the first such node of a loop's body.
         goes_on: Whether an attempt goes on from where the one before failed, by `NodeContext.kept`.
     """
 
@@ -246,6 +247,7 @@ class NodeSpec(Generic[ConfigT]):
     recorded: Callable[[Outputs], Value] = primary_output
     recorded_members: tuple[str, ...] = ()
     model: Callable[[ConfigT], ModelChoice | None] = lambda _config: None
+    iteration_note: bool = False
     goes_on: bool = False
 
     def all_outputs(self, config: ConfigT) -> tuple[Port, ...]:

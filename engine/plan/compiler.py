@@ -280,13 +280,14 @@ class _GraphCompiler:
         return None if inner is None else SubflowPlan(_GraphCompiler(inner).build(), _parameters(inner.structure))
 
     def _tells_iteration(self, resolved: Resolved) -> bool:
-        """Whether the node gets the iteration note: it is the first model node of a loop that injects feedback."""
+        """Whether the node gets the iteration note: it is the first node of a loop that takes one."""
         around = None if self.loop is None else self.planned.nodes[self.loop].config
         if not isinstance(around, LoopConfig) or not around.inject_feedback:
             return False
         nodes = self.planned.nodes
-        told = (node for node in self.order if nodes[node].type in {"llm", "agent"} and nodes[node].node.enabled)
-        first = next(told, None)
+        first = next(
+            (node for node in self.order if nodes[node].spec.iteration_note and nodes[node].node.enabled), None
+        )
         return first == resolved.id
 
 

@@ -69,10 +69,15 @@ def test_a_setting_that_shows_only_sometimes_hangs_on_a_value_that_there_is(spec
 
     for group in [shown_when] if isinstance(shown_when, dict) else shown_when:
         for other, value in group.items():
-            head, _, member = other.partition("[].")  # what one entry of a list has
-            given = [{member: value}] if member else value
-            there = getattr(spec.config.model_validate({head: given}), head)
-            assert (getattr(there[0], member) if member else there) == value
+            entry = re.fullmatch(r"(\w+)\[(\d*)\](?:\.(\w+))?", other)
+            if entry is None:
+                assert getattr(spec.config.model_validate({other: value}), other) == value
+            elif entry[3]:  # what one entry of a list has
+                there = getattr(spec.config.model_validate({entry[1]: [{entry[3]: value}]}), entry[1])
+                assert there[0][entry[3]] == value
+            else:  # whether a list has that many entries
+                assert isinstance(getattr(spec.config(), entry[1]), list)
+                assert value is True
 
 
 @every_type

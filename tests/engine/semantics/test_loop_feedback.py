@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from engine.events import LoopIterationStarted
-from tests.engine.semantics.documents import around, entry, flow, formula, leave, llm, loop, off, result, transform
+from engine.nodes.llm import SPEC as LLM_SPEC
+from engine.nodes.registry import builtin_registry
+from tests.engine.semantics.documents import (
+    around,
+    entry,
+    flow,
+    formula,
+    leave,
+    llm,
+    loop,
+    off,
+    part,
+    result,
+    transform,
+)
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import by_node, numbered
 
@@ -160,6 +175,24 @@ async def test_the_first_model_node_is_told_about_the_iteration() -> None:
     assert re.search(r"\b2 of 3\b", second.removeprefix("polish 0"))
     assert re.search(r"\b3 of 3\b", third.removeprefix("polish 1"))
     assert played.model.prompts("polish") == ["draft 0", "draft 1", "draft 2"]
+
+
+async def test_a_node_type_of_a_plugin_gets_the_iteration_note_by_its_declaration() -> None:
+    registry = builtin_registry().with_types([replace(LLM_SPEC, type="writer")])
+    workflow = around(
+        part("draft", "writer", prompt="{{input}}"),
+        llm("polish"),
+        edges="loop -> draft -> polish -> exit",
+        max_iterations=2,
+        inject_feedback=True,
+    )
+
+    played = await play(workflow, numbered, registry=registry)
+
+    first, second = played.model.prompts("draft")
+    assert re.search(r"\b1 of 2\b", first.removeprefix("seed"))
+    assert re.search(r"\b2 of 2\b", second.removeprefix("polish 0"))
+    assert played.model.prompts("polish") == ["draft 0", "draft 1"]
 
 
 @pytest.mark.parametrize(
