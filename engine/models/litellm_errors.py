@@ -51,8 +51,8 @@ _FORBIDDEN = 403
 _KNOWN_STATUSES = frozenset(HTTPStatus)
 
 _SHORTER = (
-    "Shorten the input, limit what a loop appends ('Feedbacks kept', `append_window`) and what its models remember "
-    "('Models remember', `memory`), lower 'Most tokens in the reply' (`max_tokens`), or choose a model with a longer "
+    "Shorten the input, limit what a loop appends ('Window size', `append_window`) and what its models remember "
+    "('Model memory', `memory`), lower 'Max tokens' (`max_tokens`), or choose a model with a longer "
     "context."
 )
 _SENTENCES: dict[ModelErrorKind, tuple[str, str]] = {

@@ -72,7 +72,7 @@ async def _run(context: NodeContext[AgentConfig]) -> Outputs:
     if end.status == "max_turns":
         _out_of_turns(context)
     if end.status != "exited_loop" and not config.allow_empty and _has_no_text(end):
-        raise NodeError("The agent ended without a text.", "Raise 'At most', or change the prompt.", retryable=True)
+        raise NodeError("The agent ended without a text.", "Raise 'Max turns', or change the prompt.", retryable=True)
     return _given(end)
 
 
@@ -84,7 +84,7 @@ def _out_of_turns(context: NodeContext[AgentConfig]) -> None:
     config = context.config
     message = f"The agent did not finish within {config.max_turns} turns."
     if config.on_max_turns == "fail":
-        raise NodeError(message, "Raise 'At most', or make the task smaller.")
+        raise NodeError(message, "Raise 'Max turns', or make the task smaller.")
     if config.on_max_turns == "flag":
         context.warn(message)
 
@@ -104,7 +104,7 @@ SPEC = NodeSpec(
     type="agent",
     title="Agent",
     category=Category.AI,
-    help="A model that works in turns with tools until it is done.",
+    help="A model that calls tools in turns until it is done.",
     icon="mdi6.robot-outline",
     config=AgentConfig,
     inputs=prompt_inputs,

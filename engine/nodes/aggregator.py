@@ -27,21 +27,21 @@ class AggregatorConfig(NodeConfig, OutputKey):
     iterator: str = Field(
         default="",
         title="Iterator",
-        description="Id of the iterator that it ends. May be left out where only one can be meant.",
+        description="Id of its iterator. Optional if only one iterator is possible.",
         json_schema_extra={"widget": "iterator"},
     )
     mode: Literal["collect", "join", "first", "vote", "expression"] = Field(
         default="collect",
-        title="Put together by",
+        title="Combine by",
         description=(
-            "collect: the list of results. join: one text of them. first: the result of the first item that has one. "
-            "vote: the most frequent result. expression: a formula."
+            "collect: the list of results. join: one text. first: the first result. vote: the most "
+            "frequent result. expression: a CEL expression."
         ),
     )
     separator: str = Field(
         default="\n\n",
-        title="Between the results",
-        description="What stands between two results.",
+        title="Separator",
+        description="The text between two results.",
         json_schema_extra={"shown_when": {"mode": "join"}, "widget": "text"},
     )
     expression: str = Field(
@@ -105,7 +105,7 @@ SPEC = NodeSpec(
     type="aggregator",
     title="Aggregator",
     category=Category.LOGIC,
-    help="Ends the part that an Iterator runs for each item, and puts the results together.",
+    help="Ends the part of an iterator and combines the results.",
     icon="mdi6.set-merge",
     config=AggregatorConfig,
     inputs=lambda _config: (Port("input", help="What an item came to.", many=True),),

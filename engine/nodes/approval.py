@@ -35,21 +35,21 @@ class ApprovalConfig(NodeConfig):
         default="Is this right?",
         min_length=1,
         title="Question",
-        description="What the person is asked. {{name}} puts in what reaches the port of that name.",
+        description="The question to the person. {{name}} inserts the value of the port with that name.",
         json_schema_extra={"widget": "prompt"},
     )
     answer_within_s: float | None = Field(
         default=None,
         gt=0,
         allow_inf_nan=False,
-        title="Answer within seconds",
-        description="The longest that it waits for the person. Empty: however long it takes, days too.",
+        title="Answer timeout (seconds)",
+        description="How long to wait for the person. Leave empty for no limit; a run can wait for days.",
         json_schema_extra={"group": "more"},
     )
     when_unanswered: Literal["fail", "approve", "reject"] = Field(
         default="fail",
         title="When nobody answers",
-        description="What happens when that time is over: the node fails, or the value goes on as if so answered.",
+        description=("What happens after that time: the node fails, or continues as if this were the answer."),
         json_schema_extra={"group": "more"},
     )
 
@@ -111,7 +111,7 @@ SPEC = NodeSpec(
     type="approval",
     title="Approval",
     category=Category.LOGIC,
-    help="Waits until a person approves or rejects a value; they may edit it and leave a comment.",
+    help="Waits until a person approves, rejects or edits a value.",
     icon="mdi6.account-check",
     config=ApprovalConfig,
     inputs=_inputs,

@@ -13,7 +13,7 @@ class ExitConfig(NodeConfig):
     loop: str = Field(
         default="",
         title="Loop",
-        description="Id of the loop that it ends. May be left out where only one can be meant.",
+        description="Id of its loop. Optional if only one loop is possible.",
         json_schema_extra={"widget": "loop"},
     )
 
@@ -28,7 +28,7 @@ SPEC = NodeSpec(
     type="exit",
     title="Exit",
     category=Category.LOGIC,
-    help="Ends the part that a Loop runs again and again.",
+    help="Ends the body of a loop.",
     icon="mdi6.exit-to-app",
     config=ExitConfig,
     inputs=lambda _config: _INPUTS,

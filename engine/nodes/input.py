@@ -18,15 +18,17 @@ class InputConfig(NodeConfig):
         default="",
         max_length=100,
         title="Name",
-        description="What `-i NAME=VALUE` and the run form call it. Empty: the node's id.",
+        description=("Name of the input in the run dialog and on the command line. Leave empty for the node's id."),
     )
-    type: PortType = Field(
-        default=PortType.TEXT, strict=False, title="Type", description="What kind of value it takes."
-    )
+    type: PortType = Field(default=PortType.TEXT, strict=False, title="Type", description="The type of the value.")
     default: Any = Field(
-        default=None, title="Default", description="What a run takes that gives no value. Empty: a value must be given."
+        default=None,
+        title="Default",
+        description="The value if a run provides none. Leave empty to make the input required.",
     )
-    description: str = Field(default="", title="Description", description="A line for the person who fills it in.")
+    description: str = Field(
+        default="", title="Description", description="A hint for the person who fills in the value."
+    )
 
 
 def _check(config: InputConfig) -> list[FieldProblem]:
@@ -55,7 +57,7 @@ SPEC = NodeSpec(
     type="input",
     title="Input",
     category=Category.IO,
-    help="A value that is given to the workflow when it starts.",
+    help="An input value of the workflow.",
     icon="mdi6.login",
     config=InputConfig,
     inputs=lambda _config: (),

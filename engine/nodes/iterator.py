@@ -34,8 +34,8 @@ class IteratorConfig(NodeConfig):
         default="port",
         title="Items from",
         description=(
-            "port: the list that reaches the port 'items'. list: the list below. "
-            "expression: a list found in what reaches the port 'items'."
+            "port: the list at the port 'items'. list: the list below. expression: a list computed "
+            "from the value at the port 'items'."
         ),
     )
     items: list[Any] = Field(
@@ -55,30 +55,29 @@ class IteratorConfig(NodeConfig):
         default=0,
         ge=0,
         le=1000,
-        title="Items at once",
-        description=(
-            "How many items are worked on at the same time; 1: one after the other. "
-            "0: as many as the workflow lets nodes be at work."
-        ),
+        title="Max concurrency",
+        description=("Number of items that run at the same time. 0: the workflow's limit."),
     )
     on_item_error: Literal["fail", "skip", "collect"] = Field(
         default="fail",
-        title="If an item fails",
+        title="On item error",
         description=(
-            "fail: the others are stopped and the iterator fails. skip: it is left out of the results. "
-            "collect: it keeps its place in the results, with null. The port 'failures' lists what went wrong."
+            "fail: stop the other items and fail. skip: leave the item out of the results. collect: "
+            "keep its place in the results, with null. The port 'failures' lists the errors."
         ),
     )
     on_empty: Literal["pass", "fail"] = Field(
         default="pass",
-        title="If there are no items",
-        description="pass: the workflow goes on with an empty result. fail: the iterator fails.",
+        title="On empty list",
+        description="pass: continue with an empty result. fail: the iterator fails.",
         json_schema_extra={"group": "more"},
     )
     condition: str = Field(
         default="",
-        title="Only if",
-        description="A CEL expression on what reaches 'items'; false runs nothing and lets the items through.",
+        title="Run only if",
+        description=(
+            "A CEL expression on the value at 'items'. If false, nothing runs and the items are passed through."
+        ),
         json_schema_extra={"widget": "expression", "group": "more"},
     )
 
@@ -118,7 +117,7 @@ SPEC = NodeSpec(
     type="iterator",
     title="Iterator",
     category=Category.LOGIC,
-    help="Begins the part that runs once for each item of a list; its Aggregator ends it.",
+    help="Starts the part that runs once for each item of a list.",
     icon="mdi6.format-list-numbered",
     config=IteratorConfig,
     inputs=_inputs,

@@ -91,7 +91,7 @@ class JudgeConfig(ModelFields):
     max_tokens: int | None = Field(
         default=500,
         ge=1,
-        title="Most tokens in the reply",
+        title="Max tokens",
         description="Room for the scores and the reason.",
         json_schema_extra={"group": "more"},
     )

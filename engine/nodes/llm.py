@@ -27,13 +27,13 @@ class LlmConfig(PromptFields, OutputKey):
     reply_schema: dict[str, Any] | None = Field(
         default=None,
         title="Structured reply",
-        description="A JSON Schema that the reply must follow; the output is then JSON. Empty: free text.",
+        description="A JSON Schema that the reply must match; the output is JSON. Leave empty for text.",
         json_schema_extra={"widget": "json", "group": "more"},
     )
     may_exit_loop: bool = Field(
         default=False,
         title="May end the loop",
-        description="In a loop: the model may call the tool exit_loop instead of answering, which ends the loop.",
+        description=("In a loop, the model may call the tool exit_loop instead of answering, which ends the loop."),
         json_schema_extra={"group": "more"},
     )
 
@@ -127,7 +127,7 @@ SPEC = NodeSpec(
     type="llm",
     title="LLM",
     category=Category.AI,
-    help="Asks a language model once.",
+    help="Calls a language model once.",
     icon="mdi6.creation",
     config=LlmConfig,
     inputs=prompt_inputs,

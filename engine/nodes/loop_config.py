@@ -51,8 +51,8 @@ class LoopConfig(NodeConfig):
 
     max_iterations: int = Field(
         default=MAX_ITERATIONS_DEFAULT,
-        title="At most",
-        description="How many iterations at the most, whatever else is asked for; 1 to 50.",
+        title="Max iterations",
+        description="Maximum number of iterations, from 1 to 50. Caps every other condition.",
     )
     stop_when: list[StopCondition] = Field(
         default_factory=list[StopCondition],
@@ -75,7 +75,7 @@ class LoopConfig(NodeConfig):
     judge: JudgeConfig | None = Field(
         default=None,
         title="Judge",
-        description="Who is asked about each result, and by what it decides. A judge scores every iteration.",
+        description="A model that scores each result and decides whether the loop is done.",
         json_schema_extra={
             "shown_when": [
                 {"stop_when[].condition": "judge"},
@@ -88,32 +88,35 @@ class LoopConfig(NodeConfig):
     )
     feedback_mode: Literal["replace", "append", "append_window"] = Field(
         default="replace",
-        title="Next iteration starts from",
+        title="Feedback mode",
         description=(
-            "replace: the feedback alone. append: the input so far and the feedback below it. "
-            "append_window: the first input and the last few feedbacks."
+            "The input of the next iteration. replace: the feedback. append: the current input, then "
+            "the feedback. append_window: the original input, then the latest feedback."
         ),
     )
     append_window: int = Field(
         default=3,
         ge=1,
         le=1000,
-        title="Feedbacks kept",
-        description="How many of the last feedbacks 'append_window' keeps.",
+        title="Window size",
+        description="Number of feedback texts for 'append_window'.",
         json_schema_extra={"shown_when": {"feedback_mode": "append_window"}},
     )
     evaluator: str | None = Field(
         default=None,
         title="Evaluator",
-        description="Id of the router that decides. Empty: the only router whose branch 'done' leads to the exit.",
+        description=(
+            "Id of the router that decides. Leave empty for the only router whose branch 'done' leads to the exit."
+        ),
         json_schema_extra={"shown_when": {"stop_when[].condition": "evaluator"}, "widget": "router"},
     )
     on_max_iterations: Literal["return_last", "return_best", "return_with_flag", "fail"] = Field(
         default="return_last",
-        title="If the count comes first",
+        title="At max iterations",
         description=(
-            "return_last: the last result. return_best: the one with the highest score. Where another condition was "
-            "asked for and not met in time: return_with_flag: the last one, with a warning. fail: the run ends."
+            "Applies if no other condition was met. return_last: the last result. return_best: the "
+            "result with the highest score. return_with_flag: the last result, with a warning. fail: "
+            "the loop fails."
         ),
         json_schema_extra={"group": "more"},
     )
@@ -121,74 +124,75 @@ class LoopConfig(NodeConfig):
         default="",
         title="Score",
         description=(
-            "A CEL expression that gives each iteration a number; the highest is the best. Empty: the judge's score."
+            "A CEL expression for the score of an iteration; the highest is the best. Leave empty for "
+            "the judge's score."
         ),
         json_schema_extra={"widget": "expression", "group": "more"},
     )
     output_mode: Literal["final", "last_iteration", "all_iterations"] = Field(
         default="final",
-        title="What comes out",
+        title="Output mode",
         description=(
-            "final: the result. last_iteration: what every node of the last iteration gave, by id. "
-            "all_iterations: the results of all iterations."
+            "final: the result. last_iteration: the outputs of all nodes in the last iteration, by "
+            "id. all_iterations: the results of all iterations."
         ),
         json_schema_extra={"group": "more"},
     )
     inject_feedback: bool = Field(
         default=True,
-        title="Tell the model about the iteration",
+        title="Include iteration info",
         description=(
-            "The first model node is told which iteration this is, of how many, and what the last one gave. "
-            "Switch it off where a prompt says so itself."
+            "Adds the iteration number and the previous result to the prompt of the first model node. "
+            "Turn it off if your prompts contain them."
         ),
         json_schema_extra={"group": "more"},
     )
     condition: str = Field(
         default="",
-        title="Only if",
-        description="A CEL expression on the input; false skips the loop and passes the input through.",
+        title="Run only if",
+        description=("A CEL expression on the input. If false, the loop is skipped and the input passed through."),
         json_schema_extra={"widget": "expression", "group": "more"},
     )
     delay_s: float = Field(
         default=0.0,
         ge=0,
         le=86400,
-        title="Pause between iterations in seconds",
-        description="How long to wait before each iteration but the first.",
+        title="Delay between iterations (seconds)",
+        description="Delay before each iteration except the first.",
         json_schema_extra={"group": "more"},
     )
     budget_usd: float | None = Field(
         default=None,
         ge=0,
         allow_inf_nan=False,
-        title="Budget in US dollars",
-        description="The most that this loop may spend, within the budget of the run.",
+        title="Budget (USD)",
+        description="Budget of this loop, within the budget of the run.",
         json_schema_extra={"group": "more"},
     )
     on_budget: Literal["return_last", "return_best", "fail"] = Field(
         default="return_last",
-        title="If the budget ends",
+        title="When the budget is used up",
         description=(
-            "return_last: the last whole iteration's result. return_best: the one with the highest score. "
-            "fail: the run ends."
+            "return_last: the last complete iteration's result. return_best: the result with the "
+            "highest score. fail: the loop fails."
         ),
         json_schema_extra={"group": "more"},
     )
     on_timeout: Literal["fail", "return_last", "return_best"] = Field(
         default="fail",
-        title="If the time is up",
+        title="On timeout",
         description=(
-            "fail: the run ends. return_last: the last whole iteration's result. "
-            "return_best: the one with the highest score."
+            "fail: the loop fails. return_last: the last complete iteration's result. return_best: "
+            "the result with the highest score."
         ),
         json_schema_extra={"group": "more"},
     )
     memory: Literal["fresh", "accumulate", "window"] = Field(
         default="fresh",
-        title="Models remember",
+        title="Model memory",
         description=(
-            "What the model nodes in the loop see of their own earlier iterations. fresh: nothing. "
-            "accumulate: all of their prompts and replies. window: the last few."
+            "What model nodes see of their own earlier iterations. fresh: nothing. accumulate: all "
+            "prompts and replies. window: the latest ones."
         ),
         json_schema_extra={"group": "more"},
     )
@@ -196,8 +200,8 @@ class LoopConfig(NodeConfig):
         default=3,
         ge=1,
         le=1000,
-        title="Iterations remembered",
-        description="How many of the last iterations 'window' keeps.",
+        title="Memory window",
+        description="Number of iterations for 'window'.",
         json_schema_extra={"group": "more", "shown_when": {"memory": "window"}},
     )
 

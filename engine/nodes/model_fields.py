@@ -24,13 +24,15 @@ class ModelFields(NodeConfig):
     model: str | None = Field(
         default=None,
         title="Model",
-        description="Which model answers, by its full name (openai/gpt-4o-mini). Empty: the workflow's own.",
+        description=("Full name of the model, such as openai/gpt-4o-mini. Leave empty for the workflow's model."),
         json_schema_extra={"widget": "model"},
     )
     api_base: str | None = Field(
         default=None,
         title="Server address",
-        description="Address of an OpenAI-compatible server (http://localhost:8080/v1). Empty: the provider's own.",
+        description=(
+            "Address of an OpenAI-compatible server, such as http://localhost:8080/v1. Leave empty for the provider's."
+        ),
         json_schema_extra={"group": "more"},
     )
     temperature: float | None = Field(
@@ -38,18 +40,18 @@ class ModelFields(NodeConfig):
         ge=0,
         le=2,
         title="Temperature",
-        description="0 gives the likeliest words, higher values more variety. Empty: the model's own.",
+        description="Lower is more predictable, higher more varied. Leave empty for the model's default.",
     )
     max_tokens: int | None = Field(
         default=MAX_TOKENS_DEFAULT,
         ge=1,
-        title="Most tokens in the reply",
-        description="Where the reply is cut off. With a budget, this is what a call is reckoned to cost at most.",
+        title="Max tokens",
+        description=("Maximum length of the reply. Also used to estimate a call's worst-case cost against the budget."),
     )
     seed: int | None = Field(
         default=None,
         title="Seed",
-        description="The same seed gives the same reply where the model can do that.",
+        description="The same seed gives the same reply, if the model supports it.",
         json_schema_extra={"group": "more"},
     )
     top_p: float | None = Field(
@@ -94,7 +96,7 @@ class ModelFields(NodeConfig):
     )
     on_cut_off: Literal["warn", "continue", "fail"] = Field(
         default="warn",
-        title="When a reply is cut off",
+        title="When a reply is truncated",
         description=(
             "What to do when a reply reaches its token limit. warn: use the partial reply, with a warning. continue: "
             "ask the model for the rest, at most five times. fail: the node fails."
@@ -109,10 +111,10 @@ class ModelFields(NodeConfig):
     )
     cache: CacheMode = Field(
         default="off",
-        title="Use earlier replies again",
+        title="Cache replies",
         description=(
-            "off: the model is asked each time. repeatable: at temperature 0 an earlier reply to the very same request "
-            "is used again and costs nothing. always: at any temperature. Needs the history."
+            "off: always call the model. repeatable: at temperature 0, reuse the stored reply to an "
+            "identical request at no cost. always: at any temperature. Needs the history."
         ),
         json_schema_extra={"group": "more"},
     )
@@ -121,7 +123,7 @@ class ModelFields(NodeConfig):
         ge=0,
         le=20,
         title="Retries",
-        description="How often a call is made again after a failure that may pass (overload, a lost connection).",
+        description=("Number of retries after a temporary failure, such as an overload or a lost connection."),
         json_schema_extra={"group": "more"},
     )
 

@@ -15,7 +15,7 @@ class OutputConfig(NodeConfig):
         default="",
         max_length=100,
         title="Name",
-        description="What the result is called. Empty: the node's id.",
+        description="Name of the result. Leave empty for the node's id.",
     )
 
 

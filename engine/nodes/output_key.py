@@ -12,7 +12,7 @@ class OutputKey(BaseModel):
         default="",
         max_length=64,
         pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$",
-        title="Name in the state",
-        description="What it gives is {{state.NAME}} from then on, everywhere in the run. Empty: no name.",
+        title="State name",
+        description="Makes the output available as {{state.NAME}} in the whole run. Leave empty for none.",
         json_schema_extra={"group": "more"},
     )

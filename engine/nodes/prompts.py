@@ -23,13 +23,13 @@ class PromptFields(ModelFields):
     system: str = Field(
         default="",
         title="System prompt",
-        description="Who the model is and how it works. {{name}} puts in what reaches the port of that name.",
+        description="The model's role and rules. {{name}} inserts the value of the port with that name.",
         json_schema_extra={"widget": "prompt"},
     )
     prompt: str = Field(
         default="",
         title="Prompt",
-        description="What the model is asked. {{input}} puts in the input; without it, the input comes last.",
+        description=("The request to the model. {{input}} inserts the input; without it, the input is appended."),
         json_schema_extra={"widget": "prompt"},
     )
 

@@ -22,7 +22,7 @@ CONTINUE: Final = Message(
 )
 """Asks for the rest of a reply that was cut off."""
 
-_RAISE_LIMIT: Final = "Raise 'Most tokens in the reply', or choose 'continue' under 'When a reply is cut off'."
+_RAISE_LIMIT: Final = "Raise 'Max tokens', or choose 'continue' under 'When a reply is truncated'."
 _CHANGE_PROMPT: Final = "Change the prompt, or choose another model."
 _QUOTED_LENGTH: Final = 300
 _LONGEST_SEAM: Final = 4000
@@ -143,7 +143,7 @@ def _what_is_there(reply: Reply) -> str:
 
 def _remedy(reply: Reply) -> str:
     if reply.finish is Finish.LENGTH:
-        return "Its limit was reached before any text: raise 'Most tokens in the reply'."
+        return "Its limit was reached before any text: raise 'Max tokens'."
     return "Change the prompt or the model, or turn on 'Allow empty replies'."
 
 

@@ -76,7 +76,7 @@ class RouterConfig(ModelFields):
     criteria: str = Field(
         default="",
         title="Criteria",
-        description="By what the model decides, in plain words. It is shown the value in any case.",
+        description="The criteria for the model's decision, in plain words. The value is always included.",
         json_schema_extra={"widget": "prompt", "shown_when": {"mode": "model"}},
     )
     branches: list[Branch] = Field(
@@ -84,13 +84,13 @@ class RouterConfig(ModelFields):
         min_length=1,
         max_length=20,
         title="Branches",
-        description="The ways to choose from; each is a port.",
+        description="The branches to choose from. Each is a port.",
     )
     max_tokens: int | None = Field(
         default=300,
         ge=1,
-        title="Most tokens in the reply",
-        description="Room for the verdict and its reason.",
+        title="Max tokens",
+        description="Maximum length of the verdict and its reason.",
         json_schema_extra={"group": "more"},
     )
 
@@ -270,7 +270,7 @@ SPEC = NodeSpec(
     type="router",
     title="Router",
     category=Category.LOGIC,
-    help="Picks one branch, by a model or by rules, and passes its input on there.",
+    help="Selects one branch, by a model or by rules, and passes its input on.",
     icon="mdi6.source-branch",
     config=RouterConfig,
     inputs=lambda _config: (Port("input", help="What is judged and passed on.", required=True, many=True),),

@@ -76,8 +76,8 @@ class NodeConfig(BaseModel):
         default=None,
         gt=0,
         allow_inf_nan=False,
-        title="Time limit in seconds",
-        description="The longest that one attempt may take. Empty: no limit.",
+        title="Timeout (seconds)",
+        description="Timeout of each attempt. Leave empty for no limit.",
         json_schema_extra={"group": "more"},
     )
     retries: int = Field(
@@ -85,29 +85,32 @@ class NodeConfig(BaseModel):
         ge=0,
         le=20,
         title="Retries",
-        description="How often it is tried again after a failure that may pass.",
+        description="Number of retries after a temporary failure.",
         json_schema_extra={"group": "more"},
     )
     retry_delay_s: float = Field(
         default=1.0,
         ge=0,
         le=3600,
-        title="Delay before a retry in seconds",
-        description="Doubles with every retry, with some jitter. A provider's own wish to wait is respected.",
+        title="Retry delay (seconds)",
+        description=(
+            "Doubles with every retry, with some jitter. Longer delays that a provider asks for are respected."
+        ),
         json_schema_extra={"group": "more"},
     )
     on_error: Literal["fail", "continue", "branch"] = Field(
         default="fail",
         title="On error",
         description=(
-            "fail: the run ends. continue: it goes on with the value below. branch: a port 'error' gives the message."
+            "fail: the run fails. continue: the node returns the value below. branch: the message "
+            "leaves at a port 'error'."
         ),
         json_schema_extra={"group": "more"},
     )
     error_value: Any = Field(
         default=None,
         title="Value on error",
-        description="What the node gives when it fails and 'On error' is 'continue'.",
+        description="The output of the node when it fails and 'On error' is 'continue'.",
         json_schema_extra={"group": "more", "shown_when": {"on_error": "continue"}},
     )
 

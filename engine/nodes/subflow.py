@@ -25,13 +25,13 @@ class SubflowConfig(NodeConfig):
     file: str = Field(
         default="",
         title="Workflow file",
-        description="The other workflow, seen from the folder of this one: draft.loop.json or parts/draft.loop.json.",
+        description=("Path of the other workflow, relative to this file: draft.loop.json or parts/draft.loop.json."),
         json_schema_extra={"widget": "workflow_file"},
     )
     workflow: dict[str, Any] | None = Field(
         default=None,
-        title="Copy",
-        description="The other workflow as it was when it was last read. It is this copy that runs.",
+        title="Embedded copy",
+        description="The other workflow as last loaded. This copy is what runs.",
         json_schema_extra={"hidden": True},
     )
 

@@ -22,23 +22,19 @@ from engine.values import Value
 class ToolConfig(NodeConfig):
     """Settings of a `tool` node."""
 
-    tool: str = Field(
-        default="", title="Tool", description="Which tool is called.", json_schema_extra={"widget": "tool"}
-    )
+    tool: str = Field(default="", title="Tool", description="The tool to call.", json_schema_extra={"widget": "tool"})
     arguments: dict[str, Any] = Field(
         default_factory=dict[str, Any],
         title="Arguments",
-        description="Values of parameters that no edge leads to, by name.",
+        description="Values of parameters without an edge, by name.",
         json_schema_extra={"widget": "arguments"},
     )
     cache: CacheMode = Field(
         default="off",
-        title="Use earlier results again",
+        title="Cache results",
         description=(
-            "off: the tool is called each time. "
-            "repeatable: what it gave earlier for the same arguments is used again. "
-            "always: likewise, for tools make no difference there. "
-            "The tool is then not called, so leave it off for one that changes something. Needs the history."
+            "off: always call the tool. repeatable: reuse the stored result for identical arguments instead of calling "
+            "the tool; leave it off for tools that change something. always: the same. Needs the history."
         ),
         json_schema_extra={"group": "more"},
     )

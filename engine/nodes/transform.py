@@ -20,12 +20,14 @@ class TransformConfig(NodeConfig, OutputKey):
     mode: Literal["template", "expression"] = Field(
         default="template",
         title="Made by",
-        description="template: a text with {{names}} filled in. expression: a formula that may give any JSON value.",
+        description=(
+            "template: a text with {{names}} filled in. expression: a CEL expression with any JSON value as its result."
+        ),
     )
     template: str = Field(
         default="{{input}}",
         title="Template",
-        description="The text. {{name}} puts in what reaches the port of that name.",
+        description="The text. {{name}} inserts the value of the port with that name.",
         json_schema_extra={"widget": "prompt", "shown_when": {"mode": "template"}},
     )
     expression: str = Field(
@@ -87,7 +89,7 @@ SPEC = NodeSpec(
     type="transform",
     title="Transform",
     category=Category.LOGIC,
-    help="Makes a new value with a template or an expression; no model is asked.",
+    help="Computes a value with a template or an expression, without a model.",
     icon="mdi6.function-variant",
     config=TransformConfig,
     inputs=_inputs,

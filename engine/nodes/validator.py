@@ -38,7 +38,7 @@ class ValidatorConfig(NodeConfig):
     json_schema: dict[str, Any] = Field(
         default_factory=dict[str, Any],
         title="JSON Schema",
-        description="What the value must look like. A text is read as JSON first. {} lets any JSON pass.",
+        description="The schema of a valid value. Text is parsed as JSON first. {} accepts any JSON.",
         json_schema_extra={"widget": "json", "shown_when": {"mode": "schema"}},
     )
     expression: str = Field(
@@ -50,7 +50,7 @@ class ValidatorConfig(NodeConfig):
     message: str = Field(
         default="",
         title="Message",
-        description="What the port 'errors' says where the condition is not true. Empty: the condition itself.",
+        description=("The text at the port 'errors' if the condition is false. Leave empty for the condition itself."),
         json_schema_extra={"shown_when": {"mode": "expression"}},
     )
 
@@ -113,7 +113,7 @@ SPEC = NodeSpec(
     type="validator",
     title="Validator",
     category=Category.LOGIC,
-    help="Lets a value pass if it follows a JSON Schema or a condition.",
+    help="Checks a value against a JSON Schema or a condition.",
     icon="mdi6.check-decagram",
     config=ValidatorConfig,
     inputs=lambda _config: (Port("input", help="What is checked.", required=True, many=True),),

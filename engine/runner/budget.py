@@ -274,6 +274,6 @@ class Account:
             need = f"up to {format_count(needed.tokens, 'token')}"
         return BudgetError(
             f"The budget {whose} is spent: {left} are left, and the next call may take {need}.",
-            "Raise the budget, shorten what is sent, or lower 'Most tokens in the reply'.",
+            "Raise the budget, shorten what is sent, or lower 'Max tokens'.",
             self.path,
         )

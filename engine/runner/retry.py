@@ -116,7 +116,7 @@ def out_of_time(timeout_s: float) -> NodeError:
     """The error for work that took longer than its time limit."""
     return NodeError(
         f"It took longer than its time limit of {timeout_s:g} s.",
-        "Raise 'Time limit in seconds', or find out what takes so long.",
+        "Raise 'Timeout (seconds)', or find out what takes so long.",
         retryable=True,
     )
 

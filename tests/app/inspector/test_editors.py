@@ -197,7 +197,7 @@ def test_a_choice_is_made_with_the_keyboard_and_says_what_it_means(one_node: One
     assert bench.config("it") == {"feedback_mode": "append_window"}
     assert editor.combo.currentText() == "append window"
     row = bench.page.form.row("feedback_mode")
-    assert row._help.text() == "The first input and the last few feedbacks."
+    assert row._help.text() == "The original input, then the latest feedback."
     choose(editor.combo, -2)
     assert bench.config("it") == {}
 

@@ -22,7 +22,7 @@ def test_a_beginning_fits_better_than_a_word_than_an_inside_than_letters_in_orde
 
 
 def test_help_counts_from_three_letters_on_and_less_than_a_name() -> None:
-    help_line = "Asks a language model once."
+    help_line = "Calls a language model once."
     assert match_score("la", ("LLM",), help_line) == 0
     assert 0 < match_score("lang", ("LLM",), help_line) < match_score("lang", ("Languages",), "")
 

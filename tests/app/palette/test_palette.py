@@ -166,8 +166,8 @@ def test_the_dragged_card_has_the_theme_and_the_colour_of_its_category(
 
 def test_a_row_says_its_help_in_the_tool_tip_and_to_a_screen_reader(palette: Palette) -> None:
     index = palette.list.model().index(titles(palette).index("LLM"), 0)
-    assert "Asks a language model once." in index.data(Qt.ItemDataRole.ToolTipRole)
-    assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "LLM: Asks a language model once."
+    assert "Calls a language model once." in index.data(Qt.ItemDataRole.ToolTipRole)
+    assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "LLM: Calls a language model once."
 
 
 def test_help_takes_the_lines_that_it_needs_and_two_at_the_most(palette: Palette, qtbot: QtBot) -> None:

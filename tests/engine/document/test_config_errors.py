@@ -85,7 +85,7 @@ def test_every_fault_that_can_be_met_is_said_in_plain_words(model: type[BaseMode
         (
             "llm",
             {"timeout_s": 0},
-            ("timeout_s", '"Time limit in seconds" is 0, and must be more than 0.', "Give more than 0."),
+            ("timeout_s", '"Timeout (seconds)" is 0, and must be more than 0.', "Give more than 0."),
         ),
         ("llm", {"system": []}, ("system", '"System prompt" is a list, not a text.', "Give a text.")),
         (
@@ -138,7 +138,7 @@ def test_every_fault_that_can_be_met_is_said_in_plain_words(model: type[BaseMode
             {"inject_feedback": "yes"},
             (
                 "inject_feedback",
-                '"Tell the model about the iteration" is "yes", not true or false.',
+                '"Include iteration info" is "yes", not true or false.',
                 "Give true or false.",
             ),
         ),

@@ -299,7 +299,7 @@ def test_most_types_are_recorded_with_their_output() -> None:
         ("validator", {}, "JSON Schema"),
         ("validator", {"mode": "expression"}, "true"),
         ("loop", {"max_iterations": 3}, "at most 3"),
-        ("loop", {"max_iterations": 3, "exit_condition": "stable_output"}, "stable output · at most 3"),
+        ("loop", {"max_iterations": 3, "stop_when": [{"condition": "stable_output"}]}, "stable output · at most 3"),
         ("exit", {"loop": "outer"}, "outer"),
     ],
 )

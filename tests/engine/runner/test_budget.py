@@ -187,7 +187,7 @@ async def test_a_refusal_says_whose_budget_it_is_what_is_left_and_what_to_do(
         await Account(path, Account(), **limits).reserve(DOLLAR)
 
     assert (caught.value.message, caught.value.path) == (message, path)
-    assert caught.value.remedy == "Raise the budget, shorten what is sent, or lower 'Most tokens in the reply'."
+    assert caught.value.remedy == "Raise the budget, shorten what is sent, or lower 'Max tokens'."
 
 
 async def test_a_budget_that_was_overrun_has_nothing_left() -> None:

@@ -154,7 +154,7 @@ def test_an_attempt_that_takes_too_long_fails_in_time_and_says_what_to_do() -> N
 
     assert isinstance(tried.error, NodeError)
     assert tried.error.message == "It took longer than its time limit of 2.5 s."
-    assert tried.error.remedy.startswith("Raise 'Time limit in seconds'")
+    assert tried.error.remedy.startswith("Raise 'Timeout (seconds)'")
     assert tried.error.retryable
 
 

@@ -108,7 +108,7 @@ async def test_a_long_refusal_is_shortened() -> None:
 async def test_a_reply_whose_limit_left_no_room_for_text_says_to_raise_it() -> None:
     played = await play(asking("llm"), EMPTY["reasoning that used up the limit"], ends="failed")
 
-    assert "Most tokens in the reply" in played.result.remedy
+    assert "Max tokens" in played.result.remedy
 
 
 @pytest.mark.parametrize("name", [name for name in EMPTY if name != "a tool that nobody offered"])
