@@ -53,4 +53,4 @@ def times(ratio: float) -> str:
 
 def aim(figure: float, most: float, unit: str = "") -> str:
     """The aim beside a figure, and whether it was met."""
-    return f"≤ {most:g}{unit}: {'met' if figure <= most else 'files_missing'}"
+    return f"≤ {most:g}{unit}: {'met' if figure <= most else 'missed'}"

@@ -111,11 +111,11 @@ def figures(bench: Bench, iterations: int, frames: int) -> dict[str, float]:
     settle()
     found["scroll_ms"] = frame_ms(panel.table.viewport(), lambda place: _scroll(panel, 20 * place % 8000), frames)
     found["step_ms"] = frame_ms(panel.table.viewport(), lambda _: _step(session, iterations), frames)
-    bench.window.documents.drop(document)  # a run that is shown already would only be shown again
+    bench.workbench.documents.drop(document)  # a run that is shown already would only be shown again
     settle()
     found["open_run_ms"] = bench.open_run_ms(run_id)
     large = bench.open(_large(), "large")
-    bench.window.runs.run(large)
+    bench.workbench.runs.run(large)
     _until(lambda: large.session.shown.live is None)
     settle(300)
     table = large.iterations.table.viewport()

@@ -39,6 +39,7 @@ class ConditionsEditor(ObjectListEditor):
         super().__init__(field, binding, make_editor, parent)
         self._shown_names: list[Any] = []
         self.add.setText("Add condition")
+        self.add.clicked.disconnect()  # the menu adds conditions instead
         self.menu = QMenu(self)
         self.menu.setToolTipsVisible(True)
         self.menu.aboutToShow.connect(self.fill_menu)

@@ -57,7 +57,7 @@ def test_what_a_document_lost_gained_and_changed_is_said_in_words() -> None:
     other, _ = SetConfig("draft", ("prompt",), "Write well: {{input}}").apply(ran)
     other, _ = SetConfig("loop", ("max_iterations",), 9).apply(other)
     assert differences(ran, ran) == []
-    assert differences(ran, other) == ["“At most” of “Loop” was changed.", "“Prompt” of “Draft” was changed."]
+    assert differences(ran, other) == ["“Max iterations” of “Loop” was changed.", "“Prompt” of “Draft” was changed."]
     less, _ = RemoveNode("text").apply(ran)
     assert differences(ran, less) == ["“text” was removed."]
     assert differences(less, ran) == ["“text” was added."]
@@ -299,7 +299,7 @@ def test_a_failed_run_goes_on_where_it_failed(workbench: Workbench, store: Store
     ]
     qtbot.waitUntil(lambda: "Done" in page.bar.text)
     told = [line.text.partition(" ")[0] for line in document.log.model.lines]
-    assert (told.count("Running"), told.count("Going")) == (1, 1), "its past is not told twice"
+    assert (told.count("Running"), told.count("Resumed.")) == (1, 1), "its past is not told twice"
     assert store.find(run_id).status is RunStatus.COMPLETED
     assert len(store.runs()) == 1
 

@@ -5,17 +5,20 @@ It is Self-Refine, but stops when the result stops changing and starts each iter
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QPushButton, QTabBar, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QPushButton, QTabBar, QWidget
 
+from app.inspector.editors.condition_editors import ConditionsEditor
 from app.palette.palette import NODE_MIME
 from engine.document.files import load
 from engine.document.model import Node, Workflow
+from engine.exits.registry import condition_specs
 from engine.nodes.registry import builtin_registry
 from engine.plan.check import check_structure
 from engine.plan.structure import analyse
@@ -102,6 +105,27 @@ def choose_entry(whole: Whole, menu: str, entry: str) -> None:
     QApplication.processEvents()
 
 
+def choose_condition(whole: Whole, editor: ConditionsEditor, name: str, pick: Callable[[QMenu, QAction], None]) -> None:
+    """Add a condition from the menu of the button."""
+    editor.menu.popup(editor.add.mapToGlobal(QPoint()))  # as the button opens it, without an event loop of its own
+    whole.qtbot.waitUntil(editor.menu.isVisible)
+    label = condition_specs()[name].label
+    pick(editor.menu, next(action for action in editor.menu.actions() if action.text() == label))
+    whole.qtbot.waitUntil(lambda: len(editor.entries) == 1 and not editor.menu.isVisible())
+    whole.workbench.window.activateWindow()
+    whole.qtbot.waitUntil(lambda: QApplication.focusWidget() is not None)
+
+
+def pick_by_mouse(menu: QMenu, action: QAction) -> None:
+    QTest.mouseClick(menu, Qt.MouseButton.LeftButton, pos=menu.actionGeometry(action).center())
+
+
+def pick_by_keys(menu: QMenu, action: QAction) -> None:
+    while menu.activeAction() is not action:
+        QTest.keyClick(menu, Qt.Key.Key_Down)
+    QTest.keyClick(menu, Qt.Key.Key_Return)
+
+
 def choose_value(whole: Whole, combo: QComboBox, value: str) -> None:
     """Choose from a combo box with the mouse."""
     click(combo)
@@ -166,6 +190,14 @@ def test_self_refine_is_built_with_the_mouse(whole: Whole, tmp_path: Path) -> No
         whole.write(node.title)
         for name, value in own_config(node.type, node.config).items():
             editor = whole.editor(name, click)
+            if isinstance(editor, ConditionsEditor):
+                ((condition, *settings),) = (list(entry.items()) for entry in value)
+                choose_condition(whole, editor, condition[1], pick_by_mouse)
+                for key, setting in settings:
+                    click(editor.entries[0].rows.rows[key].editor.main_widget)
+                    QApplication.processEvents()
+                    whole.fill(setting)
+                continue
             if isinstance(editor.main_widget, QComboBox):
                 choose_value(whole, editor.main_widget, value)
                 continue
@@ -190,7 +222,7 @@ def test_self_refine_is_built_with_the_mouse(whole: Whole, tmp_path: Path) -> No
     built = whole.workflow
     tabs = whole.workbench.tabs.tabBar()
     click(tabs.tabButton(0, QTabBar.ButtonPosition.RightSide))
-    assert whole.workbench.current is None
+    whole.qtbot.waitUntil(lambda: whole.workbench.current is None)
     choose_entry(whole, "File", "Open…")
     await_files(whole.workbench)
     check_reopened(whole, built, path)
@@ -250,6 +282,13 @@ def test_self_refine_is_built_with_the_keyboard(whole: Whole, tmp_path: Path) ->
         for name, value in own_config(node.type, node.config).items():
             editor = whole.editor(name, unfold)
             walk(whole, editor.main_widget, Qt.Key.Key_Backtab)
+            if isinstance(editor, ConditionsEditor):
+                ((condition, *settings),) = (list(entry.items()) for entry in value)
+                choose_condition(whole, editor, condition[1], pick_by_keys)
+                for key, setting in settings:
+                    walk(whole, editor.entries[0].rows.rows[key].editor.main_widget)
+                    whole.fill(setting)
+                continue
             whole.fill(value)
     walk(whole, canvas.viewer, Qt.Key.Key_Backtab)
     for edge in wanted.edges:
@@ -270,7 +309,7 @@ def test_self_refine_is_built_with_the_keyboard(whole: Whole, tmp_path: Path) ->
     whole.press(Qt.Key.Key_S, CTRL)
     built = whole.workflow
     whole.press(Qt.Key.Key_W, CTRL)
-    assert whole.workbench.current is None
+    whole.qtbot.waitUntil(lambda: whole.workbench.current is None)
     whole.press(Qt.Key.Key_O, CTRL)
     await_files(whole.workbench)
     check_reopened(whole, built, path)

@@ -55,8 +55,8 @@ def batch(workbench: Workbench) -> Callable[[], QDialog | None]:
     return lambda: next((dialog for dialog in workbench.window.findChildren(BatchWindow) if dialog.isVisible()), None)
 
 
-COMPARED = ["Left: run", "Left: what of it", "Left text", "Right: run", "Right text", "Swap the sides", "Next change"]
-FORKED = ["Iteration input", "Draft: Prompt", "Critique: Prompt", "Model", "Or as soon as", "Cancel", "Run fork"]
+COMPARED = ["Left: run", "Left: what of it", "Left text", "Right: run", "Right text", "Swap sides", "Next change"]
+FORKED = ["Iteration input", "Draft: Prompt", "Critique: Prompt", "Model", "Stop when", "Cancel", "Run fork"]
 TABLE = ["Choose table…", "Choose the results file", "Concurrent rows", "Rows"]
 
 

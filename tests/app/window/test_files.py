@@ -499,7 +499,7 @@ def test_mine_is_kept_over_a_change_by_another_program(workbench: Workbench, tmp
 @pytest.fixture
 def silent(workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DocumentPage:
     """An open document whose disk tells of no changes, as a network share may."""
-    monkeypatch.setattr(file_watcher.FileWatcher, "_look_soon", lambda _watch: None)
+    monkeypatch.setattr(file_watcher.FileWatcher, "_schedule_check", lambda _watch: None)
     return open_file(workbench, saved(tmp_path))
 
 

@@ -41,7 +41,7 @@ from tests.app.window.conftest import ended
 
 USAGE = Usage(10, 2)
 STABLE = {"stop_when": [{"condition": "stable_output", "threshold": 0.8}]}
-WHY = "Stopped after 1 of 3: this result is 81% the same as the one before (threshold 80%)."
+WHY = "Stopped after 1 of 3: the result is 81% the same as the previous one (threshold 80%)."
 WORKFLOW = Workflow(nodes=(Node(id="loop", type="loop", config=STABLE),))
 
 

@@ -10,6 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from engine import Workflow, loads
+from engine.document.model import VERSION
 from engine.export.langgraph_module import export_langgraph
 from engine.export.python_script import export_python
 from engine.export.python_source import docstring, literal, one_line_docstring
@@ -152,7 +153,7 @@ def test_a_hostile_prompt_reaches_the_model_as_it_is(text: str):
 def test_what_the_python_script_builds_is_the_document():
     for text in HOSTILE:
         built = module_of(export_python(workflow(text)).text).workflow
-        assert built.to_json() == {**workflow(text).to_json(), "layout": {}}
+        assert built.to_json() == {**workflow(text).to_json(), "version": VERSION, "layout": {}}
 
 
 def test_a_file_of_a_document_goes_through_unchanged(tmp_path: Any):

@@ -75,7 +75,7 @@ def test_pieces_that_are_put_in_do_not_make_a_hole_together() -> None:
         ("x {{ a b }}", 7, "`b` is not expected here."),
         ("x {{ a + }}", 9, "ends before it is complete"),
         ("x {{ loop }}", 5, "`loop` is a group of values"),
-        ("{{ '" + "a" * 1000 + "' }}", 2, "at most 1,000 are allowed"),
+        ("{{ '" + "a" * 1000 + "' }}", 2, "1,004 characters"),
     ],
 )
 def test_what_is_not_well_formed_is_refused_with_its_place_in_the_template(

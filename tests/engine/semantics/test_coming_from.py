@@ -35,7 +35,7 @@ def test_until_sees_nothing_outside_of_its_loop() -> None:
 
     (problem,) = validate(workflow)
 
-    assert (problem.code, problem.node, problem.field) == ("unknown-name", "loop", "until")
+    assert (problem.code, problem.node, problem.field) == ("unknown-name", "loop", "stop_when.0.expression")
     assert "draft" in problem.message
 
 

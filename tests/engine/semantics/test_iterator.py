@@ -127,7 +127,7 @@ async def test_a_text_that_holds_a_list_is_one() -> None:
         ({}, {"k": 1}, "is not a list"),
         ({}, None, "The items are no list: null"),
         ({"source": "expression", "expression": "size(items)"}, ["x"], "The items are no list: 1"),
-        ({"source": "expression", "expression": "items.gone"}, {"k": 1}, "cannot be worked out"),
+        ({"source": "expression", "expression": "items.gone"}, {"k": 1}, "`items` has no `gone`"),
         ({"on_empty": "fail"}, [], "There are no items."),
         ({}, [0] * 10_001, "There are 10,001 items."),
     ],

@@ -59,4 +59,4 @@ async def test_the_question_of_the_bundled_search_template_is_answered_by_the_ve
     found = await search_files(SearchFilesParameters(query=query, limit=1), ToolContext())
     assert isinstance(found, list)
     assert isinstance(found[0], dict)
-    assert "Set the exit condition of the loop to `stable_output`" in str(found[0]["text"])
+    assert "Add the condition `stable_output`" in str(found[0]["text"])
