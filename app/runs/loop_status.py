@@ -103,7 +103,9 @@ def _standing(loop: LoopExecution, unit: str) -> str:
         ended = len(loop.iterations) + len(loop.ahead)
         return f"{ended} of {format_count(loop.total, 'item')} done."
     best = best_so_far(loop)
-    so_far = f" Best so far: iteration {best.index + 1}, score {format_score(best.score)}." if best is not None else ""
+    so_far = ""
+    if best is not None and best.score is not None:
+        so_far = f" Best so far: iteration {best.index + 1}, score {format_score(best.score)}."
     return f"At iteration {loop.current + 1} of at most {loop.total}.{so_far}"
 
 
