@@ -49,7 +49,7 @@ class _Writer:
         self._known = FileFingerprint()
 
     def know(self, path: Path, state: FileFingerprint | None = None) -> None:
-        """Allow overwriting a file: as it was at that fingerprint, or as it is now."""
+        """Allow overwriting a file that has that fingerprint, or its current one."""
         self._path, self._known = path, state or FileFingerprint.of(path)
 
     def write(self, workflow: Workflow, path: Path) -> None:

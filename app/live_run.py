@@ -70,7 +70,7 @@ class LiveRun(QObject):
         self._with_run(Run.cancel)
 
     def put_aside(self) -> None:
-        """Suspend the run, without an event: it stays in the history as it is, and can be resumed later."""
+        """Suspend the run without an event. It remains in the history and can be resumed."""
         self._with_run(Run.put_aside)
 
     def pause(self) -> None:

@@ -116,7 +116,7 @@ class Figures:
         series: The series by name.
         loop: The run of the loop.
         unit: What one figure belongs to: an `iteration`, or an `item` of an iterator.
-        version: Another number whenever something is to be drawn anew.
+        version: Changes whenever the chart must be redrawn.
     """
 
     def __init__(self, similarities: Similarities) -> None:

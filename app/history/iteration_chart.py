@@ -432,7 +432,7 @@ class Chart(QWidget):
         painter.end()
 
     def _current(self) -> Plot:
-        """The plot, made and drawn anew only where something of it is another: that takes longer than a step may."""
+        """The plot, rebuilt only when its data has changed, because that takes longer than a frame."""
         look = (style().theme.name, style().scale, self.size(), self.devicePixelRatioF())
         figures = (
             self._figures.version,

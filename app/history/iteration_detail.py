@@ -146,7 +146,7 @@ class PartList(QListWidget):
 
 
 def _show_state(item: QListWidgetItem, execution: NodeExecution) -> None:
-    """Show what a node is doing; nothing is drawn anew where that is the same as before."""
+    """Show the state of a node. Nothing is redrawn if it is unchanged."""
     state: NodeState | None = item.data(_STATE_ROLE)
     if state == execution.state:
         return

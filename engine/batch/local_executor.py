@@ -27,7 +27,7 @@ from engine.store.resume import refuse_unknown, resume, unknown_calls
 
 
 async def ended_or_asking(run: Run, *, is_kept: bool) -> tuple[RunResult, tuple[str, ...]]:
-    """Wait for a run's end, or until all that is left of it waits for a person; it is put aside then.
+    """Wait until a run ends, or suspend it when only questions to a person are left.
 
     Cancelled, it stops the run and gives what has come out.
 

@@ -391,7 +391,7 @@ class AgentFunctions:
         return common + ([f"memory={self._place.memory[0]!r}"] if self._place.memory is not None else [])
 
     def _tools(self) -> list[dict[str, Any]]:
-        """Its tools, as a model is told of them."""
+        """The definitions of its tools for the model."""
         names = [name for name in dict.fromkeys(self._config.tools) if name not in {FINISH, SEND_NOTE}]
         definitions = [*map(tool_definition, names), finish_tool(self._config.reply_schema)]
         return [{"name": one.name, "description": one.description, "parameters": one.parameters} for one in definitions]

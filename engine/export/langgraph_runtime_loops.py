@@ -313,7 +313,7 @@ def item_record(
     reason: str | None = None,
     nodes: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What is kept of an item."""
+    """The record of an item."""
     return {
         "index": index, "input": item, "result": result, "feedback": None, "branch": branch, "reason": reason,
         "score": None, "similarity": None, "cost_usd": None, "duration_s": None, "warnings": [], "nodes": nodes or {},
