@@ -50,13 +50,21 @@ class Screen:
         self.name = name
         self._memory = memory
 
-    def tool(self, *arguments: object, patience_s: float = PATIENCE_S) -> str:
+    def tool(self, *arguments: object) -> str:
         """Call xdotool, and give what it prints."""
-        command = ["xdotool", *map(str, arguments)]
-        done = subprocess.run(
-            command, env=self.environment(os.environ), capture_output=True, text=True, timeout=patience_s, check=True
-        )
+        done = self._call(*arguments)
+        assert done.returncode == 0, f"xdotool {arguments}: {done.stderr}"
         return done.stdout.strip()
+
+    def _call(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["xdotool", *map(str, arguments)],
+            env=self.environment(os.environ),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """An environment in which programs show themselves here."""
@@ -64,21 +72,30 @@ class Screen:
         return {**kept, "DISPLAY": self.name}
 
     def window(self, title: str) -> str:
-        """Wait for a window whose title fits a regular expression, and give it the keyboard."""
-        found = self.tool("search", "--sync", "--onlyvisible", "--limit", 1, "--name", title).split()[0]
-        self.tool("windowfocus", "--sync", found)
+        """Wait for a window whose title fits a regular expression, give it the keyboard, and return its id."""
+        found = ""
+
+        def has_focus() -> bool:
+            nonlocal found
+            ids = self._windows(title)
+            found = ids[0] if ids else ""
+            return bool(found) and self._call("windowfocus", "--sync", found).returncode == 0
+
+        wait_until(has_focus, f"the window {title!r} is shown and has the keyboard")
         return found
 
     def wait_until_gone(self, title: str) -> None:
         """Wait until no window has such a title."""
+        wait_until(lambda: self._windows(title) == [], f"the window {title!r} goes")
 
-        def is_gone() -> bool:
-            command = ["xdotool", "search", "--onlyvisible", "--name", title]
-            return not subprocess.run(
-                command, env=self.environment(os.environ), capture_output=True, check=False, timeout=PATIENCE_S
-            ).stdout
+    def _windows(self, title: str) -> list[str] | None:
+        """The ids of the visible windows with such a title; None if the search failed.
 
-        wait_until(is_gone, f"the window {title!r} goes")
+        A search fails with an X error if any window is destroyed while it looks at it, for example a dialog that
+        closes. xdotool's exit code 1 stands for that and for no result; only the error prints something.
+        """
+        done = self._call("search", "--onlyvisible", "--name", title)
+        return None if done.returncode != 0 and done.stderr.strip() else done.stdout.split()
 
     def pixels(self, left: int, top: int, width: int, height: int) -> bytes:
         """What is shown in a rectangle. The server keeps its picture in a file in the format XWD."""
