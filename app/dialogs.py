@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 from app.theme.style import fixed_font
 from app.theme.tokens import UNIT
 from engine.document.model import FILE_SUFFIX
-from engine.importing.registry import importable_suffixes
+from engine.importing.importers import importable_suffixes
 
 FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
 READ_TITLE: Final = "Read value from file"

@@ -12,7 +12,7 @@ import typer
 from engine.cli.common_options import IterationsCap, SourceName
 from engine.cli.exit_codes import ExitCode
 from engine.errors import EngineError
-from engine.importing.registry import known_formats
+from engine.importing.importers import known_formats
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 
 if TYPE_CHECKING:

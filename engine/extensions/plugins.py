@@ -11,7 +11,7 @@ from engine.errors import EngineError
 from engine.exits.condition import AnyConditionSpec, ConditionSpec
 from engine.exits.registry import add_condition, condition_specs
 from engine.formatting import format_count
-from engine.importing.registry import add_importer, importers
+from engine.importing.importers import add_importer, importers
 from engine.importing.spec import ImporterSpec
 from engine.models.base import Model
 from engine.models.model_names import add_models, added_prefixes, can_be_prefix

@@ -6,6 +6,6 @@
     save(result.workflow, "dev-cycle.loop.json")
     for entry in result.entries: print(entry)
 
-Each format is one `ImporterSpec` in a folder of its own, listed in `registry`. An import executes nothing, and its
-report has a line for each member of the file.
+Each format is an `ImporterSpec` in `importers`, with a converter in a module of its own. An import executes nothing,
+and its report has a line for each member of the file.
 """

@@ -14,7 +14,7 @@ from engine.document.parser import decoded_text, parse
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
 from engine.importing.fields import as_object
-from engine.importing.registry import BUILT_IN, importable_suffixes, importers, known_formats
+from engine.importing.importers import BUILT_IN, importable_suffixes, importers, known_formats
 from engine.importing.report import ImportReport, Outcome, ReportEntry
 from engine.importing.safe_yaml import read_yaml
 from engine.importing.spec import ForeignObject, ImporterSpec

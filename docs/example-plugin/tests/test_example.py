@@ -9,8 +9,8 @@ import pytest
 
 from engine import Builder, RunOptions, RunResult, Workflow, run, validate
 from engine.extensions import enable_plugin, installed_plugins
+from engine.importing.importers import importers
 from engine.importing.reader import import_text
-from engine.importing.registry import importers
 from engine.models.catalogue import Models
 
 

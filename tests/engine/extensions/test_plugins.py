@@ -46,7 +46,7 @@ PLUGIN = Plugin(title="Bad", help="Lists a tool among node types.", node_types=(
 TAKES_A_FORMAT = """
 from dataclasses import replace
 from engine.extensions import Plugin
-from engine.importing.reactflow.importer import REACT_FLOW
+from engine.importing.importers import REACT_FLOW
 PLUGIN = Plugin(title="Bad", help="Takes a format.", importers=(replace(REACT_FLOW, label="Mine"),))
 """
 

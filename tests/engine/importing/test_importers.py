@@ -16,14 +16,14 @@ from engine.cli.reference import pages
 from engine.document.files import dumps
 from engine.document.model import Workflow
 from engine.document.problems import has_errors
-from engine.importing import registry
+from engine.importing import importers
 from engine.importing.reader import import_file, import_text, looks_importable
 from engine.importing.report import ImportReport, Outcome
 from engine.importing.safe_yaml import read_yaml
 from engine.importing.spec import ImporterSpec
 from tests.engine.cli.kit import Program
 
-EVERY = pytest.mark.parametrize("spec", registry.importers(), ids=lambda spec: spec.name)
+EVERY = pytest.mark.parametrize("spec", importers.importers(), ids=lambda spec: spec.name)
 VALUES: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=9),
     lambda inner: (
@@ -36,7 +36,7 @@ VALUES: Any = st.recursive(
 @EVERY
 def test_only_its_own_importer_recognises_an_example(spec: ImporterSpec) -> None:
     value = read_yaml(spec.example, "example")
-    assert [one.name for one in registry.importers() if one.recognise(value) is not None] == [spec.name]
+    assert [one.name for one in importers.importers() if one.recognise(value) is not None] == [spec.name]
 
 
 @EVERY
@@ -116,12 +116,12 @@ def _spec(**changes: Any) -> ImporterSpec:
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch) -> None:
     """Restore the registry after the test."""
-    monkeypatch.setattr(registry, "_importers", dict(registry._importers))
+    monkeypatch.setattr(importers, "_importers", dict(importers._importers))
 
 
 @pytest.mark.usefixtures("added")
 def test_an_added_importer_is_used_like_a_built_in_one(tmp_path: Path) -> None:
-    registry.add_importer(_spec())
+    importers.add_importer(_spec())
     file = tmp_path / "a.sample"
     file.write_text('{"sample": true}', encoding="utf-8")
     assert looks_importable(file)
@@ -133,9 +133,9 @@ def test_an_added_importer_is_used_like_a_built_in_one(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("added")
 def test_a_name_is_unique() -> None:
-    registry.add_importer(_spec())
+    importers.add_importer(_spec())
     with pytest.raises(ValueError, match="sample"):
-        registry.add_importer(_spec(label="another"))
+        importers.add_importer(_spec(label="another"))
 
 
 @pytest.mark.parametrize("suffixes", [(), ("json",), (".JSON",), ("*.json",)])
@@ -150,7 +150,7 @@ def test_an_added_importer_that_fails_is_an_error_of_its_plugin(failing: str) ->
     def fail(*_: object) -> Any:
         raise KeyError("secret")
 
-    registry.add_importer(_spec(**{failing: fail}))
+    importers.add_importer(_spec(**{failing: fail}))
     with pytest.raises(DocumentError) as failed:
         import_text('{"sample": true}')
     assert 'importer "sample"' in failed.value.message
@@ -162,6 +162,6 @@ def test_a_fault_of_a_built_in_importer_is_not_hidden(monkeypatch: pytest.Monkey
     def fail(*_: object) -> Any:
         raise KeyError("nodes")
 
-    monkeypatch.setattr("engine.importing.reactflow.converter.convert_canvas", fail)
+    monkeypatch.setattr("engine.importing.reactflow.convert_canvas", fail)
     with contextlib.suppress(DocumentError), pytest.raises(KeyError):
-        import_text(registry.BUILT_IN[0].example)
+        import_text(importers.BUILT_IN[0].example)

@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 from engine.importing.fields import FieldReader
-from engine.importing.reactflow.edges import BodyEnds
+from engine.importing.reactflow import BodyEnds
 from engine.importing.report import ImportReport
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine import DocumentError, validate
 from engine.document.problems import Severity
-from engine.importing.reactflow.importer import REACT_FLOW
+from engine.importing.importers import REACT_FLOW
 from engine.importing.report import Outcome
 from tests.engine.importing.samples import canvas, config, edges, evaluated, messages, read, rf_edge, rf_node
 

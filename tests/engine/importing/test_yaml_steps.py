@@ -9,10 +9,10 @@ import pytest
 from engine import validate
 from engine.document.problems import Severity
 from engine.importing.fields import as_seconds
+from engine.importing.importers import YAML_STEPS
 from engine.importing.reader import ImportResult
 from engine.importing.report import Outcome
-from engine.importing.yaml_steps.importer import YAML_STEPS
-from engine.importing.yaml_steps.step_nodes import UntranslatableError, translate_expression
+from engine.importing.yaml_steps_nodes import UntranslatableError, translate_expression
 from tests.engine.importing.samples import DEV_CYCLE, FAN_OUT, config, edges, messages, read
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import by_node

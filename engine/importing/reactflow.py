@@ -7,16 +7,16 @@ here the loop repeats by itself, so the edge that closes the cycle becomes the f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Container, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
-from engine.importing.fields import FieldReader, as_list, as_number, as_object, as_text
-from engine.importing.name_mapping import MAIN_TOOL_PORT
-from engine.importing.reactflow.edges import BodyEnds, ForeignEdge, read_edges
-from engine.importing.reactflow.node_settings import (
+from engine.importing.fields import MAIN_TOOL_PORT, FieldReader, as_list, as_number, as_object, as_text
+from engine.importing.reactflow_nodes import (
     NODE_CONVERTERS,
     SUBFLOW_TYPES,
     ConvertNested,
@@ -25,7 +25,6 @@ from engine.importing.reactflow.node_settings import (
     subflow_config,
     subflow_port,
 )
-from engine.importing.reactflow.prompt_names import TEXT_FIELDS, names_in, translate_prompts
 from engine.importing.report import ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
 from engine.text_sanitizing import shown
@@ -260,3 +259,230 @@ class _Connector:
 
 def _target_type(node: ForeignNode) -> str:
     return NODE_CONVERTERS[node.type][0] if node.type in NODE_CONVERTERS else node.type
+
+
+_END_OF_START: Final = {"loop": "exit", "iterator": "aggregator"}
+_START_OF_END: Final = {end: start for start, end in _END_OF_START.items()}
+_MAX_NESTING: Final = 64
+"""Bodies nested deeper than this are not resolved; no workflow may nest them so deep."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignEdge:
+    """An edge of the canvas: the ids of two foreign nodes and the handles that it connects."""
+
+    source: str
+    source_handle: str
+    target: str
+    target_handle: str
+
+    @property
+    def place(self) -> str:
+        """How the report names the edge."""
+        return f"edge {self.source} -> {self.target}"
+
+
+def read_edges(entries: Iterable[object], nodes: Container[str], report: ImportReport) -> list[ForeignEdge]:
+    """Read the edges between these nodes, and report the others as left out."""
+    edges: list[ForeignEdge] = []
+    for entry in map(as_object, entries):
+        edge = ForeignEdge(
+            as_text(entry.get("source")),
+            as_text(entry.get("sourceHandle")),
+            as_text(entry.get("target")),
+            as_text(entry.get("targetHandle")),
+        )
+        if edge.source in nodes and edge.target in nodes:
+            edges.append(edge)
+        else:
+            report.left_out(edge.place, "It is not connected to nodes at both ends.")
+    return edges
+
+
+class BodyEnds:
+    """Where the bodies of loops and iterators end.
+
+    Attributes:
+        types: The type of each foreign node.
+        cycle_edges: Indices of the edges that close a cycle.
+        of_start: The exit of each loop, and the aggregator of each iterator.
+    """
+
+    def __init__(self, types: dict[str, str], edges: Sequence[tuple[str, str]]) -> None:
+        self.types = types
+        outgoing: dict[str, list[tuple[int, str]]] = {node: [] for node in types}
+        for index, (source, target) in enumerate(edges):
+            outgoing[source].append((index, target))
+        self.cycle_edges, order = _find_cycles(outgoing, {target for _, target in edges})
+        self._next = {
+            node: [target for index, target in targets if index not in self.cycle_edges]
+            for node, targets in outgoing.items()
+        }
+        self._nearest = self._find_nearest_ends(order)
+        self.of_start: dict[str, str] = {}
+        for node, node_type in types.items():
+            if node_type in _END_OF_START:
+                end = next((end for target in self._next[node] if (end := self.innermost_end(target))), None)
+                if end is not None and _START_OF_END[types[end]] == node_type:
+                    self.of_start[node] = end
+
+    def innermost_end(self, node: str) -> str | None:
+        """The exit or aggregator of the innermost body that contains the node; the node itself if it is one."""
+        found = self._nearest[node].get(0)
+        return None if found is None else found[1]
+
+    def leads_into_body(self, loop: str, target: str) -> bool:
+        """Whether an edge from a loop to that node leads into its body, and not past its exit."""
+        return loop in self.of_start and self.innermost_end(target) == self.of_start[loop]
+
+    def _find_nearest_ends(self, order: Sequence[str]) -> dict[str, dict[int, tuple[int, str]]]:
+        """For each node and nesting depth, the distance to the nearest end and the end.
+
+        Depth is the number of bodies that are open when a path from the node reaches that end.
+
+        Args:
+            order: All nodes, each after its successors.
+        """
+        nearest: dict[str, dict[int, tuple[int, str]]] = {}
+        for node in order:
+            node_type = self.types[node]
+            opened = 1 if node_type in _END_OF_START else -1 if node_type in _START_OF_END else 0
+            found: dict[int, tuple[int, str]] = {}
+            for target in self._next[node]:
+                for inner_depth, (distance, end) in nearest[target].items():
+                    depth = inner_depth - opened
+                    if 0 <= depth <= _MAX_NESTING and (depth not in found or distance + 1 < found[depth][0]):
+                        found[depth] = (distance + 1, end)
+            if node_type in _START_OF_END:
+                found[0] = (0, node)
+            nearest[node] = found
+        return nearest
+
+
+def _find_cycles(
+    outgoing: dict[str, list[tuple[int, str]]], targets: Container[str]
+) -> tuple[frozenset[int], list[str]]:
+    """Find back edges by depth-first search, which starts at the nodes without incoming edges.
+
+    Returns:
+        The indices of the back edges, and all nodes in an order where each follows its successors.
+    """
+    back_edges: set[int] = set()
+    finished: dict[str, None] = {}
+    for start in sorted(outgoing, key=lambda node: node in targets):
+        if start in finished:
+            continue
+        on_path = {start}
+        stack = [(start, iter(outgoing[start]))]
+        while stack:
+            node, remaining = stack[-1]
+            step = next(remaining, None)
+            if step is None:
+                stack.pop()
+                on_path.discard(node)
+                finished[node] = None
+            elif step[1] in on_path:
+                back_edges.add(step[0])
+            elif step[1] not in finished:
+                on_path.add(step[1])
+                stack.append((step[1], iter(outgoing[step[1]])))
+    return frozenset(back_edges), list(finished)
+
+
+TEXT_FIELDS: Final = {
+    "llm": ("system", "prompt"),
+    "router": ("criteria",),
+    "transform": ("template",),
+    "approval": ("message",),
+}
+"""By node type, the settings that are templates."""
+
+_PLACEHOLDER: Final = re.compile(r"(?<!\\)\{\{(.{0,300}?)\}\}", re.DOTALL)
+_PATH: Final = re.compile(r"\s*([A-Za-z0-9_][A-Za-z0-9_-]*)((?:\.[A-Za-z_][A-Za-z0-9_]*)*)\s*")
+_BUILT_IN_NAMES: Final = frozenset({"loop", "state"})
+_WHOLE_OUTPUT: Final = frozenset({"", ".output", ".value", ".response", ".result", ".text", ".content"})
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The names that the placeholders of a template refer to."""
+    return frozenset(match[1] for found in _PLACEHOLDER.finditer(text) if (match := _PATH.fullmatch(found[1])))
+
+
+def translate_prompts(
+    nodes: dict[str, ForeignNode],
+    ids: dict[str, str],
+    edges: Sequence[ForeignEdge],
+    draft: WorkflowDraft,
+    report: ImportReport,
+) -> None:
+    """Translate the names in all prompts, and add the edges that they need.
+
+    Args:
+        nodes: The nodes by foreign id.
+        ids: The ids here, by foreign id.
+        edges: The edges between them.
+        draft: The workflow, whose prompts are changed.
+        report: Gets a line for each translated name.
+    """
+    inputs = {
+        as_text(draft.config(ids[node_id]).get("name")): node_id
+        for node_id, node in nodes.items()
+        if node.type == "input"
+    }
+    incoming: dict[str, list[ForeignEdge]] = {}
+    for edge in edges:
+        incoming.setdefault(edge.target, []).append(edge)
+    for node_id, node in nodes.items():
+        node_type = NODE_CONVERTERS[node.type][0] if node.type in NODE_CONVERTERS else ""
+        translator = _PromptTranslator(node, ids, inputs, incoming.get(node_id, ()), draft, report)
+        config = draft.config(ids[node_id])
+        for field in TEXT_FIELDS.get(node_type, ()):
+            if field in config:
+                config[field] = _PLACEHOLDER.sub(translator.translate, config[field])
+
+
+class _PromptTranslator:
+    """Translates the placeholders in the prompts of one node."""
+
+    def __init__(
+        self,
+        node: ForeignNode,
+        ids: dict[str, str],
+        inputs: dict[str, str],
+        incoming: Collection[ForeignEdge],
+        draft: WorkflowDraft,
+        report: ImportReport,
+    ) -> None:
+        self._node = node
+        self._ids = ids
+        self._inputs = inputs
+        self._sources = [edge.source for edge in incoming]
+        self._ports = {port_name(edge.target_handle) for edge in incoming if edge.target_handle} | {"input"}
+        self._draft = draft
+        self._report = report
+
+    def translate(self, placeholder: re.Match[str]) -> str:
+        """Return the placeholder with the name that it has here."""
+        path = _PATH.fullmatch(placeholder[1])
+        place = f"{self._node.place}, {{{{{shown(placeholder[1].strip(), 60)}}}}}"
+        if path is None:
+            self._report.changed(place, "It is plain text here because it is not the name of a value.")
+            return "\\" + placeholder[0]
+        name, rest = path[1], path[2]
+        if name in _BUILT_IN_NAMES and name not in self._ids:
+            return placeholder[0]
+        source = name if name in self._ids else self._inputs.get(name)
+        if port_name(name) in self._ports and (source is None or name == "input"):
+            return f"{{{{{port_name(name)}{rest}}}}}"
+        if source is None or source == self._node.id:
+            self._report.left_out(place, "No node provides this value. Connect one.")
+            return f"{{{{{port_name(name) or 'input'}{rest}}}}}"
+        member = "" if rest in _WHOLE_OUTPUT else rest
+        if self._sources == [source]:
+            self._report.changed(place, "The incoming edge brings this value: {{input}}.")
+            return f"{{{{input{member}}}}}"
+        source_id = self._ids[source]
+        port = "value" if source in self._inputs.values() else "output"
+        self._draft.connect(f"{source_id}.{port}", f"{self._ids[self._node.id]}.{source_id}")
+        self._report.changed(place, f'A new edge from "{source_id}" brings this value: {{{{{source_id}}}}}.')
+        return f"{{{{{source_id}{member}}}}}"

@@ -8,8 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.document.model import FILE_SUFFIX, Workflow
-from engine.importing.fields import FieldReader, as_integer, as_list, as_number, as_object, as_seconds, as_text
-from engine.importing.name_mapping import TOOLS, map_model, map_tool
+from engine.importing.fields import (
+    TOOLS,
+    FieldReader,
+    as_integer,
+    as_list,
+    as_number,
+    as_object,
+    as_seconds,
+    as_text,
+    map_model,
+    map_tool,
+)
 from engine.importing.report import ImportReport
 from engine.text_sanitizing import shown
 

@@ -1,1 +1,0 @@
-"""Importer for React Flow canvases: JSON files of nodes and edges."""

@@ -1,1 +1,0 @@
-"""Importer for YAML workflows of agents and steps."""
