@@ -12,10 +12,10 @@ from typing import Any, Final
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QLineEdit, QPlainTextEdit, QSpinBox, QVBoxLayout, QWidget
 
-from app.inspector.editors.choice_editors import narrow_combo
-from app.inspector.editors.text_editors import NumberBox, format_number, parse_number
+from app.inspector.choice_editors import narrow_combo
 from app.inspector.field_spec import FieldSpec, field_specs
 from app.inspector.result_text import value_text
+from app.inspector.text_editors import NumberBox, format_number, parse_number
 from app.inspector.text_widgets import GrowingEdit
 from app.runs.loop_status import unit_of
 from app.theme.tokens import UNIT

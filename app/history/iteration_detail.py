@@ -23,8 +23,7 @@ from PySide6.QtWidgets import (
 from app.history.iteration_labels import facts
 from app.history.iteration_selection import LookedAt
 from app.history.iteration_table import ROW_HEIGHT
-from app.inspector.result_page import STATE_COLOURS, ResultPage
-from app.inspector.result_section import ResultSectionView
+from app.inspector.result_page import STATE_COLOURS, ResultPage, ResultSectionView
 from app.inspector.result_text import STATE_ICONS, ResultSection, state_label
 from app.runs.loop_status import findings, judge_execution, score_lines
 from app.runs.run_view_model import NO_NODE

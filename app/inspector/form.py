@@ -1,4 +1,4 @@
-"""A form for an object of the document, generated from its pydantic model.
+"""A form for an object of the document, generated from its pydantic model, and the choice of an editor for each field.
 
 It reads and writes through a `ConfigBinding` and is independent of node types.
 """
@@ -13,15 +13,87 @@ from pydantic import BaseModel
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLayout, QVBoxLayout, QWidget
 
-from app.inspector.config_binding import ConfigBinding
-from app.inspector.editors.editor import FieldProblem
-from app.inspector.editors.editor_factory import make_editor
-from app.inspector.field_spec import field_specs
+from app.inspector.choice_editors import (
+    ChoiceEditor,
+    ModelEditor,
+    ModelListEditor,
+    NodeEditor,
+    SwitchEditor,
+    ToolEditor,
+    ToolListEditor,
+    TurnStrategyEditor,
+)
+from app.inspector.editor import ConfigBinding, Editor, FieldProblem
+from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.inspector.form_fields import AdvancedButton, FormField, FormFields
+from app.inspector.object_editors import (
+    ArgumentsEditor,
+    ConditionEditor,
+    ConditionsEditor,
+    ObjectEditor,
+    ObjectListEditor,
+)
+from app.inspector.prompt_editor import ExpressionEditor, PromptEditor
+from app.inspector.text_editors import (
+    JsonEditor,
+    LineEditor,
+    LinesEditor,
+    NumberEditor,
+    TextEditor,
+    ValueEditor,
+    WorkflowFileEditor,
+)
 from app.theme.tokens import UNIT
 from engine.document.problems import Problem
 from engine.formatting import format_count
 from engine.values import Value
+
+_WIDGETS: dict[str, type[Editor]] = {
+    "prompt": PromptEditor,
+    "expression": ExpressionEditor,
+    "json": JsonEditor,
+    "model": ModelEditor,
+    "models": ModelListEditor,
+    "lines": LinesEditor,
+    "condition": ConditionEditor,
+    "tool": ToolEditor,
+    "tools": ToolListEditor,
+    "turn_strategy": TurnStrategyEditor,
+    "workflow_file": WorkflowFileEditor,
+    "loop": NodeEditor,
+    "iterator": NodeEditor,
+    "router": NodeEditor,
+}
+
+_WIDGETS_WITH_FIELDS: dict[str, type[ArgumentsEditor | ConditionsEditor]] = {
+    "arguments": ArgumentsEditor,
+    "conditions": ConditionsEditor,
+}
+
+_KINDS: dict[FieldKind, type[Editor]] = {
+    FieldKind.TEXT: LineEditor,
+    FieldKind.INTEGER: NumberEditor,
+    FieldKind.NUMBER: NumberEditor,
+    FieldKind.SWITCH: SwitchEditor,
+    FieldKind.CHOICE: ChoiceEditor,
+    FieldKind.JSON: JsonEditor,
+    FieldKind.VALUE: ValueEditor,
+}
+
+
+def make_editor(field: FieldSpec, binding: ConfigBinding, parent: QWidget) -> Editor:
+    """Create the editor for a field: the widget that it asks for if known, else the default of its kind."""
+    if field.widget in _WIDGETS_WITH_FIELDS:
+        return _WIDGETS_WITH_FIELDS[field.widget](field, binding, make_editor, parent)
+    if field.widget in _WIDGETS:
+        return _WIDGETS[field.widget](field, binding, parent)
+    if field.kind is FieldKind.OBJECT:
+        return ObjectEditor(field, binding, make_editor, parent)
+    if field.kind is FieldKind.OBJECTS:
+        return ObjectListEditor(field, binding, make_editor, parent)
+    if field.kind is FieldKind.TEXT and field.is_long:
+        return TextEditor(field, binding, parent)
+    return _KINDS[field.kind](field, binding, parent)
 
 
 class Form(QWidget):

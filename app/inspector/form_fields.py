@@ -8,9 +8,8 @@ from typing import Any
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.config_binding import ConfigBinding
-from app.inspector.editors.choice_editors import SwitchEditor
-from app.inspector.editors.editor import Editor, FieldProblem, describe_widget
+from app.inspector.choice_editors import SwitchEditor
+from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget
 from app.inspector.field_spec import FieldSpec, choice_help, is_visible
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT

@@ -8,8 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
-from app.inspector.config_binding import ConfigBinding
-from app.inspector.editors.editor import FieldProblem, describe_widget, mark_invalid
+from app.inspector.editor import ConfigBinding, FieldProblem, describe_widget, mark_invalid
 from app.inspector.form import Form, problems_by_field
 from app.inspector.form_fields import ProblemLines
 from app.inspector.prompt_editor import SYNTAX_ERROR_CODES

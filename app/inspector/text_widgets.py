@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QResizeEvent, QTextCursor, QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.editors.editor import describe_widget
+from app.inspector.editor import describe_widget
 from app.theme.tokens import UNIT
 from engine.formatting import format_count
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.inspector.editors.editor import Editor
+from app.inspector.editor import Editor
 from app.inspector.inspector import Inspector
 from app.inspector.properties_pages import NodePage
 from app.session import Session

@@ -8,8 +8,8 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from app.inspector.available_variables import variables_at
 from app.inspector.result_page import NOTE_SENT
+from app.inspector.template_variables import variables_at
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.nodes.agent_tools import tool_choices

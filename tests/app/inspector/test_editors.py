@@ -11,7 +11,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
-from app.inspector.editors.editor import FieldProblem
+from app.inspector.editor import FieldProblem
 from engine.document.model import Node, Workflow
 from engine.document.operation import UNSET
 from engine.document.operations import Connect, SetConfig

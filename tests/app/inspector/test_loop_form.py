@@ -8,8 +8,8 @@ import pytest
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.inspector.editors.condition_editors import ConditionsEditor
 from app.inspector.field_spec import field_specs
+from app.inspector.object_editors import ConditionsEditor
 from engine.document.operations import SetConfig
 from engine.exits.registry import condition_specs
 from engine.nodes.registry import builtin_registry

@@ -11,9 +11,8 @@ from PySide6.QtGui import QHelpEvent, QTextCharFormat
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QToolTip
 
-from app.inspector.available_variables import Variable
-from app.inspector.prompt_editor import NO_RUN, PromptEditor
-from app.inspector.template_edit import TemplateEdit
+from app.inspector.prompt_editor import NO_RUN, PromptEditor, TemplateEdit
+from app.inspector.template_variables import Variable
 from engine.document.operations import SetConfig
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 
@@ -247,7 +246,7 @@ def test_the_list_of_names_is_as_high_as_whole_rows(open_inspector: OpenInspecto
 
 
 def test_the_names_on_offer_are_sorted_by_how_they_begin() -> None:
-    from app.inspector.template_edit import matching_variables
+    from app.inspector.prompt_editor import matching_variables
 
     names = [Variable(("loop", "index"), ""), Variable(("index",), ""), Variable(("other",), "")]
     assert [name.text for name in matching_variables(names, "ind")] == ["index", "loop.index"]

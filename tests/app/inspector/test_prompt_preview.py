@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.inspector.prompt_preview import PreviewRun, render_preview
+from app.inspector.template_variables import PreviewRun, render_preview
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytestqt.qtbot import QtBot
 
 from app.batch.batch_results import COLUMNS, WARNINGS, BatchResultsModel
-from app.inspector.result_section import ResultSectionView
+from app.inspector.result_page import ResultSectionView
 from app.inspector.result_text import ResultSection, result_sections
 from engine.batch.result import RowResult
 from engine.models.base import Message, Reply, Request

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.inspector.template_placeholders import (
+from app.inspector.template_variables import (
     Placeholder,
     expression_paths,
     find_placeholders,

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.inspector.editors.editor import Editor
+from app.inspector.editor import Editor
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench

@@ -14,7 +14,7 @@ from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QPushButton, QTabBar, QWidget
 
-from app.inspector.editors.condition_editors import ConditionsEditor
+from app.inspector.object_editors import ConditionsEditor
 from app.palette.palette import NODE_MIME
 from engine.document.files import load
 from engine.document.model import Node, Workflow

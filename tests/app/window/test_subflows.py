@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QPointF, Qt
 from pytestqt.qtbot import QtBot
 
-from app.inspector.editors.text_editors import WorkflowFileEditor
+from app.inspector.text_editors import WorkflowFileEditor
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.document.files import load, save

@@ -10,8 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.config_binding import ConfigBinding
-from app.inspector.editors.editor import Editor, describe_widget
+from app.inspector.editor import ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldSpec, choice_help
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT

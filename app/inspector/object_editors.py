@@ -1,4 +1,4 @@
-"""Editors of structured values: one object, a list of objects, and the arguments of a tool."""
+"""Editors of structured values: objects, lists of objects, arguments of a tool, and stop conditions of a loop."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.config_binding import ConfigBinding
-from app.inspector.editors.editor import Editor, FieldProblem, describe_widget, mark_invalid
+from app.inspector.choice_editors import ChoiceEditor
+from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget, mark_invalid
 from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.inspector.form_fields import AdvancedButton, EditorFactory, FormField, FormFields
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel
+from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.model import make_id
 from engine.document.operation import UNSET
+from engine.exits.condition import AnyConditionSpec
+from engine.exits.registry import KEY, condition_specs
 from engine.tools.registry import all_tools
 from engine.values import Value
 
@@ -386,3 +388,79 @@ class ArgumentsEditor(Editor):
         }
         for name, row in self.rows.rows.items():
             row.show_source(f"From {titles[name]} (connected by an edge)" if name in titles else "")
+
+
+class ConditionEditor(ChoiceEditor):
+    """Which condition an entry of the list is."""
+
+    def options(self) -> Iterable[tuple[Any, str, str]]:
+        """All conditions, by label."""
+        return [(spec.name, spec.label, spec.help) for spec in condition_specs().values()]
+
+
+class ConditionsEditor(ObjectListEditor):
+    """Edits the conditions of a loop; an entry shows the settings of its condition.
+
+    Attributes:
+        menu: The conditions that can be added.
+    """
+
+    def __init__(
+        self, field: FieldSpec, binding: ConfigBinding, make_editor: EditorFactory, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(field, binding, make_editor, parent)
+        self._shown_names: list[Any] = []
+        self.add.setText("Add condition")
+        self.add.clicked.disconnect()  # the menu adds conditions instead
+        self.menu = QMenu(self)
+        self.menu.setToolTipsVisible(True)
+        self.menu.aboutToShow.connect(self.fill_menu)
+        self.add.setMenu(self.menu)
+
+    def fill_menu(self) -> None:
+        """Offer the conditions that there are now; a group inside a group would mean nothing new."""
+        self.menu.clear()
+        for spec in condition_specs().values():
+            if self.field.name == "stop_when" or not spec.inner:
+                action = self.menu.addAction(spec.label)
+                action.setToolTip(plain_tool_tip(spec.help))
+                action.triggered.connect(lambda _checked=False, spec=spec: self.append(spec))
+
+    def append(self, spec: AnyConditionSpec) -> None:
+        """Add a condition with its default settings."""
+        self._commit_step([*self._items(), {KEY: spec.name}])
+        self.entries[-1].rows.focus_first()
+
+    def _display(self, value: Any) -> None:
+        names = [item.get(KEY) for item in self._items()]
+        if names != self._shown_names:
+            self._set_entry_count(0)
+            self._shown_names = names
+        super()._display(value)
+
+    def _new_entry(self, index: int) -> ObjectEntry:
+        fields = _fields(self._items()[index].get(KEY))
+        entry = ObjectEntry(index + 1, self.field, self.binding, self._make_editor, self, fields=fields, with_help=True)
+        for name, row in entry.rows.rows.items():
+            row.editor.path = (*self.path, index, name)
+        return entry
+
+    def _edit(self, index: int, name: str, value: Value) -> None:
+        if name != KEY:
+            super()._edit(index, name, value)
+            return
+        items = self._items()
+        fields = _fields(value)
+        items[index] = {KEY: value, **{key: kept for key, kept in items[index].items() if key != KEY and key in fields}}
+        self._commit_step(items)
+        self.entries[index].rows.rows[KEY].editor.focus_path("")
+
+
+def _fields(name: Any) -> dict[str, FieldSpec]:
+    """The fields of an entry: its condition, and the settings of that."""
+    spec = condition_specs().get(name) if isinstance(name, str) else None
+    help_text = spec.help if spec is not None else ""
+    condition = FieldSpec(
+        name=KEY, title="When", help=help_text, kind=FieldKind.CHOICE, widget="condition", required=True
+    )
+    return {KEY: condition, **(field_specs(spec.config) if spec is not None else {})}

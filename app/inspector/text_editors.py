@@ -14,8 +14,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QValidator
 from PySide6.QtWidgets import QAbstractSpinBox, QFileDialog, QLineEdit, QPushButton, QWidget
 
-from app.inspector.config_binding import ConfigBinding
-from app.inspector.editors.editor import Editor, describe_widget
+from app.inspector.editor import ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldKind, FieldSpec
 from app.inspector.text_widgets import GrowingEdit
 from app.theme.style import fixed_font, style

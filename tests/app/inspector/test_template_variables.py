@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.inspector.available_variables import LOOP_HELP, RECORD_HELP, Variable, named_text, variable_for, variables_at
+from app.inspector.template_variables import LOOP_HELP, RECORD_HELP, Variable, named_text, variable_for, variables_at
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig

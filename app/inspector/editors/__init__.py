@@ -1,1 +1,0 @@
-"""The widgets of the form, one file a kind, each holding the value of one field."""
