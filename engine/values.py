@@ -101,7 +101,7 @@ def clean_text(text: str) -> str:
 
 def is_clean_text(text: str) -> bool:
     """Whether `clean_text` would change nothing."""
-    return _UNCLEAN.search(text) is None
+    return "\0" not in text if text.isascii() else _UNCLEAN.search(text) is None  # most texts: a third of the time
 
 
 def clean_value(value: Value) -> Value:

@@ -23,7 +23,7 @@ NAMES = {
     "peer_langgraph": "LangGraph",
     "peer_adk": "Google ADK LoopAgent",
 }
-_PART_OF_BURR = 1 / 3
+_PART_OF_BURR = {"ours_function": 1 / 3, "ours_llm": 1 / 2, "ours_llm_read": 1 / 2}
 
 
 def tables(effort: Effort) -> list[Table]:
@@ -72,7 +72,7 @@ def _table(effort: Effort, spans: dict[str, Spans], missing: dict[str, str]) -> 
             *(microseconds(figure, count) for figure in figures),
             times(there.cpu_s / bare.cpu_s),
             "–" if part is None else times(part),
-            aim(round(part, 2), round(_PART_OF_BURR, 2), " × Burr") if part is not None and name in OURS else "–",
+            aim(round(part, 2), round(_PART_OF_BURR[name], 2), " × Burr") if part is not None and name in OURS else "–",
         )
     for name, reason in missing.items():
         table.add(_label(name), *["–"] * (len(table.columns) - 1))

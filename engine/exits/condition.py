@@ -17,12 +17,13 @@ from pydantic import BaseModel, ConfigDict
 from engine.document.problems import FieldProblem
 from engine.expr import ExpressionError, Scope, compile_expression
 from engine.formatting import format_percent
+from engine.immutable import immutable
 from engine.values import Value, to_text
 
 _PREVIEW_LENGTH: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class EndedIteration:
     """An iteration that has just ended, as exit conditions see it.
 

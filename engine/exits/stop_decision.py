@@ -51,13 +51,19 @@ class StopDecision:
         Raises:
             EngineError: A condition cannot be decided; the loop ends as `error`.
         """
-        reasons = (condition.reason(iteration) for condition in (*self._asked, self._cap))
-        return next(filter(None, reasons), None)
+        for condition in self._asked:
+            if reason := condition.reason(iteration):
+                return reason
+        return self._cap.reason(iteration)
 
     def tested(self, iteration: EndedIteration) -> dict[str, Value]:
         """Return the values that the conditions record, by condition."""
-        tested = ((name, condition.tested(iteration)) for name, condition in self._recording)
-        return {name: value for name, value in tested if value is not None}
+        tested: dict[str, Value] = {}
+        for name, condition in self._recording:
+            value = condition.tested(iteration)
+            if value is not None:
+                tested[name] = value
+        return tested
 
 
 def _recording(condition: Condition, decision: ExitCondition) -> list[tuple[str, ExitCondition]]:

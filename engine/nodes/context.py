@@ -221,6 +221,8 @@ class NodeContext(Generic[ConfigT]):
         failure = failure_of(reply, request, self.config)
         if failure is not None:
             raise failure
+        if reply.finish is Finish.STOP:
+            return reply
         if reply.finish is Finish.LENGTH:
             reply = await self._completed(choice, request, reply)
         if reply.finish is Finish.CONTENT_FILTER:

@@ -6,8 +6,7 @@ other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from engine.immutable import immutable
 from engine.values import Value, to_text
 
 NO_CHANCE = 40
@@ -35,7 +34,7 @@ def with_note(prompt: str, iteration: int, total: int, previous: str) -> str:
     return f"{prompt}\n\n{note}" if prompt else note
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class IterationNote:
     """Which iteration this is, of how many, and what the one before gave.
 

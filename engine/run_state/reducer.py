@@ -120,7 +120,7 @@ def _run_ended(state: RunState, event: _RunEnd) -> None:
     state.unanswered, state.questions = {**state.unanswered, **state.questions}, {}
     if isinstance(event, RunFailed):
         state.error, state.remedy, state.failed_node = event.error, event.remedy, event.node
-    if state.detail is Detail.SUMMARY:
+    if not state.has_loops:
         return
     state.outputs = event.outputs
     state.open_loops.clear()
@@ -131,13 +131,13 @@ def _run_ended(state: RunState, event: _RunEnd) -> None:
 
 def _run_not_stored(state: RunState, event: RunNotKept) -> None:
     state.is_stored = False
-    if state.detail is not Detail.SUMMARY:
+    if state.has_loops:
         state.warnings.add("", not_stored(event.error))
 
 
 def _budget_warning(state: RunState, event: BudgetWarning) -> None:
     state.budget = event
-    if state.detail is not Detail.SUMMARY:
+    if state.has_loops:
         state.warnings.add(event.path, budget_warning(event.spent, event.limit, event.unit))
 
 
@@ -152,7 +152,7 @@ def _loop_started(state: RunState, event: LoopStarted) -> None:
 def _start_attempt(state: RunState, event: LoopStarted) -> None:
     inside = f"{event.path}["
     _close_questions(state, "", inside)
-    if state.detail is Detail.SUMMARY:
+    if not state.has_loops:
         return
     _close_loops(state, inside)
     end_open_nodes(state, NodeState.CANCELLED, inside)
@@ -170,7 +170,7 @@ def _iteration_started(state: RunState, event: LoopIterationStarted) -> None:
     start = missing_start(state.announced, event)
     if start is not None:
         _start_attempt(state, start)
-    if state.detail is Detail.SUMMARY:
+    if not state.has_loops:
         return
     loop = _loop(state, event.path)
     if loop.exit_reason:
@@ -183,7 +183,7 @@ def _iteration_completed(state: RunState, event: LoopIterationCompleted) -> None
     place = f"{event.path}[{event.index}]"
     if state.questions or state.unanswered:
         _close_questions(state, "", f"{place}.")
-    if state.detail is Detail.SUMMARY:
+    if not state.has_loops:
         return
     loop = _loop(state, event.path)
     _add_iteration(loop, event)
@@ -212,7 +212,7 @@ def _add_iteration(loop: LoopExecution, event: LoopIterationCompleted) -> None:
 def _loop_completed(state: RunState, event: LoopCompleted) -> None:
     if "." not in event.path:
         state.exit_reason = event.exit_reason
-    if state.detail is Detail.SUMMARY:
+    if not state.has_loops:
         return
     loop = _loop(state, event.path)
     loop.exit_reason, loop.returned, loop.converged = event.exit_reason, event.returned, event.converged
@@ -248,12 +248,12 @@ def _close_loops(state: RunState, *inside: str) -> None:
 def _node_started(state: RunState, event: NodeStarted) -> None:
     if state.questions or state.unanswered:
         _close_question(state, event.path)
-    if state.detail is Detail.SUMMARY:
+    if not state.has_loops:
         return
     state.warnings.drop(event.path)
     if event.node_type in PAIR_BY_START and event.path in state.loops:
         _reopen(state, state.loops[event.path])
-    if state.detail is not Detail.NODES:
+    if not state.has_nodes:
         return
     node = NodeExecution(event.path, event.node_type, NodeState.RUNNING, event.inputs, started=event.time)
     before = state.nodes.get(event.path)
@@ -263,18 +263,18 @@ def _node_started(state: RunState, event: NodeStarted) -> None:
 
 
 def _node_streaming(state: RunState, event: NodeStreaming) -> None:
-    if state.detail is Detail.NODES:
+    if state.has_nodes:
         _node(state, event.path).streamed.append(event.text)
 
 
 def _node_called(state: RunState, event: NodeCalled) -> None:
-    if state.detail is Detail.NODES:
+    if state.has_nodes:
         node = _node(state, event.path)
         node.calls = (*node.calls[: event.number], event.call)
 
 
 def _node_tool_called(state: RunState, event: NodeToolCalled) -> None:
-    if state.detail is Detail.NODES:
+    if state.has_nodes:
         node = _node(state, event.path)
         node.tool_calls = (*node.tool_calls[: event.number], event)
         node.streamed.clear()  # what follows is the text of another turn
@@ -282,7 +282,7 @@ def _node_tool_called(state: RunState, event: NodeToolCalled) -> None:
 
 def _node_waiting(state: RunState, event: NodeWaiting) -> None:
     state.questions[event.path] = event
-    if state.detail is Detail.NODES:
+    if state.has_nodes:
         node = state.open[event.path] = _node(state, event.path)
         node.state, node.node_type = NodeState.WAITING, event.node_type
 
@@ -297,13 +297,13 @@ def _node_answered(state: RunState, event: NodeAnswered) -> None:
 def _node_retrying(state: RunState, event: NodeRetrying) -> None:
     inside = (f"{event.path}[", f"{event.path}.")
     _close_questions(state, event.path, *inside)
-    if state.detail is Detail.SUMMARY:
+    if not state.has_loops:
         return
     _close_loops(state, *inside)
     if not event.goes_on:
         _drop(f"{event.path}.", state.loops)
         state.warnings.drop_inside(event.path)
-    if state.detail is not Detail.NODES:
+    if not state.has_nodes:
         return
     node = state.open[event.path] = _node(state, event.path)
     node.state, node.error = NodeState.RUNNING, event.error
@@ -319,11 +319,11 @@ def _node_retrying(state: RunState, event: NodeRetrying) -> None:
 
 def _node_completed(state: RunState, event: NodeCompleted) -> None:
     _node_ended(state, event)
-    if state.detail is Detail.SUMMARY:
+    if not state.has_loops:
         return
     if event.error and "error" not in event.outputs:
         state.warnings.add(event.path, f"It failed, and its value on error is used: {event.error}")
-    if state.detail is Detail.NODES:
+    if state.has_nodes:
         node = state.nodes[event.path]
         node.state = NodeState.CACHED if event.cached else NodeState.COMPLETED
         node.outputs, node.output_key = event.outputs, event.output_key
@@ -331,7 +331,7 @@ def _node_completed(state: RunState, event: NodeCompleted) -> None:
 
 def _node_failed(state: RunState, event: NodeFailed) -> None:
     _node_ended(state, event)
-    if state.detail is Detail.NODES:
+    if state.has_nodes:
         node = state.nodes[event.path]
         node.state, node.remedy = NodeState.FAILED, event.remedy
 
@@ -344,7 +344,7 @@ def _node_ended(state: RunState, event: NodeCompleted | NodeFailed) -> None:
     inside = (f"{event.path}[", f"{event.path}.") if event.node_type in CONTAINERS else ()
     if state.questions or state.unanswered:
         _close_questions(state, event.path, *inside)
-    if state.detail is Detail.SUMMARY:
+    if not state.has_loops:
         return
     if event.warnings:
         for warning in event.warnings:
@@ -352,7 +352,7 @@ def _node_ended(state: RunState, event: NodeCompleted | NodeFailed) -> None:
     if inside:
         state.open_loops.pop(event.path, None)
         _close_loops(state, *inside)
-    if state.detail is not Detail.NODES:
+    if not state.has_nodes:
         return
     node = _node(state, event.path)
     node.node_type, node.calls, node.warnings, node.error = event.node_type, event.calls, event.warnings, event.error
@@ -364,7 +364,7 @@ def _node_ended(state: RunState, event: NodeCompleted | NodeFailed) -> None:
 
 def _node_skipped(state: RunState, event: NodeSkipped) -> None:
     _close_question(state, event.path)
-    if state.detail is Detail.NODES:
+    if state.has_nodes:
         state.open.pop(event.path, None)
         state.nodes[event.path] = NodeExecution(event.path, event.node_type, NodeState.SKIPPED, error=event.reason)
 

@@ -215,6 +215,8 @@ class RunState:
     Attributes:
         run_id: The run.
         detail: How much it holds; the attributes below are grouped by it.
+        has_loops: Whether `detail` includes loops.
+        has_nodes: Whether `detail` includes executions of nodes.
 
         workflow: The document's name.
         models: The models that the run may call.
@@ -251,6 +253,8 @@ class RunState:
 
     run_id: str = ""
     detail: Detail = Detail.NODES
+    has_loops: bool = field(init=False)  # read for every event, and faster than a comparison of the enum
+    has_nodes: bool = field(init=False)
 
     workflow: str = ""
     models: tuple[str, ...] = ()
@@ -283,6 +287,10 @@ class RunState:
 
     nodes: dict[str, NodeExecution] = field(default_factory=dict[str, NodeExecution])
     open: dict[str, NodeExecution] = field(default_factory=dict[str, NodeExecution])
+
+    def __post_init__(self) -> None:
+        self.has_loops = self.detail is not Detail.SUMMARY
+        self.has_nodes = self.detail is Detail.NODES
 
     @property
     def status(self) -> RunStatus:

@@ -48,7 +48,9 @@ class GivenByNodes:
 
     def with_skipped(self) -> dict[str, Value]:
         """What every node gave, by id; null for one that was skipped."""
-        return {**dict.fromkeys(node.id for node in self._graph.nodes), **self.all()}
+        outputs = self._given or (None,) * len(self._graph.nodes)
+        pairs = zip(self._graph.nodes, outputs, strict=True)
+        return {node.id: None if given is None else node.spec.recorded(given) for node, given in pairs}
 
 
 _PLAIN_MEMBERS = frozenset({"index", "max_iterations", "input", "previous"})

@@ -74,7 +74,8 @@ class LoopState:
         self.ended: list[Ended] = []
         self._history: list[Record] = []
         self.history = self._first_records  # a bound method of its own for each iteration would be kept with it
-        self.started = asyncio.get_running_loop().time()
+        self._clock = asyncio.get_running_loop().time
+        self.started = self._clock()
         self.limit = asyncio.timeout(self.config.timeout_s)
 
     def _memory(self) -> LoopMemory | None:
@@ -90,7 +91,7 @@ class LoopState:
     @property
     def elapsed_s(self) -> float:
         """Seconds that it has been at work."""
-        return asyncio.get_running_loop().time() - self.started
+        return self._clock() - self.started
 
     def count_earlier(self, duration_s: float) -> None:
         """Count time that it was at work before the run broke off, in seconds."""

@@ -102,8 +102,7 @@ def _attempted(level: Level, node: NodePlan, context: NodeContext[Any], state: S
     assert run is not None, "loops and exits are run by the engine itself"
     attempt = partial(_going_on, run, context, level) if node.spec.goes_on else partial(_from_the_start, run, context)
     goes_on, timeout_s = node.spec.goes_on, node.config.timeout_s
-    fall_back = partial(level.fall_back, context)
-    return make_attempts(level, context.path, node.config, attempt, timeout_s, goes_on=goes_on, fall_back=fall_back)
+    return make_attempts(level, context.path, node.config, attempt, timeout_s, goes_on=goes_on, context=context)
 
 
 def _from_the_start(run: Callable[[Any], Awaitable[Outputs]], context: NodeContext[Any]) -> Awaitable[Outputs]:

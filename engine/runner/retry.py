@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from engine.errors import EngineError
 from engine.events import NodeRetrying
 from engine.models.base import ModelError
+from engine.nodes.context import NodeContext
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.budget import BudgetError
 from engine.runner.level import Level
@@ -47,13 +48,13 @@ async def make_attempts(
     timeout_s: float | None,
     *,
     goes_on: bool = False,
-    fall_back: Callable[[EngineError], str] | None = None,
+    context: NodeContext[Any] | None = None,
 ) -> Outputs:
     """Attempt a node's work as often as its settings allow, each attempt within `timeout_s` seconds.
 
-    With `goes_on` an attempt goes on from where the one before failed. `fall_back` is called when a failure is final:
-    it switches the node to another model and returns its name, or an empty text where there is none. The node is then
-    attempted again at once, with all its retries.
+    With `goes_on` an attempt continues where the one before failed. When the failure of a node with a `context` is
+    final, the node switches to its fallback model, if it has another one, and is attempted again at once, with all its
+    retries.
     Attempts that failed before the run was resumed count too.
 
     Raises:
@@ -81,7 +82,7 @@ async def make_attempts(
             failed += 1
             fallback, delay = "", _delay(config.retry_delay_s, failed, failure)
         else:
-            fallback, delay = fall_back(failure) if fall_back is not None else "", 0.0
+            fallback, delay = level.fall_back(context, failure) if context is not None else "", 0.0
             if not fallback:
                 raise failure
             failed = 0
