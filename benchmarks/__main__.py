@@ -18,7 +18,7 @@ from benchmarks.effort import SMALLEST, Effort
 SCENARIOS: Final = {
     "loop_overhead": "an iteration of three instant nodes, beside a bare loop and peers",
     "linearity": "time and memory from 100 to 10,000 iterations",
-    "chain": "1,000 nodes in a row",
+    "chain": "1,000 nodes in a row, and compiling them",
     "parallel_calls": "100 waiting model calls side by side",
     "history": "runs kept on disk, beside peers, and read again",
     "import_time": "importing the engine in a fresh process",

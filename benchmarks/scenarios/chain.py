@@ -1,56 +1,72 @@
-"""Many nodes in a row, run once, with planning apart."""
+"""Many nodes in a row, compiled and run once; and compiling a small loop."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from benchmarks.effort import Effort
-from benchmarks.tables import Table, aim, microseconds, milliseconds
-from benchmarks.timing import Span, Stopwatch, take_turns
+from benchmarks.tables import Table, aim, microseconds
+from benchmarks.timing import Span, Stopwatch, measured, take_turns
 from benchmarks.work import START, after
-from benchmarks.workflows import chain, options
-from engine import start
+from benchmarks.workflows import NO_CAP, chain, loop_of_three, options
+from engine import Workflow, start
+from engine import compile as compile_plan
 
 _NODES = {"step": "function", "transform": "transform", "llm": "llm"}
-_MOST_US = 30.0
+_RUN_AIM_US = 30.0
+_COMPILE_AIM_US = 25.0
+_LOOP_AIM_US = 200.0
+_LOOPS_AT_ONCE = 100
 
 
 def tables(effort: Effort) -> list[Table]:
-    """Measure a chain of each node type."""
-    plannings: dict[str, list[Span]] = {node_type: [] for node_type in _NODES}
-    turns = {node_type: _run(node_type, effort.chain, plannings[node_type]) for node_type in _NODES}
-    take_turns(turns, 1)  # warms up and does not count
-    for spans in plannings.values():
-        spans.clear()
-    runs = take_turns(turns, effort.rounds)
+    """Measure a chain of each node type, and a loop over three of them."""
+    return [_running(effort), _compiling(effort)]
+
+
+def _running(effort: Effort) -> Table:
+    spans = _measure({node_type: _run(node_type, effort.chain) for node_type in _NODES}, effort.rounds)
     table = Table(
-        f"Chain of {effort.chain:,} nodes",
-        ("Nodes", "CPU, best, µs a node", "wall, best, µs a node", "aim", "planning, CPU, best, ms"),
+        f"Running a chain of {effort.chain:,} nodes once, µs a node", ("Nodes", "CPU, best", "wall, best", "aim")
     )
     for node_type, name in _NODES.items():
-        there = runs[node_type]
-        table.add(
-            name,
-            microseconds(there.cpu_s, effort.chain),
-            microseconds(there.wall_s, effort.chain),
-            aim(there.cpu_s / effort.chain * 1e6, _MOST_US, " µs"),
-            milliseconds(min(span.cpu_s for span in plannings[node_type])),
-        )
-    table.notes.append(
-        "Planning is what `start` does before the first node: every check of the document, and the plan."
+        cpu, wall = spans[node_type]
+        aimed = aim(cpu / effort.chain * 1e6, _RUN_AIM_US, " µs")
+        table.add(name, microseconds(cpu, effort.chain), microseconds(wall, effort.chain), aimed)
+    return table
+
+
+def _compiling(effort: Effort) -> Table:
+    chains = _measure({kind: partial(_compile, chain(kind, effort.chain), 1) for kind in _NODES}, effort.rounds)
+    loops = _measure(
+        {kind: partial(_compile, loop_of_three(kind, 10), _LOOPS_AT_ONCE) for kind in _NODES}, effort.rounds
     )
-    return [table]
+    table = Table(
+        f"Compiling: a chain of {effort.chain:,} nodes, µs a node; a loop over three nodes, µs",
+        ("Nodes", "a node of the chain, CPU, best", "aim", "the loop, CPU, best", "aim"),
+    )
+    for node_type, name in _NODES.items():
+        node, loop = chains[node_type][0] / effort.chain, loops[node_type][0] / _LOOPS_AT_ONCE
+        node_aim, loop_aim = aim(node * 1e6, _COMPILE_AIM_US, " µs"), aim(loop * 1e6, _LOOP_AIM_US, " µs")
+        table.add(name, microseconds(node), node_aim, microseconds(loop), loop_aim)
+    table.notes.append("Compiling includes every check of the document.")
+    return table
 
 
-def _run(node_type: str, length: int, plannings: list[Span]) -> Callable[[], Span]:
-    workflow = chain(node_type, length)
+def _measure(turns: dict[str, Callable[[], Span]], rounds: int) -> dict[str, tuple[float, float]]:
+    """The best seconds of CPU and wall time of each contender."""
+    take_turns(turns, 1)  # warms up and does not count
+    return {name: (spans.cpu_s, spans.wall_s) for name, spans in take_turns(turns, rounds).items()}
+
+
+def _run(node_type: str, length: int) -> Callable[[], Span]:
+    plan = compile_plan(chain(node_type, length), registry=options().registry, max_iterations_cap=NO_CAP)
 
     async def once() -> Span:
-        planning, running = Stopwatch(), Stopwatch()
-        with planning.running():
-            run = start(workflow, {}, options())
-        plannings.append(planning.span)
+        running = Stopwatch()
+        run = start(plan, {}, options())
         with running.running():
             result = await run.result()
         expected = START if node_type == "transform" else after(length)
@@ -59,3 +75,13 @@ def _run(node_type: str, length: int, plannings: list[Span]) -> Callable[[], Spa
         return running.span
 
     return lambda: asyncio.run(once())
+
+
+def _compile(workflow: Workflow, count: int) -> Span:
+    registry = options().registry
+
+    def work() -> None:
+        for _ in range(count):
+            compile_plan(workflow, registry=registry)
+
+    return measured(work)
