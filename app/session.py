@@ -13,9 +13,8 @@ from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.document_saver import DocumentSaver, SaveRequest
+from app.document_file import DocumentSaver, FileFingerprint, SaveRequest
 from app.engine_thread import EngineThread
-from app.file_watcher import FileFingerprint
 from app.run_view_state import RunViewState
 from app.worker import Worker
 from engine.document.model import Node, Workflow

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from app.controllers.history_controller import HistoryController
     from app.controllers.run_bar_presenter import RunBarPresenter
     from app.controllers.run_controller import RunController
-    from app.extensions_controller import ExtensionsController
-    from app.palette.palette import Palette
+    from app.palette import Palette
+    from app.settings.extensions_controller import ExtensionsController
     from app.settings.settings_dialog import SettingsDialog
     from app.window.document_page import DocumentPage
 
@@ -228,14 +228,14 @@ class Workbench(QObject):
     @cached_property
     def extensions(self) -> ExtensionsController:
         """The user's plugins and MCP servers."""
-        from app.extensions_controller import ExtensionsController
+        from app.settings.extensions_controller import ExtensionsController
 
         return ExtensionsController(self.engine, self.window)
 
     @cached_property
     def palette_panel(self) -> Palette:
         """The node palette."""
-        from app.palette.palette import Palette
+        from app.palette import Palette
         from engine.nodes.registry import builtin_registry
 
         palette = Palette(builtin_registry())

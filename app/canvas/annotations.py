@@ -21,16 +21,14 @@ from PySide6.QtWidgets import (
 from app.canvas.canvas_style import canvas_style, fonts, pen
 from app.canvas.node_item import NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
-from app.theme.elided_text import elide
+from app.node_layout import coordinate, layout_entries
+from app.theme.style import elide
 from engine.document.model import Workflow
 from engine.document.operation import UNSET, Unset
 from engine.document.operations import SetLayout
 from engine.values import Value
 
 Kind = Literal["frames", "notes"]
-
-MAX_COORDINATE: Final = 990_000.0
-"""Coordinates beyond this are ignored; the view could not scroll there."""
 
 SMALLEST: Final = (80.0, 48.0)
 
@@ -86,28 +84,6 @@ class Annotation:
         return SetLayout(self.path, value)
 
 
-def number(value: object, default: float | None = None) -> float | None:
-    """Return a coordinate, or `default` if the value is not a usable number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return default
-    return float(value) if abs(value) <= MAX_COORDINATE else default
-
-
-def layout_entries(workflow: Workflow, name: str) -> dict[str, Any]:
-    """Return a section of the layout, or an empty dict if it is missing or malformed."""
-    found = workflow.layout.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def position_of(workflow: Workflow, node_id: str) -> tuple[float, float] | None:
-    """Return the position of a node, or None if the layout has no valid one."""
-    place = layout_entries(workflow, "nodes").get(node_id)
-    if not isinstance(place, dict):
-        return None
-    x, y = number(place.get("x")), number(place.get("y"))
-    return None if x is None or y is None else (x, y)
-
-
 def read_annotations(workflow: Workflow) -> dict[tuple[str, str], Annotation]:
     """Return all valid frames and notes by their path in the layout."""
     found: dict[tuple[str, str], Annotation] = {}
@@ -121,12 +97,12 @@ def read_annotations(workflow: Workflow) -> dict[tuple[str, str], Annotation]:
 
 
 def _annotation(kind: Kind, key: str, entry: Mapping[str, Any]) -> Annotation | None:
-    x, y = number(entry.get("x")), number(entry.get("y"))
+    x, y = coordinate(entry.get("x")), coordinate(entry.get("y"))
     if x is None or y is None:
         return None
     default = (320.0, 200.0) if kind == "frames" else (200.0, 96.0)
-    width = max(number(entry.get("width"), default[0]) or 0.0, SMALLEST[0])
-    height = max(number(entry.get("height"), default[1]) or 0.0, SMALLEST[1])
+    width = max(coordinate(entry.get("width"), default[0]) or 0.0, SMALLEST[0])
+    height = max(coordinate(entry.get("height"), default[1]) or 0.0, SMALLEST[1])
     text = entry.get("title" if kind == "frames" else "text", "")
     colour = entry.get("colour", "grey")
     return Annotation(

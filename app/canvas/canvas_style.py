@@ -13,8 +13,7 @@ from typing import Final
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainterPath, QPen
 
-from app.theme.icon_font import glyph, glyph_font
-from app.theme.style import style
+from app.theme.style import glyph, glyph_font, style
 from app.theme.tokens import FONT_FAMILY, FONT_SIZE, FONT_SIZE_SMALL, FONT_SIZE_TITLE, Theme
 from engine.nodes.spec import Category, PortType
 

@@ -15,8 +15,8 @@ from app.canvas.edge_item import EdgeItem
 from app.canvas.loop_region import LoopRegions
 from app.canvas.node_card import CardViewModel, card_view_model
 from app.canvas.node_item import NodeItem, NodeLodItem
-from app.canvas.node_positions import NodePositions
 from app.canvas.viewer import CanvasViewer
+from app.node_layout import Box, NodePositions
 from app.session import Session
 from engine.document.model import Workflow
 
@@ -36,7 +36,7 @@ class DocumentView(QObject):
         annotations: Frames and notes.
         regions: The loop regions.
         node_lod: The level-of-detail item of the nodes.
-        places: Computed positions of nodes without one in the layout.
+        positions: Stored and computed positions of the nodes.
         document_positions: The position of each node in the document; during a drag items differ from it.
         expanded: The nodes whose output ports are all shown.
     """
@@ -52,7 +52,7 @@ class DocumentView(QObject):
         self.annotations = AnnotationView(self._scene, self.nodes, self._dispose)
         self.expanded: set[str] = set()
         self.document_positions: dict[str, tuple[float, float]] = {}
-        self.places = NodePositions(session.registry)
+        self.positions = NodePositions()
         self.regions = LoopRegions(session, self._scene, self.nodes)
         self.node_lod = NodeLodItem(self.nodes)
         self._scene.addItem(self.node_lod)
@@ -75,6 +75,18 @@ class DocumentView(QObject):
         for annotation in self.annotations.items.values():
             rect = rect.united(annotation.scene_rect)
         return rect
+
+    def card_boxes(self) -> dict[str, Box]:
+        """Return size and port offsets of all cards, for layouts."""
+        return {
+            node_id: Box(
+                item.geometry.width,
+                item.geometry.height,
+                {port.name: port.y() for port in item.inputs},
+                {port.name: port.y() for port in item.outputs},
+            )
+            for node_id, item in self.nodes.items()
+        }
 
     def patch(self, old: Workflow, new: Workflow) -> set[str]:
         """Update what differs between two documents, and return the ids of the changed nodes."""
@@ -258,7 +270,7 @@ class DocumentView(QObject):
                 pipe.restyle()
 
     def _patch_places(self, workflow: Workflow) -> None:
-        self.document_positions = self.places.of(workflow, self._session.structure, self.nodes)
+        self.document_positions = self.positions.of(workflow, self._session.structure, self.nodes, self.card_boxes)
         for node_id, (x, y) in self.document_positions.items():
             item = self.nodes[node_id]
             if item.x() != x or item.y() != y:

@@ -16,8 +16,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.canvas.canvas_style import canvas_style, pen
+from app.canvas.node_item import CanvasPort
 from app.canvas.nodegraphqt_imports import INPUT, PipeItem
-from app.canvas.port_item import CanvasPort
 
 WIDTH: Final = 2.0
 REST_ALPHA: Final = 170

@@ -10,14 +10,15 @@ from PySide6.QtCore import QObject, QPointF, QRectF
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QGraphicsItem
 
-from app.canvas import node_positions, operation_builders
-from app.canvas.annotations import Annotation, AnnotationItem, Kind, layout_entries, position_of
+from app import node_layout
+from app.canvas import operation_builders
+from app.canvas.annotations import Annotation, AnnotationItem, Kind
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
 from app.canvas.gestures import Gestures
 from app.canvas.node_item import NodeItem
-from app.canvas.node_positions import auto_layout, card_boxes, free_position
 from app.canvas.viewer import CanvasViewer
+from app.node_layout import Position, auto_layout, free_position, layout_entries, stored_position
 from app.session import Session
 from app.worker import Worker
 from engine.document.clipboard import PASTE_OFFSET, copy_fragment, paste_fragment
@@ -90,7 +91,7 @@ class Clipboard:
 
     def _offset(self, text: str, seen: QRectF, at: QPointF | None) -> tuple[float, float]:
         fragment = loads(text, source="clipboard")
-        places = [place for node in fragment.nodes if (place := position_of(fragment, node.id)) is not None]
+        places = [place for node in fragment.nodes if (place := stored_position(fragment, node.id)) is not None]
         usual = (PASTE_OFFSET[0] * self._times, PASTE_OFFSET[1] * self._times)
         if not places:
             return usual
@@ -236,15 +237,15 @@ class EditCommands(QObject):
 
     def align(self, where: str) -> None:
         """Align the selected nodes."""
-        self._do_move(node_positions.align(self._rects(), where), verb="Align")
+        self._do_move(node_layout.align(self._rects(), where), verb="Align")
 
     def distribute(self, *, across: bool) -> None:
         """Make the gaps between the selected nodes equal."""
-        self._do_move(node_positions.distribute(self._rects(), across=across), verb="Distribute")
+        self._do_move(node_layout.distribute(self._rects(), across=across), verb="Distribute")
 
     def tidy(self) -> None:
         """Lay out all nodes; large documents in a worker thread."""
-        workflow, structure, boxes = self._session.workflow, self._session.structure, card_boxes(self._view.nodes)
+        workflow, structure, boxes = self._session.workflow, self._session.structure, self._view.card_boxes()
         if len(boxes) <= BACKGROUND_LAYOUT_FROM:
             self._apply_layout(workflow, auto_layout(workflow, structure, boxes))
             return
@@ -252,7 +253,7 @@ class EditCommands(QObject):
         take_up = partial(self._apply_layout, workflow)
         self._worker.ask(partial(auto_layout, workflow, structure, boxes), take_up)
 
-    def _apply_layout(self, workflow: Workflow, places: dict[str, operation_builders.Position]) -> None:
+    def _apply_layout(self, workflow: Workflow, places: dict[str, Position]) -> None:
         if workflow is not self._session.workflow:  # edited in the meantime
             return
         moved = {node: place for node, place in places.items() if self._view.document_positions.get(node) != place}
@@ -306,10 +307,9 @@ class EditCommands(QObject):
             wish = (taken[last][0] + cards[last].geometry.width + 72, taken[last][1])
         else:
             wish = (self.seen.center().x() - 88, self.seen.center().y() - 40)
-        sample = last or next(iter(cards), None)
-        if sample is None:
-            return QPointF(*wish)
-        return QPointF(*free_position("", wish, taken, {**cards, "": cards[sample]}))
+        boxes = self._view.card_boxes()
+        sample = boxes.get(last or next(iter(cards), ""))
+        return QPointF(*(wish if sample is None else free_position(sample, wish, taken, boxes)))
 
     def _disconnect_operations(self, input_end: str) -> tuple[Operation, ...]:
         workflow = self._session.workflow
@@ -319,20 +319,17 @@ class EditCommands(QObject):
         step = operation_builders.connect(workflow, "", input_end, None, takes_many=takes_many)
         return step.operations[:-1] if isinstance(step, Batch) else ()
 
-    def _rects(self) -> dict[str, node_positions.Rect]:
+    def _rects(self) -> dict[str, node_layout.Rect]:
         items: dict[str, NodeItem] = {node_id: self._view.nodes[node_id] for node_id in self.selection}
         return {
             node_id: (item.x(), item.y(), item.geometry.width, item.geometry.height) for node_id, item in items.items()
         }
 
-    def _do_move(
-        self, places: dict[str, operation_builders.Position], others: list[Operation] | None = None, verb: str = "Move"
-    ) -> None:
+    def _do_move(self, places: dict[str, Position], others: list[Operation] | None = None, verb: str = "Move") -> None:
         if places:
-            places = {
-                **{node: (self._view.nodes[node].x(), self._view.nodes[node].y()) for node in self._view.places.found},
-                **places,
-            }
+            nodes = self._view.nodes
+            computed = {node: (nodes[node].x(), nodes[node].y()) for node in self._view.positions.computed}
+            places = {**computed, **places}
         step = operation_builders.move(self._session.workflow, places, others or (), verb)
         if step is not None:
             self._session.do(step)

@@ -11,9 +11,9 @@ from app.canvas.annotations import AnnotationItem, read_annotations
 from app.canvas.connection_rules import ConnectionRules
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
-from app.canvas.node_item import NodeItem
-from app.canvas.port_item import CanvasPort, PortHighlightItem
+from app.canvas.node_item import CanvasPort, NodeItem, PortHighlightItem
 from app.canvas.viewer import CanvasViewer
+from app.node_layout import Position
 from app.session import Session
 from engine.document.model import Edge
 from engine.document.operation import Batch, Operation
@@ -45,14 +45,14 @@ class Gestures(QObject):
         viewer.drag_finished.connect(self.commit_positions)
         view.annotations.resized = self._store_size
 
-    def moved_positions(self) -> dict[str, operation_builders.Position]:
+    def moved_positions(self) -> dict[str, Position]:
         """Return the positions that the document does not have yet.
 
         Once a card has moved, that includes the computed positions of all others.
         """
         places = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
         moved = {node: place for node, place in places.items() if self._view.document_positions.get(node) != place}
-        return moved and {node: places[node] for node in (*moved, *self._view.places.found) if node in places}
+        return moved and {node: places[node] for node in (*moved, *self._view.positions.computed) if node in places}
 
     def commit_positions(self) -> None:
         """Store dragged positions, and insert a node that was dropped on an edge."""

@@ -14,8 +14,7 @@ from pydantic import ValidationError
 from PySide6.QtCore import QPointF, QRectF
 
 from app.canvas.canvas_style import fonts, legible_scale, small_width
-from app.theme.elided_text import elide, elide_two_lines, first_line
-from app.theme.icon_font import UNKNOWN_ICON
+from app.theme.style import UNKNOWN_ICON, elide, elide_two_lines, first_line
 from app.theme.tokens import FONT_SIZE_TITLE
 from engine.document.model import Node
 from engine.nodes.registry import Registry

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.canvas_style import canvas_style, fonts, icon_path, legible_scale, pen, zoom_from_scale
 from app.canvas.node_card import CardGeometry, card_text
-from app.theme.elided_text import elide
+from app.theme.style import elide
 from app.theme.tokens import FONT_SIZE_SMALL
 from engine.run_state.state import NodeState
 

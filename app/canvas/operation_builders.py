@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from app.canvas.annotations import layout_entries
 from app.canvas.node_card import validated_config
+from app.node_layout import Position, layout_entries
 from engine.document.model import Edge, Node, Workflow, make_id
 from engine.document.operation import Batch, Operation
 from engine.document.operations import AddNode, Connect, Disconnect, RemoveNodes, SetEnabled, SetLayout
@@ -21,8 +21,6 @@ from engine.nodes.spec import AnySpec, Port
 from engine.plan.structure import Structure
 from engine.tools.registry import all_tools
 from engine.values import Value
-
-Position = tuple[float, float]
 
 SNAP = 4
 """Grid of card positions."""

@@ -1,14 +1,28 @@
-"""Pop-ups over the canvas: pick lists, inline editors and the context menu."""
+"""Pop-ups over the canvas: pick lists with a filter, inline editors and the context menu.
+
+The text of an inline editor is committed before anything else happens, such as saving or closing the window: shortcuts
+and most buttons do not move the focus. Until then it is the session's pending edit, which autosave includes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF, Signal
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QFrame,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QMenu,
+    QPlainTextEdit,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.canvas.annotations import AnnotationItem
 from app.canvas.canvas_style import FRAME_COLOURS, canvas_style
@@ -16,16 +30,365 @@ from app.canvas.connection_rules import ConnectionRules
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
 from app.canvas.edit_commands import EditCommands
-from app.canvas.inline_editor import InlineEditor
-from app.canvas.node_item import NodeItem
+from app.canvas.node_card import PortViewModel
+from app.canvas.node_item import CanvasPort, NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem
-from app.canvas.port_item import CanvasPort
-from app.canvas.quick_add import Entry, PickList, TypeAndPort, matching_node_types
+from app.canvas.operation_builders import display_title
 from app.canvas.viewer import CanvasViewer
+from app.palette import tool_entries
 from app.session import Session
+from app.theme.style import icon, style
+from app.theme.tokens import UNIT
+from app.theme.widgets import plain_tool_tip
 from engine.document.operation import Operation
 from engine.document.operations import SetTitle
+from engine.nodes.convert import can_ever_fit
+from engine.nodes.pairs import PAIR_BY_START
+from engine.nodes.registry import Registry
+from engine.nodes.spec import AnySpec, NodeConfig
 from engine.nodes.subflow import SUBFLOW
+
+WIDTH: Final = 280
+HEIGHT: Final = 320
+MAX_ROWS: Final = 200
+"""Maximum number of listed entries; more are found faster by typing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Entry of a pick list.
+
+    Attributes:
+        title: Its title.
+        help: One-line description.
+        icon: Name of its icon.
+        colour: Colour of the icon.
+        value: Passed on when the entry is picked.
+    """
+
+    title: str
+    help: str
+    icon: str
+    colour: str
+    value: Any
+
+    def fits(self, words: Iterable[str]) -> bool:
+        """Whether title or description contain all words."""
+        text = f"{self.title} {self.help}".casefold()
+        return all(word in text for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeAndPort:
+    """A node type (or `tool:NAME`) and its port that the edge connects to."""
+
+    type: str
+    port: str
+
+
+def matching_node_types(
+    registry: Registry, port: PortViewModel | None, *, is_input: bool, in_body: bool = False
+) -> list[Entry]:
+    """Return the node types and tools that can be added: all, or those with a matching port.
+
+    Args:
+        registry: The node types.
+        port: The port at the other end of the edge; None for all types.
+        is_input: Whether that port is an input.
+        in_body: Whether the new node is inside a loop body, which cannot contain inputs and outputs.
+    """
+    theme, entries = style().theme, list[Entry]()
+    for spec in registry:
+        if in_body and spec.type in {"input", "output"}:
+            continue
+        joined = _fitting(spec, spec.config(), port, is_input=is_input) if port is not None else ""
+        if joined is not None:
+            choice = TypeAndPort(spec.type, joined)
+            entries.append(Entry(display_title(spec), spec.help, spec.icon, theme.category[spec.category], choice))
+    caller = registry.find("tool")
+    assert caller is not None, "a type of the program's own"
+    for row in tool_entries():
+        config = caller.config(tool=row.key.removeprefix("tool:"))
+        joined = _fitting(caller, config, port, is_input=is_input) if port is not None else ""
+        if joined is not None:
+            colour = theme.category[caller.category]
+            entries.append(Entry(row.title, row.help, row.icon, colour, TypeAndPort(row.key, joined)))
+    return entries
+
+
+def _fitting(spec: AnySpec, config: NodeConfig, port: PortViewModel, *, is_input: bool) -> str | None:
+    if not is_input:
+        found = next((own for own in spec.inputs(config) if can_ever_fit(port.type, own.type)), None)
+    elif spec.type in PAIR_BY_START:  # the value leaves a pair through its end
+        return "output"
+    else:
+        found = next((own for own in spec.all_outputs(config) if can_ever_fit(own.type, port.type)), None)
+    return found.name if found is not None else None
+
+
+class PickList(QFrame):
+    """The pick list. Enter or a click picks; Escape or a click elsewhere closes it."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._parent = parent
+        self._entries: Sequence[Entry] = ()
+        self._chosen: Callable[[Any], object] = lambda _value: None
+        self.setProperty("card", True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.filter = QLineEdit(self)
+        self.filter.setClearButtonEnabled(True)
+        self.list = QListWidget(self)
+        self.list.setAccessibleName("Results")
+        self.list.setUniformItemSizes(True)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(2 * UNIT, 2 * UNIT, 2 * UNIT, 2 * UNIT)
+        column.setSpacing(2 * UNIT)
+        column.addWidget(self.filter)
+        column.addWidget(self.list)
+        self.filter.textChanged.connect(self._refill)
+        self.filter.installEventFilter(self)
+        self.list.installEventFilter(self)
+        self.list.itemClicked.connect(self._take)
+        self.hide()
+
+    def open(self, place: QPoint, prompt: str, entries: Sequence[Entry], chosen: Callable[[Any], object]) -> None:
+        """Open the list at a position of the parent.
+
+        Args:
+            place: Position.
+            prompt: Placeholder of the filter.
+            entries: The entries.
+            chosen: Called with the value of the picked entry.
+        """
+        self._entries, self._chosen = entries, chosen
+        scale = style().scale
+        side = round(18 * scale)
+        self.list.setIconSize(QSize(side, side))
+        self.filter.clear()
+        self._refill()
+        self.resize(round(WIDTH * scale), min(self._wanted_height(), round(HEIGHT * scale)))
+        room = self._parent.rect()
+        x = min(max(place.x(), 8), max(room.width() - self.width() - 8, 8))
+        y = min(max(place.y(), 8), max(room.height() - self.height() - 8, 8))
+        self.move(x, y)
+        self.filter.setPlaceholderText(prompt)
+        self.filter.setAccessibleName(prompt)
+        self.show()
+        self.raise_()
+        self.filter.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Route keys: arrows move in the list, Enter picks, Escape and losing the focus close."""
+        if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            return self._key(watched, event)
+        if event.type() == QEvent.Type.FocusOut and self.isVisible():
+            focus = self.window().focusWidget()
+            if focus is not self.filter and focus is not self.list:
+                self.hide()
+        return super().eventFilter(watched, event)
+
+    def close_if_open(self) -> None:
+        """Close the list if it is open."""
+        if self.isVisible():
+            self.close_list()
+
+    def close_list(self) -> None:
+        """Close the list and return the focus to the canvas."""
+        self.hide()
+        self._parent.setFocus()
+
+    def _key(self, watched: QObject, event: QKeyEvent) -> bool:
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_list()
+        elif event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+            self._take(self.list.currentItem())
+        elif watched is self.filter and event.key() in {Qt.Key.Key_Down, Qt.Key.Key_Up}:
+            step = 1 if event.key() == Qt.Key.Key_Down else -1
+            self.list.setCurrentRow(min(max(self.list.currentRow() + step, 0), self.list.count() - 1))
+        else:
+            return False
+        return True
+
+    def _wanted_height(self) -> int:
+        """Return the height that shows all entries without scrolling."""
+        rows = max(self.list.count(), 3) * max(self.list.sizeHintForRow(0), 1) + 2 * self.list.frameWidth() + 4 * UNIT
+        return rows + self.filter.sizeHint().height() + 6 * UNIT
+
+    def _refill(self) -> None:
+        self.list.clear()
+        words = self.filter.text().casefold().split()
+        fitting = [entry for entry in self._entries if entry.fits(words)]
+        for entry in fitting[:MAX_ROWS]:
+            item = QListWidgetItem(icon(entry.icon, entry.colour), entry.title)
+            item.setToolTip(plain_tool_tip(entry.help))
+            item.setData(Qt.ItemDataRole.AccessibleDescriptionRole, entry.help)
+            item.setData(Qt.ItemDataRole.UserRole, entry)
+            self.list.addItem(item)
+        if len(fitting) > MAX_ROWS:
+            rest = QListWidgetItem(f"{len(fitting) - MAX_ROWS} more. Type to filter.")
+            rest.setFlags(Qt.ItemFlag.NoItemFlags)
+            self.list.addItem(rest)
+        self.list.setCurrentRow(0)
+
+    def _take(self, item: QListWidgetItem | None) -> None:
+        entry: Entry | None = item.data(Qt.ItemDataRole.UserRole) if item is not None else None
+        if entry is None:
+            return
+        self.close_list()
+        self._chosen(entry.value)
+
+
+SMALLEST: Final = (120, 28)
+
+Step = Callable[[str], Operation | None]
+"""Returns the operation for a text, or None if nothing changes."""
+
+
+class InlineEditor(QObject):
+    """The single-line and the multi-line editor.
+
+    Args:
+        session: The document's session.
+        parent: The widget that the editors lie over.
+    """
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._parent = parent
+        self.line = QLineEdit(parent)
+        self.line.setAccessibleName("Title")
+        self.area = QPlainTextEdit(parent)
+        self.area.setAccessibleName("Note")
+        self.area.setTabChangesFocus(True)
+        self._step: Step | None = None
+        self._outside_filter = _OutsideEventFilter(self)
+        for field in (self.line, self.area):
+            field.hide()
+            field.installEventFilter(self)
+            field.textChanged.connect(self._update_pending_edit)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an editor is open."""
+        return self._step is not None
+
+    def edit_line(self, rect: QRect, text: str, step: Step) -> None:
+        """Edit a line in place; `step` makes the operation unless the user cancels."""
+        self._open(self.line, rect, step)
+        self.line.setText(text)
+        self.line.selectAll()
+
+    def edit_text(self, rect: QRect, text: str, step: Step) -> None:
+        """Edit several lines in place; Ctrl+Enter or a click elsewhere commits."""
+        self._open(self.area, rect, step)
+        self.area.setPlainText(text)
+        self.area.selectAll()
+
+    def commit(self) -> None:
+        """Commit the open editor, if any."""
+        make, self._step = self._step, None
+        if make is None:
+            return
+        self._outside_filter.ignore()
+        text = self._text()
+        self._close()
+        step = make(text)
+        if step is not None:
+            self._session.do(step)
+        self._session.draft.put(None)  # last, so that autosave never misses the text
+
+    def cancel(self) -> None:
+        """Close the editor without a change."""
+        self._outside_filter.ignore()
+        self._step = None
+        self._close()
+        self._session.draft.put(None)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Commit on Enter and on losing the focus; cancel on Escape."""
+        if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            is_enter = event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}
+            with_control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+            if event.key() == Qt.Key.Key_Escape:
+                self.cancel()
+                return True
+            if is_enter and (watched is self.line or with_control):
+                self.commit()
+                return True
+        if event.type() == QEvent.Type.FocusOut and self.is_open and not self.owns(QApplication.activePopupWidget()):
+            self.commit()
+        return super().eventFilter(watched, event)
+
+    def owns(self, thing: QObject | None) -> bool:
+        """Whether an object is an editor or part of one, such as its context menu."""
+        while thing is not None and thing is not self.line and thing is not self.area:
+            thing = thing.parent()
+        return thing is not None
+
+    def is_outside(self, watched: QObject, event: QEvent) -> bool:
+        """Whether an event starts something else: a shortcut, a mouse press elsewhere, closing the window."""
+        kind = event.type()
+        if kind == QEvent.Type.MouseButtonPress:
+            return isinstance(watched, QWidget) and not self.owns(watched)
+        return kind == QEvent.Type.Shortcut or (kind == QEvent.Type.Close and watched is self._parent.window())
+
+    def _text(self) -> str:
+        return self.line.text() if self.line.isVisible() else self.area.toPlainText()
+
+    def _update_pending_edit(self) -> None:
+        if self._step is not None:
+            self._session.draft.put(self._step(self._text()))
+
+    def _open(self, field: QLineEdit | QPlainTextEdit, rect: QRect, step: Step) -> None:
+        self.commit()
+        self._step = step
+        self._outside_filter.watch()
+        scale = style().scale
+        width = max(rect.width(), round(SMALLEST[0] * scale))
+        height = max(rect.height(), round(SMALLEST[1] * scale))
+        room = self._parent.rect()
+        field.setGeometry(
+            min(max(rect.x(), 0), max(room.width() - width, 0)),
+            min(max(rect.center().y() - height // 2, 0), max(room.height() - height, 0)),
+            width,
+            height,
+        )
+        field.show()
+        field.raise_()
+        field.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def _close(self) -> None:
+        had_focus = self.line.hasFocus() or self.area.hasFocus()
+        self.line.hide()
+        self.area.hide()
+        if had_focus:
+            self._parent.setFocus()
+
+
+class _OutsideEventFilter(QObject):
+    """Application-wide event filter while an editor is open."""
+
+    def __init__(self, edit: InlineEditor) -> None:
+        super().__init__(edit)
+        self._edit = edit
+        application = QApplication.instance()
+        assert application is not None
+        self._application = application
+
+    def watch(self) -> None:
+        self._application.installEventFilter(self)
+
+    def ignore(self) -> None:
+        self._application.removeEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if self._edit.is_outside(watched, event):
+            self._edit.commit()
+        return False
+
 
 _NODE_MENU: Final = (
     ("set_up", "rename", "toggle_enabled", "toggle_ports", "connect_to"),

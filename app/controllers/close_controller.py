@@ -12,7 +12,7 @@ from app.controllers.history_controller import NOT_STORED
 from app.controllers.run_controller import ask_about_runs
 from app.dialogs import ask_question
 from app.history.store_client import StoreAccess
-from app.run_status import is_running
+from app.runs.run_status import is_running
 from app.window.document_page import DocumentPage
 
 _Role = QMessageBox.ButtonRole

@@ -81,7 +81,7 @@ class CommandController(QObject):
 
     def open_command_palette(self) -> CommandPalette:
         """Search everything: actions, node types, tools, nodes and recent files."""
-        from app.palette.entries import tool_entries
+        from app.palette import tool_entries
         from engine.nodes.registry import builtin_registry
 
         document = self._current()

@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
 
-from app.run_status import progress, question_line
+from app.runs.run_status import progress, question_line
 from app.session import Session
 from app.settings.preferences import Preferences
 from engine.formatting import format_duration, format_money

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 from app.controllers.import_controller import ImportController
 from app.controllers.save_controller import FileConflictBar, SaveController, is_same_file
 from app.dialogs import FileDialogs, ask_question
+from app.document_file import FileFingerprint
 from app.engine_thread import EngineThread
-from app.file_watcher import FileFingerprint
 from app.session import Analysis, Session, analyse_document
 from app.settings.preferences import Preferences
 from app.window.autosave import RecoveredDocument, find_recovered, find_unsaved

@@ -27,7 +27,7 @@ from app.history.run_labels import name_of
 from app.history.store_client import StoreAccess
 from app.history.store_session import StoredSession
 from app.history.stored_run import StoredRun
-from app.run_status import models_in_use
+from app.runs.run_status import models_in_use
 from app.settings.available_models import available_model_names
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage

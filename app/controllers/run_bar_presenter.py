@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.controllers.run_controller import default_model
-from app.run_status import ModelsInUse, run_budget
+from app.runs.run_status import ModelsInUse, run_budget
 from app.session import Session
 from app.settings.preferences import Preferences
 from app.window.run_bar import RunBar

@@ -15,8 +15,8 @@ from app.controllers.consent_controller import ConsentController
 from app.dialogs import FileDialogs, ask_question
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreAccess
-from app.live_run import LiveRun
-from app.run_status import budget_limit, models_in_use
+from app.run_view_state import LiveRun
+from app.runs.run_status import budget_limit, models_in_use
 from app.session import Session, analyse_document
 from app.settings.available_models import CustomServerModels
 from app.settings.preferences import Preferences

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.controllers.consent_controller import ConsentController
 from app.dialogs import FILTER, FileDialogs, confirm_overwrite
-from app.file_watcher import FileFingerprint
+from app.document_file import FileFingerprint
 from app.session import ReplaceDocument
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage

@@ -1,39 +1,35 @@
 """Small diagrams of workflows for the start page.
 
-Node positions come from the document's layout; documents without one get simple columns.
+Nodes are where the document's layout puts them, or auto layout where it does not.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen, QPixmap, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.icon_font import UNKNOWN_ICON
-from app.theme.style import icon, style
+from app.node_layout import Box, NodePositions
+from app.theme.style import UNKNOWN_ICON, icon, style
 from app.theme.tokens import Theme
 
 if TYPE_CHECKING:
     from engine.document.model import Workflow
     from engine.nodes.registry import Registry
     from engine.nodes.spec import Category
-    from engine.plan.structure import Structure
 
 NODE_WIDTH: Final = 220.0
 NODE_HEIGHT: Final = 96.0
 LEAST_WIDTH: Final = 48.0
 GAP: Final = 40.0
-COLUMN: Final = 288.0
-ROW: Final = 144.0
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class DiagramNode:
     """One node: upper left corner, category and icon."""
 
     x: float
@@ -55,7 +51,7 @@ class Region:
 class Diagram:
     """A diagram. `edges` are unique pairs of node ids; `regions` are sorted by size, largest first."""
 
-    boxes: dict[str, Box]
+    boxes: dict[str, DiagramNode]
     edges: tuple[tuple[str, str], ...]
     regions: tuple[Region, ...]
 
@@ -69,7 +65,7 @@ class Diagram:
             for right in boxes[at + 1 :]
             if abs(right.y - left.y) < NODE_HEIGHT and right.x > left.x
         )
-        return max(min(min(apart, default=COLUMN) - GAP, NODE_WIDTH), LEAST_WIDTH)
+        return max(min(min(apart, default=NODE_WIDTH + GAP) - GAP, NODE_WIDTH), LEAST_WIDTH)
 
 
 def make_diagram(workflow: Workflow, registry: Registry) -> Diagram:
@@ -78,12 +74,15 @@ def make_diagram(workflow: Workflow, registry: Registry) -> Diagram:
     from engine.plan.structure import analyse
 
     structure = analyse(workflow, registry)
-    places = _places_of_layout(workflow) or _layers(structure)
-    boxes: dict[str, Box] = {}
+    size = Box(NODE_WIDTH, NODE_HEIGHT)
+    positions = NodePositions().of(
+        workflow, structure, workflow.nodes_by_id, lambda: dict.fromkeys(workflow.nodes_by_id, size)
+    )
+    boxes: dict[str, DiagramNode] = {}
     for node_id, node in workflow.nodes_by_id.items():
         spec = registry.find(node.type)
-        x, y = places[node_id]
-        boxes[node_id] = Box(x, y, spec.category if spec else None, spec.icon if spec else UNKNOWN_ICON)
+        x, y = positions[node_id]
+        boxes[node_id] = DiagramNode(x, y, spec.category if spec else None, spec.icon if spec else UNKNOWN_ICON)
     regions = [
         Region(body.loop, body.exit, frozenset({body.loop, body.exit, *body.nodes} & boxes.keys()))
         for body in structure.bodies.values()
@@ -93,47 +92,6 @@ def make_diagram(workflow: Workflow, registry: Registry) -> Diagram:
         tuple(dict.fromkeys((link.source, link.target) for link in structure.links)),
         tuple(sorted(regions, key=lambda region: -len(region.members))),
     )
-
-
-def _places_of_layout(workflow: Workflow) -> dict[str, tuple[float, float]] | None:
-    """Return all positions from the layout, or None if any is missing."""
-    layout = workflow.layout.get("nodes")
-    if not isinstance(layout, dict):
-        return None
-    places: dict[str, tuple[float, float]] = {}
-    for node_id in workflow.nodes_by_id:
-        place = layout.get(node_id)
-        if not isinstance(place, dict):
-            return None
-        x, y = place.get("x"), place.get("y")
-        if not _is_coordinate(x) or not _is_coordinate(y):
-            return None
-        places[node_id] = (x, y)
-    return places
-
-
-def _is_coordinate(value: object) -> TypeGuard[float]:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return False
-    return abs(value) < 1e9 and math.isfinite(value)
-
-
-def _layers(structure: Structure) -> dict[str, tuple[float, float]]:
-    """Return a column for each step from the start; nodes of a cycle get one column each."""
-    inside = {body.exit: body.nodes for body in structure.bodies.values()}
-    column: dict[str, int] = {}
-    for _round in range(2):  # the second round places an exit behind the side branches of its loop
-        for place, node_id in enumerate(structure.order or structure.workflow.nodes_by_id):
-            sources = {link.source for link in structure.links_to.get(node_id, ())} | inside.get(node_id, frozenset())
-            before = [column[source] for source in sources if source in column]
-            column[node_id] = max(before, default=-1) + 1 if structure.order else place
-    taken: dict[int, int] = {}
-    places: dict[str, tuple[float, float]] = {}
-    for node_id, at in column.items():
-        row = taken.get(at, 0)
-        taken[at] = row + 1
-        places[node_id] = (at * COLUMN, row * ROW)
-    return places
 
 
 MARGIN: Final = 16
@@ -290,7 +248,7 @@ def _draw_edge(painter: QPainter, theme: Theme, source: QRectF, target: QRectF) 
     painter.drawPath(path)
 
 
-def _draw_box(painter: QPainter, theme: Theme, area: QRectF, box: Box) -> None:
+def _draw_box(painter: QPainter, theme: Theme, area: QRectF, box: DiagramNode) -> None:
     colour = QColor(theme.category[box.category] if box.category is not None else theme.outline)
     radius = min(4.0, area.height() / 4)
     outline = QPainterPath()

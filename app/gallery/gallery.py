@@ -1,29 +1,197 @@
 """The start page: templates, recent files, and the model in use.
 
-It opens nothing itself; its signals report what the user wants.
+It opens nothing itself; its signals report what the user wants. Diagrams of templates are made, and recent files
+checked, in threads that touch no Qt object, because the page may be closed before they finish: analysing the first
+document loads libraries, and a file may be on a slow disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal, SignalInstance
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.gallery.background import BackgroundLoader
 from app.gallery.diagram import DiagramPicture
-from app.gallery.templates import Template, bundled_templates
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, MessageBar, PlainLabel, plain_tool_tip
-from engine.document.model import FILE_SUFFIX
+from engine.bundled import templates_folder
+from engine.document.files import load
+from engine.document.model import FILE_SUFFIX, Workflow
+from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from app.gallery.diagram import Diagram
     from engine.nodes.registry import Registry
+
+
+FIRST: Final = "self-refine.loop.json"
+"""The first template on the start page."""
+TEMPLATES_MISSING: Final = (
+    "The templates folder is missing. Reinstall Loopwright to restore it; everything else works without it."
+)
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
+
+
+@dataclass(frozen=True)
+class Template:
+    """A template.
+
+    Attributes:
+        path: Its file.
+        title: Its title.
+        about: What it does.
+        when: When to use it; empty if its description does not say.
+        workflow: The document.
+    """
+
+    path: Path
+    title: str
+    about: str
+    when: str
+    workflow: Workflow
+
+
+def split_description(description: str) -> tuple[str, str]:
+    """Split a description into what it does and its last sentence if that begins with 'For'."""
+    sentences = _SENTENCE_END.split(description.strip())
+    if len(sentences) > 1 and sentences[-1].startswith("For "):
+        return " ".join(sentences[:-1]), sentences[-1]
+    return description.strip(), ""
+
+
+def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[str]]:
+    """Load the templates of a folder; by default the program's own.
+
+    Self-Refine comes first, then templates with a loop, then by number of nodes.
+
+    Returns:
+        The templates, and a message for each one that cannot be loaded. Never fails.
+    """
+    try:
+        folder = folder or templates_folder()
+        if not folder.is_dir():
+            return [], [f"{folder}: {TEMPLATES_MISSING}"]
+        files = sorted(folder.glob(f"*{FILE_SUFFIX}"))
+    except (EngineError, OSError) as error:
+        return [], [str(error)]
+    templates: list[Template] = []
+    problems: list[str] = []
+    for path in files:
+        try:
+            workflow = load(path)
+        except EngineError as error:
+            problems.append(str(error))
+            continue
+        about, when = split_description(workflow.description)
+        title = workflow.name or path.name.removesuffix(FILE_SUFFIX)
+        templates.append(Template(path, title, about, when, workflow))
+    return sorted(templates, key=_order), problems
+
+
+def _order(template: Template) -> tuple[bool, bool, int, str]:
+    nodes = template.workflow.nodes
+    has_loop = any(node.type == "loop" for node in nodes)
+    return template.path.name != FIRST, not has_loop, len(nodes), template.title.casefold()
+
+
+LOOK_AFTER_MS: Final = 20
+
+Found = Callable[[], None] | None
+"""Result to deliver in the window's thread; None at the end of a thread."""
+
+
+class BackgroundLoader(QObject):
+    """Runs work in threads and reports results in the window's thread.
+
+    Signals:
+        diagram_ready: The diagram of the template at this path is ready.
+        files_missing: The list of recent files that do not exist.
+    """
+
+    diagram_ready = Signal(object, object)
+    files_missing = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._found: SimpleQueue[Found] = SimpleQueue()
+        self._running = 0
+        self._timer = QTimer(self)
+        self._timer.setInterval(LOOK_AFTER_MS)
+        self._timer.timeout.connect(self._deliver)
+
+    def draw(self, templates: Iterable[Template], registry: Registry | None = None) -> None:
+        """Create the diagrams of templates.
+
+        Args:
+            templates: The templates.
+            registry: The node types; built-in ones by default.
+        """
+        wanted = list(templates)
+
+        def work() -> Iterator[Callable[[], None]]:
+            # Imported in the thread, after the first paint.
+            from app.gallery.diagram import make_diagram
+            from engine.nodes.registry import builtin_registry
+
+            types = registry or builtin_registry()
+            for template in wanted:
+                diagram = make_diagram(template.workflow, types)
+                yield lambda path=template.path, diagram=diagram: self.diagram_ready.emit(path, diagram)
+
+        self._start(work, "pictures")
+
+    def check_files(self, paths: Iterable[Path]) -> None:
+        """Find out which of these files are missing."""
+        wanted = list(paths)
+
+        def work() -> Iterator[Callable[[], None]]:
+            missing = [path for path in wanted if not _exists(path)]
+            yield lambda: self.files_missing.emit(missing)
+
+        self._start(work, "recent files")
+
+    def _start(self, work: Callable[[], Iterator[Callable[[], None]]], name: str) -> None:
+        found = self._found
+
+        def run() -> None:
+            try:
+                for result in work():
+                    found.put(result)
+            finally:
+                found.put(None)
+
+        self._running += 1
+        self._timer.start()
+        threading.Thread(target=run, name=f"loopwright {name}", daemon=True).start()
+
+    def _deliver(self) -> None:
+        while True:
+            try:
+                result = self._found.get_nowait()
+            except Empty:
+                return
+            if result is not None:
+                result()
+                continue
+            self._running -= 1
+            if not self._running:
+                self._timer.stop()
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 class RecentFile(QWidget):

@@ -22,7 +22,7 @@ from app.history.run_labels import (
     moment,
     name_of,
 )
-from app.run_status import model_label
+from app.runs.run_status import model_label
 from app.theme.style import icon, style
 from engine.formatting import format_count, format_duration, format_exit_reason, format_money
 from engine.store.base import RunSummary

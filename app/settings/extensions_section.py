@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.extensions_controller import ExtensionsController
+from app.settings.extensions_controller import ExtensionsController
 from app.settings.settings_widgets import StatusLabel, make_button, password_field
 from app.theme.style import set_style_properties, style
 from app.theme.tokens import UNIT

@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.engine_thread import EngineThread
-from app.extensions_controller import ExtensionsController
 from app.history.store_client import StoreAccess
 from app.settings.available_models import available_model_names
+from app.settings.extensions_controller import ExtensionsController
 from app.settings.extensions_section import McpServersSection, PluginsSection
 from app.settings.preferences import Preferences, apply_appearance
 from app.settings.preferences_form import PreferencesForm

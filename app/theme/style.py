@@ -1,21 +1,124 @@
-"""Apply a theme to the running program: palette, style sheet, fonts and icons.
+"""Apply a theme to the running program: palette, style sheet, fonts and icons; elide texts to the available width.
 
 Widgets ask `Style` for the current theme and follow its signal `changed`; they store no colours.
+
+Icons are drawn from the font Material Design Icons 6, which ships with QtAwesome. The font and its list of names are
+read as files. QtAwesome itself is never imported: it needs QtPy, which creates every Qt class, and that takes a third
+of a second before the first paint.
 """
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPalette
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QFont,
+    QFontDatabase,
+    QFontMetricsF,
+    QGuiApplication,
+    QIcon,
+    QIconEngine,
+    QPainter,
+    QPalette,
+    QPixmap,
+)
 from PySide6.QtWidgets import QAbstractButton, QApplication, QMainWindow, QWidget
 
-from app.theme.icon_font import GlyphEngine
 from app.theme.stylesheet import style_sheet
 from app.theme.tokens import DARK, FONT_FAMILY, FONT_SIZE, LIGHT, Theme
 from engine.bundled import resources_folder
+from engine.errors import EngineError
+
+FAMILY: Final = "mdi6"
+"""Prefix of icon names, as in `mdi6.play`."""
+
+UNKNOWN_ICON: Final = f"{FAMILY}.help-circle-outline"
+_ICON_FILES: Final = "materialdesignicons6-webfont"
+_FONT_SCALE: Final = 0.875
+"""Font size as a share of the icon's height: the glyphs are taller than their line."""
+
+
+@lru_cache(maxsize=256)
+def glyph(name: str) -> str:
+    """Return the character that draws an icon, or a question mark if the font lacks it.
+
+    Plugins may ask for any name.
+
+    Args:
+        name: The icon's name, such as `mdi6.play`.
+    """
+    family, _, short = name.partition(".")
+    codes = _code_points()
+    code = codes.get(short) if family == FAMILY else None
+    return chr(int(code or codes[UNKNOWN_ICON.partition(".")[2]], 16))
+
+
+def glyph_font(size: int) -> QFont:
+    """Return the icon font at a size in pixels."""
+    font = QFont(_font_family())
+    font.setPixelSize(size)
+    return font
+
+
+class GlyphEngine(QIconEngine):
+    """Icon engine that draws a glyph at any size.
+
+    Args:
+        name: The icon's name.
+        colour: Its colour.
+        disabled: Its colour on disabled controls.
+    """
+
+    def __init__(self, name: str, colour: str, disabled: str) -> None:
+        super().__init__()
+        self._glyph = glyph(name)
+        self._colour = QColor(colour)
+        self._disabled = QColor(disabled)
+
+    def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, _state: QIcon.State) -> None:
+        """Draw the glyph centred in a rectangle."""
+        painter.save()
+        painter.setPen(self._disabled if mode == QIcon.Mode.Disabled else self._colour)
+        painter.setFont(glyph_font(round(_FONT_SCALE * rect.height())))
+        painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, self._glyph)
+        painter.restore()
+
+    def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
+        """Draw the glyph on a transparent pixmap."""
+        pixmap = QPixmap(size)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(pixmap)
+        self.paint(painter, QRect(QPoint(0, 0), size), mode, state)
+        painter.end()
+        return pixmap
+
+
+@lru_cache(maxsize=1)
+def _code_points() -> dict[str, str]:
+    """Return the hexadecimal code point of each icon by name."""
+    return json.loads(_icon_file("charmap-*.json").read_text("utf-8"))
+
+
+@lru_cache(maxsize=1)
+def _font_family() -> str:
+    return QFontDatabase.applicationFontFamilies(QFontDatabase.addApplicationFont(str(_icon_file("*.ttf"))))[0]
+
+
+def _icon_file(ending: str) -> Path:
+    spec = find_spec("qtawesome")
+    folders = spec.submodule_search_locations if spec is not None else None
+    for folder in folders or ():
+        for file in sorted((Path(folder) / "fonts").glob(f"{_ICON_FILES}-{ending}")):
+            return file
+    raise EngineError("QtAwesome's icons are missing.", "Install them with `pip install --upgrade QtAwesome`.")
+
 
 ICON_SIZE: Final = 16
 """Size of an icon in pixels at a text size of 100 %."""
@@ -203,3 +306,27 @@ def _palette(theme: Theme) -> QPalette:
     for where in (role.WindowText, role.Text, role.ButtonText):
         palette.setColor(QPalette.ColorGroup.Disabled, where, QColor(theme.faint))
     return palette
+
+
+MAX_LENGTH: Final = 400
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a text, at most 400 characters: measuring more is slow."""
+    return text.partition("\n")[0][:MAX_LENGTH]
+
+
+def elide(metrics: QFontMetricsF, text: str, width: float) -> str:
+    """Return the first line of a text, ending in an ellipsis if it is too wide."""
+    return metrics.elidedText(first_line(text), Qt.TextElideMode.ElideRight, width)
+
+
+def elide_two_lines(metrics: QFontMetricsF, text: str, width: float) -> list[str]:
+    """Break a text into at most two lines; the second ends in an ellipsis if it is too wide."""
+    words = text[:200].split()
+    first: list[str] = []
+    while words and metrics.horizontalAdvance(" ".join((*first, words[0]))) <= width:
+        first.append(words.pop(0))
+    if not first:
+        return [elide(metrics, text, width)]
+    return [" ".join(first)] + ([elide(metrics, " ".join(words), width)] if words else [])

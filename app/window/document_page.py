@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
-from app.file_watcher import FileWatcher
+from app.document_file import FileWatcher
 from app.history.iterations_panel import IterationsPanel
 from app.runs.run_view_model import node_of
 from app.session import ReplaceDocument, Session

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
-from app.run_status import Budget, model_label, progress
+from app.runs.run_status import Budget, model_label, progress
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel, ProgressBar

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QEasingCurve, QPropertyAnimation, Qt, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsOpacityEffect, QHBoxLayout, QPushButton, QWidget
 
-from app.run_status import question_line, state_line
+from app.runs.run_status import question_line, state_line
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel

@@ -18,7 +18,7 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.engine_thread import EngineThread
-from app.palette.entries import EntryKind
+from app.palette import EntryKind
 from app.settings.preferences import Preferences
 from app.theme.style import Style
 from app.workbench import Workbench

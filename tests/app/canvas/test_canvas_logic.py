@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.canvas import connection_rules
-from app.canvas.annotations import position_of
-from app.canvas.auto_layout import MARGINS, Box, Wire, layered_layout
 from app.canvas.connection_rules import ConnectionRules, reachable_from
 from app.canvas.node_card import PortViewModel
-from app.canvas.node_positions import align, distribute, edge_wires
-from app.canvas.run_decorations import preview
+from app.canvas.run_view import preview
+from app.node_layout import MARGINS, Box, Wire, align, auto_layout, distribute, layered_layout, stored_position
 from engine.document.model import Workflow
 from engine.nodes.spec import PortType
 from engine.plan.structure import analyse
@@ -33,7 +31,7 @@ def boxes(document: Workflow) -> dict[str, Box]:
 
 def tidied(document: Workflow) -> dict[str, tuple[float, float]]:
     structure = analyse(document)
-    return layered_layout(boxes(document), edge_wires(document), structure.bodies, structure.parent)
+    return auto_layout(document, structure, boxes(document))
 
 
 def overlapping(places: dict[str, tuple[float, float]]) -> list[tuple[str, str]]:
@@ -239,4 +237,4 @@ def test_a_large_value_is_not_written_out() -> None:
 def test_places_that_make_no_sense_are_none() -> None:
     places = {"a": {"x": 1, "y": 2}, "b": {"x": "1", "y": 2}, "c": {"x": 1}, "d": 5}
     document = Workflow(layout={"nodes": places})
-    assert [position_of(document, key) for key in "abcd"] == [(1, 2), None, None, None]
+    assert [stored_position(document, key) for key in "abcd"] == [(1, 2), None, None, None]

@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.canvas_style import fonts
 from app.canvas.node_card import CardViewModel, card_geometry, card_view_model
-from app.theme.elided_text import elide_two_lines
+from app.theme.style import elide_two_lines
 from engine.document.model import Edge, Workflow
 from engine.document.operations import SetConfig, SetLayout, SetTitle
 from engine.nodes.registry import builtin_registry

@@ -6,7 +6,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QApplication
 
-from app.canvas.zoom_pan_view import NODE_MIME, TEMPLATE_MIME
+from app.canvas.viewer import NODE_MIME, TEMPLATE_MIME
 from tests.app.canvas.conftest import Hand
 
 

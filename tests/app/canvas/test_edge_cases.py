@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.canvas import edit_commands
-from app.canvas.loop_region_label import LoopViewModel
+from app.canvas.loop_region import LoopViewModel
 from app.worker import wait_for_workers
 from engine.document.operations import Disconnect
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle

@@ -11,8 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.canvas_style import MIN_TEXT_PIXELS
 from app.canvas.node_card import card_text
+from app.canvas.viewer import MARGIN, ViewportFrame, fit_frame, start_frame
 from app.canvas.viewport_controls import MIN_INITIAL_ZOOM
-from app.canvas.zoom_pan_view import MARGIN, ViewportFrame, fit_frame, start_frame
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_TITLE
 from engine.bundled import templates_folder

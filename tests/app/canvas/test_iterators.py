@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 from app.canvas.edge_item import EdgeFlow
 from app.canvas.node_status_item import LoopProgress
 from app.canvas.operation_builders import add, add_step
-from app.canvas.run_decorations import RunDecorations
+from app.canvas.run_view import RunDecorations
 from app.history.iteration_selection import LookedAt
 from app.inspector.template_variables import variables_at
 from app.runs.run_view_model import RunViewModel

@@ -19,9 +19,10 @@ from hypothesis.stateful import (
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QApplication
 
-from app.canvas.annotations import position_of, read_annotations
+from app.canvas.annotations import read_annotations
 from app.canvas.canvas import Canvas
 from app.engine_thread import EngineThread
+from app.node_layout import stored_position
 from app.session import Session
 from engine.document.operations import Connect, Disconnect, RenameNode, SetConfig, SetLayout, SetTitle
 from engine.plan.structure import analyse
@@ -136,7 +137,7 @@ class CanvasMachine(RuleBasedStateMachine):
             node = document.nodes_by_id[node_id]
             assert item.content.title == (node.title or item.content.title)
             assert item.content.enabled is node.enabled
-            place = position_of(document, node_id)
+            place = stored_position(document, node_id)
             if place is not None:
                 assert (item.x(), item.y()) == place
             assert item.isSelected() == (node_id in self.session.selection)

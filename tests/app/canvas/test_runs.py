@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.edge_item import EdgeFlow
 from app.canvas.node_status_item import NodeStatus
-from app.canvas.run_decorations import RunDecorations
+from app.canvas.run_view import RunDecorations
 from app.runs.run_view_model import RunViewModel
 from app.theme.tokens import DARK
 from engine.document.model import Node, Workflow

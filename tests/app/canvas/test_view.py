@@ -14,9 +14,8 @@ from pytestqt.qtbot import QtBot
 from app.canvas import operation_builders
 from app.canvas.edge_item import EdgeItem
 from app.canvas.image_export import ExportError
-from app.canvas.node_item import NodeItem
-from app.canvas.port_item import CanvasPort
-from app.canvas.zoom_pan_view import MOST, ROOM
+from app.canvas.node_item import CanvasPort, NodeItem
+from app.canvas.viewer import MOST, ROOM
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT
 from tests.app.canvas.conftest import Hand, MakeCanvas

@@ -6,15 +6,15 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gallery.diagram import Box, Diagram, DiagramPicture, draw, make_diagram, place
-from app.gallery.templates import bundled_templates
+from app.gallery.diagram import Diagram, DiagramNode, DiagramPicture, draw, make_diagram, place
+from app.gallery.gallery import bundled_templates
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import Category
 
 SIZE = QSize(400, 136)
-ALONE = Diagram({"one": Box(0, 0, Category.AI, "mdi6.creation")}, (), ())
+ALONE = Diagram({"one": DiagramNode(0, 0, Category.AI, "mdi6.creation")}, (), ())
 
 
 def diagrams() -> list[Diagram]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.canvas.run_decorations import RunDecorations
+from app.canvas.run_view import RunDecorations
 from app.inspector.result_text import agent_steps_text, result_sections
 from app.runs.loop_status import loop_explanation
 from app.runs.run_view_model import RunViewModel

@@ -13,9 +13,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
-from app import extensions_controller
 from app.engine_thread import EngineThread
-from app.palette.entries import palette_entries
+from app.palette import palette_entries
+from app.settings import extensions_controller
 from app.settings.extensions_section import McpServersSection, PluginsSection
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog

@@ -4,9 +4,8 @@ import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QFontMetrics, QIcon, QImage
 
-from app.theme import icon_font
-from app.theme.icon_font import UNKNOWN_ICON, GlyphEngine, glyph, glyph_font
-from app.theme.style import Style
+from app.theme import style as style_module
+from app.theme.style import UNKNOWN_ICON, GlyphEngine, Style, glyph, glyph_font
 from engine.errors import EngineError
 
 SIDE = 32
@@ -47,6 +46,6 @@ def test_an_icon_is_as_sharp_as_the_screen(style: Style) -> None:
 
 
 def test_where_the_files_are_gone_a_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(icon_font, "_FILES", "no-such-font")
+    monkeypatch.setattr(style_module, "_ICON_FILES", "no-such-font")
     with pytest.raises(EngineError, match=r"QtAwesome's icons are missing\. Install them"):
-        icon_font._file("*.ttf")
+        style_module._icon_file("*.ttf")

@@ -15,7 +15,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QPushButton, QTabBar, QWidget
 
 from app.inspector.object_editors import ConditionsEditor
-from app.palette.palette import NODE_MIME
+from app.palette import NODE_MIME
 from engine.document.files import load
 from engine.document.model import Node, Workflow
 from engine.exits.registry import condition_specs

@@ -141,7 +141,7 @@ def test_what_is_typed_while_it_is_saved_elsewhere_is_kept_beside_the_new_file(
         assert may_go_on.wait(5)
         save(workflow, path, between)
 
-    monkeypatch.setattr("app.document_saver.save", save_slowly)
+    monkeypatch.setattr("app.document_file.save", save_slowly)
     session = make_session(small(), saved(tmp_path))
     autosave = Autosave(session, folder, session)
 

@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app import file_watcher, session
+from app import document_file, session
 from app.controllers import document_controller
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
@@ -499,7 +499,7 @@ def test_mine_is_kept_over_a_change_by_another_program(workbench: Workbench, tmp
 @pytest.fixture
 def silent(workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DocumentPage:
     """An open document whose disk tells of no changes, as a network share may."""
-    monkeypatch.setattr(file_watcher.FileWatcher, "_schedule_check", lambda _watch: None)
+    monkeypatch.setattr(document_file.FileWatcher, "_schedule_check", lambda _watch: None)
     return open_file(workbench, saved(tmp_path))
 
 

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.palette.entries import palette_entries
+from app.palette import palette_entries
 from app.session import Session
 from app.workbench import Workbench
 from engine.document.model import Node, Workflow

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.run_status import ModelsInUse, models_in_use
+from app.runs.run_status import ModelsInUse, models_in_use
 from engine.document.model import Node, Workflow
 from tests.engine.document.strategies import examples
 

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.controllers.run_controller import run_options
-from app.run_status import model_label
+from app.runs.run_status import model_label
 from app.settings.preferences import Preferences
 from app.window import run_dialog
 from app.window.document_page import DocumentPage

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from app.gallery import templates as gallery_templates
+from app.gallery import gallery as gallery_templates
 from app.theme.widgets import MessageBar
 from engine.document.operations import SetDescription
 from tests.app.window.conftest import SELF_REFINE, MakeWindow, open_file, saved

@@ -1,18 +1,27 @@
-"""Layered auto layout from left to right, with each loop as a block of its own. No Qt here.
+"""Positions of nodes: stored in the layout, computed by auto layout, aligned or distributed. No Qt here.
 
-The layered method of Sugiyama, Tagawa and Toda (1981): layers by longest path, dummy nodes for long edges, order within
-layers by barycentre, and vertical positions by isotonic regression ("pool adjacent violators"), which moves each node
-as little as possible from where its edges would be straight. A loop is laid out first, with its start in its first
-layer and its exit in its last, and then acts as one block in the layout around it, so regions never overlap.
+Auto layout is the layered method of Sugiyama, Tagawa and Toda (1981), from left to right: layers by longest path, dummy
+nodes for long edges, order within layers by barycenter, and vertical positions by isotonic regression ("pool adjacent
+violators"), which moves each node as little as possible from where its edges would be straight. A loop is laid out
+first, with its start in its first layer and its exit in its last, and then acts as one block in the layout around it,
+so regions never overlap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from engine.plan.loop_bodies import Body
+if TYPE_CHECKING:  # the start page imports this module
+    from engine.document.model import Workflow
+    from engine.plan.loop_bodies import Body
+    from engine.plan.structure import Structure
+
+Position = tuple[float, float]
+
+MAX_COORDINATE: Final = 990_000.0
+"""Coordinates beyond this are ignored; the canvas could not scroll there."""
 
 COLUMN_GAP: Final = 72.0
 ROW_GAP: Final = 40.0
@@ -21,6 +30,9 @@ DUMMY_HEIGHT: Final = 12.0
 
 MARGINS: Final = (24.0, 40.0, 24.0, 52.0)
 """Margins of a loop region around its cards: left, top, right, bottom."""
+
+FREE_GAP: Final = 24.0
+"""Vertical gap between a card and the one above it, where its wished position was taken."""
 
 SWEEPS: Final = 6
 LONG: Final = 8.0
@@ -40,14 +52,108 @@ class Box:
     outputs: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(NamedTuple):
     """An edge: source node and port, target node and port."""
 
     source: str
     source_port: str
     target: str
     target_port: str
+
+
+def coordinate(value: object, default: float | None = None) -> float | None:
+    """Return a coordinate, or `default` if the value is not a usable number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return default
+    return float(value) if abs(value) <= MAX_COORDINATE else default
+
+
+def layout_entries(workflow: Workflow, name: str) -> dict[str, Any]:
+    """Return a section of the layout, or an empty dict if it is missing or malformed."""
+    found = workflow.layout.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def stored_position(workflow: Workflow, node_id: str) -> Position | None:
+    """Return the position of a node, or None if the layout has no valid one."""
+    entry = layout_entries(workflow, "nodes").get(node_id)
+    if not isinstance(entry, dict):
+        return None
+    x, y = coordinate(entry.get("x")), coordinate(entry.get("y"))
+    return None if x is None or y is None else (x, y)
+
+
+class NodePositions:
+    """Positions of all nodes. Computed ones stay until the layout has one, so that nothing jumps.
+
+    Attributes:
+        computed: The computed positions that the layout does not have.
+    """
+
+    def __init__(self) -> None:
+        self.computed: dict[str, Position] = {}
+
+    def of(
+        self,
+        workflow: Workflow,
+        structure: Structure,
+        node_ids: Collection[str],
+        boxes: Callable[[], Mapping[str, Box]],
+    ) -> dict[str, Position]:
+        """Return the position of each node; `boxes` measures the cards if any position is missing."""
+        stored = {node: place for node in node_ids if (place := stored_position(workflow, node)) is not None}
+        kept = {node: place for node, place in self.computed.items() if node in node_ids and node not in stored}
+        positions = {**stored, **kept}
+        missing = [node for node in node_ids if node not in positions]
+        if missing and positions:
+            kept |= positions_beside(missing, workflow, positions, boxes())
+        elif missing:
+            kept = auto_layout(workflow, structure, boxes())
+        self.computed = kept
+        return {**stored, **kept}
+
+
+def positions_beside(
+    missing: list[str], workflow: Workflow, taken: Mapping[str, Position], boxes: Mapping[str, Box]
+) -> dict[str, Position]:
+    """Return free positions right of the predecessors, or below everything."""
+    taken = dict(taken)
+    sources: dict[str, list[str]] = {}
+    for edge in workflow.edges:
+        sources.setdefault(edge.target[0], []).append(edge.source[0])
+    for node_id in missing:
+        placed = [source for source in sources.get(node_id, ()) if source in taken]
+        if placed:
+            source = max(placed, key=lambda node: taken[node][0])
+            wish = (taken[source][0] + boxes[source].width + COLUMN_GAP, taken[source][1])
+        else:
+            left = min(x for x, _ in taken.values())
+            wish = (left, max(y + boxes[node].height for node, (_, y) in taken.items()) + ROW_GAP)
+        taken[node_id] = free_position(boxes[node_id], wish, taken, boxes)
+    return {node_id: taken[node_id] for node_id in missing}
+
+
+def free_position(box: Box, wish: Position, taken: Mapping[str, Position], boxes: Mapping[str, Box]) -> Position:
+    """Return the first position at or below a wish where a card overlaps no other."""
+    x, y = wish
+    while True:
+        below = [
+            top + boxes[other].height
+            for other, (left, top) in taken.items()
+            if left < x + box.width
+            and x < left + boxes[other].width
+            and top < y + box.height
+            and y < top + boxes[other].height
+        ]
+        if not below:
+            return (x, y)
+        y = max(below) + FREE_GAP
+
+
+def auto_layout(workflow: Workflow, structure: Structure, boxes: Mapping[str, Box]) -> dict[str, Position]:
+    """Lay out the whole document."""
+    wires = [Wire(*edge.source, *edge.target) for edge in workflow.edges]
+    return layered_layout(boxes, wires, structure.bodies, structure.parent)
 
 
 @dataclass(slots=True)
@@ -283,3 +389,44 @@ def _combined(blocks: Iterable[_Block], width: float, *, is_loop: bool) -> _Bloc
     left, above, right, below = MARGINS if is_loop else (0.0, 0.0, 0.0, 0.0)
     places = {node: (x + left, y - top + above) for block in real for node, (x, y) in block.places.items()}
     return _Block(width + left + right, bottom - top + above + below, places)
+
+
+Rect = tuple[float, float, float, float]
+"""Left, top, width, height."""
+
+ALIGNMENTS: Final = ("left", "centre", "right", "top", "middle", "bottom")
+
+
+def align(rects: Mapping[str, Rect], where: str) -> dict[str, Position]:
+    """Align cards by their left, centre, right, top, middle or bottom."""
+    if len(rects) < 2:
+        return {}
+    across = where in {"left", "centre", "right"}
+    axis, extent = (0, 2) if across else (1, 3)
+    low = min(rect[axis] for rect in rects.values())
+    high = max(rect[axis] + rect[extent] for rect in rects.values())
+    share = {"left": 0.0, "top": 0.0, "centre": 0.5, "middle": 0.5, "right": 1.0, "bottom": 1.0}[where]
+    line = low + (high - low) * share
+    moved: dict[str, Position] = {}
+    for node_id, rect in rects.items():
+        start = line - rect[extent] * share
+        moved[node_id] = (start, rect[1]) if across else (rect[0], start)
+    return moved
+
+
+def distribute(rects: Mapping[str, Rect], *, across: bool) -> dict[str, Position]:
+    """Equalise the gaps between cards; the first and the last keep their position."""
+    if len(rects) < 3:
+        return {}
+    axis, extent = (0, 2) if across else (1, 3)
+    order = sorted(rects, key=lambda node_id: rects[node_id][axis])
+    first, last = rects[order[0]], rects[order[-1]]
+    taken = sum(rects[node_id][extent] for node_id in order)
+    gap = (last[axis] + last[extent] - first[axis] - taken) / (len(order) - 1)
+    at = first[axis]
+    moved: dict[str, Position] = {}
+    for node_id in order:
+        rect = rects[node_id]
+        moved[node_id] = (at, rect[1]) if across else (rect[0], at)
+        at += rect[extent] + gap
+    return moved

@@ -37,7 +37,7 @@ class SlowDisk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
     slow = SlowDisk()
-    monkeypatch.setattr("app.document_saver.save", slow.save)
+    monkeypatch.setattr("app.document_file.save", slow.save)
     return slow
 
 
@@ -179,7 +179,7 @@ def test_a_large_document_is_written_in_steps_between_which_the_window_goes_on(
 ) -> None:
     here, steps = threading.current_thread(), list[bool]()
     monkeypatch.setattr(
-        "app.document_saver.yield_to_other_threads", lambda: steps.append(threading.current_thread() is here)
+        "app.document_file.yield_to_other_threads", lambda: steps.append(threading.current_thread() is here)
     )
     session = make_session(broken(1000), tmp_path / "a.loop.json")
     change(session, "new")

@@ -10,9 +10,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.palette import palette as palette_module
-from app.palette.entries import EntryKind, PaletteEntry
-from app.palette.palette import NODE_MIME, TEMPLATE_MIME, Palette, drag_pixmap, help_lines
+from app import palette as palette_module
+from app.palette import NODE_MIME, TEMPLATE_MIME, EntryKind, Palette, PaletteEntry, drag_pixmap, help_lines
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
 from engine.bundled import templates_folder

@@ -1,1 +1,0 @@
-"""The palette of node types and templates."""
