@@ -33,7 +33,7 @@ def steps(played: Played) -> Any:
     return played.gave("agent", "steps")
 
 
-async def test_a_tool_is_called_and_the_model_answers_with_what_it_gave(tools: Tools) -> None:
+async def test_a_tool_result_is_sent_to_the_model(tools: Tools) -> None:
     answers = script(wants(("add", SUM), text="I add them."), "15 + 27 = 42")
 
     played = await play(alone(tools=["add"]), answers)
@@ -52,7 +52,7 @@ async def test_a_tool_is_called_and_the_model_answers_with_what_it_gave(tools: T
     assert (told.path, told.number, told.tool, told.arguments, told.result) == ("agent", 0, "add", SUM, 42)
 
 
-async def test_finish_ends_the_work_with_its_answer_after_the_calls_before_it(tools: Tools) -> None:
+async def test_finish_ends_the_agent_after_the_calls_before_it(tools: Tools) -> None:
     answers = script(wants(("add", SUM), ("finish", {"answer": "42"}), ("add", {"a": 1})))
 
     played = await play(alone(tools=["add"]), answers)
@@ -61,7 +61,7 @@ async def test_finish_ends_the_work_with_its_answer_after_the_calls_before_it(to
     assert tools.called == [("add", {"a": 15, "b": 27})]
 
 
-async def test_an_agent_without_tools_answers_at_once() -> None:
+async def test_an_agent_without_tools_answers_immediately() -> None:
     played = await play(alone(system="Be brief."), "done")
 
     assert played.result.outputs == {"out": "done", "how": "finished"}
@@ -70,7 +70,7 @@ async def test_an_agent_without_tools_answers_at_once() -> None:
 
 
 @pytest.mark.parametrize("choice", ["return_last", "flag"])
-async def test_an_agent_that_never_finishes_gives_its_last_text(tools: Tools, choice: str) -> None:
+async def test_max_turns_returns_the_last_text(tools: Tools, choice: str) -> None:
     answers = script(wants(("add", SUM), text="thinking"), wants(("add", SUM)), wants(("add", SUM)))
 
     played = await play(alone(tools=["add"], max_turns=3, on_max_turns=choice), answers)
@@ -83,7 +83,7 @@ async def test_an_agent_that_never_finishes_gives_its_last_text(tools: Tools, ch
     assert completed.warnings == (flagged if choice == "flag" else ())
 
 
-async def test_an_agent_that_never_finishes_fails_where_its_settings_say_so(tools: Tools) -> None:
+async def test_max_turns_can_fail_the_agent(tools: Tools) -> None:
     config = {"tools": ["add"], "max_turns": 2, "on_max_turns": "fail"}
 
     played = await play(alone(**config), script(*[wants(("add", SUM))] * 2), ends="failed")
@@ -105,9 +105,7 @@ async def test_an_agent_that_never_finishes_fails_where_its_settings_say_so(tool
         ("finish", {}, 'Error: "answer" is missing. Call it again with the final answer.'),
     ],
 )
-async def test_rubbish_is_told_to_the_model_which_may_do_better(
-    tools: Tools, name: str, arguments: Any, told: str
-) -> None:
+async def test_malformed_calls_are_reported_to_the_model(tools: Tools, name: str, arguments: Any, told: str) -> None:
     played = await play(alone(tools=["add"]), script(wants((name, arguments)), "sorry"))
 
     (first,) = results(played.model.calls[1])
@@ -117,7 +115,7 @@ async def test_rubbish_is_told_to_the_model_which_may_do_better(
     assert steps(played)[0]["error"] == first.removeprefix("Error: ")
 
 
-async def test_a_tool_that_fails_is_told_to_the_model(tools: Tools) -> None:
+async def test_a_tool_error_is_reported_to_the_model(tools: Tools) -> None:
     played = await play(alone(tools=["break"]), script(wants(("break", SUM)), "It is broken."))
 
     assert results(played.model.calls[1]) == ["Error: It is broken. Mend it."]
@@ -125,7 +123,7 @@ async def test_a_tool_that_fails_is_told_to_the_model(tools: Tools) -> None:
     assert len(tools.called) == 1
 
 
-async def test_a_tool_with_a_fault_of_its_own_does_not_end_the_agent(tools: Tools) -> None:
+async def test_a_tool_that_crashes_does_not_end_the_agent(tools: Tools) -> None:
     played = await play(alone(tools=["crash"]), script(wants(("crash", SUM)), "without it"))
 
     told = "Error: It failed by a fault of its own: KeyError: 'sum'. Do without, or call it differently."
@@ -134,7 +132,7 @@ async def test_a_tool_with_a_fault_of_its_own_does_not_end_the_agent(tools: Tool
     assert len(tools.called) == 1
 
 
-def test_a_tool_that_hangs_is_stopped_and_the_agent_goes_on(tools: Tools) -> None:
+def test_a_tool_that_hangs_is_cancelled_and_the_agent_continues(tools: Tools) -> None:
     answers = script(wants(("hang", SUM), ("add", SUM)), "42, without the other")
 
     played = virtually(play(alone(tools=["add", "hang"], tool_timeout_s=30.0), answers))
@@ -162,7 +160,7 @@ async def test_a_hundred_calls_in_one_reply_are_answered_but_not_all_made(tools:
     assert played.out == "enough"
 
 
-async def test_an_agent_that_says_nothing_is_asked_again_as_a_retry() -> None:
+async def test_an_empty_reply_is_retried() -> None:
     replies = iter([" \n", "well"])
 
     played = await play(alone(retries=1, retry_delay_s=0), lambda _: next(replies))
@@ -173,7 +171,7 @@ async def test_an_agent_that_says_nothing_is_asked_again_as_a_retry() -> None:
 
 
 @pytest.mark.parametrize("choice", ["return_last", "flag"])
-async def test_an_agent_that_only_called_tools_until_its_turns_ran_out_has_no_answer(tools: Tools, choice: str) -> None:
+async def test_an_agent_that_only_called_tools_has_no_answer_at_max_turns(tools: Tools, choice: str) -> None:
     config = {"tools": ["add"], "max_turns": 2, "on_max_turns": choice}
     answers = script(wants(("add", SUM)), wants(("add", SUM)))
 
@@ -208,7 +206,7 @@ async def test_a_structured_answer_follows_its_schema(last: Reply | str) -> None
     assert played.model.calls[0].request.tools[-1].parameters["properties"] == {"answer": SCHEMA}
 
 
-async def test_a_form_that_refers_to_definitions_of_its_own_can_be_used_in_finish() -> None:
+async def test_a_reply_schema_with_definitions_works_in_finish() -> None:
     form = {"$defs": {"sum": {"type": "number"}}, "type": "object", "properties": {"sum": {"$ref": "#/$defs/sum"}}}
 
     played = await play(alone(reply_schema=form), wants(("finish", {"answer": {"sum": 42}})))
@@ -219,7 +217,7 @@ async def test_a_form_that_refers_to_definitions_of_its_own_can_be_used_in_finis
     assert offered.errors({"answer": {"sum": "many"}}) != []
 
 
-async def test_a_failed_call_is_made_again_and_nothing_that_was_done_is_done_twice(tools: Tools) -> None:
+async def test_a_failed_call_is_retried_without_repeating_finished_calls(tools: Tools) -> None:
     failures = iter([ModelError(ModelErrorKind.SERVER, "down"), ModelError(ModelErrorKind.SERVER, "down")])
     answers = script(wants(("add", SUM)), wants(("add", {"a": 1})), "done")
 
@@ -235,7 +233,7 @@ async def test_a_failed_call_is_made_again_and_nothing_that_was_done_is_done_twi
     assert [len(call.request.messages) for call in played.model.calls] == [1, 3, 3, 3, 5]
 
 
-def test_an_attempt_that_ran_out_of_time_goes_on_with_the_call_that_was_stopped(tools: Tools) -> None:
+def test_a_timed_out_attempt_continues_with_the_cancelled_call(tools: Tools) -> None:
     answers = script(wants(("add", SUM), ("hang", SUM)), "never")
 
     config = {"tools": ["add", "hang"], "timeout_s": 10.0, "retries": 1, "retry_delay_s": 0}
@@ -245,7 +243,7 @@ def test_an_attempt_that_ran_out_of_time_goes_on_with_the_call_that_was_stopped(
     assert len(played.model.calls) == 1
 
 
-async def test_one_call_and_no_tools_with_the_single_call_strategy() -> None:
+async def test_single_call_makes_one_call_without_tools() -> None:
     played = await play(alone(turn_strategy="single_call"), "positive")
 
     assert played.result.outputs == {"out": "positive", "how": "finished"}
@@ -254,14 +252,14 @@ async def test_one_call_and_no_tools_with_the_single_call_strategy() -> None:
     assert played.events[0].strategies == ("single_call",)  # type: ignore[union-attr]
 
 
-async def test_a_single_call_may_be_structured() -> None:
+async def test_a_single_call_can_be_structured() -> None:
     played = await play(alone(turn_strategy="single_call", reply_schema=SCHEMA), json.dumps({"sum": 1}))
 
     assert played.out == {"sum": 1}
     assert played.model.calls[0].request.schema == SCHEMA
 
 
-async def test_a_model_that_wants_tools_in_a_single_call_is_refused() -> None:
+async def test_a_single_call_refuses_tool_calls() -> None:
     played = await play(alone(turn_strategy="single_call"), wants(("add", SUM)), ends="failed")
 
     assert 'The model wants the tool "add" called' in str(played.result.error)

@@ -33,7 +33,7 @@ _VOTES: list[Value] = ["no", "yes", "yes ", "no", " yes"]
         ({"mode": "expression", "expression": "size(items) + size(failures)"}, [1, 2, 3], 3),
     ],
 )
-async def test_results_are_put_together(gathered: dict[str, Any], given: list[Value], out: Value) -> None:
+async def test_results_are_aggregated(gathered: dict[str, Any], given: list[Value], out: Value) -> None:
     assert (await play(for_each(*SAME, edges=EDGES, gathered=gathered), inputs={"items": given})).out == out
 
 
@@ -45,7 +45,7 @@ async def test_an_expression_sees_items_results_and_failures_side_by_side() -> N
     assert (await play(workflow, inputs={"items": [5, 0, 2]})).out == [[5, 0, 2], [2, None, 5], 1]
 
 
-async def test_an_expression_that_fails_is_the_aggregators_failure() -> None:
+async def test_an_expression_error_fails_the_aggregator() -> None:
     gathered = {"mode": "expression", "expression": "results[9]"}
 
     failed = await play(for_each(*SAME, edges=EDGES, gathered=gathered), inputs={"items": [1]}, ends="failed")
@@ -58,7 +58,7 @@ async def test_an_expression_that_fails_is_the_aggregators_failure() -> None:
     assert passed.out == "none"
 
 
-async def test_what_it_gives_may_have_a_name_in_the_state() -> None:
+async def test_the_output_can_be_named_in_the_state() -> None:
     parts = (entry("items", type="json"), each(), *SAME, gather(mode="join", output_key="all"), result())
     after = transform("after", "{{input}} = {{state.all}}")
     workflow = flow(*parts, after, edges=f"items -> {EDGES} -> after -> out")
@@ -66,7 +66,7 @@ async def test_what_it_gives_may_have_a_name_in_the_state() -> None:
     assert (await play(workflow, inputs={"items": ["x", "y"]})).out == "x\n\ny = x\n\ny"
 
 
-async def test_a_disabled_aggregator_gives_the_list() -> None:
+async def test_a_disabled_aggregator_outputs_the_list() -> None:
     parts = (entry("items", type="json"), each(), *SAME, off(gather(mode="join")), result())
 
     assert (await play(flow(*parts, edges=f"items -> {EDGES} -> out"), inputs={"items": [1, 2]})).out == [1, 2]

@@ -52,7 +52,7 @@ async def questions(run: Run) -> AsyncIterator[NodeWaiting]:
             yield event
 
 
-async def test_an_approved_value_goes_on_as_it_is_with_what_was_said() -> None:
+async def test_an_approved_value_passes_unchanged_with_the_comment() -> None:
     played = await answered(one(), Answer("approve", comment="fine"))
     assert played.result.outputs == {"out": "seed", "said": "fine"}
     (asked,) = played.of(NodeWaiting)
@@ -60,20 +60,20 @@ async def test_an_approved_value_goes_on_as_it_is_with_what_was_said() -> None:
     assert asked.choices == ("approve", "reject")
 
 
-async def test_a_value_goes_on_as_the_person_left_it() -> None:
+async def test_an_edited_value_is_passed_on() -> None:
     assert (await answered(one(), Answer("approve", "better"))).out == "better"
     played = await answered(one(), Answer("reject", "worse", "no"))
     assert played.result.outputs == {"no": "worse", "said": "no"}
 
 
-async def test_the_question_says_what_reaches_its_ports() -> None:
+async def test_the_message_shows_the_input_ports() -> None:
     asking = part("check", "approval", message="Is {{input}} by {{author}}?")
     workflow = flow(entry(), asking, result(), edges="text -> check\ntext -> check.author\ncheck.approved -> out")
     played = await answered(workflow, Answer("approve"))
     assert played.of(NodeWaiting)[0].message == "Is seed by seed?"
 
 
-async def test_an_answer_that_is_no_choice_is_refused_and_the_question_stays() -> None:
+async def test_an_invalid_choice_is_refused_and_the_question_stays_open() -> None:
     run, models = begin(one())
     asked = await anext(questions(run))
     with pytest.raises(EngineError, match=r'"perhaps" is no answer to the question at "check"\. Choose'):
@@ -106,7 +106,7 @@ def refined() -> Workflow:
     )
 
 
-async def test_in_a_loop_a_rejection_with_its_comment_is_what_the_next_iteration_starts_from() -> None:
+async def test_a_rejection_with_its_comment_becomes_the_feedback() -> None:
     played = await answered(refined(), Answer("reject", comment="shorter"), Answer("approve"))
     assert [call.request.messages[-1].text for call in played.model.calls] == ["seed", "reply: shorter"]
     assert [event.path for event in played.of(NodeWaiting)] == ["loop[0].check", "loop[1].check"]
@@ -121,7 +121,7 @@ async def test_in_a_loop_a_rejection_with_its_comment_is_what_the_next_iteration
         ("reject", {"no": "seed", "said": "Nobody answered within 60 s."}),
     ],
 )
-def test_where_nobody_answers_the_value_goes_on_as_the_settings_say(unanswered: str, outputs: dict[str, str]) -> None:
+def test_an_approval_timeout_can_pass_the_value_on(unanswered: str, outputs: dict[str, str]) -> None:
     played = virtually(_unattended(one(answer_within_s=60, when_unanswered=unanswered)))
     assert played.result.outputs == outputs
     (ended,) = [event for event in played.of(NodeCompleted) if event.path == "check"]
@@ -129,7 +129,7 @@ def test_where_nobody_answers_the_value_goes_on_as_the_settings_say(unanswered: 
     assert played.of(NodeAnswered) == []
 
 
-def test_where_nobody_answers_the_node_fails_unless_its_settings_say_otherwise() -> None:
+def test_an_approval_timeout_fails_the_node_by_default() -> None:
     played = virtually(_unattended(one(answer_within_s=60)))
     assert (played.result.status, played.result.node) == ("failed", "check")
     assert played.result.error == "“check” failed: Nobody answered within 60 s."

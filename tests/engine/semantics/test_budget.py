@@ -28,7 +28,7 @@ def _row(*names: str, **settings: Any) -> Any:
     return flow(entry(), *(_ten(name) for name in names), result(), edges=f"text -> {chain} -> out", settings=settings)
 
 
-async def test_a_call_that_does_not_fit_is_not_made() -> None:
+async def test_a_call_that_does_not_fit_the_budget_is_not_made() -> None:
     played = await play(_row("a", "b", "c", budget_usd=25), _dear(), ends="failed")
 
     assert played.model.paths == ["a", "b"]
@@ -42,24 +42,24 @@ async def test_a_call_that_just_fits_is_made() -> None:
     assert (await play(_row("a", "b", budget_usd=20), _dear())).result.cost_usd == 20
 
 
-async def test_what_a_call_did_not_use_is_free_for_the_next() -> None:
+async def test_unused_reserve_of_a_call_is_available_to_the_next() -> None:
     played = await play(_row("a", "b", "c", budget_usd=14), _dear(usage=Usage(0, 2)))
 
     assert played.result.cost_usd == 6
 
 
-async def test_a_call_that_used_more_than_it_was_reckoned_leaves_less_for_the_next() -> None:
+async def test_a_call_that_exceeds_its_estimate_leaves_less_for_the_next() -> None:
     played = await play(_row("a", "b", budget_usd=25), _dear(usage=Usage(0, 20)), ends="failed")
 
     assert played.model.paths == ["a"]
 
 
-async def test_the_options_of_a_run_go_before_the_budget_of_the_document() -> None:
+async def test_run_options_override_the_budget_of_the_document() -> None:
     assert len((await play(_row("a", "b", budget_usd=5), _dear(), budget_usd=100)).model.calls) == 2
     assert (await play(_row("a", "b", budget_usd=100), _dear(), budget_usd=5, ends="failed")).model.calls == []
 
 
-async def test_a_budget_of_nothing_allows_what_costs_nothing() -> None:
+async def test_a_budget_of_zero_allows_free_calls() -> None:
     assert (await play(_row("a", budget_usd=0), "free")).out == "free"
     assert (await play(_row("a", budget_usd=0), _dear(), ends="failed")).model.calls == []
 
@@ -75,7 +75,7 @@ async def test_tokens_are_a_budget_too() -> None:
     assert "token" in played.result.error.lower()
 
 
-async def test_the_tokens_of_a_prompt_count_against_the_budget_before_the_call() -> None:
+async def test_prompt_tokens_count_against_the_budget_before_the_call() -> None:
     workflow = flow(
         entry(), llm("a", max_tokens=1), result(), edges="text -> a -> out", settings={"budget_tokens": 1000}
     )
@@ -92,7 +92,7 @@ async def _at_leisure(call: Call) -> str:
 
 
 @pytest.mark.parametrize("settings", [{"budget_usd": 15}, {"budget_usd": 19.99}])
-async def test_calls_side_by_side_cannot_overrun_the_budget_together(settings: dict[str, Any]) -> None:
+async def test_parallel_calls_cannot_exceed_the_budget_together(settings: dict[str, Any]) -> None:
     workflow = flow(
         entry(), _ten("a"), _ten("b"), result(), edges="text -> a -> out\ntext -> b -> out", settings=settings
     )
@@ -104,7 +104,7 @@ async def test_calls_side_by_side_cannot_overrun_the_budget_together(settings: d
     assert played.result.cost_usd <= 10
 
 
-async def test_calls_side_by_side_that_fit_together_are_made_together() -> None:
+async def test_parallel_calls_that_fit_together_run_together() -> None:
     both = asyncio.Barrier(2)
 
     async def answer(_call: Any) -> str:
@@ -118,7 +118,7 @@ async def test_calls_side_by_side_that_fit_together_are_made_together() -> None:
     assert (await play(workflow, _dear(answer))).result.cost_usd == 20
 
 
-async def test_calls_side_by_side_cannot_overrun_the_token_budget_together() -> None:
+async def test_parallel_calls_cannot_exceed_the_token_budget_together() -> None:
     nodes = [llm(name, max_tokens=400) for name in "ab"]
     workflow = flow(
         entry(), *nodes, result(), edges="text -> a -> out\ntext -> b -> out", settings={"budget_tokens": 600}
@@ -141,7 +141,7 @@ async def test_a_money_budget_with_a_model_of_unknown_price_does_not_start() -> 
 @pytest.mark.parametrize(
     ("settings", "more"), [({"allow_unknown_price": True}, {}), ({}, {"allow_unknown_price": True})]
 )
-async def test_a_user_may_allow_a_model_of_unknown_price(settings: dict[str, Any], more: dict[str, Any]) -> None:
+async def test_an_unknown_price_can_be_allowed(settings: dict[str, Any], more: dict[str, Any]) -> None:
     workflow = _row("a", "b", budget_usd=5, **settings)
 
     played = await play(workflow, FunctionModel("x", price=None), **more)
@@ -150,7 +150,7 @@ async def test_a_user_may_allow_a_model_of_unknown_price(settings: dict[str, Any
     assert played.result.cost_usd is None
 
 
-async def test_a_price_that_the_user_set_counts() -> None:
+async def test_a_price_set_by_the_user_counts() -> None:
     price = {"input_usd_per_million": 0, "output_usd_per_million": 1_000_000}
     workflow = _row("a", "b", "c", budget_usd=25, model="some/model", prices={"some/model": price})
 
@@ -160,11 +160,11 @@ async def test_a_price_that_the_user_set_counts() -> None:
     assert played.result.cost_usd == 20
 
 
-async def test_an_unknown_price_is_no_hindrance_without_a_money_budget() -> None:
+async def test_an_unknown_price_does_not_matter_without_a_money_budget() -> None:
     assert (await play(_row("a"), FunctionModel("x", price=None))).out == "x"
 
 
-async def test_a_budget_that_is_nearly_spent_warns_once() -> None:
+async def test_a_nearly_used_up_budget_warns_once() -> None:
     played = await play(_row(*"abcdefghij", budget_usd=100), _dear())
 
     (warning,) = played.of(BudgetWarning)
@@ -172,7 +172,7 @@ async def test_a_budget_that_is_nearly_spent_warns_once() -> None:
     assert 50 <= warning.spent < 100
 
 
-async def test_a_budget_that_is_hardly_touched_warns_of_nothing() -> None:
+async def test_a_barely_used_budget_does_not_warn() -> None:
     assert (await play(_row("a", budget_usd=1000), _dear())).of(BudgetWarning) == []
 
 
@@ -200,7 +200,7 @@ async def test_a_call_whose_request_is_larger_than_the_budget_is_not_made(node: 
     assert "400 tokens" in played.result.error
 
 
-async def test_what_a_reply_without_a_limit_may_cost_is_its_limit() -> None:
+async def test_without_max_tokens_a_reply_is_estimated_at_the_models_limit() -> None:
     workflow = flow(
         entry(), llm("a", max_tokens=None), result(), edges="text -> a -> out", settings={"budget_tokens": 9000}
     )
@@ -212,7 +212,7 @@ async def test_what_a_reply_without_a_limit_may_cost_is_its_limit() -> None:
     assert unlimited.model.calls[0].request.max_tokens is None
 
 
-async def test_asking_again_counts_the_reply_that_could_not_be_read() -> None:
+async def test_asking_again_charges_the_unreadable_reply() -> None:
     schema = {"type": "object", "required": ["a"]}
     workflow = flow(
         entry(),

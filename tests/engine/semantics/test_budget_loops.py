@@ -53,7 +53,7 @@ def _stopped_by_budget(played: Played, *, whole: int) -> None:
 @pytest.mark.parametrize(
     "workflow", [_in_loop(budget_usd=25), _in_loop(settings={"budget_usd": 25})], ids=["loop", "run"]
 )
-async def test_a_loop_whose_budget_ends_gives_the_last_whole_iterations_result(workflow: Any) -> None:
+async def test_a_used_up_budget_returns_the_last_whole_iteration(workflow: Any) -> None:
     played = await play(workflow, _dear())
 
     _stopped_by_budget(played, whole=2)
@@ -61,7 +61,7 @@ async def test_a_loop_whose_budget_ends_gives_the_last_whole_iterations_result(w
     assert played.loop.returned == 1
 
 
-async def test_a_budget_that_ends_in_mid_iteration_gives_the_iteration_before() -> None:
+async def test_a_budget_used_up_within_an_iteration_returns_the_iteration_before() -> None:
     workflow = flow(
         entry(),
         loop(max_iterations=9, budget_usd=35),
@@ -80,7 +80,7 @@ async def test_a_budget_that_ends_in_mid_iteration_gives_the_iteration_before() 
     assert played.loop.cost_usd == 30
 
 
-async def test_a_loop_whose_budget_ends_may_give_the_best_iteration() -> None:
+async def test_a_used_up_budget_can_return_the_best_iteration() -> None:
     workflow = _in_loop(budget_usd=35, on_budget="return_best", score="size(output)")
 
     played = await play(workflow, _dear(by_node(draft=["aa", "aaaa", "a"])))
@@ -89,21 +89,21 @@ async def test_a_loop_whose_budget_ends_may_give_the_best_iteration() -> None:
     assert (played.out, played.loop.returned) == ("aaaa", 1)
 
 
-async def test_a_loop_whose_budget_ends_may_fail() -> None:
+async def test_a_used_up_budget_can_fail_the_loop() -> None:
     played = await play(_in_loop(budget_usd=25, on_budget="fail"), _dear(), ends="failed")
 
     assert played.loop.exit_reason == "budget"
     assert "budget" in played.result.error.lower()
 
 
-async def test_a_loop_whose_budget_ends_before_a_whole_iteration_fails() -> None:
+async def test_a_budget_used_up_before_a_whole_iteration_fails_the_loop() -> None:
     played = await play(_in_loop(budget_usd=5), _dear(), ends="failed")
 
     assert played.model.calls == []
     assert "budget" in played.result.error.lower()
 
 
-async def test_the_budget_of_a_loop_counts_that_loop_alone() -> None:
+async def test_the_budget_of_a_loop_covers_that_loop_only() -> None:
     workflow = flow(
         entry(),
         _ten("before"),
@@ -122,7 +122,7 @@ async def test_the_budget_of_a_loop_counts_that_loop_alone() -> None:
     assert played.result.cost_usd == 40
 
 
-async def test_the_budget_of_an_outer_loop_holds_for_the_inner_one() -> None:
+async def test_the_budget_of_an_outer_loop_covers_the_inner_loop() -> None:
     workflow = flow(
         entry(),
         loop("outer", max_iterations=3, budget_usd=35),
@@ -141,7 +141,7 @@ async def test_the_budget_of_an_outer_loop_holds_for_the_inner_one() -> None:
     assert played.result.loops["outer"].exit_reason == "budget"
 
 
-async def test_two_calls_side_by_side_in_a_body_at_the_end_of_the_budget() -> None:
+async def test_two_parallel_calls_in_a_body_use_up_the_budget() -> None:
     workflow = around(
         _ten("a"),
         _ten("b"),
@@ -163,7 +163,7 @@ async def test_two_calls_side_by_side_in_a_body_at_the_end_of_the_budget() -> No
     assert played.out == "a 0 b 0"
 
 
-async def test_a_loop_that_calls_no_model_needs_no_budget() -> None:
+async def test_a_loop_without_model_calls_needs_no_budget() -> None:
     workflow = around(
         rules("pick", {"done": "size(input) > 6", "continue": "else"}),
         transform("more", "{{input}}+"),
@@ -183,7 +183,7 @@ async def test_a_money_budget_of_a_loop_with_a_model_of_unknown_price_does_not_s
     assert (await play(_in_loop(budget_usd=25), FunctionModel("x", price=None), allow_unknown_price=True)).out == "x"
 
 
-async def test_a_loop_whose_budget_is_nearly_spent_warns_under_its_own_path() -> None:
+async def test_a_nearly_used_up_loop_budget_warns_with_the_loops_path() -> None:
     played = await play(_in_loop(budget_usd=100), _dear())
 
     (warning,) = played.of(BudgetWarning)

@@ -12,17 +12,17 @@ from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel, by_node
-from tests.engine.semantics.test_imported import imported
+from tests.engine.semantics.test_imported_workflows import imported
 
 
-async def test_the_output_is_what_the_last_node_of_the_body_gave_in_the_last_iteration() -> None:
+async def test_the_loop_output_is_the_last_body_nodes_output_of_the_last_iteration() -> None:
     workflow = around(llm("write"), llm("criticise"), edges="loop -> write -> criticise -> exit", max_iterations=3)
     answers = by_node(write=["w1", "w2", "w3"], criticise=["c1", "c2", "c3"])
 
     assert (await play(workflow, answers)).result.outputs == {"out": "c3"}
 
 
-def test_until_sees_nothing_outside_of_its_loop() -> None:
+def test_until_sees_no_node_outside_its_loop() -> None:
     workflow = flow(
         entry(),
         llm("before"),
@@ -63,7 +63,7 @@ async def test_independent_loops_run_at_the_same_time() -> None:
     assert (await play(workflow, answer)).result.outputs == {"out": "first[1].a", "other": "second[2].b"}
 
 
-async def test_a_loop_waits_for_the_nodes_that_lead_into_it_and_a_node_after_it_for_the_loop() -> None:
+async def test_a_loop_waits_for_its_inputs_and_later_nodes_wait_for_the_loop() -> None:
     workflow = flow(
         entry(),
         llm("research"),
@@ -82,7 +82,7 @@ async def test_a_loop_waits_for_the_nodes_that_lead_into_it_and_a_node_after_it_
     assert played.model.prompts("publish") == ["loop[1].draft"]
 
 
-async def test_a_listener_that_blocks_holds_up_nothing() -> None:
+async def test_a_blocking_event_callback_delays_nothing() -> None:
     may_go_on, told, has_come_to_its_end = threading.Event(), [], asyncio.Event()
 
     def listen(event: AnyEvent) -> None:
@@ -119,7 +119,7 @@ def test_tools_on_a_single_call_are_a_problem() -> None:
     assert (problem.code, problem.node, problem.field) == ("tools-on-single-call", "agent", "tools")
 
 
-async def test_what_a_call_used_is_a_port() -> None:
+async def test_usage_is_a_port() -> None:
     workflow = flow(
         entry(), llm("draft"), result(), result("spent"), edges="text -> draft -> out\ndraft.usage -> spent"
     )
@@ -130,7 +130,7 @@ async def test_what_a_call_used_is_a_port() -> None:
     assert {"input_tokens", "output_tokens"} <= set(spent)
 
 
-async def test_the_last_content_of_a_cycle_of_steps_is_what_comes_out() -> None:
+async def test_a_loop_of_steps_outputs_the_last_content() -> None:
     text = """
 steps:
   - id: cycle
@@ -146,7 +146,7 @@ steps:
     assert played.result.outputs == {"cycle": "r3"}
 
 
-async def test_a_value_that_stands_at_the_start_is_an_input() -> None:
+async def test_a_start_value_is_an_input() -> None:
     workflow = flow(
         entry(),
         transform("greet", "On {{topic}}: {{input}}"),

@@ -40,7 +40,7 @@ def given() -> Any:
     return options(FunctionModel(numbered))
 
 
-async def test_a_plan_runs_as_its_document_does(analysed: list[Workflow]) -> None:
+async def test_a_plan_runs_like_its_document(analysed: list[Workflow]) -> None:
     plan = engine.compile(LOOP)
 
     results = [await run(plan, INPUTS, given()), await start(plan, INPUTS, given()).result()]
@@ -62,7 +62,7 @@ def test_a_document_with_errors_is_not_compiled() -> None:
 
 
 @pytest.mark.parametrize(("compiled", "asked", "iterations"), [(2, 50, 4), (50, 2, 2), (2, 2, 2)])
-async def test_the_cap_of_the_run_holds_whatever_the_plan_was_compiled_with(
+async def test_the_iteration_cap_of_the_run_applies_to_any_plan(
     compiled: int, asked: int, iterations: int, analysed: list[Workflow]
 ) -> None:
     plan = engine.compile(LOOP, max_iterations_cap=compiled)
@@ -73,7 +73,7 @@ async def test_the_cap_of_the_run_holds_whatever_the_plan_was_compiled_with(
     assert analysed == [LOOP]
 
 
-async def test_a_plan_keeps_the_registry_that_it_was_compiled_with() -> None:
+async def test_a_plan_keeps_the_registry_it_was_compiled_with() -> None:
     transform = builtin_registry().find("transform")
     assert transform is not None
     spec = replace(transform, type="shout")
@@ -83,7 +83,7 @@ async def test_a_plan_keeps_the_registry_that_it_was_compiled_with() -> None:
     assert (await run(plan, INPUTS, given())).outputs == {"out": "seed!"}
 
 
-async def test_runs_of_one_plan_at_the_same_time_do_not_disturb_each_other() -> None:
+async def test_concurrent_runs_of_one_plan_are_independent() -> None:
     plan = engine.compile(around(llm("draft"), edges="loop -> draft -> exit", max_iterations=4, memory="accumulate"))
     started = [start(plan, {"text": str(number)}, given()) for number in range(3)]
 
@@ -121,7 +121,7 @@ async def test_iterators_and_subflows_are_compiled_with_their_document(analysed:
     assert len(analysed) == before == 1
 
 
-def test_a_document_that_was_analysed_before_is_not_analysed_again(analysed: list[Workflow]) -> None:
+def test_an_analyzed_document_is_not_analyzed_again(analysed: list[Workflow]) -> None:
     plan = compiler.compile_structure(analyse(LOOP))
 
     assert run_blocking(plan, INPUTS, given()).outputs == {"out": "draft 3"}

@@ -77,14 +77,14 @@ YES, NO = Answer("approve"), Answer("reject")
 
 
 @pytest.mark.parametrize("tool", ["command", "server/act"])
-async def test_each_distinct_call_is_asked_for_once(called: _Called, tool: str) -> None:
+async def test_each_distinct_call_is_confirmed_once(called: _Called, tool: str) -> None:
     played = await talk(each_text(tool), [YES, YES], {"items": ["a", "b", "a", "a", "b"]})
 
     assert [asked.value for asked in played.of(NodeWaiting)] == [{"text": "a"}, {"text": "b"}]
     assert [text for _, _, text in called.calls] == ["a", "b", "a", "a", "b"]
 
 
-async def test_each_host_is_asked_for_once(called: _Called) -> None:
+async def test_each_host_is_confirmed_once(called: _Called) -> None:
     pages = ["https://a.example/1", "https://a.example/2", "http://b.example", "https://A.example/3"]
 
     played = await talk(each_text("page", "url"), [YES, YES], {"items": pages})
@@ -93,7 +93,7 @@ async def test_each_host_is_asked_for_once(called: _Called) -> None:
     assert len(called.calls) == 4
 
 
-async def test_a_refusal_is_remembered_too(called: _Called) -> None:
+async def test_a_rejection_is_remembered_too(called: _Called) -> None:
     workflow = for_each(
         part("act", "tool", tool="command", on_error="continue", error_value="no"),
         edges="each.item -> act.text\nact -> gather",
@@ -106,7 +106,7 @@ async def test_a_refusal_is_remembered_too(called: _Called) -> None:
     assert played.out == ["no", "command b", "no"]
 
 
-async def test_a_call_that_is_changed_is_made_as_it_was_left(called: _Called) -> None:
+async def test_a_changed_call_is_made_with_the_changes(called: _Called) -> None:
     await talk(each_text("command"), [Answer("approve", {"text": "safe"})], {"items": ["a", "a"]})
 
     assert called.calls == [("command", "", "safe")] * 2
@@ -115,7 +115,7 @@ async def test_a_call_that_is_changed_is_made_as_it_was_left(called: _Called) ->
 @pytest.mark.parametrize(
     ("tool", "more"), [("plain", {}), ("command", {"confirm_calls": False}), ("page", {"confirm_calls": False})]
 )
-async def test_nobody_is_asked_about_other_tools_or_in_runs_that_confirm_nothing(
+async def test_other_tools_and_other_runs_need_no_confirmation(
     called: _Called, tool: str, more: dict[str, Any]
 ) -> None:
     await talk(each_text(tool), [], {"items": ["a"]}, **more)
@@ -123,7 +123,7 @@ async def test_nobody_is_asked_about_other_tools_or_in_runs_that_confirm_nothing
     assert len(called.calls) == 1
 
 
-async def test_what_stands_in_the_document_was_approved_with_it(called: _Called) -> None:
+async def test_calls_written_in_the_document_need_no_confirmation(called: _Called) -> None:
     act = part("act", "tool", tool="command", arguments={"text": "known"})
     workflow = flow(
         entry(), act, formula("both", "input + text"), result(), edges="text -> both.text\nact -> both -> out"
@@ -134,7 +134,7 @@ async def test_what_stands_in_the_document_was_approved_with_it(called: _Called)
     assert called.calls == [("command", "", "known")]
 
 
-async def test_an_agent_is_asked_about_once_where_its_settings_ask_too(called: _Called) -> None:
+async def test_an_agent_that_requires_approval_asks_only_once(called: _Called) -> None:
     says = script(
         wants(("command", {"text": "a"}), ("server/act", {"text": "b"}), ("page", {"url": "https://x"})), "done"
     )

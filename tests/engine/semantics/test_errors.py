@@ -28,7 +28,7 @@ async def _forever(_call: Call) -> str:
     raise AssertionError
 
 
-async def test_a_failure_that_may_pass_is_tried_again() -> None:
+async def test_a_transient_failure_is_retried() -> None:
     played = await play(
         _asks(llm("draft", retries=2, retry_delay_s=0)), by_node(draft=[_OVERLOADED, _OVERLOADED, "at last"])
     )
@@ -41,7 +41,7 @@ async def test_a_failure_that_may_pass_is_tried_again() -> None:
     assert "overloaded" in retries[0].error
 
 
-async def test_a_node_that_fails_more_often_than_it_is_tried_again_fails_the_run() -> None:
+async def test_a_node_that_fails_more_often_than_its_retries_fails_the_run() -> None:
     played = await play(_asks(llm("draft", retries=2, retry_delay_s=0)), _OVERLOADED, ends="failed")
 
     assert len(played.model.calls) == 3
@@ -53,14 +53,14 @@ async def test_a_node_that_fails_more_often_than_it_is_tried_again_fails_the_run
     assert failed.error in played.result.error
 
 
-async def test_a_failure_that_will_not_pass_is_not_tried_again() -> None:
+async def test_a_permanent_failure_is_not_retried() -> None:
     played = await play(_asks(llm("draft", retries=5, retry_delay_s=0)), _WRONG_KEY, ends="failed")
 
     assert len(played.model.calls) == 1
     assert played.of(NodeRetrying) == []
 
 
-def test_the_wait_before_a_retry_doubles_with_some_jitter() -> None:
+def test_the_retry_delay_doubles_with_jitter() -> None:
     played = virtually(
         play(_asks(llm("draft", retries=4, retry_delay_s=2.0)), by_node(draft=[_OVERLOADED] * 4 + ["x"]))
     )
@@ -74,7 +74,7 @@ def test_the_wait_before_a_retry_doubles_with_some_jitter() -> None:
 
 
 @pytest.mark.parametrize("retry_delay_s", [0.0, 1.0])
-def test_the_wait_that_a_provider_asks_for_is_respected(retry_delay_s: float) -> None:
+def test_the_retry_delay_of_a_provider_is_respected(retry_delay_s: float) -> None:
     limited = ModelError(ModelErrorKind.RATE_LIMIT, "Too many calls.", retry_after=40.0)
 
     played = virtually(play(_asks(llm("draft", retries=1, retry_delay_s=retry_delay_s)), by_node(draft=[limited, "x"])))
@@ -85,7 +85,7 @@ def test_the_wait_that_a_provider_asks_for_is_respected(retry_delay_s: float) ->
     assert event.delay_s == pytest.approx(second.time - first.time)
 
 
-def test_a_wait_longer_than_the_one_that_a_provider_asks_for_stays() -> None:
+def test_a_retry_delay_longer_than_the_providers_is_used() -> None:
     limited = ModelError(ModelErrorKind.RATE_LIMIT, "Too many calls.", retry_after=1.0)
 
     played = virtually(play(_asks(llm("draft", retries=1, retry_delay_s=100.0)), by_node(draft=[limited, "x"])))
@@ -93,7 +93,7 @@ def test_a_wait_longer_than_the_one_that_a_provider_asks_for_stays() -> None:
     assert played.of(NodeRetrying)[0].delay_s >= 50.0
 
 
-def test_an_attempt_that_takes_longer_than_the_time_limit_fails_the_node() -> None:
+def test_an_attempt_that_exceeds_the_timeout_fails_the_node() -> None:
     played = virtually(play(_asks(llm("draft", timeout_s=30.0)), _forever, ends="failed"))
 
     assert played.result.node == "draft"
@@ -101,7 +101,7 @@ def test_an_attempt_that_takes_longer_than_the_time_limit_fails_the_node() -> No
     assert played.result.remedy
 
 
-def test_every_attempt_has_the_whole_time_limit() -> None:
+def test_every_attempt_has_the_whole_timeout() -> None:
     async def answer(call: Call) -> str:
         if len(calls := times) < 2:
             calls.append(call.time)
@@ -117,7 +117,7 @@ def test_every_attempt_has_the_whole_time_limit() -> None:
     assert [call.time for call in played.model.calls] == pytest.approx([0.0, 30.0, 60.0])
 
 
-def test_a_call_that_ran_out_of_time_is_cancelled() -> None:
+def test_a_timed_out_call_is_cancelled() -> None:
     cancelled: list[str] = []
 
     async def answer(call: Call) -> str:
@@ -132,7 +132,7 @@ def test_a_call_that_ran_out_of_time_is_cancelled() -> None:
     assert cancelled == ["draft"]
 
 
-async def test_a_failed_node_may_give_a_stated_value_instead() -> None:
+async def test_on_error_continue_outputs_the_given_value() -> None:
     played = await play(_asks(llm("draft", on_error="continue", error_value="nothing came")), _WRONG_KEY)
 
     assert played.out == "nothing came"
@@ -141,13 +141,13 @@ async def test_a_failed_node_may_give_a_stated_value_instead() -> None:
     assert played.of(NodeFailed) == []
 
 
-async def test_a_stated_value_comes_only_after_the_retries() -> None:
+async def test_on_error_continue_applies_after_the_retries() -> None:
     node = llm("draft", on_error="continue", error_value="nothing came", retries=1, retry_delay_s=0)
 
     assert (await play(_asks(node), by_node(draft=[_OVERLOADED, "came"]))).out == "came"
 
 
-async def test_a_failed_node_may_give_its_message_at_a_port_of_its_own() -> None:
+async def test_on_error_branch_outputs_the_message_at_the_error_port() -> None:
     workflow = flow(
         entry(),
         llm("draft", on_error="branch"),
@@ -168,7 +168,7 @@ async def test_a_failed_node_may_give_its_message_at_a_port_of_its_own() -> None
     assert {event.path for event in went_well.of(NodeSkipped)} == {"excuse", "bad"}
 
 
-async def test_a_router_that_fails_may_take_the_error_branch() -> None:
+async def test_a_failed_router_can_take_the_error_branch() -> None:
     workflow = flow(
         entry(),
         judge(on_error="branch"),
@@ -181,7 +181,7 @@ async def test_a_router_that_fails_may_take_the_error_branch() -> None:
     assert list((await play(workflow, verdict("done"))).result.outputs) == ["good"]
 
 
-async def test_a_failure_ends_the_run_and_what_is_at_work_beside_it() -> None:
+async def test_a_failure_ends_the_run_and_cancels_parallel_nodes() -> None:
     cancelled: list[str] = []
     started = asyncio.Event()
 
@@ -204,7 +204,7 @@ async def test_a_failure_ends_the_run_and_what_is_at_work_beside_it() -> None:
     assert cancelled == ["other"]
 
 
-async def test_a_failing_expression_fails_its_node_with_a_sentence() -> None:
+async def test_an_expression_error_fails_its_node_with_a_sentence() -> None:
     played = await play(flow(entry(), formula("sum", "input + 1"), result(), edges="text -> sum -> out"), ends="failed")
 
     assert played.result.node == "sum"
@@ -212,14 +212,14 @@ async def test_a_failing_expression_fails_its_node_with_a_sentence() -> None:
     assert played.result.error.count("\n") == 0
 
 
-async def test_a_bug_in_a_model_fails_the_node_and_comes_out_as_a_failed_run() -> None:
+async def test_a_bug_in_a_model_fails_the_node_and_the_run() -> None:
     played = await play(_asks(llm("draft")), RuntimeError("boom"), ends="failed")
 
     assert played.result.node == "draft"
     assert played.result.error
 
 
-async def test_a_bug_in_a_models_price_comes_out_as_a_failed_run() -> None:
+async def test_a_bug_in_a_models_price_fails_the_run() -> None:
     class Broken(FunctionModel):
         async def price(self) -> Price | None:
             raise RuntimeError("boom")
@@ -231,7 +231,7 @@ async def test_a_bug_in_a_models_price_comes_out_as_a_failed_run() -> None:
 
 
 @pytest.mark.parametrize(("iterations", "ends"), [(499, "completed"), (502, "failed")])
-async def test_a_value_that_is_nested_too_deeply_fails_with_a_sentence(iterations: int, ends: str) -> None:
+async def test_a_value_nested_too_deeply_fails_with_a_sentence(iterations: int, ends: str) -> None:
     workflow = around(formula("wrap", "[input]"), edges="loop -> wrap -> exit", max_iterations=iterations)
 
     played = await play(workflow, ends=ends, max_iterations_cap=3000)
@@ -240,7 +240,7 @@ async def test_a_value_that_is_nested_too_deeply_fails_with_a_sentence(iteration
     assert bool(played.result.remedy) is (ends == "failed")
 
 
-async def test_what_had_come_of_a_reply_before_it_broke_off_is_counted_as_an_estimate() -> None:
+async def test_a_partial_reply_is_charged_by_estimate() -> None:
     class Breaking(FunctionModel):
         async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
             assert on_text is not None
@@ -256,13 +256,13 @@ async def test_what_had_come_of_a_reply_before_it_broke_off_is_counted_as_an_est
     assert played.result.cost_usd > 0
 
 
-async def test_a_model_that_runs_out_of_time_by_itself_is_not_told_as_the_nodes_time_limit() -> None:
+async def test_a_models_own_timeout_is_not_reported_as_the_nodes_timeout() -> None:
     played = await play(_asks(llm("draft", timeout_s=3600)), TimeoutError("the model's own"), ends="failed")
 
     assert "3600" not in played.result.error
 
 
-async def test_a_call_that_failed_is_charged_what_the_model_says_it_took() -> None:
+async def test_a_failed_call_is_charged_what_the_model_reports() -> None:
     def failing(_call: Call) -> Exception:
         error = ModelError(ModelErrorKind.BAD_REPLY, "It is no reply.")
         error.usage = Usage(100, 900)  # reasoning, of which nothing is streamed

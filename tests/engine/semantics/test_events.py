@@ -33,7 +33,7 @@ from tests.engine.semantics.models import FREE, Call, FakeModels, FunctionModel,
 _SMALL = flow(entry(), llm("draft"), result(), edges="text -> draft -> out")
 
 
-async def test_a_run_begins_with_its_inputs_and_models_and_ends_with_its_outputs() -> None:
+async def test_a_run_starts_with_inputs_and_models_and_ends_with_outputs() -> None:
     workflow = flow(
         entry(), llm("a", model="m/one"), llm("b"), result(), edges="text -> a -> b -> out", settings={"model": "m/two"}
     )
@@ -62,7 +62,7 @@ async def test_every_event_has_a_type_a_number_a_time_and_a_path() -> None:
     assert [event.time for event in played.events] == sorted(event.time for event in played.events)
 
 
-async def test_the_story_of_a_loop_is_told_in_order() -> None:
+async def test_the_events_of_a_loop_are_in_order() -> None:
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2)
 
     played = await play(workflow, numbered)
@@ -91,7 +91,7 @@ async def test_the_story_of_a_loop_is_told_in_order() -> None:
     }
 
 
-async def test_a_node_tells_what_it_began_with_and_what_it_gave() -> None:
+async def test_a_node_emits_its_inputs_and_its_outputs() -> None:
     played = await play(_SMALL, "a reply")
 
     (started,), (completed,) = played.of(NodeStarted, "draft"), played.of(NodeCompleted, "draft")
@@ -103,14 +103,14 @@ async def test_a_node_tells_what_it_began_with_and_what_it_gave() -> None:
     assert (call.request, call.reply.text) == (played.model.calls[0].request, "a reply")
 
 
-async def test_a_node_that_calls_no_model_tells_no_usage() -> None:
+async def test_a_node_without_model_calls_reports_no_usage() -> None:
     played = await play(flow(entry(), transform("t"), result(), edges="text -> t -> out"))
 
     (event,) = played.of(NodeCompleted, "t")
     assert (event.usage, event.cost_usd, event.calls) == (None, 0.0, ())
 
 
-async def test_the_pieces_of_a_reply_are_told_as_they_come() -> None:
+async def test_reply_chunks_are_emitted_as_they_arrive() -> None:
     model = FunctionModel("one two three", pieces=lambda text: [word + " " for word in text.split()])
 
     played = await play(_SMALL, model)
@@ -122,7 +122,7 @@ async def test_the_pieces_of_a_reply_are_told_as_they_come() -> None:
     assert all(started.seq < piece.seq < completed.seq for piece in pieces)
 
 
-async def test_an_iteration_tells_what_it_started_from_and_came_to() -> None:
+async def test_an_iteration_emits_its_input_and_its_result() -> None:
     workflow = around(
         llm("draft"),
         judge(),
@@ -146,7 +146,7 @@ async def test_an_iteration_tells_what_it_started_from_and_came_to() -> None:
     assert (ended.iterations_run, ended.exit_reason, ended.converged, ended.returned) == (2, "evaluator_done", True, 1)
 
 
-async def test_a_failure_tells_where_why_and_what_to_do() -> None:
+async def test_a_failure_event_says_where_why_and_what_to_do() -> None:
     workflow = around(formula("bad", "input.nothing"), edges="loop -> bad -> exit")
 
     played = await play(workflow, ends="failed")
@@ -157,7 +157,7 @@ async def test_a_failure_tells_where_why_and_what_to_do() -> None:
     assert played.of(LoopCompleted)[0].exit_reason == "error"
 
 
-async def test_events_can_be_read_by_several_and_again_after_the_end() -> None:
+async def test_several_readers_can_read_events_and_again_after_the_end() -> None:
     run, models = begin(_SMALL, "x")
 
     async def read() -> list[AnyEvent]:
@@ -169,7 +169,7 @@ async def test_events_can_be_read_by_several_and_again_after_the_end() -> None:
     assert at_once[0] == at_once[1] == played.events
 
 
-async def test_events_can_be_read_while_the_run_goes_on() -> None:
+async def test_events_can_be_read_while_the_run_continues() -> None:
     gate = asyncio.Event()
 
     async def answer(_call: Call) -> str:
@@ -185,7 +185,7 @@ async def test_events_can_be_read_while_the_run_goes_on() -> None:
     assert (await finish(run, models)).out == "x"
 
 
-async def test_a_reader_who_leaves_early_stops_nothing() -> None:
+async def test_a_reader_that_leaves_early_stops_nothing() -> None:
     run, models = begin(_SMALL, "x")
     async for _event in run.events():
         break
@@ -202,14 +202,14 @@ async def test_a_reader_who_leaves_early_stops_nothing() -> None:
     ],
     ids=["surrogate", "nul", "unusual"],
 )
-async def test_what_of_a_models_text_reaches_the_events(text: str, stored: str) -> None:
+async def test_model_text_is_sanitized_in_events(text: str, stored: str) -> None:
     played = await play(around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2), text)
 
     assert played.out == stored
     assert played.results == [stored, stored]
 
 
-async def test_the_result_is_what_the_events_tell() -> None:
+async def test_the_result_can_be_reduced_from_the_events() -> None:
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2)
 
     played = await play(workflow, FunctionModel(numbered, price=FREE))

@@ -52,7 +52,7 @@ def people(good_after: int) -> Answer:
 
 @pytest.mark.parametrize("refiner", REFINERS, ids=["llm", "agent"])
 @pytest.mark.parametrize("good_after", [0, 1, 3])
-async def test_the_document_stays_as_it_was_when_the_refiner_ends_the_loop(refiner: Any, good_after: int) -> None:
+async def test_exit_loop_returns_the_unchanged_document(refiner: Any, good_after: int) -> None:
     played = await play(improving(refiner), people(good_after), {"topic": "the sea"})
 
     refining = played.result.loops["refining"]
@@ -67,7 +67,7 @@ async def test_the_document_stays_as_it_was_when_the_refiner_ends_the_loop(refin
     assert validate(improving(refiner)) == []
 
 
-async def test_an_agent_that_ended_the_loop_says_so() -> None:
+async def test_an_agent_that_exited_the_loop_says_so() -> None:
     played = await play(improving(REFINERS[1]), people(0), {"topic": "x"})
 
     (completed,) = played.of(NodeCompleted, "refining[0].refine")
@@ -76,14 +76,14 @@ async def test_an_agent_that_ended_the_loop_says_so() -> None:
 
 
 @pytest.mark.parametrize("refiner", REFINERS, ids=["llm", "agent"])
-async def test_without_the_call_the_count_ends_the_loop(refiner: Any) -> None:
+async def test_without_the_call_max_iterations_ends_the_loop(refiner: Any) -> None:
     played = await play(improving(refiner), people(99), {"topic": "x"})
 
     assert played.result.outputs == {"document": "version 5"}
     assert played.result.loops["refining"].exit_reason == "max_iterations"
 
 
-async def test_what_reached_the_exit_is_the_result_and_what_hangs_on_the_caller_is_skipped() -> None:
+async def test_the_value_at_the_exit_is_the_result_and_nodes_after_the_caller_are_skipped() -> None:
     workflow = around(
         llm("draft"),
         llm("check", may_exit_loop=True),
@@ -116,7 +116,7 @@ def nested(**config: Any) -> Workflow:
     )
 
 
-async def test_the_inner_loop_is_ended_and_never_the_outer_one() -> None:
+async def test_exit_loop_ends_the_innermost_loop_only() -> None:
     def work(call: Call) -> Any:
         return EXIT if call.indices == (0, 1) else f"{call.indices}"
 
@@ -129,7 +129,7 @@ async def test_the_inner_loop_is_ended_and_never_the_outer_one() -> None:
     assert [event.index for event in played.of(LoopIterationStarted, "outer[0].inner")] == [0, 1]
 
 
-async def test_it_comes_before_every_other_reason_and_asks_no_judge() -> None:
+async def test_exit_loop_precedes_every_other_reason_and_calls_no_judge() -> None:
     workflow = around(
         llm("work", may_exit_loop=True),
         edges="loop -> work -> exit",
@@ -143,7 +143,7 @@ async def test_it_comes_before_every_other_reason_and_asks_no_judge() -> None:
     assert (played.loop.exit_reason, played.out) == ("exit_loop", "seed")
 
 
-async def test_a_call_of_anything_else_is_told_as_a_warning() -> None:
+async def test_a_call_of_any_other_tool_is_a_warning() -> None:
     workflow = around(llm("work", may_exit_loop=True), edges="loop -> work -> exit", max_iterations=1)
 
     played = await play(workflow, wants(("leave_loop", {}), text="text"))
@@ -157,13 +157,13 @@ async def test_a_call_of_anything_else_is_told_as_a_warning() -> None:
     ("node", "field"),
     [(llm("work", may_exit_loop=True), "may_exit_loop"), (agent("work", tools=["exit_loop"]), "tools")],
 )
-def test_a_node_outside_of_all_loops_cannot_end_one(node: Any, field: str) -> None:
+def test_exit_loop_outside_of_loops_is_a_problem(node: Any, field: str) -> None:
     (problem,) = validate(flow(entry(), node, result(), edges="text -> work -> out"))
 
     assert (problem.code, problem.node, problem.field) == ("exit-loop-outside", "work", field)
 
 
-def test_a_structured_reply_leaves_no_room_for_it() -> None:
+def test_exit_loop_excludes_a_structured_reply() -> None:
     node = llm("work", may_exit_loop=True, reply_schema={"type": "object"})
 
     problems = validate(around(node, edges="loop -> work -> exit"))

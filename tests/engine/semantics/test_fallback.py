@@ -17,7 +17,7 @@ from tests.engine.semantics.documents import around, entry, flow, llm, result
 from tests.engine.semantics.kept import ListJournal
 from tests.engine.semantics.kit import options, play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel
-from tests.engine.semantics.test_fields import ASKING, asking, of_the_asker, says
+from tests.engine.semantics.test_node_settings import ASKING, asking, of_the_asker, says
 
 
 def failing(kind: ModelErrorKind = ModelErrorKind.AUTHENTICATION, name: str = "first/model") -> FunctionModel:
@@ -63,7 +63,7 @@ async def test_every_node_that_calls_a_model_falls_back(kind: str) -> None:
         (ModelErrorKind.INTERRUPTED, 3),
     ],
 )
-async def test_a_fallback_comes_after_the_retries_that_make_sense(kind: ModelErrorKind, calls: int) -> None:
+async def test_a_fallback_follows_the_sensible_retries(kind: ModelErrorKind, calls: int) -> None:
     first, second = failing(kind), FunctionModel(says, name="second/model")
     config = {"model": "first/model", "fallback_models": ["second/model"], "retries": 2, "retry_delay_s": 0}
 
@@ -119,7 +119,7 @@ async def test_an_agent_continues_with_the_fallback_where_the_model_failed() -> 
     assert [message.role for message in second.calls[0].request.messages][-2:] == ["assistant", "tool"]
 
 
-async def test_the_next_execution_begins_with_the_first_model_again() -> None:
+async def test_the_next_execution_starts_with_the_first_model_again() -> None:
     replies = iter([ModelError(ModelErrorKind.NOT_FOUND, "Gone."), "from the first"])
     first = FunctionModel(lambda _call: next(replies), name="first/model")
     second = FunctionModel("from the second", name="second/model")
@@ -131,7 +131,7 @@ async def test_the_next_execution_begins_with_the_first_model_again() -> None:
     assert played.out == "from the first"
 
 
-async def test_a_budget_that_is_spent_is_no_reason_to_fall_back() -> None:
+async def test_a_used_up_budget_is_no_reason_to_fall_back() -> None:
     first = FunctionModel(says, name="first/model", price=Price(1.0, 1.0))
     second = FunctionModel(says, name="second/model", price=Price(0.0, 0.0))
     config = {"model": "first/model", "fallback_models": ["second/model"]}
@@ -161,7 +161,7 @@ async def test_a_money_budget_needs_the_price_of_a_fallback_too() -> None:
     assert first.calls == []
 
 
-async def test_a_model_that_stands_in_for_all_has_no_fallback() -> None:
+async def test_a_model_that_replaces_all_others_has_no_fallback() -> None:
     only = failing(name="only/model")
     config = {"model": "first/model", "fallback_models": ["second/model"], "retries": 0}
 
@@ -170,7 +170,7 @@ async def test_a_model_that_stands_in_for_all_has_no_fallback() -> None:
     assert len(only.calls) == 1
 
 
-async def test_a_kept_reply_of_a_fallback_is_used_again() -> None:
+async def test_a_cached_reply_of_a_fallback_is_reused() -> None:
     store = MemoryStore()
     first, second = failing(), FunctionModel(says, name="second/model")
     config = {"model": "first/model", "fallback_models": ["second/model"], "cache": "always"}
@@ -182,7 +182,7 @@ async def test_a_kept_reply_of_a_fallback_is_used_again() -> None:
     assert (len(first.calls), len(second.calls), again.out) == (2, 1, "an answer")
 
 
-async def test_a_call_of_a_fallback_is_not_made_again_on_resume() -> None:
+async def test_a_call_of_a_fallback_is_not_repeated_on_resume() -> None:
     first = failing()
     replies = iter([Reply("", tool_calls=(ToolCall("1", "read_file", {"path": "a.txt"}),)), "done", "done again"])
     second = FunctionModel(lambda _call: next(replies), name="second/model")
@@ -217,7 +217,7 @@ async def test_a_replys_warnings_are_reported_once_a_run(kind: str) -> None:
     assert warnings.count("The server refused the seed.") == 1
 
 
-async def test_a_replys_warning_survives_that_the_loop_around_it_starts_over() -> None:
+async def test_a_replys_warning_survives_a_restart_of_the_loop() -> None:
     failures = [ModelError(ModelErrorKind.AUTHENTICATION, "The key is wrong.")]
 
     def said(call: Call) -> Any:

@@ -52,7 +52,7 @@ def joined(played: Played) -> list[tuple[str, Any]]:
     return [(event.path, event.outputs["output"]) for event in played.of(NodeCompleted) if event.path.endswith("join")]
 
 
-async def test_an_item_reads_the_state_that_earlier_items_set_and_the_rest_of_the_run_that_of_the_last() -> None:
+async def test_an_item_reads_the_state_set_by_earlier_items_and_later_nodes_read_the_last() -> None:
     whole, past = await play_kept(chained(), echo())
     assert whole.out == 'abc of ["a","ab","abc"]'
 
@@ -62,7 +62,7 @@ async def test_an_item_reads_the_state_that_earlier_items_set_and_the_rest_of_th
     assert other.out == whole.out
 
 
-async def test_a_fork_that_was_resumed_reads_the_same_state() -> None:
+async def test_a_resumed_fork_reads_the_same_state() -> None:
     whole, past = await play_kept(chained(), echo())
     begun = fork_of(chained(), past, "each[0].draft")
     once = await go_on(chained(), begun, echo(), fork="other")
@@ -85,7 +85,7 @@ async def test_a_fork_of_a_fork_reads_the_same_state() -> None:
         assert other.out == whole.out, place
 
 
-async def test_a_value_that_the_fork_changes_reaches_the_nodes_that_it_runs_again() -> None:
+async def test_a_value_changed_by_the_fork_reaches_the_nodes_it_runs_again() -> None:
     _, past = await play_kept(chained(), echo())
     begun = fork_of(chained(), past, "each[1]")
     begun[0] = replace(begun[0], edits={"each[1]": "B"})  # pyright: ignore[reportCallIssue] - it is a RunStarted
@@ -96,7 +96,7 @@ async def test_a_value_that_the_fork_changes_reaches_the_nodes_that_it_runs_agai
     assert other.out == 'abc of ["a","aB","abc"]'
 
 
-async def test_a_branch_reads_what_it_read_and_not_what_a_parallel_branch_set_later() -> None:
+async def test_a_branch_reads_the_original_state_and_not_what_a_parallel_branch_set_later() -> None:
     workflow = flow(
         entry(default="seed"),
         transform("early", "early", output_key="x"),
@@ -116,7 +116,7 @@ async def test_a_branch_reads_what_it_read_and_not_what_a_parallel_branch_set_la
     assert other.out == whole.out
 
 
-def test_nodes_that_the_original_run_did_not_reach_read_what_was_set_beside_them() -> None:
+def test_nodes_the_original_run_did_not_reach_read_what_was_set_beside_them() -> None:
     state = State((">each[0].a", "=each[1].a", "=after"))
     for path in ("each[1].a", "after"):
         state.set(path, "x", {"output": path})

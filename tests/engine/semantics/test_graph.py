@@ -26,7 +26,7 @@ from tests.engine.semantics.kit import begin, finish, play
 from tests.engine.semantics.models import Call, verdict
 
 
-async def test_a_node_runs_as_soon_as_its_inputs_are_there_whatever_the_order_in_the_file() -> None:
+async def test_a_node_runs_as_soon_as_its_inputs_are_ready_whatever_the_order_in_the_file() -> None:
     workflow = flow(
         result(),
         transform("c", "{{input}}c"),
@@ -41,7 +41,7 @@ async def test_a_node_runs_as_soon_as_its_inputs_are_there_whatever_the_order_in
     assert [event.path for event in played.of(NodeCompleted)] == ["text", "b", "c", "out"]
 
 
-async def test_a_slow_branch_holds_up_nobody_else() -> None:
+async def test_a_slow_branch_delays_no_other() -> None:
     follower_ran = asyncio.Event()
 
     async def answer(call: Call) -> str:
@@ -85,7 +85,7 @@ class _Crowd:
 
 
 @pytest.mark.parametrize(("setting", "at_once"), [({"max_concurrency": 1}, 1), ({"max_concurrency": 2}, 2), ({}, 4)])
-async def test_as_many_nodes_work_at_once_as_the_settings_allow(setting: dict[str, Any], at_once: int) -> None:
+async def test_max_concurrency_limits_the_running_nodes(setting: dict[str, Any], at_once: int) -> None:
     crowd = _Crowd(at_once)
     names = [f"n{index}" for index in range(6)]
     edges = "\n".join(f"text -> {name} -> out" for name in names)
@@ -97,7 +97,7 @@ async def test_as_many_nodes_work_at_once_as_the_settings_allow(setting: dict[st
     assert played.out == "\n\n".join(names)
 
 
-async def test_a_loop_takes_no_place_from_the_nodes_of_its_body() -> None:
+async def test_a_loop_takes_no_concurrency_slot_from_its_body() -> None:
     workflow = flow(
         entry(),
         loop("outer", max_iterations=2),
@@ -113,7 +113,7 @@ async def test_a_loop_takes_no_place_from_the_nodes_of_its_body() -> None:
     assert len((await play(workflow, "x")).model.calls) == 4
 
 
-async def test_the_branch_that_was_not_taken_is_skipped_and_so_is_what_hangs_on_it_alone() -> None:
+async def test_a_branch_not_taken_is_skipped_with_the_nodes_only_it_reaches() -> None:
     workflow = flow(
         entry(),
         rules("pick", {"left": "true", "right": "else"}),
@@ -135,7 +135,7 @@ async def test_the_branch_that_was_not_taken_is_skipped_and_so_is_what_hangs_on_
 
 
 @pytest.mark.parametrize("branch", ["left", "right"])
-async def test_branches_join_again_at_a_port_of_many_edges(branch: str) -> None:
+async def test_branches_join_at_a_port_with_several_edges(branch: str) -> None:
     workflow = flow(
         entry(),
         rules("pick", {"left": "input == 'left'", "right": "else"}),
@@ -167,7 +167,7 @@ async def test_a_node_with_one_dead_and_one_live_required_input_is_skipped() -> 
     assert played.result.outputs == {"other": "seed"}
 
 
-async def test_a_node_on_a_branch_that_was_not_taken_is_skipped_though_its_text_does_not_name_the_input() -> None:
+async def test_a_node_on_a_branch_not_taken_is_skipped_even_if_its_text_does_not_name_the_input() -> None:
     workflow = flow(
         entry(),
         rules("pick", {"left": "true", "right": "else"}),
@@ -182,7 +182,7 @@ async def test_a_node_on_a_branch_that_was_not_taken_is_skipped_though_its_text_
     assert [event.path for event in played.of(NodeSkipped)] == ["greet", "out"]
 
 
-async def test_a_node_that_hangs_on_a_dead_branch_alone_is_skipped_though_it_needs_no_input() -> None:
+async def test_a_node_only_reached_by_a_dead_branch_is_skipped_even_if_it_needs_no_input() -> None:
     workflow = flow(
         entry(),
         rules("pick", {"left": "true", "right": "else"}),
@@ -214,7 +214,7 @@ async def test_a_diamond_joins_once() -> None:
     assert len(played.of(NodeCompleted, "join")) == 1
 
 
-async def test_a_skipped_node_was_never_started() -> None:
+async def test_a_skipped_node_never_starts() -> None:
     workflow = flow(
         entry(),
         judge(),
@@ -270,7 +270,7 @@ async def test_a_disabled_model_node_makes_no_call() -> None:
     assert (await play(workflow)).model.calls == []
 
 
-async def test_the_same_document_inputs_and_replies_tell_the_same_story() -> None:
+async def test_the_same_document_inputs_and_replies_emit_the_same_events() -> None:
     workflow = flow(
         entry(),
         llm("a"),

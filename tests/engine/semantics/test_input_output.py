@@ -12,13 +12,13 @@ from tests.engine.semantics.kit import begin, finish, options, play
 from tests.engine.semantics.models import FakeModels, FunctionModel
 
 
-async def test_a_value_goes_from_input_to_output_unchanged() -> None:
+async def test_a_value_passes_from_input_to_output_unchanged() -> None:
     played = await play(flow(entry(), result(), edges="text -> out"), inputs={"text": "as {{it}} is"})
 
     assert played.result.outputs == {"out": "as {{it}} is"}
 
 
-async def test_inputs_and_outputs_are_known_by_their_names_and_else_by_their_ids() -> None:
+async def test_inputs_and_outputs_are_known_by_name_or_else_by_id() -> None:
     workflow = flow(
         entry("a", name="topic"), entry("b"), result("x", name="essay"), result("y"), edges="a -> x\nb -> y"
     )
@@ -28,7 +28,7 @@ async def test_inputs_and_outputs_are_known_by_their_names_and_else_by_their_ids
     assert played.result.outputs == {"essay": "bees", "y": "wasps"}
 
 
-async def test_an_input_that_is_not_given_takes_its_default() -> None:
+async def test_a_missing_input_takes_its_default() -> None:
     workflow = flow(
         entry("a", default="usual"),
         entry("b", type="number", default=3),
@@ -41,7 +41,7 @@ async def test_an_input_that_is_not_given_takes_its_default() -> None:
     assert (await play(workflow, inputs={"a": "given"})).result.outputs == {"x": "given", "y": 3}
 
 
-async def test_a_default_that_counts_as_nothing_in_python_is_a_default() -> None:
+async def test_a_falsy_default_is_a_default() -> None:
     workflow = flow(
         entry("a", default=""), entry("b", type="number", default=0), result("x"), result("y"), edges="a -> x\nb -> y"
     )
@@ -57,7 +57,7 @@ async def test_a_default_that_counts_as_nothing_in_python_is_a_default() -> None
         ({"Text": "x"}, "text"),
     ],
 )
-async def test_inputs_that_are_missing_or_unknown_are_refused_by_name(inputs: dict[str, Any], named: str) -> None:
+async def test_missing_and_unknown_inputs_are_refused_by_name(inputs: dict[str, Any], named: str) -> None:
     workflow = flow(entry(), result(), edges="text -> out")
 
     with pytest.raises(EngineError) as caught:
@@ -106,13 +106,13 @@ async def test_an_input_of_the_wrong_type_is_refused_before_the_run(kind: str, g
         ("any", "12", "12"),
     ],
 )
-async def test_an_input_becomes_a_value_of_its_type(kind: str, given: Any, arrives: Any) -> None:
+async def test_an_input_is_converted_to_its_type(kind: str, given: Any, arrives: Any) -> None:
     workflow = flow(entry("it", type=kind), result(), edges="it -> out")
 
     assert (await play(workflow, inputs={"it": given})).out == arrives
 
 
-async def test_a_text_becomes_json_on_its_way_into_a_json_port_and_back() -> None:
+async def test_text_is_parsed_at_a_json_port_and_json_serialized_at_a_text_port() -> None:
     workflow = flow(
         entry("it", type="json"),
         transform("told", "{{input}}"),
@@ -124,7 +124,7 @@ async def test_a_text_becomes_json_on_its_way_into_a_json_port_and_back() -> Non
     assert (await play(workflow, inputs={"it": {"b": [1], "a": "é"}})).out == '{"a":"é","b":[1]}'
 
 
-async def test_one_live_value_at_a_port_of_many_edges_is_taken_as_it_is() -> None:
+async def test_a_single_live_value_at_a_port_with_several_edges_is_unchanged() -> None:
     workflow = flow(
         entry(),
         rules("pick", {"left": "input == 'seed'", "right": "else"}),
@@ -137,19 +137,19 @@ async def test_one_live_value_at_a_port_of_many_edges_is_taken_as_it_is() -> Non
     assert (await play(workflow)).out == ["seed"]
 
 
-async def test_several_live_texts_at_a_port_are_joined_in_the_order_of_the_edges() -> None:
+async def test_several_live_texts_at_a_port_are_joined_in_edge_order() -> None:
     parts = [entry(), transform("a", "first"), transform("b", "second"), result()]
 
     assert (await play(flow(*parts, edges="text -> out\nb -> out\na -> out"))).out == "seed\n\nsecond\n\nfirst"
 
 
-async def test_several_live_values_of_which_one_is_no_text_become_a_list_in_the_order_of_the_edges() -> None:
+async def test_several_live_values_that_are_not_all_text_become_a_list_in_edge_order() -> None:
     parts = [entry(), formula("a", "1"), formula("b", "{'k': 2}"), result()]
 
     assert (await play(flow(*parts, edges="b -> out\ntext -> out\na -> out"))).out == [{"k": 2}, "seed", 1]
 
 
-async def test_an_output_that_nothing_live_reaches_is_no_result() -> None:
+async def test_an_output_without_a_live_value_is_no_result() -> None:
     workflow = flow(
         entry(),
         rules("pick", {"left": "true", "right": "else"}),
@@ -161,7 +161,7 @@ async def test_an_output_that_nothing_live_reaches_is_no_result() -> None:
     assert (await play(workflow)).result.outputs == {"x": "seed"}
 
 
-async def test_a_run_that_fails_raises_with_what_had_come_out() -> None:
+async def test_a_failed_run_raises_with_its_partial_results() -> None:
     workflow = flow(
         entry(), formula("bad", "input.nothing"), result(), result("early"), edges="text -> bad -> out\ntext -> early"
     )
@@ -175,7 +175,7 @@ async def test_a_run_that_fails_raises_with_what_had_come_out() -> None:
     assert caught.value.result.error
 
 
-async def test_a_catalogue_that_was_handed_in_stays_open() -> None:
+async def test_a_model_catalogue_passed_in_stays_open() -> None:
     models = FakeModels(FunctionModel("x"))
 
     await finish(*begin(flow(entry(), result(), edges="text -> out"), models))

@@ -50,7 +50,7 @@ def most_at_once(played: Played) -> int:
     return most
 
 
-async def test_the_body_runs_for_each_item_and_the_results_keep_the_items_order() -> None:
+async def test_the_body_runs_for_each_item_and_results_keep_the_item_order() -> None:
     played = await play(for_each(*STEP, edges=THROUGH), inputs=items("x", "y", "z"))
 
     assert played.out == ["x!", "y!", "z!"]
@@ -59,7 +59,7 @@ async def test_the_body_runs_for_each_item_and_the_results_keep_the_items_order(
     assert played.gave("each", "failures") == []
 
 
-def test_results_keep_the_items_order_whichever_ends_first() -> None:
+def test_results_keep_the_item_order_whichever_ends_first() -> None:
     played = virtually(play(for_each(*ASKED, edges=ASKING), slow, items("3", "1", "2")))
 
     assert [event.index for event in played.of(LoopIterationCompleted)] == [1, 2, 0]
@@ -68,7 +68,7 @@ def test_results_keep_the_items_order_whichever_ends_first() -> None:
     assert [record.index for record in played.result.loops["each"].iterations] == [0, 1, 2]
 
 
-async def test_item_and_index_are_ports_and_names_in_texts() -> None:
+async def test_item_and_index_are_ports_and_template_names() -> None:
     body = (transform("a", "{{index}}={{item.name}} by {{input}}"),)
 
     played = await play(for_each(*body, edges="each.index -> a -> gather"), inputs=items({"name": "p"}, {"name": "q"}))
@@ -77,14 +77,14 @@ async def test_item_and_index_are_ports_and_names_in_texts() -> None:
 
 
 @pytest.mark.parametrize(("config", "most"), [({"max_concurrency": 1}, 1), ({"max_concurrency": 2}, 2), ({}, 4)])
-def test_at_most_so_many_items_are_at_work_at_once(config: dict[str, Any], most: int) -> None:
+def test_max_concurrency_limits_the_running_items(config: dict[str, Any], most: int) -> None:
     played = virtually(play(for_each(*ASKED, edges=ASKING, **config), slow, items(*"11111111")))
 
     assert most_at_once(played) == most
     assert max(call.time for call in played.model.calls) == 8 / most - 1
 
 
-def test_the_concurrency_of_the_workflow_holds_beside_that_of_the_iterator() -> None:
+def test_the_concurrency_of_the_workflow_applies_besides_that_of_the_iterator() -> None:
     workflow = for_each(*ASKED, edges=ASKING, max_concurrency=8)
     workflow = workflow.model_copy(update={"settings": {"max_concurrency": 2}})
 
@@ -103,7 +103,7 @@ def test_two_hundred_items_eight_at_a_time_take_twenty_five_rounds() -> None:
     assert played.out == ["0.02"] * 200
 
 
-async def test_items_may_stand_in_the_settings() -> None:
+async def test_items_can_be_listed_in_the_settings() -> None:
     workflow = flow(
         each(source="list", items=["x", {"k": 1}]), *STEP, gather(), result(), edges=f"{THROUGH}\ngather -> out"
     )
@@ -111,13 +111,13 @@ async def test_items_may_stand_in_the_settings() -> None:
     assert (await play(workflow)).out == ["x!", '{"k":1}!']
 
 
-async def test_items_may_be_found_by_an_expression() -> None:
+async def test_items_can_come_from_an_expression() -> None:
     workflow = for_each(*STEP, edges=THROUGH, source="expression", expression="items.found.filter(i, i > 1)")
 
     assert (await play(workflow, inputs={"items": {"found": [1, 2, 3]}})).out == ["2!", "3!"]
 
 
-async def test_a_text_that_holds_a_list_is_one() -> None:
+async def test_a_text_that_contains_a_json_list_is_a_list() -> None:
     assert (await play(for_each(*STEP, edges=THROUGH), inputs={"items": '["x", "y"]'})).out == ["x!", "y!"]
 
 
@@ -132,7 +132,7 @@ async def test_a_text_that_holds_a_list_is_one() -> None:
         ({}, [0] * 10_001, "There are 10,001 items."),
     ],
 )
-async def test_what_is_no_list_of_items_fails_and_says_so(config: dict[str, Any], given: Value, says: str) -> None:
+async def test_items_that_are_not_a_list_fail_with_a_sentence(config: dict[str, Any], given: Value, says: str) -> None:
     workflow = for_each(*STEP, edges=THROUGH, **config)
 
     played = await play(workflow, inputs={"items": given}, ends="failed")
@@ -142,7 +142,7 @@ async def test_what_is_no_list_of_items_fails_and_says_so(config: dict[str, Any]
     assert played.result.loops["each"].exit_reason == "error"
 
 
-async def test_no_items_give_an_empty_result() -> None:
+async def test_no_items_produce_an_empty_result() -> None:
     played = await play(for_each(*STEP, edges=THROUGH), inputs=items())
 
     assert played.out == []
@@ -150,7 +150,7 @@ async def test_no_items_give_an_empty_result() -> None:
     assert played.of(LoopIterationStarted) == []
 
 
-async def test_a_condition_that_is_false_lets_the_items_through() -> None:
+async def test_a_false_condition_passes_the_items_through() -> None:
     workflow = for_each(*STEP, edges=THROUGH, condition="size(items) > 2")
 
     played = await play(workflow, inputs=items("x", "y"))
@@ -161,7 +161,7 @@ async def test_a_condition_that_is_false_lets_the_items_through() -> None:
     assert (await play(workflow, inputs=items("x", "y", "z"))).out == ["x!", "y!", "z!"]
 
 
-async def test_a_disabled_iterator_lets_the_items_through() -> None:
+async def test_a_disabled_iterator_passes_the_items_through() -> None:
     workflow = flow(
         entry("items", type="json"), off(each()), *STEP, gather(), result(), edges=f"items -> {THROUGH}\ngather -> out"
     )
@@ -172,7 +172,7 @@ async def test_a_disabled_iterator_lets_the_items_through() -> None:
     assert played.result.loops["each"].exit_reason == "disabled"
 
 
-async def test_an_item_that_leads_nowhere_is_left_out() -> None:
+async def test_an_item_without_a_result_is_left_out() -> None:
     body = (rules("pick", {"keep": "input != 'y'", "drop": "else"}), transform("a", "{{input}}!"))
     workflow = for_each(*body, edges="each -> pick\npick.keep -> a -> gather")
 
@@ -193,7 +193,7 @@ async def test_values_from_outside_are_the_same_for_every_item() -> None:
     assert played.out == ["x softly", "y softly"]
 
 
-async def test_each_item_is_told_as_an_iteration() -> None:
+async def test_each_item_is_reported_as_an_iteration() -> None:
     played = await play(for_each(*ASKED, edges=ASKING), "yes", items("x", "y"))
 
     first, second = played.result.loops["each"].iterations
@@ -206,7 +206,7 @@ async def test_each_item_is_told_as_an_iteration() -> None:
     assert played.gave("each", "iterations")[1]["result"] == "yes"  # type: ignore[index, call-overload]
 
 
-async def test_an_iterator_that_nothing_reaches_is_skipped_with_all_that_hangs_on_it() -> None:
+async def test_an_iterator_without_a_live_input_is_skipped_with_the_nodes_after_it() -> None:
     pick = rules("pick", {"left": "false", "right": "else"})
     join = transform("join", "{{input}}")
     parts = (entry("items", type="json"), pick, each(), *STEP, gather(mode="join"), join, result())

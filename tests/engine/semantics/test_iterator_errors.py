@@ -43,7 +43,7 @@ def two_hundred(on_item_error: str, ends: str = "completed") -> Played:
     return virtually(play(workflow, one_of_two_hundred, {"items": list(range(200))}, ends=ends))
 
 
-def test_one_failure_among_two_hundred_stops_the_others_where_the_iterator_is_to_fail() -> None:
+def test_on_item_error_fail_stops_the_other_items() -> None:
     played = two_hundred("fail", "failed")
 
     assert played.result.error == "“ask” failed: The key is wrong."
@@ -53,7 +53,7 @@ def test_one_failure_among_two_hundred_stops_the_others_where_the_iterator_is_to
     assert played.result.loops["each"].exit_reason == "error"
 
 
-def test_one_failure_among_two_hundred_is_left_out_where_failures_are_skipped() -> None:
+def test_on_item_error_skip_leaves_the_item_out() -> None:
     played = two_hundred("skip")
 
     assert played.out == ["fine"] * 199
@@ -61,7 +61,7 @@ def test_one_failure_among_two_hundred_is_left_out_where_failures_are_skipped() 
     assert played.result.warnings == ("each: 1 of 200 items failed.",)
 
 
-def test_one_failure_among_two_hundred_keeps_its_place_where_failures_are_collected() -> None:
+def test_on_item_error_collect_keeps_the_items_place() -> None:
     played = two_hundred("collect")
 
     assert played.out == ["fine"] * 50 + [None] + ["fine"] * 149
@@ -71,20 +71,20 @@ def test_one_failure_among_two_hundred_keeps_its_place_where_failures_are_collec
     assert (record.branch, record.reason) == ("failed", "“ask” failed: The key is wrong.")
 
 
-async def test_of_several_items_that_fail_at_once_the_first_one_is_told() -> None:
+async def test_of_several_failing_items_the_first_is_reported() -> None:
     played = await play(asked(), bad_fails, items("bad", "bad"), ends="failed")
 
     assert played.result.node == "each[0].ask"
 
 
-async def test_a_failed_iterator_goes_on_with_a_stated_value() -> None:
+async def test_on_error_continue_outputs_the_given_value() -> None:
     one = await play(asked(on_error="continue", error_value="none"), bad_fails, items("x", "bad"))
     several = await play(asked(on_error="continue", error_value=["p", "q"]), bad_fails, items("bad"))
 
     assert (one.out, several.out) == (["none"], ["p", "q"])
 
 
-async def test_a_failed_iterator_is_tried_again_from_its_first_item() -> None:
+async def test_a_failed_iterator_is_retried_from_its_first_item() -> None:
     seen: list[str] = []
 
     def second_time(call: Call) -> Said:
@@ -101,7 +101,7 @@ async def test_a_failed_iterator_is_tried_again_from_its_first_item() -> None:
     assert [event.path for event in played.of(NodeRetrying)] == ["each"]
 
 
-def test_a_time_limit_holds_for_all_items_together() -> None:
+def test_the_timeout_covers_all_items_together() -> None:
     async def slow(call: Call) -> str:
         await asyncio.sleep(4)
         return call.prompt
@@ -116,7 +116,7 @@ def test_a_time_limit_holds_for_all_items_together() -> None:
 
 
 @pytest.mark.parametrize("on_item_error", ["fail", "skip", "collect"])
-async def test_a_spent_budget_ends_the_run_whatever_is_done_with_failed_items(on_item_error: str) -> None:
+async def test_a_used_up_budget_ends_the_run_whatever_on_item_error_says(on_item_error: str) -> None:
     workflow = for_each(
         llm("ask", max_tokens=10), edges="each -> ask -> gather", on_item_error=on_item_error, max_concurrency=1
     ).model_copy(update={"settings": {"budget_usd": 25.0}})
@@ -129,7 +129,7 @@ async def test_a_spent_budget_ends_the_run_whatever_is_done_with_failed_items(on
     assert played.result.cost_usd == 20.0
 
 
-async def test_stopping_the_run_stops_every_item_at_once() -> None:
+async def test_cancel_stops_every_item_at_once() -> None:
     gate = Gate("each[1].ask")
     run, models = begin(asked(), gate, items("x", "y"))
     await gate.reached.wait()
@@ -142,7 +142,7 @@ async def test_stopping_the_run_stops_every_item_at_once() -> None:
     assert played.result.loops["each"].exit_reason == "cancelled"
 
 
-async def test_a_paused_run_begins_no_further_item() -> None:
+async def test_a_paused_run_starts_no_further_item() -> None:
     gate = Gate("each[0].ask")
     run, models = begin(asked(max_concurrency=1), gate, items("x", "y"))
     await gate.reached.wait()

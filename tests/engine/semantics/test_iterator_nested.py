@@ -43,7 +43,7 @@ def items(*values: Value) -> dict[str, Value]:
     return {"items": list(values)}
 
 
-async def test_a_loop_in_an_iterator_turns_for_each_item_and_its_texts_see_the_item() -> None:
+async def test_a_loop_in_an_iterator_runs_for_each_item_and_its_templates_see_the_item() -> None:
     played = await play(LOOP_IN_EACH, inputs=items("x", "y"))
 
     assert played.out == ["xx1x2", "yy1y2"]
@@ -51,7 +51,7 @@ async def test_a_loop_in_an_iterator_turns_for_each_item_and_its_texts_see_the_i
     assert played.result.loops["each[1].loop"].iterations_run == 2
 
 
-async def test_an_iterator_in_a_loop_runs_anew_in_each_iteration_and_its_texts_see_the_loop() -> None:
+async def test_an_iterator_in_a_loop_runs_in_each_iteration_and_its_templates_see_the_loop() -> None:
     body = (each(), transform("a", "{{item}}{{loop.iteration}}"), gather())
     edges = "loop -> each -> a -> gather -> exit"
 
@@ -62,7 +62,7 @@ async def test_an_iterator_in_a_loop_runs_anew_in_each_iteration_and_its_texts_s
     assert played.result.loops["loop[0].each"].exit_reason == "all_items"
 
 
-async def test_in_an_iterator_in_an_iterator_the_inner_item_counts() -> None:
+async def test_a_nested_iterator_uses_the_inner_item() -> None:
     inner = (each("inner"), transform("a", "{{item}}{{index}}"), gather("inner_end", of="inner", mode="join"))
     workflow = for_each(*inner, edges="each -> inner -> a -> inner_end -> gather")
 
@@ -71,7 +71,7 @@ async def test_in_an_iterator_in_an_iterator_the_inner_item_counts() -> None:
     assert played.out == ["p0\n\nq1", "r0"]
 
 
-async def test_conditions_and_expressions_of_a_loop_see_the_item_around() -> None:
+async def test_conditions_and_expressions_of_a_loop_see_the_item_around_it() -> None:
     body = (loop(max_iterations=5, until="size(output) >= item.size"), transform("a", "{{input}}!"), leave())
     start = formula("start", "input.text")
     workflow = for_each(start, *body, edges="each -> start -> loop -> a -> exit -> gather")
@@ -81,7 +81,7 @@ async def test_conditions_and_expressions_of_a_loop_see_the_item_around() -> Non
     assert played.out == ["a!!", "b!!!!"]
 
 
-async def test_exit_loop_called_for_one_item_ends_the_loop_around_after_all_items() -> None:
+async def test_exit_loop_called_for_one_item_ends_the_outer_loop_after_all_items() -> None:
     def answer(call: Call) -> Said:
         wanted = call.indices == (1, 0) and call.request.messages[-1].role != "tool"
         return wants(("exit_loop", {}), text="enough") if wanted else f"said {call.indices}"
@@ -151,7 +151,7 @@ _WRONG: dict[str, tuple[Workflow, str, str]] = {
 
 
 @pytest.mark.parametrize("name", list(_WRONG))
-def test_what_cannot_be_is_a_problem_that_says_so(name: str) -> None:
+def test_invalid_nesting_is_a_problem(name: str) -> None:
     workflow, code, says = _WRONG[name]
 
     found = [problem for problem in validate(workflow) if problem.code == code]
@@ -190,7 +190,7 @@ def kept_run(**config: Any) -> Workflow:
 
 
 @pytest.mark.parametrize("on_item_error", ["skip", "collect"])
-async def test_an_item_that_failed_stays_failed_when_the_run_goes_on(on_item_error: str) -> None:
+async def test_a_failed_item_stays_failed_after_a_resume(on_item_error: str) -> None:
     workflow = kept_run(on_item_error=on_item_error)
     whole, past = await play_kept(workflow, models())
     ended = next(
@@ -207,7 +207,7 @@ async def test_an_item_that_failed_stays_failed_when_the_run_goes_on(on_item_err
 
 
 @pytest.mark.parametrize("place", ["each[0]", "each[2]", "each[2].a", "each[1].ask"])
-async def test_a_fork_at_an_item_runs_that_item_anew_and_no_other(place: str) -> None:
+async def test_a_fork_at_an_item_runs_only_that_item_again(place: str) -> None:
     workflow = kept_run(on_item_error="collect")
     whole, past = await play_kept(workflow, models())
     point = fork_point(workflow_plan(workflow), parse_place(place))
@@ -222,7 +222,7 @@ async def test_a_fork_at_an_item_runs_that_item_anew_and_no_other(place: str) ->
     assert [event.index for event in told] == [0, 1, 2, 3]
 
 
-async def test_a_fork_may_begin_an_item_with_another_value() -> None:
+async def test_a_fork_can_start_an_item_with_another_value() -> None:
     workflow = kept_run(on_item_error="collect")
     _, past = await play_kept(workflow, models())
     point = fork_point(workflow_plan(workflow), parse_place("each[1]"))

@@ -29,7 +29,7 @@ async def test_run_is_awaited_inside_a_running_loop() -> None:
     assert (outcome.status, outcome.outputs) == ("completed", {"out": "draft 1"})
 
 
-def test_run_blocking_works_where_no_loop_runs() -> None:
+def test_run_blocking_works_without_a_running_loop() -> None:
     assert run_blocking(_LOOP, _INPUTS, options(FunctionModel(numbered))).outputs == {"out": "draft 1"}
 
 
@@ -37,7 +37,7 @@ async def test_run_blocking_works_inside_a_running_loop_as_in_a_notebook() -> No
     assert run_blocking(_LOOP, _INPUTS, options(FunctionModel(numbered))).outputs == {"out": "draft 1"}
 
 
-def test_run_blocking_works_again_and_again() -> None:
+def test_run_blocking_works_repeatedly() -> None:
     for _ in range(3):
         assert run_blocking(_LOOP, _INPUTS, options(FunctionModel(numbered))).status == "completed"
 
@@ -58,7 +58,7 @@ def test_run_blocking_works_from_several_threads_at_once() -> None:
     assert outcomes == [{"out": "draft 1"}] * 4
 
 
-def test_run_blocking_raises_what_run_raises() -> None:
+def test_run_blocking_raises_the_same_errors_as_run() -> None:
     workflow = flow(entry(), formula("bad", "1 / 0"), result(), edges="text -> bad.input\nbad -> out")
 
     with pytest.raises(RunError) as caught:
@@ -78,7 +78,7 @@ async def test_a_callback_gets_every_event_in_order() -> None:
     assert seen == [event async for event in started.events()]
 
 
-async def test_run_returns_when_the_callback_has_had_its_last_event() -> None:
+async def test_run_returns_after_the_last_event_callback() -> None:
     seen: list[AnyEvent] = []
 
     await run(_LOOP, _INPUTS, options(FunctionModel(numbered)), on_event=seen.append)
@@ -86,7 +86,7 @@ async def test_run_returns_when_the_callback_has_had_its_last_event() -> None:
     assert isinstance(seen[-1], RunCompleted)
 
 
-async def test_a_callback_that_blocks_does_not_hold_up_the_run() -> None:
+async def test_a_callback_that_blocks_does_not_delay_the_run() -> None:
     run_is_over = threading.Event()
     seen: list[AnyEvent] = []
 
@@ -159,7 +159,7 @@ def test_a_script_runs_a_workflow_and_ends() -> None:
     assert (ended.stdout, ended.stderr, ended.returncode) == ("Hello, world! completed run.completed\n", "", 0)
 
 
-def test_to_import_the_engine_loads_nothing_that_is_slow() -> None:
+def test_importing_the_engine_loads_nothing_slow() -> None:
     ended = _script(
         """
         import sys
@@ -171,13 +171,13 @@ def test_to_import_the_engine_loads_nothing_that_is_slow() -> None:
     assert (ended.stdout, ended.stderr) == ("[]\n", "")
 
 
-def test_a_run_without_expressions_loads_no_expression_language() -> None:
+def test_a_run_without_expressions_does_not_load_cel() -> None:
     ended = _script(_SCRIPT + "\n    import sys\n    print(sorted({'litellm', 'numpy', 'celpy'} & set(sys.modules)))\n")
 
     assert ended.stdout.splitlines()[-1] == "[]"
 
 
-def test_all_public_names_are_there() -> None:
+def test_all_public_names_exist() -> None:
     import engine
 
     for name in engine.__all__:
@@ -186,7 +186,7 @@ def test_all_public_names_are_there() -> None:
         _ = engine.nothing_of_the_kind  # type: ignore[attr-defined]
 
 
-async def test_a_run_closes_the_models_that_it_made_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_closes_the_models_it_created(monkeypatch: pytest.MonkeyPatch) -> None:
     made = FakeModels(FunctionModel(numbered))
     monkeypatch.setattr("engine.models.catalogue.Models", lambda: made)
 

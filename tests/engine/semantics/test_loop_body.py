@@ -22,7 +22,7 @@ from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import by_node, numbered
 
 
-async def test_a_value_from_outside_is_the_same_in_every_iteration_and_made_once() -> None:
+async def test_a_value_from_outside_is_constant_and_computed_once() -> None:
     workflow = flow(
         entry(),
         entry("style"),
@@ -40,7 +40,7 @@ async def test_a_value_from_outside_is_the_same_in_every_iteration_and_made_once
     assert played.model.prompts("guide") == ["s"]
 
 
-async def test_a_node_that_leads_into_the_body_but_does_not_hang_on_the_loop_runs_once() -> None:
+async def test_a_node_that_feeds_the_body_but_does_not_depend_on_the_loop_runs_once() -> None:
     workflow = flow(
         loop(max_iterations=3),
         entry(),
@@ -57,7 +57,7 @@ async def test_a_node_that_leads_into_the_body_but_does_not_hang_on_the_loop_run
     assert str(played.out).count("made of nothing") == 3
 
 
-async def test_a_loop_waits_for_what_leads_into_its_body_from_outside() -> None:
+async def test_a_loop_waits_for_values_from_outside_its_body() -> None:
     workflow = flow(
         entry(),
         loop(max_iterations=1),
@@ -75,7 +75,7 @@ async def test_a_loop_waits_for_what_leads_into_its_body_from_outside() -> None:
     assert played.out == "inside 0 late"
 
 
-async def test_a_body_without_an_own_entry_beside_the_loop_gets_the_constant_of_an_outer_input() -> None:
+async def test_a_body_node_reached_from_the_loop_and_an_outer_input_gets_both() -> None:
     workflow = flow(
         entry(),
         loop(max_iterations=2),
@@ -88,7 +88,7 @@ async def test_a_body_without_an_own_entry_beside_the_loop_gets_the_constant_of_
     assert (await play(workflow)).out == "seed+seed+seed"
 
 
-async def test_a_diamond_in_the_body_joins_once_an_iteration() -> None:
+async def test_a_diamond_in_the_body_joins_once_per_iteration() -> None:
     workflow = around(
         transform("left", "l({{input}})"),
         transform("right", "r({{input}})"),
@@ -103,7 +103,7 @@ async def test_a_diamond_in_the_body_joins_once_an_iteration() -> None:
     assert len([event for event in played.of(NodeCompleted) if event.path.endswith(".join")]) == 2
 
 
-async def test_branches_join_again_in_a_body() -> None:
+async def test_branches_join_in_a_body() -> None:
     workflow = around(
         rules("pick", {"even": "loop.index % 2 == 0", "odd": "else"}),
         transform("a", "{{input}}a"),
@@ -119,7 +119,7 @@ async def test_branches_join_again_in_a_body() -> None:
     assert [event.path for event in played.of(NodeSkipped)] == ["loop[0].b", "loop[1].a", "loop[2].b", "loop[3].a"]
 
 
-async def test_branches_may_join_at_the_exit() -> None:
+async def test_branches_can_join_at_the_exit() -> None:
     workflow = around(
         rules("pick", {"even": "loop.index % 2 == 0", "odd": "else"}),
         transform("a", "{{input}}a"),
@@ -142,7 +142,7 @@ async def test_a_disabled_node_in_a_body_passes_its_input_on() -> None:
     assert (await play(workflow)).out == "seed..."
 
 
-async def test_an_iteration_without_a_result_goes_on_with_null() -> None:
+async def test_an_iteration_without_a_result_continues_with_null() -> None:
     workflow = around(
         rules("pick", {"through": "loop.index == 1", "away": "else"}),
         transform("a", "passed"),
@@ -157,7 +157,7 @@ async def test_an_iteration_without_a_result_goes_on_with_null() -> None:
     assert played.results[0] in {None, "seed"}
 
 
-async def test_a_loop_on_a_branch_that_was_not_taken_never_ran() -> None:
+async def test_a_loop_on_a_branch_not_taken_never_runs() -> None:
     workflow = flow(
         entry(),
         rules("pick", {"away": "true", "loop": "else"}),
@@ -177,7 +177,7 @@ async def test_a_loop_on_a_branch_that_was_not_taken_never_ran() -> None:
 
 
 @pytest.mark.parametrize("named", [True, False])
-async def test_an_exit_need_not_name_its_loop_where_only_one_can_be_meant(named: bool) -> None:
+async def test_an_exit_need_not_name_its_loop_if_it_is_unambiguous(named: bool) -> None:
     exits = leave() if named else part("exit", "exit")
     workflow = flow(
         entry(),

@@ -100,7 +100,7 @@ def answer(call: Call) -> Said:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-async def test_every_combination_does_what_the_model_says(condition: str) -> None:
+async def test_every_combination_matches_the_model(condition: str) -> None:
     for end, output, feedback in itertools.product(ENDS, OUTPUTS, FEEDBACKS):
         document = workflow(condition, end, output, feedback)
         reason, out, fails = expected(condition, end, output, feedback)

@@ -77,7 +77,7 @@ async def test_a_loop_stops_at_the_conditions_in_its_list(
     assert await stopped(conditions, **config) == expected
 
 
-async def test_what_was_tested_stands_in_the_history() -> None:
+async def test_the_checked_conditions_are_in_the_history() -> None:
     conditions = [
         {"condition": "plateau", "patience": 2},
         {"condition": "stable_output", "threshold": 1.0},
@@ -92,7 +92,7 @@ async def test_what_was_tested_stands_in_the_history() -> None:
     ]
 
 
-async def test_a_loop_stops_when_it_has_spent_enough() -> None:
+async def test_a_loop_stops_at_its_budget_condition() -> None:
     model = FunctionModel("text", price=DOLLAR_A_TOKEN_OUT, usage=TEN_OUT)
     workflow = around(
         llm("draft"),
@@ -117,7 +117,7 @@ def slow(call: Call) -> Any:
     return answer()
 
 
-def test_a_loop_stops_when_enough_time_has_passed_after_a_whole_iteration() -> None:
+def test_a_loop_stops_at_its_time_limit_condition_after_a_whole_iteration() -> None:
     workflow = around(
         llm("draft"),
         edges="loop -> draft -> exit",
@@ -133,7 +133,7 @@ def test_a_loop_stops_when_enough_time_has_passed_after_a_whole_iteration() -> N
 @pytest.mark.parametrize(
     ("on_timeout", "score", "out"), [("return_last", "", "text 1"), ("return_best", "-loop.index", "text 0")]
 )
-def test_a_time_limit_ends_a_loop_softly_where_it_says_so(on_timeout: str, score: str, out: str) -> None:
+def test_on_timeout_can_return_a_result(on_timeout: str, score: str, out: str) -> None:
     workflow = around(
         llm("draft"),
         edges="loop -> draft -> exit",
@@ -149,7 +149,7 @@ def test_a_time_limit_ends_a_loop_softly_where_it_says_so(on_timeout: str, score
     assert (played.loop.exit_reason, played.loop.converged) == ("timeout", False)
 
 
-def test_a_time_limit_that_leaves_no_whole_iteration_is_an_error_in_any_case() -> None:
+def test_a_timeout_before_a_whole_iteration_is_always_an_error() -> None:
     workflow = around(
         llm("draft"), edges="loop -> draft -> exit", timeout_s=2.0, on_timeout="return_last", max_iterations=3
     )
@@ -159,7 +159,7 @@ def test_a_time_limit_that_leaves_no_whole_iteration_is_an_error_in_any_case() -
     assert "time limit" in played.result.error
 
 
-async def test_the_best_of_a_plain_count_comes_out() -> None:
+async def test_return_best_works_with_max_iterations_alone() -> None:
     workflow = counted([], "string(loop.iteration)", score="loop.iteration == 2 ? 9 : 1", max_iterations=4)
     best = counted(
         [],
@@ -198,7 +198,9 @@ async def test_the_best_of_a_plain_count_comes_out() -> None:
         ({"on_max_iterations": "fail"}, "on_max_iterations", "no-effect", "warning"),
     ],
 )
-def test_a_list_that_cannot_work_is_a_problem(config: dict[str, Any], field: str, code: str, severity: str) -> None:
+def test_an_invalid_list_of_conditions_is_a_problem(
+    config: dict[str, Any], field: str, code: str, severity: str
+) -> None:
     workflow = around(formula("number", "1"), edges="loop -> number -> exit", **config)
 
     assert [(problem.code, problem.field, problem.severity) for problem in validate(workflow)] == [

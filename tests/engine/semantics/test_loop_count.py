@@ -29,7 +29,7 @@ def _judged(**config: Any) -> Any:
     )
 
 
-async def test_a_loop_runs_as_often_as_it_says() -> None:
+async def test_a_loop_runs_max_iterations_times() -> None:
     played = await play(_drafts(max_iterations=3), numbered)
 
     assert played.model.paths == ["loop[0].draft", "loop[1].draft", "loop[2].draft"]
@@ -42,7 +42,7 @@ async def test_a_loop_runs_as_often_as_it_says() -> None:
     assert played.loop.returned == 2
 
 
-async def test_five_iterations_are_the_most_where_nothing_is_said() -> None:
+async def test_five_iterations_are_the_default() -> None:
     assert (await play(_drafts(), numbered)).loop.iterations_run == 5
 
 
@@ -53,7 +53,7 @@ async def test_a_cap_of_one_runs_once() -> None:
 
 
 @pytest.mark.parametrize(("asked", "runs"), [(0, 1), (-3, 1), (51, 50), (1000, 50), (50, 50)])
-async def test_a_count_outside_of_one_to_fifty_is_clamped(asked: int, runs: int) -> None:
+async def test_max_iterations_is_clamped_to_one_to_fifty(asked: int, runs: int) -> None:
     played = await play(_drafts(max_iterations=asked), "x")
 
     assert played.loop.iterations_run == runs
@@ -61,7 +61,7 @@ async def test_a_count_outside_of_one_to_fifty_is_clamped(asked: int, runs: int)
 
 
 @pytest.mark.parametrize("asked", [0, 51])
-async def test_a_clamped_count_is_a_warning_in_the_file_and_a_note_in_the_history(asked: int) -> None:
+async def test_a_clamped_max_iterations_is_a_warning_and_noted_in_the_history(asked: int) -> None:
     (problem,) = validate(_drafts(max_iterations=asked))
     assert problem.severity is Severity.WARNING
     assert (problem.node, problem.field) == ("loop", "max_iterations")
@@ -73,7 +73,7 @@ async def test_a_clamped_count_is_a_warning_in_the_file_and_a_note_in_the_histor
     assert played.loop.warnings == event.warnings
 
 
-async def test_the_cap_is_a_setting_of_the_run_and_may_be_raised_or_lowered() -> None:
+async def test_the_iteration_cap_is_a_run_setting_that_can_be_raised_or_lowered() -> None:
     assert (await play(_drafts(max_iterations=60), "x", max_iterations_cap=100)).loop.iterations_run == 60
     assert (await play(_drafts(max_iterations=60), "x", max_iterations_cap=55)).loop.iterations_run == 55
     assert (await play(_drafts(), "x", max_iterations_cap=2)).loop.iterations_run == 2
@@ -81,7 +81,7 @@ async def test_the_cap_is_a_setting_of_the_run_and_may_be_raised_or_lowered() ->
 
 
 @pytest.mark.parametrize("asked", ["3", 2.5, None, True, [3]])
-def test_a_count_that_is_no_whole_number_is_an_error(asked: Any) -> None:
+def test_max_iterations_that_is_not_an_integer_is_an_error(asked: Any) -> None:
     problems = validate(_drafts(max_iterations=asked))
 
     assert [(problem.severity, problem.node, problem.field) for problem in problems] == [
@@ -89,7 +89,7 @@ def test_a_count_that_is_no_whole_number_is_an_error(asked: Any) -> None:
     ]
 
 
-async def test_a_loop_that_never_is_done_ends_by_the_count_and_says_so() -> None:
+async def test_a_loop_that_is_never_done_ends_at_max_iterations_and_says_so() -> None:
     played = await play(_judged(max_iterations=4), by_node(draft=numbered, check=verdict("continue")))
 
     assert played.loop.iterations_run == 4
@@ -99,7 +99,7 @@ async def test_a_loop_that_never_is_done_ends_by_the_count_and_says_so() -> None
     assert [record.branch for record in played.loop.iterations] == ["continue"] * 4
 
 
-async def test_a_cap_of_one_that_is_not_done_gives_what_the_router_had() -> None:
+async def test_a_cap_of_one_that_is_not_done_returns_the_routers_value() -> None:
     played = await play(_judged(max_iterations=1), by_node(draft=numbered, check=verdict("continue")))
 
     assert (played.out, played.loop.exit_reason, played.loop.converged) == ("draft 0", "max_iterations", False)
@@ -112,7 +112,7 @@ _NOT_DONE = [
 
 
 @pytest.mark.parametrize("condition", _NOT_DONE)
-async def test_a_count_that_comes_first_may_fail_the_loop(condition: dict[str, Any]) -> None:
+async def test_max_iterations_reached_can_fail_the_loop(condition: dict[str, Any]) -> None:
     played = await play(_drafts(max_iterations=3, on_max_iterations="fail", **condition), numbered, ends="failed")
 
     assert played.loop.iterations_run == 3
@@ -124,7 +124,7 @@ async def test_a_count_that_comes_first_may_fail_the_loop(condition: dict[str, A
 
 
 @pytest.mark.parametrize("choice", ["fail", "return_with_flag", "return_last"])
-async def test_a_count_that_was_all_that_was_asked_for_gives_the_last_iteration(choice: str) -> None:
+async def test_a_loop_with_max_iterations_alone_returns_the_last_iteration(choice: str) -> None:
     played = await play(_drafts(max_iterations=3, on_max_iterations=choice, score="0 - loop.index"), numbered)
 
     assert played.out == "draft 2"
@@ -132,7 +132,7 @@ async def test_a_count_that_was_all_that_was_asked_for_gives_the_last_iteration(
 
 
 @pytest.mark.parametrize("condition", _NOT_DONE)
-async def test_a_count_that_comes_first_may_be_flagged(condition: dict[str, Any]) -> None:
+async def test_max_iterations_reached_can_be_flagged(condition: dict[str, Any]) -> None:
     played = await play(_drafts(max_iterations=3, on_max_iterations="return_with_flag", **condition), numbered)
 
     assert played.out == "draft 2"
@@ -142,13 +142,13 @@ async def test_a_count_that_comes_first_may_be_flagged(condition: dict[str, Any]
 
 
 @pytest.mark.parametrize("condition", _NOT_DONE)
-async def test_a_count_that_comes_first_gives_the_last_result_without_a_word_by_default(condition: Any) -> None:
+async def test_max_iterations_reached_returns_the_last_result_silently_by_default(condition: Any) -> None:
     played = await play(_drafts(max_iterations=3, **condition), numbered)
 
     assert (played.out, played.loop.returned, played.result.warnings) == ("draft 2", 2, ())
 
 
-async def test_a_count_that_comes_first_may_give_the_best_iteration() -> None:
+async def test_max_iterations_reached_can_return_the_best_iteration() -> None:
     workflow = _drafts(max_iterations=4, until="false", on_max_iterations="return_best", score="size(output)")
 
     played = await play(workflow, by_node(draft=["a", "aaa", "aa", "b"]))
@@ -159,7 +159,7 @@ async def test_a_count_that_comes_first_may_give_the_best_iteration() -> None:
     assert played.loop.converged is False
 
 
-async def test_a_loop_that_was_done_in_time_gives_the_last_and_not_the_best() -> None:
+async def test_a_loop_that_was_done_in_time_returns_the_last_and_not_the_best() -> None:
     workflow = _drafts(max_iterations=4, until="output == 'aa'", on_max_iterations="return_best", score="size(output)")
 
     played = await play(workflow, by_node(draft=["a", "aaa", "aa"]))
@@ -167,7 +167,7 @@ async def test_a_loop_that_was_done_in_time_gives_the_last_and_not_the_best() ->
     assert (played.out, played.loop.returned, played.loop.converged) == ("aa", 2, True)
 
 
-async def test_a_score_that_is_no_number_ends_the_loop_as_an_error() -> None:
+async def test_a_score_that_is_not_a_number_fails_the_loop() -> None:
     workflow = _drafts(max_iterations=4, until="false", on_max_iterations="return_best", score="output")
 
     played = await play(workflow, numbered, ends="failed")
@@ -176,7 +176,7 @@ async def test_a_score_that_is_no_number_ends_the_loop_as_an_error() -> None:
     assert played.result.node == "loop"
 
 
-async def test_a_failed_body_ends_the_loop_as_an_error() -> None:
+async def test_a_failed_body_fails_the_loop() -> None:
     broken = ModelError(ModelErrorKind.AUTHENTICATION, "The key is wrong.")
 
     played = await play(_drafts(), by_node(draft=["one", broken]), ends="failed")
@@ -187,7 +187,7 @@ async def test_a_failed_body_ends_the_loop_as_an_error() -> None:
     assert played.result.node == "loop[1].draft"
 
 
-async def test_the_iterations_of_one_loop_stay_apart_from_those_of_the_next() -> None:
+async def test_the_iterations_of_consecutive_loops_stay_separate() -> None:
     workflow = flow(
         entry(),
         loop("one", max_iterations=2),

@@ -36,13 +36,13 @@ async def test_a_loop_stops_after_the_iteration_in_which_its_router_chose_done(i
     assert played.loop.iterations[-1].reason == "good"
 
 
-async def test_done_in_the_iteration_of_the_count_is_done() -> None:
+async def test_done_in_the_last_iteration_is_done() -> None:
     played = await play(_judged(max_iterations=2, on_max_iterations="fail"), _after(2))
 
     assert (played.loop.exit_reason, played.loop.converged) == ("evaluator_done", True)
 
 
-async def test_a_continue_branch_left_unconnected_passes_on_what_the_router_had() -> None:
+async def test_an_unconnected_continue_branch_feeds_back_the_routers_value() -> None:
     played = await play(_judged(), _after(3))
 
     assert played.starts == ["seed", "draft 0", "draft 1"]
@@ -50,7 +50,7 @@ async def test_a_continue_branch_left_unconnected_passes_on_what_the_router_had(
     assert played.results == ["draft 0", "draft 1", "draft 2"]
 
 
-async def test_a_continue_branch_that_ends_in_a_transform_passes_on_what_that_gave() -> None:
+async def test_a_continue_branch_that_ends_in_a_transform_feeds_back_its_output() -> None:
     workflow = _judged(transform("again", "better: {{input}}"), edges=f"{_UNCONNECTED}\ncheck.continue -> again")
 
     played = await play(workflow, _after(3))
@@ -61,7 +61,7 @@ async def test_a_continue_branch_that_ends_in_a_transform_passes_on_what_that_ga
     assert played.out == "draft 2"
 
 
-async def test_a_continue_branch_may_go_through_several_nodes_before_it_ends() -> None:
+async def test_a_continue_branch_can_go_through_several_nodes() -> None:
     workflow = _judged(
         llm("advise"), transform("again", "{{input}}!"), edges=f"{_UNCONNECTED}\ncheck.continue -> advise -> again"
     )
@@ -71,7 +71,7 @@ async def test_a_continue_branch_may_go_through_several_nodes_before_it_ends() -
     assert played.starts == ["seed", "shorter!"]
 
 
-async def test_what_reaches_the_exits_feedback_goes_before_a_dangling_branch() -> None:
+async def test_a_value_at_the_exits_feedback_precedes_a_dangling_branch() -> None:
     workflow = _judged(
         transform("dangling", "not this"),
         transform("wanted", "this"),
@@ -83,13 +83,13 @@ async def test_what_reaches_the_exits_feedback_goes_before_a_dangling_branch() -
     assert played.starts == ["seed", "this"]
 
 
-async def test_a_continue_branch_may_lead_to_the_exits_feedback_at_once() -> None:
+async def test_a_continue_branch_can_lead_directly_to_the_exits_feedback() -> None:
     played = await play(_judged(edges=f"{_UNCONNECTED}\ncheck.continue -> exit.feedback"), _after(2))
 
     assert played.starts == ["seed", "draft 0"]
 
 
-async def test_of_two_branches_that_dangle_the_live_one_counts() -> None:
+async def test_of_two_dangling_branches_the_live_one_is_fed_back() -> None:
     workflow = around(
         rules("check", {"done": "size(input) > 9", "shorten": "input.endsWith('b')", "continue": "else"}),
         transform("b", "{{input}}b"),
@@ -103,7 +103,7 @@ async def test_of_two_branches_that_dangle_the_live_one_counts() -> None:
     assert played.starts == ["seed", "seedb", "seedbc", "seedbcb", "seedbcbc"]
 
 
-async def test_done_may_lead_to_the_exit_through_other_nodes() -> None:
+async def test_done_can_lead_to_the_exit_through_other_nodes() -> None:
     workflow = _judged(transform("shine", "*{{input}}*"), edges="loop -> draft -> check\ncheck.done -> shine -> exit")
 
     played = await play(workflow, _after(2))
@@ -112,7 +112,7 @@ async def test_done_may_lead_to_the_exit_through_other_nodes() -> None:
     assert played.results == ["draft 0", "*draft 1*"]
 
 
-async def test_a_router_by_rules_may_control_a_loop_without_any_model() -> None:
+async def test_a_router_by_rules_can_control_a_loop_without_a_model() -> None:
     workflow = around(
         rules("check", {"done": "size(input) >= 7", "continue": "else"}),
         transform("grow", "{{input}}+"),
@@ -161,7 +161,7 @@ async def test_a_router_whose_done_does_not_lead_to_the_exit_does_not_control_th
 @pytest.mark.parametrize(
     "reply", ["not done yet", "it is done, more or less", "rubbish", "{}", '{"branch": "maybe", "reason": ""}']
 )
-async def test_a_verdict_that_cannot_be_read_never_ends_a_loop_as_done(reply: str) -> None:
+async def test_an_unreadable_verdict_never_ends_a_loop_as_done(reply: str) -> None:
     played = await play(_judged(max_iterations=2), by_node(draft=numbered, check=reply))
 
     assert played.loop.exit_reason == "max_iterations"
@@ -180,7 +180,7 @@ async def test_done_with_a_full_stop_is_done() -> None:
     assert played.loop.iterations[0].warnings == ()
 
 
-async def test_a_branch_and_a_reason_are_recorded() -> None:
+async def test_branch_and_reason_are_recorded() -> None:
     played = await play(_judged(max_iterations=1), by_node(draft=numbered, check=verdict("continue", "too long")))
 
     (record,) = played.loop.iterations
@@ -191,7 +191,7 @@ async def test_a_branch_and_a_reason_are_recorded() -> None:
     assert router.outputs == {"continue": "draft 0", "reason": "too long"}
 
 
-async def test_json_goes_round_a_controlled_loop_unchanged() -> None:
+async def test_json_passes_through_an_evaluator_loop_unchanged() -> None:
     workflow = around(
         rules("check", {"done": "input.n >= 3", "continue": "else"}),
         formula("more", "{'n': input.n + 1}"),

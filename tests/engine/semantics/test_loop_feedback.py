@@ -34,13 +34,13 @@ def _drafts(**config: Any) -> Any:
     return around(llm("draft"), edges=_DRAFTS, **config)
 
 
-async def test_replace_starts_from_the_result_alone() -> None:
+async def test_replace_starts_from_the_result_only() -> None:
     played = await play(_drafts(max_iterations=3, feedback_mode="replace"), numbered)
 
     assert played.model.prompts("draft") == ["seed", "draft 0", "draft 1"]
 
 
-async def test_append_starts_from_all_so_far_and_the_feedback_below() -> None:
+async def test_append_adds_the_feedback_below_the_previous_input() -> None:
     played = await play(_drafts(max_iterations=3, feedback_mode="append"), numbered)
 
     assert played.starts == ["seed", "seed\n---\ndraft 0", "seed\n---\ndraft 0\n---\ndraft 1"]
@@ -51,7 +51,7 @@ async def test_append_starts_from_all_so_far_and_the_feedback_below() -> None:
 @pytest.mark.parametrize(
     ("window", "last"), [(1, ["d2"]), (2, ["d1", "d2"]), (3, ["d0", "d1", "d2"]), (9, ["d0", "d1", "d2"])]
 )
-async def test_append_window_keeps_the_original_input_and_the_last_pieces(window: int, last: list[str]) -> None:
+async def test_append_window_keeps_the_original_input_and_the_latest_feedback(window: int, last: list[str]) -> None:
     workflow = _drafts(max_iterations=4, feedback_mode="append_window", append_window=window)
 
     played = await play(workflow, by_node(draft=["d0", "d1", "d2", "d3"]))
@@ -60,7 +60,7 @@ async def test_append_window_keeps_the_original_input_and_the_last_pieces(window
     assert played.starts[3] == "\n---\n".join(["seed", *last])
 
 
-async def test_a_window_counts_pieces_and_not_lines_between_dashes() -> None:
+async def test_a_window_counts_feedback_entries_and_not_lines_between_dashes() -> None:
     workflow = _drafts(max_iterations=3, feedback_mode="append_window", append_window=1)
 
     played = await play(workflow, by_node(draft=["one\n---\ntwo", "three"]), {"text": "a\n---\nb"})
@@ -97,7 +97,7 @@ async def test_nothing_can_be_appended_to_json(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["append", "append_window"])
-async def test_json_that_nothing_follows_need_not_be_appended(mode: str) -> None:
+async def test_json_feedback_of_the_last_iteration_need_not_be_appended(mode: str) -> None:
     workflow = around(
         formula("pair", "{'a': input}"), edges="loop -> pair -> exit", feedback_mode=mode, max_iterations=1
     )
@@ -105,7 +105,7 @@ async def test_json_that_nothing_follows_need_not_be_appended(mode: str) -> None
     assert (await play(workflow)).out == {"a": "seed"}
 
 
-async def test_what_reaches_the_exits_feedback_is_what_the_next_iteration_starts_from() -> None:
+async def test_a_value_at_the_exits_feedback_is_the_next_iteration_input() -> None:
     workflow = around(
         llm("draft"),
         llm("critique"),
@@ -121,7 +121,7 @@ async def test_what_reaches_the_exits_feedback_is_what_the_next_iteration_starts
     assert played.out == "draft 2"
 
 
-async def test_feedback_is_appended_where_it_is_told_apart_from_the_result() -> None:
+async def test_feedback_separate_from_the_result_is_appended() -> None:
     workflow = around(
         llm("draft"),
         llm("critique"),
@@ -135,7 +135,7 @@ async def test_feedback_is_appended_where_it_is_told_apart_from_the_result() -> 
     assert played.starts == ["seed", "seed\n---\ncritique 0"]
 
 
-async def test_json_goes_round_in_replace_mode_unchanged() -> None:
+async def test_json_passes_through_replace_mode_unchanged() -> None:
     workflow = around(formula("next", "loop.index == 0 ? {'n': 1} : {'n': input.n * 2}"), edges="loop -> next -> exit")
 
     played = await play(workflow)
@@ -143,7 +143,7 @@ async def test_json_goes_round_in_replace_mode_unchanged() -> None:
     assert played.out == {"n": 16}
 
 
-async def test_an_empty_result_is_what_the_next_iteration_starts_from() -> None:
+async def test_an_empty_result_is_the_next_iteration_input() -> None:
     workflow = around(llm("draft", allow_empty=True), edges=_DRAFTS, max_iterations=2)
 
     played = await play(workflow, by_node(draft=["", "x"]))
@@ -152,13 +152,13 @@ async def test_an_empty_result_is_what_the_next_iteration_starts_from() -> None:
     assert len(played.model.calls) == 2
 
 
-async def test_text_that_looks_like_a_template_goes_round_as_it_is() -> None:
+async def test_text_that_looks_like_a_template_is_fed_back_unchanged() -> None:
     played = await play(_drafts(max_iterations=2, feedback_mode="append"), "{{loop.index}} \\{{input}}")
 
     assert played.model.prompts("draft")[1] == "seed\n---\n{{loop.index}} \\{{input}}"
 
 
-async def test_the_first_model_node_is_told_about_the_iteration() -> None:
+async def test_the_first_model_node_gets_the_iteration_note() -> None:
     workflow = around(
         transform("pass"),
         llm("draft"),
@@ -177,7 +177,7 @@ async def test_the_first_model_node_is_told_about_the_iteration() -> None:
     assert played.model.prompts("polish") == ["draft 0", "draft 1", "draft 2"]
 
 
-async def test_a_node_type_of_a_plugin_gets_the_iteration_note_by_its_declaration() -> None:
+async def test_a_plugin_node_type_gets_the_iteration_note_by_its_declaration() -> None:
     registry = builtin_registry().with_types([replace(LLM_SPEC, type="writer")])
     workflow = around(
         part("draft", "writer", prompt="{{input}}"),
@@ -200,7 +200,7 @@ async def test_a_node_type_of_a_plugin_gets_the_iteration_note_by_its_declaratio
     ["{{input}}", "Go on.", "Iteration {{loop.iteration}}", "{{loop.input}}"],
     ids=["in", "below", "no", "original"],
 )
-async def test_the_first_model_node_is_told_what_the_last_iteration_gave_whatever_its_prompt_shows(prompt: str) -> None:
+async def test_the_iteration_note_contains_the_last_result_whatever_the_prompt_shows(prompt: str) -> None:
     workflow = around(
         transform("start", "{{loop.input}}"),
         llm("draft", prompt),
@@ -214,7 +214,7 @@ async def test_the_first_model_node_is_told_what_the_last_iteration_gave_whateve
     assert "the first attempt" in played.model.prompts("draft")[1]
 
 
-async def test_the_first_model_node_is_told_the_result_where_it_starts_from_other_feedback() -> None:
+async def test_the_iteration_note_contains_the_result_where_the_feedback_differs() -> None:
     workflow = around(
         llm("draft"),
         llm("critique"),
@@ -229,19 +229,19 @@ async def test_the_first_model_node_is_told_the_result_where_it_starts_from_othe
     assert "critique 0" in played.model.prompts("draft")[1]
 
 
-async def test_nobody_is_told_where_that_is_switched_off() -> None:
+async def test_inject_feedback_off_adds_no_note() -> None:
     played = await play(_drafts(max_iterations=2, inject_feedback=False), numbered)
 
     assert played.model.prompts("draft") == ["seed", "draft 0"]
 
 
-async def test_what_the_model_is_told_is_not_expanded() -> None:
+async def test_the_iteration_note_is_not_expanded() -> None:
     played = await play(_drafts(max_iterations=2, inject_feedback=True), "{{loop.index}} {{input}}")
 
     assert "{{loop.index}} {{input}}" in played.model.prompts("draft")[1]
 
 
-async def test_the_input_of_an_iteration_is_previewed_and_a_long_one_is_cut() -> None:
+async def test_a_long_iteration_input_is_previewed_truncated() -> None:
     played = await play(_drafts(max_iterations=2), by_node(draft=["y" * 100_000, "z"]))
 
     first, second = played.of(LoopIterationStarted)
@@ -250,7 +250,7 @@ async def test_the_input_of_an_iteration_is_previewed_and_a_long_one_is_cut() ->
     assert len(second.input_preview) < 2_000
 
 
-async def test_a_disabled_model_node_is_told_nothing_in_place_of_the_next() -> None:
+async def test_a_disabled_model_node_does_not_pass_the_note_to_the_next() -> None:
     workflow = around(
         off(llm("plan")),
         llm("draft"),

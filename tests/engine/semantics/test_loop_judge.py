@@ -35,7 +35,7 @@ def judge_calls(played: Played) -> list[Call]:
     return [call for call in played.model.calls if call.node == "judge"]
 
 
-async def test_the_loop_stops_when_the_judge_says_that_it_is_done() -> None:
+async def test_the_loop_stops_when_the_judge_says_done() -> None:
     played = await play(
         judged({"criteria": "It rhymes."}), says({"done": False, "score": 4}, {"done": True, "score": 9})
     )
@@ -53,7 +53,7 @@ async def test_the_loop_stops_when_the_judge_says_that_it_is_done() -> None:
     assert first.prompt == "draft 1"
 
 
-async def test_a_rubric_is_scored_by_its_weights_and_decides_by_the_threshold() -> None:
+async def test_a_rubric_is_weighted_and_the_threshold_decides() -> None:
     verdicts = says(
         {"done": True, "scores": {"clear": 8, "short": 4}},  # 7.0
         {"done": False, "scores": {"clear": 8, "short": 8}},  # 8.0
@@ -68,7 +68,7 @@ async def test_a_rubric_is_scored_by_its_weights_and_decides_by_the_threshold() 
     assert "- short: No word too many." in system
 
 
-async def test_the_judge_is_asked_several_times_and_the_majority_decides() -> None:
+async def test_several_judge_calls_decide_by_majority() -> None:
     verdicts = says(
         *({"done": done, "score": score} for done, score in [(True, 9), (False, 3), (False, 3)]),
         *({"done": done, "score": score} for done, score in [(True, 9), (False, 6), (True, 9)]),
@@ -80,7 +80,7 @@ async def test_the_judge_is_asked_several_times_and_the_majority_decides() -> No
     assert played.loop.iterations_run == 2
 
 
-async def test_a_verdict_that_cannot_be_read_is_asked_for_once_more_and_then_counts_as_not_done() -> None:
+async def test_an_unreadable_verdict_is_requested_again_and_then_counts_as_not_done() -> None:
     verdicts = says("done!", "yes, done", {"done": True, "score": 9})
     played = await play(judged({"criteria": "It rhymes."}), verdicts)
 
@@ -102,21 +102,21 @@ async def test_a_verdict_that_cannot_be_read_is_asked_for_once_more_and_then_cou
         '{"done": false, "score": 9, "reason": ""} {"done": true, "score": 9, "reason": ""}',
     ],
 )
-async def test_rubbish_never_ends_a_loop_as_done(rubbish: str) -> None:
+async def test_an_unreadable_verdict_never_ends_a_loop_as_done(rubbish: str) -> None:
     played = await play(judged({"criteria": "It rhymes."}), says(*[rubbish] * 8))
 
     assert (played.loop.exit_reason, played.loop.converged) == ("max_iterations", False)
     assert played.loop.iterations_run == 4
 
 
-async def test_until_comes_before_the_judge_who_is_then_not_asked() -> None:
+async def test_until_is_checked_before_the_judge_which_is_then_not_called() -> None:
     played = await play(judged({"criteria": "It rhymes."}, until="loop.iteration == 1"), says())
 
     assert played.loop.exit_reason == "until"
     assert judge_calls(played) == []
 
 
-async def test_what_the_judge_costs_is_part_of_its_iteration_and_of_the_budget() -> None:
+async def test_the_judges_cost_is_part_of_its_iteration_and_of_the_budget() -> None:
     model = FunctionModel(
         says({"done": False, "score": 1}, {"done": True, "score": 1}), price=DOLLAR_A_TOKEN_OUT, usage=TEN_OUT
     )
@@ -126,21 +126,21 @@ async def test_what_the_judge_costs_is_part_of_its_iteration_and_of_the_budget()
     assert played.result.cost_usd == 40.0
 
 
-async def test_the_criteria_may_name_what_the_iteration_gave() -> None:
+async def test_the_criteria_can_name_outputs_of_the_iteration() -> None:
     criteria = "Better than: {{loop.previous}} ({{nodes.draft}}, {{loop.iteration}}, {{output}})"
     played = await play(judged({"criteria": criteria}), says({"done": False, "score": 1}, {"done": True, "score": 1}))
 
     assert "Better than: draft 1 (draft 2, 2, draft 2)" in judge_calls(played)[1].system
 
 
-async def test_the_judge_has_a_model_of_its_own() -> None:
+async def test_the_judge_has_its_own_model() -> None:
     played = await play(judged({"criteria": "It rhymes.", "model": "other/model"}), says({"done": True, "score": 1}))
 
     assert {call.model for call in judge_calls(played)} == {"fake/model"}
     assert ("other/model", None) in played.models.asked
 
 
-async def test_a_node_may_be_called_judge_too() -> None:
+async def test_a_node_can_be_called_judge_too() -> None:
     workflow = around(
         llm("judge"),
         edges="loop -> judge -> exit",
@@ -168,13 +168,13 @@ async def test_a_node_may_be_called_judge_too() -> None:
         ({"rubric": [{"name": "a", "weight": 0.0}]}, "judge.rubric", "no-weight"),
     ],
 )
-def test_a_judge_that_cannot_decide_is_a_problem_before_the_run(judge: dict[str, Any], field: str, code: str) -> None:
+def test_a_judge_without_criteria_is_a_problem_before_the_run(judge: dict[str, Any], field: str, code: str) -> None:
     problems = validate(judged(judge))
 
     assert [(problem.code, problem.field, problem.severity) for problem in problems] == [(code, field, "error")]
 
 
-async def test_a_judge_of_a_loop_that_is_asked_for_the_count_only_gives_scores() -> None:
+async def test_with_max_iterations_alone_a_judge_only_scores() -> None:
     workflow = around(
         formula("number", "string(loop.iteration)"),
         edges="loop -> number -> exit",
@@ -201,7 +201,7 @@ async def test_a_judge_of_a_loop_that_is_asked_for_the_count_only_gives_scores()
         ({}, {"model": "a/b"}, "a/b", False),
     ],
 )
-def test_it_is_hinted_at_where_the_judge_was_given_the_model_that_writes(
+def test_judging_with_the_writers_model_is_a_hint(
     judge: dict[str, Any], writer: dict[str, Any], usual: str | None, is_hinted: bool
 ) -> None:
     config: Any = {"exit_condition": "judge", "judge": {"criteria": "It rhymes.", **judge}}
@@ -213,7 +213,7 @@ def test_it_is_hinted_at_where_the_judge_was_given_the_model_that_writes(
     assert problems == ([("judge-is-writer", "loop", "judge.model")] if is_hinted else [])
 
 
-def test_a_loop_whose_writer_has_wrong_settings_is_told_of_those_alone() -> None:
+def test_invalid_settings_of_the_writer_are_reported_without_the_judge_hint() -> None:
     asked: dict[str, Any] = {"exit_condition": "judge", "judge": {"criteria": "Is it good?", "model": "openai/x"}}
     workflow = around(
         llm("draft", temperature="hot", model="openai/x"), edges="loop -> draft -> exit", max_iterations=2, **asked
@@ -222,7 +222,7 @@ def test_a_loop_whose_writer_has_wrong_settings_is_told_of_those_alone() -> None
     assert [(problem.code, problem.node) for problem in validate(workflow)] == [("bad-config", "draft")]
 
 
-def test_a_node_of_an_unknown_type_beside_a_judge_is_told_as_such() -> None:
+def test_an_unknown_node_type_beside_a_judge_is_reported() -> None:
     config: Any = {"exit_condition": "judge", "judge": {"criteria": "It rhymes.", "model": "a/b"}}
     workflow = around(part("draft", "nowhere"), edges="loop.body -> draft.input\ndraft.output -> exit.input", **config)
 

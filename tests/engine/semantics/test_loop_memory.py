@@ -51,14 +51,14 @@ async def test_a_model_node_sees_its_own_earlier_iterations(
     assert conversation(last) == [("system", "You write."), *before, ("user", "Write: check2")]
 
 
-async def test_each_node_remembers_only_its_own_words() -> None:
+async def test_each_node_remembers_only_its_own_messages() -> None:
     played = await play(remembering("accumulate"), said)
 
     second = next(call for call in played.model.calls if call.path == "loop[1].check")
     assert conversation(second) == [("user", "Check: draft0"), ("assistant", "check0"), ("user", "Check: draft1")]
 
 
-async def test_an_agent_remembers_the_answer_that_it_finished_with_and_no_empty_words() -> None:
+async def test_an_agent_remembers_its_final_answer_and_no_empty_messages() -> None:
     workflow = around(
         agent("work", max_turns=1, allow_empty=True),
         edges="loop -> work -> exit",
@@ -75,7 +75,7 @@ async def test_an_agent_remembers_the_answer_that_it_finished_with_and_no_empty_
     assert [text for role, text in conversation(last) if role == "assistant"] == ["first"]
 
 
-async def test_a_loop_that_begins_anew_remembers_nothing() -> None:
+async def test_a_restarted_loop_remembers_nothing() -> None:
     workflow = flow(
         entry(),
         loop("outer", max_iterations=2),

@@ -21,7 +21,7 @@ def _drafts(**config: Any) -> Any:
     return around(llm("draft"), edges="loop -> draft -> exit", **{"max_iterations": 3, **config})
 
 
-async def test_a_loop_tells_after_its_end_what_happened() -> None:
+async def test_a_loops_ports_report_what_happened() -> None:
     workflow = flow(
         entry(),
         loop(max_iterations=5, exit_condition="evaluator"),
@@ -53,7 +53,7 @@ async def test_a_loop_tells_after_its_end_what_happened() -> None:
     assert {"score", "similarity", "cost_usd", "duration_s"} <= set(first)
 
 
-async def test_a_loop_that_did_not_converge_says_so() -> None:
+async def test_converged_is_false_for_count_budget_and_time() -> None:
     workflow = flow(
         entry(),
         loop(max_iterations=2),
@@ -67,7 +67,7 @@ async def test_a_loop_that_did_not_converge_says_so() -> None:
     assert (await play(workflow, numbered)).result.outputs == {"out": "draft 1", "converged": False}
 
 
-async def test_tokens_and_price_are_counted_by_iteration_by_loop_and_by_run() -> None:
+async def test_tokens_and_price_are_counted_by_iteration_loop_and_run() -> None:
     workflow = flow(
         entry(),
         llm("before"),
@@ -87,14 +87,14 @@ async def test_tokens_and_price_are_counted_by_iteration_by_loop_and_by_run() ->
     assert played.result.usage == Usage(0, 50)
 
 
-async def test_a_price_that_is_unknown_in_one_iteration_is_unknown_for_the_loop() -> None:
+async def test_an_unknown_price_in_one_iteration_is_unknown_for_the_loop() -> None:
     played = await play(_drafts(), FunctionModel(numbered, price=None))
 
     assert played.loop.cost_usd is None
     assert [record.cost_usd for record in played.loop.iterations] == [None] * 3
 
 
-async def test_the_output_may_be_what_every_node_of_the_last_iteration_gave() -> None:
+async def test_output_mode_last_iteration_returns_the_output_of_every_node() -> None:
     workflow = around(
         llm("draft"),
         llm("critique"),
@@ -115,14 +115,14 @@ async def test_the_output_may_be_what_every_node_of_the_last_iteration_gave() ->
     }
 
 
-async def test_the_output_may_be_the_results_of_all_iterations_under_headings() -> None:
+async def test_output_mode_all_iterations_returns_results_under_headings() -> None:
     played = await play(_drafts(output_mode="all_iterations"), numbered)
 
     pieces = re.split(r"\s*^--- iteration (\d+) ---$\s*", str(played.out), flags=re.MULTILINE)
     assert pieces == ["", "1", "draft 0", "2", "draft 1", "3", "draft 2"]
 
 
-async def test_the_output_of_all_iterations_is_a_list_for_json() -> None:
+async def test_output_mode_all_iterations_returns_a_list_for_json() -> None:
     workflow = around(
         formula("next", "{'n': loop.index}"),
         edges="loop -> next -> exit",
@@ -140,7 +140,7 @@ async def test_the_output_mode_changes_no_iteration() -> None:
 
 
 @pytest.mark.parametrize(("text", "runs"), [("long enough", 3), ("no", 0)])
-async def test_a_condition_on_the_input_decides_whether_a_loop_runs_at_all(text: str, runs: int) -> None:
+async def test_a_condition_on_the_input_decides_whether_a_loop_runs(text: str, runs: int) -> None:
     workflow = flow(
         entry(),
         loop(max_iterations=3, condition="size(input) > 5"),
@@ -158,7 +158,7 @@ async def test_a_condition_on_the_input_decides_whether_a_loop_runs_at_all(text:
     assert played.loop.iterations_run == runs
 
 
-async def test_a_loop_that_is_passed_through_keeps_json_as_it_is() -> None:
+async def test_a_skipped_loop_passes_json_through_unchanged() -> None:
     workflow = flow(
         entry(type="json"),
         loop(condition="input.go"),
@@ -172,14 +172,14 @@ async def test_a_loop_that_is_passed_through_keeps_json_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("condition", ["size(input)", "input.nothing", "1 / 0 > 1"])
-async def test_a_condition_that_fails_is_an_error_and_never_counts_as_false(condition: str) -> None:
+async def test_a_failing_condition_is_an_error_and_never_false(condition: str) -> None:
     played = await play(_drafts(condition=condition), numbered, ends="failed")
 
     assert played.model.calls == []
     assert played.result.node == "loop"
 
 
-async def test_retries_begin_the_whole_loop_anew() -> None:
+async def test_retries_restart_the_whole_loop() -> None:
     workflow = _drafts(retries=1, retry_delay_s=0)
 
     played = await play(workflow, by_node(draft=["one", _OVERLOADED, "two", "three", "four"]))
@@ -191,21 +191,21 @@ async def test_retries_begin_the_whole_loop_anew() -> None:
     assert len(played.of(NodeRetrying, "loop")) == 1
 
 
-async def test_a_loop_that_fails_more_often_than_it_is_tried_again_fails() -> None:
+async def test_a_loop_that_fails_more_often_than_its_retries_fails() -> None:
     played = await play(_drafts(retries=1, retry_delay_s=0), by_node(draft=["one", _OVERLOADED]), ends="failed")
 
     assert played.loop.exit_reason == "error"
     assert "overloaded" in played.result.error
 
 
-async def test_what_a_failed_attempt_cost_is_counted() -> None:
+async def test_the_cost_of_a_failed_attempt_is_counted() -> None:
     workflow = _drafts(retries=1, retry_delay_s=0, max_iterations=2)
     model = FunctionModel(by_node(draft=["one", _OVERLOADED, "two", "three"]), price=DOLLAR_A_TOKEN_OUT, usage=TEN_OUT)
 
     assert (await play(workflow, model)).result.cost_usd == 30
 
 
-async def test_a_failed_loop_may_give_a_stated_value_instead() -> None:
+async def test_on_error_continue_outputs_the_given_value() -> None:
     workflow = _drafts(on_error="continue", error_value="sorry")
 
     played = await play(workflow, by_node(draft=["one", _WRONG_KEY]))
@@ -214,7 +214,7 @@ async def test_a_failed_loop_may_give_a_stated_value_instead() -> None:
     assert played.loop.exit_reason == "error"
 
 
-async def test_a_failed_loop_may_give_its_message_at_a_port_of_its_own() -> None:
+async def test_on_error_branch_outputs_the_message_at_the_error_port() -> None:
     workflow = flow(
         entry(),
         loop(on_error="branch"),
@@ -232,7 +232,7 @@ async def test_a_failed_loop_may_give_its_message_at_a_port_of_its_own() -> None
     assert "key is wrong" in str(played.result.outputs["bad"])
 
 
-async def test_a_failure_in_a_body_may_be_gone_around_without_ending_the_loop() -> None:
+async def test_a_failure_in_a_body_can_be_handled_without_ending_the_loop() -> None:
     workflow = around(
         llm("draft", on_error="continue", error_value="nothing"), edges="loop -> draft -> exit", max_iterations=3
     )

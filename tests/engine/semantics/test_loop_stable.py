@@ -22,7 +22,7 @@ def _ended(played: Played, iterations: int, reason: str = "stable_output") -> No
     assert played.loop.converged is (reason == "stable_output")
 
 
-async def test_a_result_that_is_stable_at_once_stops_after_the_second_iteration() -> None:
+async def test_a_result_that_is_stable_immediately_stops_after_the_second_iteration() -> None:
     played = await _stable(["same"])
 
     _ended(played, 2)
@@ -30,11 +30,11 @@ async def test_a_result_that_is_stable_at_once_stops_after_the_second_iteration(
     assert [record.similarity for record in played.loop.iterations] == [None, 1.0]
 
 
-async def test_one_iteration_alone_is_never_stable() -> None:
+async def test_a_single_iteration_is_never_stable() -> None:
     _ended(await _stable(["same"], max_iterations=1), 1, "max_iterations")
 
 
-async def test_a_result_that_never_is_stable_runs_into_the_count() -> None:
+async def test_a_result_that_is_never_stable_ends_at_max_iterations() -> None:
     _ended(await _stable(["aaaa", "bbbb", "cccc", "dddd"], max_iterations=4), 4, "max_iterations")
 
 
@@ -46,7 +46,7 @@ async def test_a_threshold_of_one_means_identical() -> None:
     assert played.loop.iterations[1].similarity == pytest.approx(0.9999)
 
 
-async def test_a_threshold_of_nothing_is_reached_by_any_second_result() -> None:
+async def test_a_threshold_of_zero_is_met_by_any_second_result() -> None:
     played = await _stable(["aaaa", "bbbb"], stability_threshold=0.0)
 
     _ended(played, 2)
@@ -80,64 +80,64 @@ async def test_empty_results_never_end_a_loop_as_stable(empty: Any, config: dict
 
 
 @pytest.mark.parametrize("value", [0, False, "0", [0], {"a": None}, [""]], ids=repr)
-async def test_a_value_that_only_looks_empty_is_stable(value: Any) -> None:
+async def test_a_value_that_only_looks_empty_can_be_stable(value: Any) -> None:
     played = await _of_values([value] * 4, exit_condition="stable_output")
 
     _ended(played, 2)
 
 
-async def test_a_loop_is_stable_again_once_its_empty_results_have_passed() -> None:
+async def test_a_loop_can_be_stable_after_empty_results() -> None:
     played = await _of_values(["a", "", "", "b", "b"], exit_condition="stable_output")
 
     _ended(played, 5)
     assert [record.similarity for record in played.loop.iterations] == [None, 0.0, 1.0, 0.0, 1.0]
 
 
-async def test_an_oscillation_is_seen_across_an_empty_result() -> None:
+async def test_an_oscillation_is_detected_across_an_empty_result() -> None:
     played = await _of_values(["a", "", "a", "b"], exit_conditions=[{"condition": "oscillation"}])
 
     assert (played.loop.iterations_run, played.loop.exit_reason) == (3, "oscillation")
 
 
-async def test_an_empty_result_is_nothing_like_one_with_text() -> None:
+async def test_an_empty_result_is_not_similar_to_text() -> None:
     played = await _of_values(["", "text", "text"], exit_condition="stable_output")
 
     assert [record.similarity for record in played.loop.iterations] == [None, 0.0, 1.0]
 
 
-async def test_similarity_is_one_minus_the_edit_distance_by_the_longer_length() -> None:
+async def test_similarity_is_one_minus_edit_distance_divided_by_the_longer_length() -> None:
     played = await _stable(["kitten", "sitting", "sitting"])
 
     assert played.loop.iterations[1].similarity == pytest.approx(1 - 3 / 7)
 
 
-async def test_a_substitution_counts_once_and_not_as_a_deletion_and_an_insertion() -> None:
+async def test_a_substitution_counts_once_and_not_as_deletion_and_insertion() -> None:
     played = await _stable(["a" * 100, "a" * 100 + "b" * 8, "x"], stability_threshold=0.95, max_iterations=3)
 
     assert played.loop.iterations[1].similarity == pytest.approx(1 - 8 / 108)
     _ended(played, 3, "max_iterations")
 
 
-async def test_the_threshold_itself_is_reached() -> None:
+async def test_meeting_the_threshold_exactly_is_enough() -> None:
     played = await _stable(["abcdefghij", "abcdefghiX"], stability_threshold=0.9, max_iterations=2)
 
     _ended(played, 2)
     assert played.loop.iterations[1].similarity == pytest.approx(0.9)
 
 
-async def test_a_result_must_be_similar_as_many_times_running_as_asked() -> None:
+async def test_patience_requires_that_many_similar_results_in_a_row() -> None:
     played = await _stable(["a", "a", "b", "b", "b", "b"], stability_patience=2, max_iterations=9)
 
     _ended(played, 5)
 
 
-async def test_patience_starts_anew_after_a_change() -> None:
+async def test_patience_restarts_after_a_change() -> None:
     played = await _stable(["a", "a", "a", "b", "b", "c"], stability_patience=3, max_iterations=6)
 
     _ended(played, 6, "max_iterations")
 
 
-async def test_texts_of_more_than_ten_thousand_characters_that_differ_at_the_end_alone_are_compared_exactly() -> None:
+async def test_texts_over_ten_thousand_characters_that_differ_only_at_the_end_are_compared_exactly() -> None:
     long = "x" * 20_000
     played = await _stable([long + "a", long + "b", long + "c"], stability_threshold=1.0, max_iterations=3)
 
@@ -145,7 +145,7 @@ async def test_texts_of_more_than_ten_thousand_characters_that_differ_at_the_end
     assert played.loop.iterations[1].similarity == pytest.approx(1 - 1 / 20_001)
 
 
-async def test_a_long_tail_that_was_added_is_never_called_stable() -> None:
+async def test_a_long_appended_tail_is_never_stable() -> None:
     start = "y" * 12_000
     played = await _stable([start, start + "z" * 12_000], stability_threshold=0.6, max_iterations=2)
 
@@ -154,7 +154,7 @@ async def test_a_long_tail_that_was_added_is_never_called_stable() -> None:
 
 
 @pytest.mark.parametrize("first", ["", "# "], ids=["equal at the start", "different at the start"])
-async def test_a_long_result_whose_larger_part_is_new_is_not_stable(first: str) -> None:
+async def test_a_long_result_that_is_mostly_new_is_not_stable(first: str) -> None:
     old, new = "".join(map(str, range(9_000)))[:25_000], "".join(map(str, range(50_000, 54_000)))[:15_000]
     played = await _stable([old, first + old[: 10_000 - len(first)] + new], stability_threshold=0.9, max_iterations=2)
 
@@ -162,14 +162,14 @@ async def test_a_long_result_whose_larger_part_is_new_is_not_stable(first: str) 
     assert played.loop.iterations[1].similarity < 0.8
 
 
-async def test_tails_that_differ_in_length_beyond_the_cut_count_as_distance() -> None:
+async def test_tails_that_differ_in_length_beyond_the_limit_count_as_distance() -> None:
     first, second = "a" + "m" * 10_000 + "p", "b" + "m" * 10_000 + "q" * 20_000
     played = await _stable([first, second], stability_threshold=0.6, max_iterations=2)
 
     _ended(played, 2, "max_iterations")
 
 
-async def test_a_key_order_changes_nothing() -> None:
+async def test_key_order_changes_nothing() -> None:
     workflow = around(
         llm("draft", reply_schema={"type": "object"}),
         edges="loop -> draft -> exit",
@@ -182,7 +182,7 @@ async def test_a_key_order_changes_nothing() -> None:
     _ended(played, 2)
 
 
-async def test_json_is_compared_as_its_compact_text() -> None:
+async def test_json_is_compared_as_compact_text() -> None:
     workflow = around(
         llm("draft", reply_schema={"type": "object"}),
         edges="loop -> draft -> exit",
@@ -195,7 +195,7 @@ async def test_json_is_compared_as_its_compact_text() -> None:
     assert played.loop.iterations[1].similarity == pytest.approx(1 - 1 / 7)
 
 
-async def test_similarity_is_not_worked_out_where_nobody_asked() -> None:
+async def test_similarity_is_not_computed_unless_needed() -> None:
     played = await play(around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2), "same")
 
     assert [record.similarity for record in played.loop.iterations] == [None, None]
@@ -211,7 +211,7 @@ async def test_similarity_is_recorded_wherever_an_expression_names_it(field: str
     assert [record.similarity for record in played.loop.iterations] == [None, 0.0, 1.0]
 
 
-async def test_a_stable_loop_gives_the_later_of_the_two_results() -> None:
+async def test_a_stable_loop_returns_the_later_of_the_two_results() -> None:
     played = await _stable(["abcdefghij" * 10, "abcdefghij" * 9 + "abcdefghiX"])
 
     _ended(played, 2)

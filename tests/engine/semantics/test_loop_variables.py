@@ -49,13 +49,13 @@ def _shown(template: str, **config: Any) -> Any:
         ("{{size(loop.history)}}", ["0", "1", "2"]),
     ],
 )
-async def test_a_template_in_a_body_may_name_what_the_loop_knows(template: str, shown: list[str]) -> None:
+async def test_a_template_in_a_body_can_use_the_loop_variables(template: str, shown: list[str]) -> None:
     played = await play(_shown(template), numbered)
 
     assert [str(value).split("|", 1)[1] for value in played.results] == shown
 
 
-async def test_the_result_before_is_null_and_empty_text_in_the_first_iteration() -> None:
+async def test_loop_previous_is_null_and_empty_text_in_the_first_iteration() -> None:
     played = await play(
         around(transform("show", "<{{loop.previous}}>"), edges="loop -> show -> exit", max_iterations=3)
     )
@@ -63,19 +63,19 @@ async def test_the_result_before_is_null_and_empty_text_in_the_first_iteration()
     assert played.results == ["<>", "<<>>", "<<<>>>"]
 
 
-async def test_the_original_input_stays_what_it_was_in_every_feedback_mode() -> None:
+async def test_loop_input_stays_the_same_in_every_feedback_mode() -> None:
     played = await play(_shown("{{loop.input}}", feedback_mode="append"), numbered)
 
     assert {str(value).split("|", 1)[1] for value in played.results} == {"seed"}
 
 
-async def test_a_clamped_count_is_what_the_body_is_told() -> None:
+async def test_loop_max_iterations_is_the_clamped_count() -> None:
     played = await play(_shown("{{loop.max_iterations}}", max_iterations=0), numbered)
 
     assert played.out == "draft 0|1"
 
 
-async def test_the_history_tells_every_iteration_so_far() -> None:
+async def test_loop_history_has_every_earlier_iteration() -> None:
     workflow = around(
         formula("seen", "loop.history.map(one, [one.index, one.result == null ? 0 : size(one.result)])"),
         edges="loop -> seen -> exit",
@@ -104,7 +104,7 @@ _CRITIC_EDGES = "loop -> draft -> critic -> show.critic\ndraft -> show -> exit"
         ("{{loop.index == 0 ? '-' : loop.history[0]['nodes']['critic']}}", ["-", "critic 0", "critic 0"]),
     ],
 )
-async def test_the_history_has_the_output_of_each_node(template: str, shown: list[str]) -> None:
+async def test_loop_history_has_the_output_of_each_node(template: str, shown: list[str]) -> None:
     body = (*_CRITIC, transform("show", f"{{{{input}}}}{{{{critic}}}}|{template}"))
 
     played = await play(around(*body, edges=_CRITIC_EDGES, max_iterations=3), numbered)
@@ -113,7 +113,7 @@ async def test_the_history_has_the_output_of_each_node(template: str, shown: lis
 
 
 @pytest.mark.parametrize("index", ["3", "-1", "0.5"])
-async def test_a_record_that_there_can_never_be_is_an_error(index: str) -> None:
+async def test_a_history_index_that_can_never_exist_is_an_error(index: str) -> None:
     workflow = _shown(f"{{{{loop.history[{index}].result}}}}")
 
     played = await play(workflow, numbered, ends="failed")
@@ -140,7 +140,7 @@ async def test_a_whole_record_in_a_text_does_not_repeat_the_outputs_of_all_nodes
     assert '"result"' in str(played.out)
 
 
-async def test_every_record_says_what_each_node_gave() -> None:
+async def test_every_record_has_the_outputs_of_its_nodes() -> None:
     body = (rules("way", {"done": "loop.index == 1", "continue": "else"}), llm("draft"), llm("other"))
     workflow = flow(
         entry(),
@@ -176,7 +176,7 @@ async def test_every_record_says_what_each_node_gave() -> None:
     assert [record["nodes"] for record in played.result.to_json()["loops"]["loop"]["iterations"]] == expected
 
 
-async def test_the_items_of_an_iterator_say_what_each_node_gave() -> None:
+async def test_iterator_records_have_the_outputs_of_their_nodes() -> None:
     workflow = for_each(llm("draft"), transform("show"), edges="each -> draft -> show -> gather", max_concurrency=1)
 
     played = await play(workflow, by_node(draft=["one", "two", "three"]), {})
@@ -186,7 +186,7 @@ async def test_the_items_of_an_iterator_say_what_each_node_gave() -> None:
     ]
 
 
-async def test_what_a_node_gave_in_the_iteration_before_can_be_named_by_a_node_before_it() -> None:
+async def test_loop_last_gives_an_earlier_node_a_later_nodes_previous_output() -> None:
     workflow = around(
         llm("draft", "{{input}}, critique: {{loop.last.critique}}."),
         llm("critique"),
@@ -203,7 +203,7 @@ async def test_what_a_node_gave_in_the_iteration_before_can_be_named_by_a_node_b
     ]
 
 
-async def test_a_router_gave_its_branch_value_and_reason() -> None:
+async def test_loop_last_of_a_router_has_branch_value_and_reason() -> None:
     workflow = around(
         llm("draft", "{{input}} {{loop.last.check}}"),
         judge(),
@@ -219,7 +219,7 @@ async def test_a_router_gave_its_branch_value_and_reason() -> None:
     )
 
 
-async def test_a_member_of_what_a_node_gave_is_null_in_the_first_iteration() -> None:
+async def test_a_member_of_loop_last_is_null_in_the_first_iteration() -> None:
     workflow = around(
         judge(),
         llm("draft", "{{input}}, said: {{loop.last.check.reason}}."),
@@ -233,7 +233,7 @@ async def test_a_member_of_what_a_node_gave_is_null_in_the_first_iteration() -> 
     assert played.model.prompts("draft") == ["seed, said: .", "text, said: too short."]
 
 
-async def test_nothing_stale_is_seen_of_a_node_that_was_skipped_in_the_iteration_before() -> None:
+async def test_loop_last_of_a_skipped_node_is_not_stale() -> None:
     workflow = around(
         rules("pick", {"first": "loop.index % 2 == 0", "second": "else"}),
         transform("a", "a{{loop.index}}"),
@@ -248,7 +248,7 @@ async def test_nothing_stale_is_seen_of_a_node_that_was_skipped_in_the_iteration
     assert played.results == ["a0 after [|]", "b1 after [a0|]", "a2 after [|b1]", "b3 after [a2|]"]
 
 
-async def test_nothing_stale_reaches_the_exit_from_a_node_that_ran_in_the_iteration_before() -> None:
+async def test_a_node_that_ran_in_the_previous_iteration_sends_nothing_stale_to_the_exit() -> None:
     workflow = around(
         rules("pick", {"done": "loop.index == 1", "continue": "else"}),
         transform("more", "{{input}}+"),

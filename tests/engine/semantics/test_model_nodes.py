@@ -19,7 +19,7 @@ def _asks(node: Part) -> object:
     return flow(entry(), node, result(), edges=f"text -> {node.id} -> out")
 
 
-async def test_an_llm_sends_its_texts_and_gives_the_reply() -> None:
+async def test_an_llm_node_sends_its_prompts_and_outputs_the_reply() -> None:
     played = await play(_asks(llm("draft", "Write: {{input}}", system="You are {{input}}.")), "a reply")
 
     assert played.out == "a reply"
@@ -28,7 +28,7 @@ async def test_an_llm_sends_its_texts_and_gives_the_reply() -> None:
     assert call.request.messages == (Message("system", "You are seed."), Message("user", "Write: seed"))
 
 
-async def test_a_prompt_that_does_not_name_the_input_gets_it_below() -> None:
+async def test_a_prompt_that_does_not_name_the_input_gets_it_appended() -> None:
     played = await play(_asks(llm("draft", "Improve this.")), "x")
 
     assert played.model.prompts("draft") == ["Improve this.\n\nseed"]
@@ -61,7 +61,7 @@ async def test_sampling_settings_reach_the_model() -> None:
     assert (call.request.temperature, call.request.max_tokens, call.request.seed) == (0.5, 7, 3)
 
 
-async def test_the_usage_port_tells_tokens_and_price() -> None:
+async def test_the_usage_port_reports_tokens_and_price() -> None:
     workflow = flow(entry(), llm("draft"), result(), edges="text -> draft\ndraft.usage -> out")
     model = FunctionModel("x", usage=Usage(10, 4), price=Price(0.5, 0.25))
 
@@ -72,7 +72,7 @@ async def test_the_usage_port_tells_tokens_and_price() -> None:
     assert played.result.cost_usd == 6.0
 
 
-async def test_the_price_that_the_provider_gave_counts() -> None:
+async def test_the_price_reported_by_the_provider_counts() -> None:
     reply = Reply("x", usage=Usage(10, 4), cost_usd=0.125)
 
     played = await play(_asks(llm("draft")), FunctionModel(reply, price=Price(1.0, 1.0)))
@@ -80,21 +80,21 @@ async def test_the_price_that_the_provider_gave_counts() -> None:
     assert played.result.cost_usd == 0.125
 
 
-async def test_a_cost_that_nobody_knows_is_none_and_not_nothing() -> None:
+async def test_an_unknown_cost_is_null_and_not_zero() -> None:
     played = await play(_asks(llm("draft")), FunctionModel("x", price=None))
 
     assert played.result.cost_usd is None
     assert played.result.usage == Usage(10, 5)
 
 
-async def test_a_structured_reply_comes_out_as_json() -> None:
+async def test_a_structured_reply_is_output_as_json() -> None:
     played = await play(_asks(llm("draft", reply_schema=_SCHEMA)), '{"n": 4}')
 
     assert played.out == {"n": 4}
     assert played.model.calls[0].request.schema == _SCHEMA
 
 
-async def test_a_structured_reply_that_does_not_fit_is_asked_for_once_more_with_the_error() -> None:
+async def test_an_invalid_structured_reply_is_requested_again_with_the_error() -> None:
     played = await play(_asks(llm("draft", reply_schema=_SCHEMA)), by_node(draft=["{}", '{"n": 1}']))
 
     assert played.out == {"n": 1}
@@ -112,7 +112,7 @@ async def test_a_structured_reply_that_never_fits_fails_the_node_after_two_calls
     assert played.result.remedy
 
 
-async def test_a_reply_that_was_cut_off_is_told() -> None:
+async def test_a_truncated_reply_is_reported() -> None:
     played = await play(_asks(llm("draft")), Reply("cut", finish=Finish.LENGTH))
 
     (event,) = played.of(NodeCompleted, "draft")
@@ -129,7 +129,7 @@ async def test_a_reply_that_was_cut_off_is_told() -> None:
         (None, None, "a/option", "a/option"),
     ],
 )
-async def test_which_model_is_called(
+async def test_the_nodes_model_is_called(
     node_model: str | None, settings_model: str | None, option: str | None, asked: str
 ) -> None:
     settings = {} if settings_model is None else {"model": settings_model}
@@ -143,7 +143,7 @@ async def test_which_model_is_called(
 
 
 @pytest.mark.parametrize(("node_model", "asked"), [(None, "a/default"), ("a/node", "a/node")])
-async def test_a_default_model_is_called_where_the_document_names_none(node_model: str | None, asked: str) -> None:
+async def test_a_default_model_is_called_if_the_document_names_none(node_model: str | None, asked: str) -> None:
     workflow = flow(entry(), llm("draft", model=node_model), result(), edges="text -> draft -> out")
 
     played = await play(workflow, FakeModels(FunctionModel("x", name=asked)), default_model="a/default")
@@ -151,13 +151,13 @@ async def test_a_default_model_is_called_where_the_document_names_none(node_mode
     assert {name for name, _ in played.models.asked} == {asked}
 
 
-async def test_a_server_address_goes_to_the_catalogue() -> None:
+async def test_a_server_address_reaches_the_model_catalogue() -> None:
     played = await play(_asks(llm("draft", model="a/b", api_base="http://localhost:1/v1")), "x")
 
     assert set(played.models.asked) == {("a/b", "http://localhost:1/v1")}
 
 
-async def test_what_a_model_wrote_is_never_expanded() -> None:
+async def test_model_output_is_never_expanded() -> None:
     workflow = flow(
         entry(),
         llm("draft", "{{input}}"),
@@ -186,7 +186,7 @@ def _decided(**config: object) -> object:
     )
 
 
-async def test_a_router_asks_for_branch_and_reason_and_passes_its_input_on_unchanged() -> None:
+async def test_a_router_requests_branch_and_reason_and_passes_its_input_on_unchanged() -> None:
     played = await play(_decided(criteria="Is {{input}} short?"), verdict("done", "it is"))
 
     assert played.result.outputs == {"good": "seed", "why": "it is"}
@@ -209,7 +209,7 @@ async def test_a_router_passes_json_on_unchanged() -> None:
     "reply",
     ["Done.", "DONE", " done \n", '"done"', "**Done**", '```json\n{"branch": "done", "reason": ""}\n```'],
 )
-async def test_a_verdict_is_read_through_case_and_punctuation(reply: str) -> None:
+async def test_a_verdict_is_read_regardless_of_case_and_punctuation(reply: str) -> None:
     played = await play(_decided(), reply)
 
     assert played.result.outputs["good"] == "seed"
@@ -217,7 +217,7 @@ async def test_a_verdict_is_read_through_case_and_punctuation(reply: str) -> Non
 
 
 @pytest.mark.parametrize("reply", ["not done yet", "I think it is done", "yes", "{}", json.dumps({"branch": "no"})])
-async def test_a_verdict_that_cannot_be_read_is_asked_for_once_more_and_then_counts_as_continue(reply: str) -> None:
+async def test_an_unreadable_verdict_is_requested_again_and_then_counts_as_continue(reply: str) -> None:
     played = await play(_decided(), reply)
 
     assert played.result.outputs["more"] == "seed"
@@ -227,7 +227,7 @@ async def test_a_verdict_that_cannot_be_read_is_asked_for_once_more_and_then_cou
     assert len(event.warnings) == 2
 
 
-async def test_a_verdict_that_can_be_read_when_asked_again_counts() -> None:
+async def test_a_verdict_that_is_readable_on_the_second_request_counts() -> None:
     played = await play(_decided(), by_node(check=["hm", verdict("done")]))
 
     assert played.result.outputs["good"] == "seed"
@@ -235,7 +235,7 @@ async def test_a_verdict_that_can_be_read_when_asked_again_counts() -> None:
     assert len(event.warnings) == 1
 
 
-async def test_an_unreadable_verdict_fails_where_no_branch_can_stand_for_it() -> None:
+async def test_an_unreadable_verdict_fails_without_a_fallback_branch() -> None:
     branches = [{"name": "left"}, {"name": "right"}]
     workflow = flow(entry(), judge(branches=branches), result(), edges="text -> check\ncheck.left -> out")
 

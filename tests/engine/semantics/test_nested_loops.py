@@ -21,7 +21,7 @@ from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import by_node, numbered, verdict
 
 
-async def test_an_edge_from_outside_reaches_into_a_nested_body() -> None:
+async def test_an_edge_from_outside_leads_into_a_nested_body() -> None:
     workflow = flow(
         entry(),
         entry("style"),
@@ -41,7 +41,7 @@ async def test_an_edge_from_outside_reaches_into_a_nested_body() -> None:
     assert len(played.model.calls) == 1
 
 
-async def test_an_edge_from_the_outer_body_into_the_inner_one_is_constant_for_the_inner_loop() -> None:
+async def test_a_value_of_the_outer_body_is_constant_for_the_inner_loop() -> None:
     workflow = flow(
         entry(),
         loop("outer", max_iterations=2),
@@ -126,7 +126,7 @@ async def test_each_loop_is_controlled_by_its_own_router() -> None:
     assert played.out == "draft 2.2"
 
 
-async def test_an_inner_loop_that_ran_into_its_count_does_not_end_the_outer_one() -> None:
+async def test_an_inner_loop_at_max_iterations_does_not_end_the_outer_loop() -> None:
     workflow = flow(
         entry(),
         loop("outer", max_iterations=2),
@@ -145,7 +145,7 @@ async def test_an_inner_loop_that_ran_into_its_count_does_not_end_the_outer_one(
     assert played.out == "seed++"
 
 
-async def test_two_loops_side_by_side_in_a_body() -> None:
+async def test_two_parallel_loops_in_a_body() -> None:
     workflow = around(
         loop("left", max_iterations=2),
         transform("l", "{{input}}l"),
@@ -161,7 +161,7 @@ async def test_two_loops_side_by_side_in_a_body() -> None:
     assert (await play(workflow)).out == "seedll|seedrrr"
 
 
-async def test_an_inner_loop_on_a_branch_that_was_not_taken_is_skipped_with_its_body() -> None:
+async def test_an_inner_loop_on_a_branch_not_taken_is_skipped_with_its_body() -> None:
     workflow = around(
         rules("pick", {"plain": "loop.index == 0", "deep": "else"}),
         transform("a", "{{input}}a"),

@@ -31,7 +31,7 @@ def _nested(*body: Part, edges: str, outer: int = 2, inner: int = 2) -> Any:
     )
 
 
-async def test_a_nested_body_sees_its_own_loop_and_the_one_around_it() -> None:
+async def test_a_nested_body_sees_its_own_loop_and_its_parent() -> None:
     template = "{{loop.parent.index}}.{{loop.index}} {{loop.parent.iteration}}/{{loop.parent.max_iterations}}"
 
     played = await play(_nested(transform("show", template), edges="inner -> show -> inner_exit", outer=2, inner=3))
@@ -40,7 +40,7 @@ async def test_a_nested_body_sees_its_own_loop_and_the_one_around_it() -> None:
     assert shown == [f"{i}.{j} {i + 1}/2" for i in range(2) for j in range(3)]
 
 
-async def test_a_nested_body_sees_input_and_result_of_the_loop_around_it() -> None:
+async def test_a_nested_body_sees_input_and_result_of_the_parent_loop() -> None:
     template = "{{loop.parent.input}} {{loop.parent.previous}} {{loop.parent.last.before}}|"
 
     played = await play(_nested(transform("show", template), edges="inner -> show -> inner_exit", inner=1))
@@ -49,7 +49,7 @@ async def test_a_nested_body_sees_input_and_result_of_the_loop_around_it() -> No
     assert played.gave("outer[1].inner[0].show") == "seed seed  | seed|"
 
 
-async def test_an_inner_loop_starts_without_memory_of_its_last_time() -> None:
+async def test_an_inner_loop_starts_without_values_of_its_previous_run() -> None:
     body = transform("show", "[{{loop.previous}}{{loop.last.show}}{{loop.input}}{{loop.history}}]")
 
     played = await play(_nested(body, edges="inner -> show -> inner_exit", inner=1))
@@ -58,7 +58,7 @@ async def test_an_inner_loop_starts_without_memory_of_its_last_time() -> None:
     assert played.gave("outer[1].inner[0].show") == "[[seed[]][]]"
 
 
-async def test_what_an_inner_loop_gave_can_be_named_in_the_body_around_it() -> None:
+async def test_the_output_of_an_inner_loop_can_be_named_in_the_outer_body() -> None:
     workflow = flow(
         entry(),
         loop("outer", max_iterations=2),
@@ -77,7 +77,7 @@ async def test_what_an_inner_loop_gave_can_be_named_in_the_body_around_it() -> N
     assert played.gave("outer[1].note") == "shown 0 [shown 0]"
 
 
-async def test_three_levels_reach_through_parent_to_parent() -> None:
+async def test_three_levels_are_reachable_through_parent_of_parent() -> None:
     workflow = flow(
         entry(),
         *(loop(name, max_iterations=2) for name in "abc"),

@@ -28,9 +28,7 @@ async def at_gate(workflow: Any, gate: Gate) -> tuple[Run, Any]:
 
 
 @pytest.mark.parametrize(("to", "receiver"), [("worker", "loop[1].worker"), ("loop[2].worker", "loop[2].worker")])
-async def test_a_note_is_received_by_the_next_call_of_the_node_or_by_the_one_at_that_place(
-    to: str, receiver: str
-) -> None:
+async def test_a_note_is_received_by_the_next_call_of_the_node_or_at_the_given_path(to: str, receiver: str) -> None:
     gate = Gate("loop[0].worker")
     run, models = await at_gate(LOOP, gate)
 
@@ -46,7 +44,7 @@ async def test_a_note_is_received_by_the_next_call_of_the_node_or_by_the_one_at_
     assert (event.path, event.to, event.text, event.sender) == (receiver, to, "Make it rhyme.", "")
 
 
-async def test_notes_keep_their_order_and_come_once() -> None:
+async def test_notes_keep_their_order_and_arrive_once() -> None:
     gate = Gate("loop[0].worker")
     run, models = await at_gate(LOOP, gate)
 
@@ -83,7 +81,7 @@ async def test_a_note_stays_in_the_conversation_of_an_agent(tools: Tools) -> Non
     assert said_by_people(played.model.calls[2])[-1] == f"{MARK}Hurry."
 
 
-async def test_a_note_is_not_lost_with_the_attempt_that_received_it() -> None:
+async def test_a_note_is_not_lost_with_a_failed_attempt() -> None:
     gate, failures = Gate("loop[0].worker"), iter([ModelError(ModelErrorKind.SERVER, "down")])
 
     async def answer(call: Call) -> Any:
@@ -132,7 +130,7 @@ async def test_an_agent_sends_another_node_a_note() -> None:
         ({"to": 3, "text": "x"}, 'Error: "to" is to be a text, and is not. Call it again.'),
     ],
 )
-async def test_a_note_that_cannot_be_sent_is_told_to_the_agent(arguments: Any, told: str) -> None:
+async def test_a_note_that_cannot_be_sent_is_reported_to_the_agent(arguments: Any, told: str) -> None:
     parts = (entry(), agent("boss", tools=["send_note"]), llm("worker"), result())
     workflow = flow(*parts, edges="text -> boss -> worker -> out")
 
@@ -172,7 +170,7 @@ async def test_a_note_that_nobody_can_receive_is_refused(to: str, text: str, mes
         run.post_note("worker", "too late")
 
 
-async def test_a_note_that_was_never_received_hinders_nothing() -> None:
+async def test_an_unreceived_note_delays_nothing() -> None:
     gate = Gate("worker")
     parts = (entry(), llm("worker"), transform("after"), result())
     run, models = await at_gate(flow(*parts, edges="text -> worker -> after -> out"), gate)

@@ -45,7 +45,7 @@ async def test_pause_lets_running_nodes_finish_and_starts_no_more() -> None:
     assert all(event.seq > resumed.seq for event in played.of(NodeStarted) if event.path in {"b", "c", "out"})
 
 
-async def test_pause_holds_between_iterations_and_inside_a_body() -> None:
+async def test_pause_works_between_iterations_and_inside_a_body() -> None:
     gate = Gate("loop[1].draft")
     workflow = around(llm("draft"), llm("polish"), edges="loop -> draft -> polish -> exit", max_iterations=3)
     started, models = begin(workflow, gate)
@@ -61,7 +61,7 @@ async def test_pause_holds_between_iterations_and_inside_a_body() -> None:
     assert len(played.model.calls) == 6
 
 
-async def test_a_paused_run_can_be_stopped() -> None:
+async def test_a_paused_run_can_be_cancelled() -> None:
     gate = Gate("a")
     started, models = begin(_ROW, gate)
     await gate.reached.wait()
@@ -76,7 +76,7 @@ async def test_a_paused_run_can_be_stopped() -> None:
     assert played.model.paths == ["a"]
 
 
-async def test_a_run_can_be_paused_and_resumed_without_harm_when_it_is_so_already() -> None:
+async def test_pausing_and_resuming_repeatedly_is_harmless() -> None:
     started, models = begin(_ROW, "x")
     started.resume()
     started.pause()
@@ -90,7 +90,7 @@ async def test_a_run_can_be_paused_and_resumed_without_harm_when_it_is_so_alread
     assert len(played.of(RunPaused)) == len(played.of(RunResumed)) <= 1
 
 
-async def test_pause_holds_a_node_that_was_waiting_for_its_turn() -> None:
+async def test_pause_holds_a_node_that_waits_for_a_concurrency_slot() -> None:
     gate = Gate("a")
     workflow = flow(
         entry(),
@@ -113,7 +113,7 @@ async def test_pause_holds_a_node_that_was_waiting_for_its_turn() -> None:
     assert (await finish(started, models)).out == "a\n\nb"
 
 
-async def test_pause_holds_a_loop_before_it_begins() -> None:
+async def test_pause_holds_a_loop_before_it_starts() -> None:
     gate = Gate("before")
     workflow = flow(
         entry(),
@@ -137,7 +137,7 @@ async def test_pause_holds_a_loop_before_it_begins() -> None:
     assert began.seq > resumed.seq
 
 
-async def test_a_step_lets_one_node_start_and_the_next_waits() -> None:
+async def test_a_step_starts_one_node_and_the_next_waits() -> None:
     started, models = begin(_ROW, "x")
     started.pause()
     await settle()
@@ -152,7 +152,7 @@ async def test_a_step_lets_one_node_start_and_the_next_waits() -> None:
     assert (await finish(started, models)).model.paths == ["a", "b", "c"]
 
 
-async def test_steps_taken_before_anything_waits_count_for_what_comes_next() -> None:
+async def test_steps_taken_in_advance_count_for_the_next_nodes() -> None:
     started, models = begin(_ROW, "x")
     started.pause()
     started.step_node()
@@ -177,7 +177,7 @@ async def test_a_step_of_a_run_that_is_not_paused_changes_nothing() -> None:
     await finish(started, models)
 
 
-async def test_a_step_of_an_iteration_pauses_before_the_next() -> None:
+async def test_an_iteration_step_pauses_before_the_next_iteration() -> None:
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3)
     started, models = begin(workflow, "x")
     started.pause()
@@ -190,7 +190,7 @@ async def test_a_step_of_an_iteration_pauses_before_the_next() -> None:
     assert len((await finish(started, models)).model.calls) == 3
 
 
-async def test_to_go_on_and_pause_again_at_once_starts_nothing() -> None:
+async def test_resuming_and_pausing_again_at_once_starts_nothing() -> None:
     gate = Gate("a")
     started, models = begin(_ROW, gate)
     await gate.reached.wait()

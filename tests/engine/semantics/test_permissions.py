@@ -31,18 +31,20 @@ def in_a_loop() -> Workflow:
 @pytest.mark.parametrize(
     ("workflow", "node", "tool"), [(in_a_row(), "code", "python"), (in_a_loop(), "agent", "shell")]
 )
-async def test_a_workflow_that_runs_code_does_not_start(workflow: Workflow, node: str, tool: str) -> None:
+async def test_a_workflow_that_runs_code_does_not_start_without_permission(
+    workflow: Workflow, node: str, tool: str
+) -> None:
     with pytest.raises(CodeNotAllowedError, match=f'"{node}" may call the tool "{tool}", which runs code') as caught:
         await play(workflow, "never asked")
     assert "--allow-code" in caught.value.remedy
 
 
-async def test_with_leave_it_runs() -> None:
+async def test_a_workflow_that_runs_code_runs_with_permission() -> None:
     played = await play(in_a_row(), "drafted", allow_code=True)
     assert played.out == {"exit_code": 0, "stdout": "drafted!\n", "stderr": ""}
 
 
-async def test_an_agent_with_leave_is_told_what_its_code_gave() -> None:
+async def test_an_agent_with_permission_gets_the_output_of_its_code() -> None:
     workflow = flow(entry(), agent(tools=["python"]), result(), edges="text -> agent -> out")
     played = await play(workflow, script(wants(("python", {"code": "print(6 * 7)"})), "42"), allow_code=True)
     assert played.out == "42"
@@ -50,7 +52,7 @@ async def test_an_agent_with_leave_is_told_what_its_code_gave() -> None:
     assert step["result"]["stdout"] == "42\n"
 
 
-async def test_a_disabled_node_asks_for_no_leave() -> None:
+async def test_a_disabled_node_needs_no_permission() -> None:
     from dataclasses import replace
 
     parts = (entry(), replace(python(), enabled=False), result())

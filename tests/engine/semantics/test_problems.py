@@ -30,11 +30,11 @@ _GOOD = [{"id": "text", "type": "input"}, {"id": "out", "type": "output"}]
 _GOOD_EDGE = {"from": "text.value", "to": "out.value"}
 
 
-def test_a_good_document_has_no_problems() -> None:
+def test_a_valid_document_has_no_problems() -> None:
     assert validate(raw(_GOOD, [_GOOD_EDGE])) == []
 
 
-def test_two_nodes_of_one_id() -> None:
+def test_duplicate_node_ids() -> None:
     problem = one_problem(raw([*_GOOD, {"id": "text", "type": "input"}], [_GOOD_EDGE]))
 
     assert problem.node == "text"
@@ -47,7 +47,7 @@ def test_a_malformed_id(node_id: str) -> None:
     assert [problem.node for problem in problems] == [node_id]
 
 
-def test_an_unknown_type_names_the_one_that_was_meant() -> None:
+def test_an_unknown_type_suggests_a_similar_one() -> None:
     problem = one_problem(raw([*_GOOD, {"id": "a", "type": "llmm"}], [_GOOD_EDGE]))
 
     assert problem.node == "a"
@@ -55,7 +55,7 @@ def test_an_unknown_type_names_the_one_that_was_meant() -> None:
     assert "llm" in problem.remedy.replace("llmm", "")
 
 
-def test_an_edge_of_an_unknown_node() -> None:
+def test_an_edge_to_an_unknown_node() -> None:
     edges = [_GOOD_EDGE, {"from": "nobody.value", "to": "out.value"}, {"from": "text.value", "to": "nowhere.input"}]
 
     problems = refused(raw(_GOOD, edges))
@@ -75,7 +75,7 @@ def test_an_edge_of_an_unknown_node() -> None:
         {"from": "text.value.x", "to": "out.value"},
     ],
 )
-def test_an_edge_of_a_port_that_is_not_there(edge: dict[str, str]) -> None:
+def test_an_edge_to_an_unknown_port(edge: dict[str, str]) -> None:
     problems = refused(raw(_GOOD, [_GOOD_EDGE, edge]))
 
     assert {problem.edge for problem in problems} == {f"{edge['from']} -> {edge['to']}"}
@@ -93,13 +93,13 @@ def test_an_edge_of_a_port_that_is_not_there(edge: dict[str, str]) -> None:
         (part("a", "tool", tool="read_file"), "path"),
     ],
 )
-def test_a_required_port_that_nothing_is_connected_to(node: Part, port: str) -> None:
+def test_an_unconnected_required_port(node: Part, port: str) -> None:
     problem = one_problem(line(node, edges="text -> out"))
 
     assert (problem.node, problem.port) == ("a", port)
 
 
-def test_an_output_that_nothing_leads_to() -> None:
+def test_an_unconnected_output() -> None:
     problem = one_problem(flow(result()))
 
     assert (problem.node, problem.port) == ("out", "value")
@@ -115,7 +115,7 @@ def test_two_edges_into_a_port_that_takes_one() -> None:
     assert (problem.node, problem.port) == ("t", "left")
 
 
-def test_one_edge_twice() -> None:
+def test_a_duplicate_edge() -> None:
     assert refused(raw(_GOOD, [_GOOD_EDGE, _GOOD_EDGE]))
 
 
@@ -145,11 +145,11 @@ def test_a_cycle_names_its_nodes() -> None:
     assert any("loop" in problem.remedy.lower() for problem in problems)
 
 
-def test_a_node_that_leads_to_itself() -> None:
+def test_an_edge_from_a_node_to_itself() -> None:
     assert refused(line(transform("a"), edges="text -> a -> out\na -> a"))
 
 
-def test_two_inputs_or_two_outputs_of_one_name() -> None:
+def test_duplicate_input_or_output_names() -> None:
     workflow = flow(
         entry("a", name="same"), entry("b", name="same"), result("x"), result("y", name="x"), edges="a -> x\nb -> y"
     )
@@ -160,7 +160,7 @@ def test_two_inputs_or_two_outputs_of_one_name() -> None:
     assert nodes & {"x", "y"}
 
 
-def test_all_problems_are_told_at_once_and_in_the_same_order_every_time() -> None:
+def test_all_problems_are_reported_at_once_and_in_a_stable_order() -> None:
     workflow = flow(
         entry(),
         llm("a", temperature="hot", max_tokens=0),
@@ -180,7 +180,7 @@ def test_all_problems_are_told_at_once_and_in_the_same_order_every_time() -> Non
     assert validate(workflow) == validate(workflow)
 
 
-def test_the_error_of_a_run_names_the_first_problem_and_how_many_there_are() -> None:
+def test_the_error_of_a_run_names_the_first_problem_and_the_number_of_problems() -> None:
     workflow = line(llm("a", temperature="hot"), transform("b", "{{x}}"), edges="text -> a -> out")
 
     with pytest.raises(DocumentError) as caught:
@@ -199,7 +199,7 @@ def test_a_problem_is_json_and_a_sentence() -> None:
     assert str(problem).startswith('error: node "a", field "temperature": ')
 
 
-def test_a_document_of_nothing() -> None:
+def test_an_empty_document() -> None:
     one_problem(raw([], []))
 
 

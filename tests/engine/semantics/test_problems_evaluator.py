@@ -60,7 +60,7 @@ def test_an_evaluator_loop_with_several_routers_that_names_none() -> None:
 
 
 @pytest.mark.parametrize("named", ["nobody", "draft", "loop", "text"])
-def test_an_evaluator_that_is_no_router_of_the_body(named: str) -> None:
+def test_an_evaluator_that_is_not_a_router_of_the_body(named: str) -> None:
     workflow = _evaluator(llm("draft"), judge(), edges="loop -> draft -> check\ncheck.done -> exit", evaluator=named)
 
     problem = one_problem(workflow)
@@ -69,7 +69,7 @@ def test_an_evaluator_that_is_no_router_of_the_body(named: str) -> None:
     assert named in problem.message
 
 
-def test_a_router_of_a_nested_loop_does_not_control_the_outer_one() -> None:
+def test_a_router_of_a_nested_loop_does_not_control_the_outer_loop() -> None:
     workflow = flow(
         entry(),
         loop("outer", exit_condition="evaluator"),
@@ -85,7 +85,7 @@ def test_a_router_of_a_nested_loop_does_not_control_the_outer_one() -> None:
 
 
 @pytest.mark.parametrize("field", ["on_max_iterations", "on_budget"])
-def test_the_best_of_what_has_no_score(field: str) -> None:
+def test_return_best_without_a_score(field: str) -> None:
     problem = one_problem(around(llm("draft"), edges="loop -> draft -> exit", **{field: "return_best"}))
 
     assert (problem.node, problem.field) == ("loop", field)
@@ -113,13 +113,13 @@ STABLE = {"condition": "stable_output"}
         ({"until": 5}, "stop_when.0.expression"),
     ],
 )
-def test_a_wrong_setting_of_a_loop_is_named(config: dict[str, Any], field: str) -> None:
+def test_an_invalid_loop_setting_is_named(config: dict[str, Any], field: str) -> None:
     problem = one_problem(around(llm("draft"), edges="loop -> draft -> exit", **config))
 
     assert (problem.node, problem.field) == ("loop", field)
 
 
-def test_a_continue_branch_that_ends_in_two_places_that_lead_nowhere() -> None:
+def test_a_continue_branch_with_two_dangling_ends() -> None:
     workflow = _evaluator(
         judge(),
         transform("one"),

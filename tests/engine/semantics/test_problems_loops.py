@@ -36,14 +36,14 @@ def test_an_exit_without_a_loop() -> None:
     assert "exit" in nodes_of(problems)
 
 
-def test_an_exit_of_a_loop_that_is_not_there() -> None:
+def test_an_exit_of_a_missing_loop() -> None:
     problems = refused(flow(entry(), leave(of="nobody"), result(), edges="text -> exit -> out"))
 
     assert ("exit", "loop") in {(problem.node, problem.field) for problem in problems}
     assert any("nobody" in problem.message for problem in problems)
 
 
-def test_an_exit_that_names_a_node_that_is_no_loop() -> None:
+def test_an_exit_that_names_a_node_that_is_not_a_loop() -> None:
     problems = refused(flow(entry(), leave(of="text"), result(), edges="text -> exit -> out"))
 
     assert ("exit", "loop") in {(problem.node, problem.field) for problem in problems}
@@ -77,7 +77,7 @@ def test_two_loops_and_one_exit() -> None:
     assert "one" in nodes_of(refused(workflow))
 
 
-def test_a_body_of_nothing() -> None:
+def test_an_empty_body() -> None:
     problems = refused(flow(entry(), loop(), leave(), result(), edges="text -> loop -> exit -> out"))
 
     assert "loop" in nodes_of(problems)
@@ -91,13 +91,13 @@ def test_a_body_that_does_not_lead_to_the_exit() -> None:
     assert refused(workflow)
 
 
-def test_a_loop_whose_body_port_leads_nowhere() -> None:
+def test_an_unconnected_body_port() -> None:
     workflow = flow(entry(), loop(), transform("a"), leave(), result(), edges="text -> loop\ntext -> a -> exit -> out")
 
     assert "loop" in nodes_of(refused(workflow))
 
 
-def test_an_edge_out_of_a_body_is_named_with_the_way_out() -> None:
+def test_an_edge_out_of_a_body_is_reported_with_the_remedy() -> None:
     workflow = flow(
         entry(),
         loop(),
@@ -116,7 +116,7 @@ def test_an_edge_out_of_a_body_is_named_with_the_way_out() -> None:
     assert "iterations" in problem.remedy
 
 
-def test_an_edge_out_of_an_inner_body_into_the_outer_one() -> None:
+def test_an_edge_out_of_an_inner_body_into_the_outer_body() -> None:
     workflow = flow(
         entry(),
         loop("outer"),
@@ -132,7 +132,7 @@ def test_an_edge_out_of_an_inner_body_into_the_outer_one() -> None:
     assert "a.output -> join.early" in {problem.edge for problem in refused(workflow)}
 
 
-async def test_a_loose_end_that_hangs_on_no_routers_branch_is_never_what_the_next_iteration_starts_from() -> None:
+async def test_a_dangling_node_outside_of_router_branches_is_not_the_feedback() -> None:
     workflow = around(
         transform("a", "{{input}}a"),
         transform("loose", "loose"),
@@ -144,7 +144,7 @@ async def test_a_loose_end_that_hangs_on_no_routers_branch_is_never_what_the_nex
         assert (await play(workflow)).starts == ["seed", "seeda", "seedaa"]
 
 
-def test_loops_that_overlap_in_part() -> None:
+def test_overlapping_loops() -> None:
     workflow = flow(
         entry(),
         loop("one"),
@@ -163,7 +163,7 @@ def test_loops_that_overlap_in_part() -> None:
     assert nodes_of(problems) & {"one", "two", "one_exit", "two_exit"}
 
 
-def test_an_output_may_not_stand_in_a_body() -> None:
+def test_an_output_in_a_body() -> None:
     workflow = around(transform("a"), result("inside"), edges="loop -> a -> exit\na -> inside")
 
     problems = refused(workflow)
@@ -171,7 +171,7 @@ def test_an_output_may_not_stand_in_a_body() -> None:
     assert "inside" in nodes_of(problems) or "a.output -> inside.value" in {problem.edge for problem in problems}
 
 
-async def test_an_input_that_leads_into_a_body_stands_outside_of_it() -> None:
+async def test_an_input_that_leads_into_a_body_is_outside_of_it() -> None:
     workflow = flow(
         entry(),
         entry("inside"),
@@ -228,7 +228,7 @@ async def test_a_disabled_loop_is_skipped_or_passed_through_and_never_runs_its_b
 
 
 @pytest.mark.parametrize("port", ["output", "iterations", "count", "exit_reason", "converged"])
-def test_what_a_loop_gives_after_its_end_cannot_lead_into_its_own_body(port: str) -> None:
+def test_an_output_of_a_loop_cannot_lead_into_its_own_body(port: str) -> None:
     workflow = around(transform("a", "{{input}}{{late}}"), edges=f"loop -> a -> exit\nloop.{port} -> a.late")
 
     assert f"loop.{port} -> a.late" in {problem.edge for problem in refused(workflow)}

@@ -31,7 +31,7 @@ from tests.engine.semantics.refusals import one_problem
         "{{loop.index.more}}",
     ],
 )
-def test_a_name_that_cannot_exist_in_a_body(template: str) -> None:
+def test_an_impossible_name_in_a_body(template: str) -> None:
     problem = one_problem(around(llm("draft", "{{input}}" + template), edges="loop -> draft -> exit"))
 
     assert (problem.node, problem.field) == ("draft", "prompt")
@@ -40,7 +40,7 @@ def test_a_name_that_cannot_exist_in_a_body(template: str) -> None:
 @pytest.mark.parametrize(
     "template", ["{{loop.index}}", "{{loop.previous}}", "{{nodes.text}}", "{{item}}", "{{index}}", "{{state.x}}"]
 )
-def test_a_name_that_exists_in_a_body_alone(template: str) -> None:
+def test_a_name_that_exists_only_in_a_body(template: str) -> None:
     problem = one_problem(flow(entry(), transform("t", "{{input}}" + template), result(), edges="text -> t -> out"))
 
     assert (problem.node, problem.field) == ("t", "template")
@@ -48,7 +48,7 @@ def test_a_name_that_exists_in_a_body_alone(template: str) -> None:
 
 @pytest.mark.parametrize("field", ["until", "score"])
 @pytest.mark.parametrize("expression", ["nodes.nobody == 1", "foo > 1", "loop.last.nobody == 1", "input == 1", "nodes"])
-def test_a_name_that_cannot_exist_after_an_iteration(field: str, expression: str) -> None:
+def test_an_impossible_name_after_an_iteration(field: str, expression: str) -> None:
     problem = one_problem(around(llm("draft"), edges="loop -> draft -> exit", **{field: expression}))
 
     assert (problem.node, problem.field) == ("loop", "stop_when.0.expression" if field == "until" else field)
@@ -57,13 +57,13 @@ def test_a_name_that_cannot_exist_after_an_iteration(field: str, expression: str
 @pytest.mark.parametrize(
     "expression", ["output == 1", "similarity > 0.5", "loop.index == 0", "nodes.draft == 1", "foo"]
 )
-def test_a_name_that_cannot_exist_before_the_loop(expression: str) -> None:
+def test_an_impossible_name_before_the_loop(expression: str) -> None:
     problem = one_problem(around(llm("draft"), edges="loop -> draft -> exit", condition=expression))
 
     assert (problem.node, problem.field) == ("loop", "condition")
 
 
-def test_the_condition_of_an_inner_loop_may_name_the_loop_around_it() -> None:
+def test_the_condition_of_an_inner_loop_can_name_the_outer_loop() -> None:
     workflow = flow(
         entry(),
         loop("outer"),
@@ -78,7 +78,7 @@ def test_the_condition_of_an_inner_loop_may_name_the_loop_around_it() -> None:
     assert validate(workflow) == []
 
 
-def test_a_node_of_an_inner_body_is_no_name_in_the_outer_one() -> None:
+def test_a_node_of_an_inner_body_cannot_be_named_in_the_outer_body() -> None:
     workflow = flow(
         entry(),
         loop("outer"),

@@ -56,7 +56,7 @@ _GOOD_EDGE = {"from": "text.value", "to": "out.value"}
         (rules("a", {"x": "1 +"}), "branches.0.when"),
     ],
 )
-def test_a_wrong_setting_is_named_by_its_field(node: Part, field: str) -> None:
+def test_an_invalid_setting_is_named_by_its_field(node: Part, field: str) -> None:
     problems = refused(line(node, edges="text -> a.input\ntext -> out"))
 
     assert ("a", field) in {(problem.node, problem.field) for problem in problems}
@@ -70,14 +70,14 @@ def test_a_wrong_setting_is_named_by_its_field(node: Part, field: str) -> None:
         ({"tool": "read_file", "arguments": {"path": "a", "pth": 1}}, "arguments.pth"),
     ],
 )
-def test_a_tool_that_is_not_there_or_has_no_such_parameter(config: dict[str, Any], field: str) -> None:
+def test_an_unknown_tool_or_tool_parameter(config: dict[str, Any], field: str) -> None:
     problem = one_problem(line(part("a", "tool", **config), edges="text -> out"))
 
     assert (problem.node, problem.field) == ("a", field)
 
 
 @pytest.mark.parametrize("node", [judge("a"), part("a", "validator")])
-def test_a_node_that_gives_its_input_to_one_of_several_ports_has_no_port_for_a_stated_value(node: Part) -> None:
+def test_on_error_continue_needs_a_port_for_the_given_value(node: Part) -> None:
     choosing = Part(node.id, node.type, {**node.config, "on_error": "continue", "error_value": "x"})
 
     problem = one_problem(line(choosing, edges="text -> a.input\ntext -> out"))
@@ -105,7 +105,7 @@ def test_a_default_that_does_not_fit_its_type(value: Any) -> None:
         ({"prices": {"m": {"input_usd_per_million": 1}}}, "settings.prices.m.output_usd_per_million"),
     ],
 )
-def test_a_wrong_setting_of_the_workflow_is_named(settings: dict[str, Any], field: str) -> None:
+def test_an_invalid_workflow_setting_is_named(settings: dict[str, Any], field: str) -> None:
     problem = one_problem(flow(entry(), result(), edges="text -> out", settings=settings))
 
     assert (problem.node, problem.field) == (None, field)
@@ -121,7 +121,7 @@ _WARNED: list[tuple[dict[str, Any], str | None, str]] = [
 
 
 @pytest.mark.parametrize(("change", "node", "named"), _WARNED)
-async def test_what_this_version_does_not_know_is_a_warning_and_runs(
+async def test_unknown_keys_are_a_warning_and_the_workflow_runs(
     change: dict[str, Any], node: str | None, named: str
 ) -> None:
     document: dict[str, Any] = {"nodes": _GOOD, "edges": [_GOOD_EDGE], **change}

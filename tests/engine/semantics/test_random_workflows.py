@@ -82,7 +82,7 @@ CHOICES = st.lists(st.integers(0, len(_REPLIES) - 1), min_size=1, max_size=6)
 
 @PERMITTED
 @given(document=good_documents(), choices=CHOICES, known_price=st.booleans())
-def test_a_workflow_that_ought_to_run_ends(document: dict[str, Any], choices: list[int], known_price: bool) -> None:
+def test_a_valid_random_workflow_ends(document: dict[str, Any], choices: list[int], known_price: bool) -> None:
     workflow = loads(json.dumps(document))
     problems = validate(workflow)
 
@@ -94,7 +94,7 @@ def test_a_workflow_that_ought_to_run_ends(document: dict[str, Any], choices: li
 
 @PERMITTED
 @given(document=broken_documents(), choices=CHOICES)
-def test_a_workflow_that_was_broken_is_refused_or_ends(document: dict[str, Any], choices: list[int]) -> None:
+def test_a_broken_random_workflow_is_refused_or_ends(document: dict[str, Any], choices: list[int]) -> None:
     event(virtually(_outcome(loads(json.dumps(document)), counted_models(choices, known_price=True))))
 
 

@@ -101,7 +101,7 @@ async def _played(case: Case, text: str) -> Outcome:
 
 @settings(max_examples=120, deadline=None)
 @given(case=_cases(), text=_TEXT)
-def test_the_engine_and_the_second_interpreter_come_to_the_same(case: Case, text: str) -> None:
+def test_the_engine_and_the_reference_interpreter_agree(case: Case, text: str) -> None:
     expected = interpret(case, text)
     event(f"{expected.reason}, failed: {expected.failed}")
 

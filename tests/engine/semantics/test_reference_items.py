@@ -70,7 +70,7 @@ class _Drawn:
 
 @settings(max_examples=150, deadline=None)
 @given(steps=_STEPS)
-def test_both_come_to_the_same(steps: tuple[Step, ...]) -> None:
+def test_the_engine_and_the_reference_interpreter_agree_on_items(steps: tuple[Step, ...]) -> None:
     drawn = _Drawn()
     end = drawn.chain(steps, "text.value")
     workflow = flow(entry(), *drawn.parts, result(), edges="\n".join([*drawn.edges, f"{end} -> out.value"]))

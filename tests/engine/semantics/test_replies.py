@@ -18,7 +18,7 @@ from engine.store.run_file import head_of
 from tests.engine.semantics.documents import around, llm
 from tests.engine.semantics.kit import Played, options, play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel, by_node
-from tests.engine.semantics.test_fields import ASKING, asking, of_the_asker, says
+from tests.engine.semantics.test_node_settings import ASKING, asking, of_the_asker, says
 
 SPENT = Usage(10, 5)
 SECRET = "a thought that nobody else may see"
@@ -57,7 +57,7 @@ def bad_first(reply: Reply, times: int = 1) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-async def test_a_reply_that_is_no_answer_is_a_failure_that_is_retried(kind: str, name: str) -> None:
+async def test_an_invalid_reply_is_a_failure_and_retried(kind: str, name: str) -> None:
     played = await play(asking(kind, retries=1, retry_delay_s=0), bad_first(UNUSABLE[name]))
 
     (retrying,) = played.of(NodeRetrying)
@@ -68,7 +68,7 @@ async def test_a_reply_that_is_no_answer_is_a_failure_that_is_retried(kind: str,
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-async def test_its_failure_is_stored_with_the_reply_and_what_it_cost(kind: str, name: str) -> None:
+async def test_the_failure_is_stored_with_the_reply_and_its_cost(kind: str, name: str) -> None:
     played = await play(asking(kind, retries=0), bad_first(UNUSABLE[name], 9), ends="failed")
 
     (failed,) = [event for event in played.of(NodeFailed) if event.calls]
@@ -92,20 +92,20 @@ async def test_its_failure_is_stored_with_the_reply_and_what_it_cost(kind: str, 
         ("content filter", "content filter"),
     ],
 )
-async def test_the_failure_says_which_it_was(name: str, said: str) -> None:
+async def test_the_failure_names_its_kind(name: str, said: str) -> None:
     played = await play(asking("llm"), UNUSABLE[name], ends="failed")
 
     assert said in played.result.error
     assert "\n" not in played.result.error
 
 
-async def test_a_long_refusal_is_shortened() -> None:
+async def test_a_long_refusal_is_truncated() -> None:
     played = await play(asking("llm"), Reply("", refusal="no, " * 10_000), ends="failed")
 
     assert len(played.result.error) < 500
 
 
-async def test_a_reply_whose_limit_left_no_room_for_text_says_to_raise_it() -> None:
+async def test_a_reply_without_room_for_text_says_to_raise_max_tokens() -> None:
     played = await play(asking("llm"), EMPTY["reasoning that used up the limit"], ends="failed")
 
     assert "Max tokens" in played.result.remedy
@@ -113,7 +113,7 @@ async def test_a_reply_whose_limit_left_no_room_for_text_says_to_raise_it() -> N
 
 @pytest.mark.parametrize("name", [name for name in EMPTY if name != "a tool that nobody offered"])
 @pytest.mark.parametrize("kind", ["llm", "agent"])
-async def test_a_node_may_allow_replies_without_text(kind: str, name: str) -> None:
+async def test_a_node_can_allow_empty_replies(kind: str, name: str) -> None:
     played = await play(asking(kind, allow_empty=True), EMPTY[name])
 
     assert played.out == EMPTY[name].text
@@ -121,7 +121,7 @@ async def test_a_node_may_allow_replies_without_text(kind: str, name: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["router", "judge"])
-async def test_an_allowed_empty_verdict_is_one_that_cannot_be_read(kind: str) -> None:
+async def test_an_allowed_empty_verdict_is_unreadable(kind: str) -> None:
     def answer(call: Call) -> str:
         return "" if call.node in {"ask", "judge"} else call.path
 
@@ -136,13 +136,13 @@ async def test_a_refusal_is_never_allowed_as_an_empty_reply(name: str) -> None:
     await play(asking("llm", allow_empty=True), REFUSALS[name], ends="failed")
 
 
-async def test_a_branch_and_a_value_stand_in_for_an_empty_reply_as_for_any_failure() -> None:
+async def test_on_error_applies_to_an_empty_reply_as_to_any_failure() -> None:
     played = await play(asking("llm", on_error="continue", error_value="instead"), "")
 
     assert played.out == "instead"
 
 
-async def test_an_empty_reply_is_not_used_again() -> None:
+async def test_an_empty_reply_is_not_cached() -> None:
     store = MemoryStore()
     await play(asking("llm", cache="always"), "", ends="failed", store=store)
 
@@ -162,7 +162,7 @@ async def test_the_budget_counts_an_empty_reply() -> None:
     assert played.result.usage.output_tokens == 5 * len(played.model.calls)
 
 
-async def test_a_run_that_broke_off_after_an_empty_reply_does_not_pay_for_it_again() -> None:
+async def test_resume_does_not_pay_again_for_an_empty_reply() -> None:
     """The reply was stored, the run broke off before it was judged: resume judges it and retries."""
     store, workflow = MemoryStore(), asking("llm", retries=1, retry_delay_s=0)
     first = await play(workflow, bad_first(Reply("", usage=SPENT)), store=store)
@@ -185,7 +185,7 @@ async def _resumed(
     return await run.result(), models
 
 
-async def test_reasoning_is_part_of_nothing_but_the_reply() -> None:
+async def test_reasoning_is_part_of_the_reply_only() -> None:
     """Neither the next prompts of a loop, nor its memory, feedback or results have it."""
     workflow = around(
         llm("draft", "{{input}} {{loop.previous}} {{loop.last.draft}}", output_key="seen"),
@@ -225,7 +225,7 @@ def _warnings(played: Played, path: str = "ask") -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("kind", ["llm", "agent"])
-async def test_a_reply_that_was_cut_off_is_used_with_a_warning(kind: str) -> None:
+async def test_a_truncated_reply_is_used_with_a_warning(kind: str) -> None:
     played = await play(asking(kind, max_tokens=7), Reply("half", Finish.LENGTH))
 
     assert played.out == "half"
@@ -234,7 +234,7 @@ async def test_a_reply_that_was_cut_off_is_used_with_a_warning(kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ASKING)
-async def test_a_reply_that_was_cut_off_fails_where_the_settings_say_so(kind: str) -> None:
+async def test_a_truncated_reply_can_fail_the_node(kind: str) -> None:
     def answer(call: Call) -> Reply:
         return Reply(says(call), Finish.LENGTH if call.node in {"ask", "judge"} else Finish.STOP, SPENT)
 
@@ -245,7 +245,7 @@ async def test_a_reply_that_was_cut_off_fails_where_the_settings_say_so(kind: st
 
 
 @pytest.mark.parametrize("kind", ASKING)
-async def test_a_reply_that_was_cut_off_is_continued_where_the_settings_say_so(kind: str) -> None:
+async def test_a_truncated_reply_can_be_continued(kind: str) -> None:
     def answer(call: Call) -> Reply:
         whole = says(replace(call, request=call.request)) if call.node != "ask" or kind != "router" else _VERDICT
         if call.node not in {"ask", "judge"}:
@@ -270,7 +270,7 @@ async def test_a_reply_that_was_cut_off_is_continued_where_the_settings_say_so(k
 _VERDICT = json.dumps({"reason": "because", "branch": "done"})
 
 
-async def test_a_reply_is_continued_until_it_ends_and_a_bounded_number_of_times() -> None:
+async def test_a_reply_is_continued_until_it_ends_or_a_limit_is_reached() -> None:
     three = await play(asking("llm", on_cut_off="continue"), parts("one ", "two ", "three"))
     endless = await play(asking("llm", on_cut_off="continue", max_tokens=9), Reply("never ending ", Finish.LENGTH))
 
@@ -280,14 +280,14 @@ async def test_a_reply_is_continued_until_it_ends_and_a_bounded_number_of_times(
     assert "after 5 continuations" in warning
 
 
-async def test_a_reply_is_left_as_it_is_when_its_rest_is_empty() -> None:
+async def test_an_empty_continuation_leaves_the_reply_unchanged() -> None:
     played = await play(asking("llm", on_cut_off="continue"), by_node(ask=[Reply("half", Finish.LENGTH), ""]))
 
     assert played.out == "half"
     assert len(_warnings(played)) == 1
 
 
-async def test_a_rest_that_the_content_filter_cuts_off_is_warned_of() -> None:
+async def test_a_continuation_cut_by_the_content_filter_is_a_warning() -> None:
     said = [Reply("half ", Finish.LENGTH), Reply("and a bit", Finish.CONTENT_FILTER)]
 
     played = await play(asking("llm", on_cut_off="continue"), by_node(ask=said))
@@ -327,7 +327,7 @@ async def test_each_continuation_must_fit_the_budget() -> None:
     assert "budget" in played.result.error
 
 
-async def test_the_memory_of_a_loop_has_a_continued_reply_as_a_whole() -> None:
+async def test_loop_memory_has_a_continued_reply_as_a_whole() -> None:
     workflow = around(
         llm("ask", on_cut_off="continue"), edges="loop -> ask -> exit", max_iterations=2, memory="accumulate"
     )
@@ -342,7 +342,7 @@ async def test_the_memory_of_a_loop_has_a_continued_reply_as_a_whole() -> None:
     assert Message("assistant", "half and the end") in second.request.messages
 
 
-async def test_a_run_that_broke_off_while_a_reply_was_continued_pays_for_no_part_twice() -> None:
+async def test_resume_pays_for_no_part_of_a_continued_reply_twice() -> None:
     store = MemoryStore()
     workflow = asking("llm", on_cut_off="continue")
     first = await play(workflow, parts("one ", "two ", "three"), store=store)
@@ -358,7 +358,7 @@ _SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required
 
 
 @pytest.mark.parametrize("kind", ["llm", "agent"])
-async def test_a_structured_reply_that_was_cut_off_says_so(kind: str) -> None:
+async def test_a_truncated_structured_reply_says_so(kind: str) -> None:
     config: dict[str, Any] = {"reply_schema": _SCHEMA} | ({"turn_strategy": "single_call"} if kind == "agent" else {})
 
     played = await play(asking(kind, **config), Reply('{"n": 1', Finish.LENGTH), ends="failed")
@@ -367,7 +367,7 @@ async def test_a_structured_reply_that_was_cut_off_says_so(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["llm", "router", "judge"])
-async def test_a_verdict_that_the_content_filter_cut_off_counts_only_if_it_is_whole(kind: str) -> None:
+async def test_a_verdict_cut_by_the_content_filter_counts_only_if_it_is_whole(kind: str) -> None:
     cut = 'Such as {"branch": "done", "done": true, "score": 9, "reason": "x", "n": 1} but'
 
     def answer(call: Call) -> Any:
@@ -380,7 +380,7 @@ async def test_a_verdict_that_the_content_filter_cut_off_counts_only_if_it_is_wh
     assert played.result.outputs.get("out") != "seed"
 
 
-async def test_the_second_question_has_no_empty_message_of_the_model() -> None:
+async def test_the_second_request_has_no_empty_model_message() -> None:
     said = by_node(ask=["", '{"n": 1}'])
 
     played = await play(asking("llm", reply_schema=_SCHEMA, allow_empty=True), said)
@@ -389,7 +389,7 @@ async def test_the_second_question_has_no_empty_message_of_the_model() -> None:
     assert all(message.text for message in played.model.calls[1].request.messages)
 
 
-async def test_a_structured_reply_that_was_cut_off_after_its_json_is_read() -> None:
+async def test_a_structured_reply_truncated_after_its_json_is_read() -> None:
     played = await play(asking("llm", reply_schema=_SCHEMA), Reply('{"n": 1}\n\nNote that', Finish.LENGTH))
 
     assert played.out == {"n": 1}
@@ -416,17 +416,17 @@ async def test_a_structured_reply_that_was_cut_off_after_its_json_is_read() -> N
         ("x", "y", "xy"),
     ],
 )
-def test_the_seam_of_a_continued_reply_repeats_no_words(text: str, rest: str, whole: str) -> None:
+def test_a_continued_reply_repeats_no_words_at_the_seam(text: str, rest: str, whole: str) -> None:
     assert join(text, rest) == whole
 
 
-def test_only_replies_that_may_pass_when_asked_again_are_retried() -> None:
+def test_only_failures_that_can_pass_are_retried() -> None:
     retryable = {kind for kind in ModelErrorKind if ModelError(kind, "").retryable}
     assert {ModelErrorKind.EMPTY_REPLY, ModelErrorKind.REFUSAL} <= retryable
     assert ModelErrorKind.CUT_OFF not in retryable
 
 
-def test_a_request_for_the_rest_keeps_the_settings_of_the_first() -> None:
+def test_a_continuation_request_keeps_the_settings_of_the_first() -> None:
     first = Request((Message("user", "Go."),), 0.5, 7, {"type": "object"}, 3, "here")
 
     assert rest_request(first, "half") == replace(

@@ -77,7 +77,7 @@ def calls_by_path(model: FunctionModel) -> Counter[str]:
 
 @PERMITTED
 @given(document=good_documents(), choices=CHOICES, known_price=st.booleans(), data=st.data())
-def test_a_run_that_broke_off_anywhere_comes_to_the_same_end(
+def test_a_run_interrupted_anywhere_ends_the_same(
     document: dict[str, Any], choices: list[int], known_price: bool, data: st.DataObject
 ) -> None:
     workflow = loads(json.dumps(document))
@@ -97,7 +97,7 @@ def test_a_run_that_broke_off_anywhere_comes_to_the_same_end(
 
 @PERMITTED
 @given(document=good_documents(), choices=CHOICES, data=st.data())
-def test_a_run_that_breaks_off_twice_comes_to_the_same_end_too(
+def test_a_run_interrupted_twice_ends_the_same(
     document: dict[str, Any], choices: list[int], data: st.DataObject
 ) -> None:
     workflow = loads(json.dumps(document))
@@ -116,7 +116,7 @@ def test_a_run_that_breaks_off_twice_comes_to_the_same_end_too(
 
 @pytest.mark.parametrize("has_nodes", [True, False], ids=["as written now", "as written before records had nodes"])
 @pytest.mark.parametrize("ended", [1, 2])
-async def test_outputs_of_earlier_iterations_are_there_after_a_resume(ended: int, has_nodes: bool) -> None:
+async def test_outputs_of_earlier_iterations_are_available_after_a_resume(ended: int, has_nodes: bool) -> None:
     until = "loop.index == 2 && loop.history[0].nodes.critic == 'critic 0' && loop.history[1].nodes.draft == 'draft 1'"
     workflow = flow(
         entry(default="seed"),
@@ -178,7 +178,7 @@ def failure_inside_an_iterator_that_continues() -> dict[str, Any]:
 @example(document=failure_inside_an_iterator_that_continues(), choices=[0], chosen=2)
 @example(document=nested_iterators_with_state(), choices=[0], chosen=1)
 @example(document=nested_iterators_with_state(), choices=[0], chosen=6)
-def test_a_fork_that_changes_nothing_comes_to_the_same_end_and_pays_only_for_what_comes_after(
+def test_a_fork_without_changes_ends_the_same_and_pays_only_for_what_it_runs_again(
     document: dict[str, Any], choices: list[int], chosen: int
 ) -> None:
     document["settings"] = {}

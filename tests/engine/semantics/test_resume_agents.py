@@ -105,7 +105,7 @@ def tools_in(events: list[AnyEvent]) -> list[tuple[str, Any]]:
     return [(event.tool, event.arguments["a"]) for event in called]  # type: ignore[call-overload, index]
 
 
-async def test_the_whole_run_does_what_it_is_meant_to(tools: Tools) -> None:
+async def test_the_uninterrupted_run_behaves_as_intended(tools: Tools) -> None:
     whole, _ = await whole_run()
 
     assert whole.out == "three improved 2 refined 1 refined 1"
@@ -120,7 +120,7 @@ async def test_the_whole_run_does_what_it_is_meant_to(tools: Tools) -> None:
     assert len(whole.of(NodeWaiting)) == 3
 
 
-async def test_a_run_that_broke_off_anywhere_goes_on_where_it_was(tools: Tools) -> None:
+async def test_a_run_interrupted_anywhere_continues_there(tools: Tools) -> None:
     whole, kept = await whole_run()
     all_tools = tools_in(kept)
     for cut in range(1, len(kept) - 1):
@@ -151,7 +151,7 @@ def _without_failure(call: Call) -> Any:
     return calls._answer(call) if isinstance(first, Exception) else first  # type: ignore[operator]
 
 
-async def test_a_question_is_not_asked_again_once_it_was_answered(tools: Tools) -> None:
+async def test_an_answered_question_is_not_asked_again(tools: Tools) -> None:
     _, kept = await whole_run()
     answered_at = [index for index, event in enumerate(kept) if event.type == "node.answered"]
     for number, index in enumerate(answered_at, 1):
@@ -161,7 +161,7 @@ async def test_a_question_is_not_asked_again_once_it_was_answered(tools: Tools) 
 
 
 @pytest.mark.parametrize("text", ["{{state.sum}}", "{{state.better}}"])
-async def test_forks_have_the_state_of_their_place(tools: Tools, text: str) -> None:
+async def test_forks_have_the_state_of_their_starting_point(tools: Tools, text: str) -> None:
     whole, kept = await whole_run()
     places = [event.path for event in kept if isinstance(event, NodeCompleted)]
     places += [f"{event.path}[{event.index}]" for event in kept if isinstance(event, LoopIterationCompleted)]

@@ -106,7 +106,7 @@ async def resumed(store: MemoryStore, run_id: str, model: Any = None) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_a_run_killed_at_any_event_ends_as_without_the_kill(tmp_path: Path, case: str) -> None:
+async def test_a_run_killed_at_any_event_ends_the_same(tmp_path: Path, case: str) -> None:
     workflow, rules = CASES[case]
     model = scripted(tmp_path, *rules)
     whole, store, run_id = await whole_run(workflow, model)
@@ -118,7 +118,7 @@ async def test_a_run_killed_at_any_event_ends_as_without_the_kill(tmp_path: Path
 
 
 @pytest.mark.parametrize("case", ["a list for two nodes of a loop", "fail_times", "a judge", "items"])
-async def test_a_run_killed_twice_ends_as_without_the_kills(tmp_path: Path, case: str) -> None:
+async def test_a_run_killed_twice_ends_the_same(tmp_path: Path, case: str) -> None:
     workflow, rules = CASES[case]
     whole, store, run_id = await whole_run(workflow, scripted(tmp_path, *rules))
     for first in list(cuts(list(store.events(run_id))))[::3]:
@@ -140,7 +140,7 @@ def cuts(events: list[AnyEvent], first: int = 1) -> Iterator[int]:
             yield number
 
 
-async def test_a_node_that_failed_twice_of_three_times_has_one_attempt_left(tmp_path: Path) -> None:
+async def test_a_node_that_failed_twice_of_three_attempts_has_one_left(tmp_path: Path) -> None:
     model = scripted(tmp_path, {"reply": BUSY})
     whole, store, run_id = await whole_run(ONE_NODE, model)
     assert whole["status"] == "failed"
@@ -154,14 +154,14 @@ async def test_a_node_that_failed_twice_of_three_times_has_one_attempt_left(tmp_
     assert isinstance(after[-1], RunFailed)
 
 
-async def test_a_node_that_had_failed_for_good_has_all_attempts_again_and_the_next_reply(tmp_path: Path) -> None:
+async def test_a_node_that_failed_for_good_has_all_attempts_again_and_the_next_reply(tmp_path: Path) -> None:
     model = scripted(tmp_path, {"replies": [BUSY, BUSY, BUSY, BUSY, "One"]})
     _, store, run_id = await whole_run(ONE_NODE, model)
     assert (await resumed(store, run_id))["outputs"] == {"out": "One"}
 
 
 @pytest.mark.parametrize("kind", [llm, agent])
-async def test_a_node_continues_with_the_model_that_it_had_fallen_back_to(tmp_path: Path, kind: Any) -> None:
+async def test_a_node_continues_with_the_fallback_model_it_had_switched_to(tmp_path: Path, kind: Any) -> None:
     first = scripted(tmp_path, {"replies": [{"tool_calls": [{"name": "none"}]}, BUSY, BUSY, "One"]}, name="first.json")
     if kind is llm:
         first = scripted(tmp_path, {"replies": [BUSY, BUSY, "One"]}, name="first.json")
@@ -180,7 +180,7 @@ async def test_a_node_continues_with_the_model_that_it_had_fallen_back_to(tmp_pa
         assert again == whole, f"killed at {cut}"
 
 
-async def test_calls_in_flight_side_by_side_get_their_own_replies_again(tmp_path: Path) -> None:
+async def test_parallel_calls_in_flight_get_their_own_replies_again(tmp_path: Path) -> None:
     replies = [{"text": "slow", "delay_s": 3600}, "fast"]
     model = scripted(tmp_path, {"replies": replies})
     store, events = MemoryStore(), list[AnyEvent]()
@@ -196,7 +196,7 @@ async def test_calls_in_flight_side_by_side_get_their_own_replies_again(tmp_path
     assert (await resumed(left, run.run_id))["outputs"] == {"out": "slow fast"}
 
 
-async def test_a_recorded_run_that_is_killed_ends_as_without_the_kill(tmp_path: Path) -> None:
+async def test_a_recorded_run_that_is_killed_ends_the_same(tmp_path: Path) -> None:
     workflow, rules = CASES["a judge"]
     _, first, first_id = await whole_run(workflow, scripted(tmp_path, *rules))
     file = tmp_path / "run.json"
@@ -219,7 +219,7 @@ def _no_history() -> Any:
     raise AssertionError("it is a file")
 
 
-async def test_a_fork_that_changes_nothing_gets_the_replies_from_its_place_on(tmp_path: Path) -> None:
+async def test_a_fork_without_changes_gets_the_replies_from_its_starting_point(tmp_path: Path) -> None:
     workflow, rules = CASES["a list for two nodes of a loop"]
     whole, store, run_id = await whole_run(workflow, scripted(tmp_path, *rules))
     for place in ("loop[0]", "loop[1]", "loop[2]", "loop[1].polish"):

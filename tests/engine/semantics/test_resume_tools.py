@@ -148,7 +148,7 @@ CALLS_LOOK = script(wants(("send", {"text": "one"})), wants(("look", {"text": "t
     ],
     ids=["node", "loop", "items", "subflow", "agent"],
 )
-async def test_a_call_in_flight_is_made_again_only_when_told_to(
+async def test_a_tool_call_in_flight_is_repeated_only_with_consent(
     post: Post, workflow: Workflow, hangs: str, said: Any, place: str, out: Any
 ) -> None:
     store, run_id = await broken_off(post, workflow, hangs, said=said)
@@ -173,7 +173,7 @@ async def test_a_call_in_flight_is_made_again_only_when_told_to(
 
 
 @pytest.mark.parametrize("workflow", [PLAIN, BY_AGENT], ids=["node", "agent"])
-async def test_an_idempotent_call_is_made_again_without_asking(post: Post, workflow: Workflow) -> None:
+async def test_an_idempotent_call_is_repeated_without_consent(post: Post, workflow: Workflow) -> None:
     if workflow is PLAIN:
         workflow = flow(entry(), tool("post", "look"), result(), edges="text -> post.text\npost -> out")
     store, run_id = await broken_off(post, workflow, "seed" if workflow is not BY_AGENT else "two", said=CALLS_LOOK)
@@ -183,7 +183,7 @@ async def test_an_idempotent_call_is_made_again_without_asking(post: Post, workf
     assert [name for name, _ in post.calls] == ["look"]
 
 
-async def test_what_had_an_outcome_is_not_asked_about(post: Post) -> None:
+async def test_finished_and_abandoned_calls_are_not_in_flight(post: Post) -> None:
     """A failed attempt, a finished call and a call that a finished loop left behind are no calls in flight."""
     timed_out = flow(
         entry(),
@@ -238,7 +238,7 @@ async def test_nothing_is_in_flight_while_a_person_is_asked(post: Post) -> None:
     assert told == [NodeToolCalling, NodeToolCalled] * 2
 
 
-async def test_a_batch_makes_no_tool_call_again_either_unless_told_to(post: Post) -> None:
+async def test_a_batch_also_needs_consent_to_repeat_a_tool_call(post: Post) -> None:
     post.hangs, post.last = {"b"}, "b"
     store = MemoryStore()
     batch = Batch(PLAIN, [{"text": "a"}, {"text": "b"}], BatchOptions(store=store))

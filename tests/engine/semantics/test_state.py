@@ -16,7 +16,7 @@ from tests.engine.semantics.kit import begin, finish, play
 from tests.engine.semantics.models import Call, by_node, numbered
 
 
-async def test_what_a_node_gave_has_a_name_in_the_prompts_after_it() -> None:
+async def test_later_prompts_can_name_a_nodes_output() -> None:
     parts = (
         entry(),
         llm("writer", output_key="draft"),
@@ -40,7 +40,7 @@ async def test_what_a_node_gave_has_a_name_in_the_prompts_after_it() -> None:
 
 
 @pytest.mark.parametrize("kind", ["llm", "agent", "transform"])
-async def test_models_agents_and_transforms_may_name_what_they_give(kind: str) -> None:
+async def test_models_agents_and_transforms_can_set_named_state(kind: str) -> None:
     make: Any = {"llm": llm, "agent": agent, "transform": transform}[kind]
     parts = (entry(), make("giver", output_key="x"), formula("after", "[state.x, size(state.x)]"), result())
 
@@ -49,7 +49,7 @@ async def test_models_agents_and_transforms_may_name_what_they_give(kind: str) -
     assert played.out == ["seed", 4]
 
 
-async def test_state_is_kept_across_iterations_and_reaches_out_of_the_loop_and_into_it() -> None:
+async def test_state_survives_iterations_and_crosses_loop_boundaries() -> None:
     workflow = flow(
         entry(),
         transform("first", "first", output_key="doc"),
@@ -70,7 +70,7 @@ async def test_state_is_kept_across_iterations_and_reaches_out_of_the_loop_and_i
     assert played.out == "refine 2look 2"
 
 
-async def test_before_it_was_given_a_name_is_null_and_empty() -> None:
+async def test_state_is_null_and_empty_before_it_is_set() -> None:
     workflow = around(
         llm("read", "<{{state.said}}>{{input}}"),
         formula("null", "state.said == null"),
@@ -85,7 +85,7 @@ async def test_before_it_was_given_a_name_is_null_and_empty() -> None:
     assert [played.gave(f"loop[{n}].null") for n in (0, 1)] == [True, False]
 
 
-async def test_expressions_everywhere_may_read_the_state() -> None:
+async def test_expressions_everywhere_can_read_the_state() -> None:
     workflow = around(
         llm("write", output_key="doc"),
         rules("route", {"left": "state.doc == 'write 1'", "right": "else"}),
@@ -104,7 +104,7 @@ async def test_expressions_everywhere_may_read_the_state() -> None:
     assert [record.score for record in played.loop.iterations] == [7, 7, 7]
 
 
-async def test_a_node_that_gives_nothing_leaves_the_state_as_it_is() -> None:
+async def test_a_skipped_node_leaves_the_state_unchanged() -> None:
     failing = ModelError(ModelErrorKind.BAD_REQUEST, "no")
     workflow = flow(
         entry(),
@@ -120,7 +120,7 @@ async def test_a_node_that_gives_nothing_leaves_the_state_as_it_is() -> None:
     assert played.out == "keptno"
 
 
-async def test_a_node_sees_the_state_as_it_was_when_the_node_began() -> None:
+async def test_a_node_sees_the_state_as_of_its_start() -> None:
     """What runs beside it changes nothing for it: here a retry that comes after the name was given."""
     named = asyncio.Event()
     attempts = iter([ModelError(ModelErrorKind.SERVER, "down"), "done"])
@@ -150,7 +150,7 @@ async def test_a_node_sees_the_state_as_it_was_when_the_node_began() -> None:
     assert played.out == ["done", "given"]
 
 
-async def test_a_loop_that_begins_anew_takes_back_what_it_had_named() -> None:
+async def test_a_restarted_loop_reverts_its_named_state() -> None:
     failures = iter([ModelError(ModelErrorKind.BAD_REQUEST, "no")])
     workflow = flow(
         entry(),
@@ -169,7 +169,7 @@ async def test_a_loop_that_begins_anew_takes_back_what_it_had_named() -> None:
     assert played.model.prompts("look") == ["before\n\nbefore"] * 2
 
 
-def test_a_name_that_no_node_gives_is_a_problem() -> None:
+def test_an_output_key_that_no_node_sets_is_a_problem() -> None:
     parts = (entry(), transform("a", "{{state.drift}}", output_key="draft"), result())
 
     (problem,) = validate(flow(*parts, edges="text -> a -> out"))
@@ -179,7 +179,7 @@ def test_a_name_that_no_node_gives_is_a_problem() -> None:
 
 
 @pytest.mark.parametrize("key", ["two words", "1st", "a.b", "x" * 65])
-def test_a_name_has_to_be_one(key: str) -> None:
+def test_an_output_key_must_be_an_identifier(key: str) -> None:
     problems = validate(flow(entry(), transform("a", output_key=key), result(), edges="text -> a -> out"))
 
     assert [(problem.code, problem.field) for problem in problems] == [("bad-config", "output_key")]

@@ -35,7 +35,7 @@ def one(*body: Any, edges: str, **entry_config: Any) -> Workflow:
 DRAFT = one(llm("draft", "Draft {{input}}"), edges="given -> draft -> made")
 
 
-async def test_the_other_workflow_runs_within_the_run_and_its_results_go_on() -> None:
+async def test_a_subflow_runs_within_the_run_and_outputs_its_results() -> None:
     played = await play(around_part(DRAFT), "drafted")
     assert played.out == "drafted"
     assert [(call.path, call.request.messages[-1].text) for call in played.model.calls] == [
@@ -46,7 +46,7 @@ async def test_the_other_workflow_runs_within_the_run_and_its_results_go_on() ->
     assert played.result.outputs == {"out": "drafted"}
 
 
-async def test_its_inputs_and_outputs_are_the_ports() -> None:
+async def test_inputs_and_outputs_are_the_ports() -> None:
     inner = flow(
         entry("topic"),
         entry("length", type="number", default=3, description="In words."),
@@ -66,12 +66,12 @@ async def test_its_inputs_and_outputs_are_the_ports() -> None:
 
 
 @pytest.mark.parametrize("workflow", [None, {}, {"nodes": 3}, {"nodes": [None, {"type": "input"}, {"type": "output"}]}])
-def test_a_copy_that_is_no_workflow_has_no_ports(workflow: Any) -> None:
+def test_an_embedded_copy_that_is_not_a_workflow_has_no_ports(workflow: Any) -> None:
     config = SubflowConfig(file="x.loop.json", workflow=workflow)
     assert (SPEC.inputs(config), SPEC.outputs(config)) == ((), ())
 
 
-async def test_a_loop_inside_and_a_loop_around() -> None:
+async def test_loops_work_inside_and_around_a_subflow() -> None:
     inner = one(
         loop(max_iterations=2), transform("more", "{{input}}+"), leave(), edges="given -> loop -> more -> exit -> made"
     )
@@ -89,13 +89,13 @@ async def test_a_loop_inside_and_a_loop_around() -> None:
     assert "outer[1].part.loop[0].more" in played.ran
 
 
-async def test_a_workflow_in_a_workflow_in_a_workflow() -> None:
+async def test_subflows_nest() -> None:
     middle = flow(entry("given"), nested(DRAFT), result("made"), edges="given -> part.given\npart.made -> made")
     played = await play(around_part(middle), "deep")
     assert (played.out, [call.path for call in played.model.calls]) == ("deep", ["part.part.draft"])
 
 
-def test_its_default_model_stays_its_own_and_a_nodes_own_comes_first() -> None:
+def test_a_subflow_keeps_its_default_model_and_node_models_take_precedence() -> None:
     inner = flow(
         entry("given"),
         llm("draft"),
@@ -109,7 +109,7 @@ def test_its_default_model_stays_its_own_and_a_nodes_own_comes_first() -> None:
     assert compile_workflow(outer).models == (ModelChoice("second"), ModelChoice("third"))
 
 
-async def test_it_is_attempted_anew_and_its_failure_may_be_taken_up() -> None:
+async def test_a_subflow_can_be_retried_and_its_failure_handled() -> None:
     inner = one(part("odd", "validator", mode="expression", expression="1 / 0 == 1"), edges="given -> odd -> made")
     played = await play(around_part(inner), ends="failed")
     assert (played.result.node, [event.path for event in played.of(NodeFailed)]) == ("part.odd", ["part.odd", "part"])
@@ -122,28 +122,28 @@ async def test_it_is_attempted_anew_and_its_failure_may_be_taken_up() -> None:
     assert str(soft.out).startswith(soft.of(NodeCompleted, "part")[0].error)
 
 
-async def test_the_budget_of_the_run_holds_in_it() -> None:
+async def test_the_budget_of_the_run_covers_subflows() -> None:
     outer = around_part(DRAFT).model_copy(update={"settings": {"budget_tokens": 1}})
     played = await play(outer, "x", ends="failed")
     assert played.result.node == "part.draft"
     assert played.model.calls == []
 
 
-async def test_a_money_budget_of_a_loop_in_it_needs_a_known_price_too() -> None:
+async def test_a_money_budget_of_a_loop_in_a_subflow_needs_a_known_price_too() -> None:
     inner = one(loop(budget_usd=25), llm("draft"), leave(), edges="given -> loop -> draft -> exit -> made")
     played = await play(around_part(inner), FunctionModel("x", price=None), ends="failed")
     assert played.model.calls == []
     assert "price" in played.result.remedy
 
 
-def test_what_is_wrong_in_it_is_told_at_the_node() -> None:
+def test_problems_in_a_subflow_are_reported_at_the_node() -> None:
     broken = flow(entry("given"), llm("draft", "{{nowhere}}"), result("made"), edges="given -> draft -> made")
     (problem,) = check(around_part(broken))
     assert (problem.code, problem.node, problem.field) == ("unconnected-port", "part", "file")
     assert problem.message.startswith('In "part.loop.json": node "draft", port "nowhere": Nothing')
 
 
-def test_a_file_that_was_not_read_is_a_problem() -> None:
+def test_an_unread_file_is_a_problem() -> None:
     unread = flow(entry(), part("part", "subflow", file="part.loop.json"), result())
     codes = {(problem.code, problem.node) for problem in check(unread)}
     assert ("subflow-not-read", "part") in codes
@@ -151,14 +151,14 @@ def test_a_file_that_was_not_read_is_a_problem() -> None:
     assert ("no-subflow", "part") in {(problem.code, problem.node) for problem in check(nameless)}
 
 
-def test_workflows_that_lie_too_deep_are_a_problem() -> None:
+def test_subflows_nested_too_deeply_are_a_problem() -> None:
     inner = DRAFT
     for _ in range(20):
         inner = flow(entry("given"), nested(inner), result("made"), edges="given -> part.given\npart.made -> made")
     assert "nested-too-deep" in {problem.code for problem in check(around_part(inner))}
 
 
-def test_a_node_is_found_by_its_place_in_the_run_through_subflows_too() -> None:
+def test_a_node_is_found_by_its_run_path_through_subflows() -> None:
     inner = one(loop(max_iterations=2), transform("more"), leave(), edges="given -> loop -> more -> exit -> made")
     outer = around_part(inner)
     found = node_at(outer, "part.loop")

@@ -35,7 +35,7 @@ def judged(score: float, reason: str = "because", *, done: bool = False, **score
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_has_a_sample_for_every_input_says_when_to_use_it_and_is_laid_out(name: str) -> None:
+def test_a_template_has_sample_inputs_a_description_and_a_layout(name: str) -> None:
     workflow = load(templates_folder() / f"{name}.loop.json")
     assert all(declared.default is not None for declared in declared_inputs(workflow))
     assert workflow.description.rpartition(". For ")[2].endswith(".")
@@ -43,14 +43,14 @@ def test_it_has_a_sample_for_every_input_says_when_to_use_it_and_is_laid_out(nam
     assert set(workflow.layout["nodes"]) == set(workflow.nodes_by_id)
 
 
-async def test_self_refine_writes_three_times_on_its_own_critique() -> None:
+async def test_self_refine_writes_three_times_from_its_own_critique() -> None:
     played = await template("self-refine", draft=["one", "two", "three"], critique=["shorter", "warmer", "fine"])
     assert played.result.outputs == {"text": "three"}
     assert "two" in played.model.prompts("draft")[2]
     assert "warmer" in played.model.prompts("draft")[2]
 
 
-async def test_agentic_search_goes_on_until_the_notes_are_enough() -> None:
+async def test_agentic_search_continues_until_the_notes_suffice() -> None:
     played = await template(
         "agentic-search",
         plan=["stop loop text", "stable output"],
@@ -62,14 +62,14 @@ async def test_agentic_search_goes_on_until_the_notes_are_enough() -> None:
     assert "no threshold" in played.model.prompts("plan")[1]
 
 
-async def test_classify_is_one_call_with_a_structured_reply() -> None:
+async def test_classify_makes_one_call_with_a_structured_reply() -> None:
     reply = {"reason": "It is broken.", "kind": "complaint"}
     played = await template("classify", classify=json.dumps(reply))
     assert played.result.outputs == {"kind": "complaint", "details": reply}
     assert len(played.model.calls) == 1
 
 
-async def test_classify_asks_once_more_where_the_kind_is_none() -> None:
+async def test_classify_requests_again_without_a_category() -> None:
     good = json.dumps({"reason": "r", "kind": "praise"})
     played = await template("classify", classify=[json.dumps({"reason": "r", "kind": "rant"}), good])
     assert played.result.outputs["kind"] == "praise"
@@ -85,26 +85,26 @@ async def test_the_calculator_agent_calculates_and_answers() -> None:
     assert step["result"]["stdout"].startswith("11.7")
 
 
-async def test_the_summary_is_shortened_until_it_settles() -> None:
+async def test_the_summary_is_shortened_until_it_is_stable() -> None:
     played = await template("converging-summary", summarise=["A long first summary.", "Short.", "Short."])
     assert played.result.outputs == {"summary": "Short.", "rounds": 3}
     assert played.loop.exit_reason == "stable_output"
 
 
-async def test_the_writer_mends_until_the_critic_approves() -> None:
+async def test_the_writer_revises_until_the_critic_approves() -> None:
     played = await template("writer-and-critic", writer=["one", "two"], critic=["It lacks a date.", "APPROVED"])
     assert played.result.outputs == {"text": "two", "approved": True}
     assert "It lacks a date." in played.model.prompts("writer")[1]
     assert "one" in played.model.prompts("writer")[1]
 
 
-async def test_a_text_that_is_never_approved_comes_out_with_a_flag() -> None:
+async def test_a_text_that_is_never_approved_is_flagged() -> None:
     played = await template("writer-and-critic", writer="same", critic="No.")
     assert played.result.outputs == {"text": "same", "approved": False}
     assert played.loop.exit_reason == "max_iterations"
 
 
-async def test_the_best_version_of_a_document_is_kept() -> None:
+async def test_the_best_version_of_a_document_is_returned() -> None:
     verdicts = [judged(0, "stiff", clear=5, tone=5, complete=5), judged(0, clear=8, tone=8, complete=8)]
     played = await template(
         "document-improvement",
@@ -122,7 +122,7 @@ async def test_a_document_that_is_good_enough_ends_the_loop() -> None:
     assert played.loop.exit_reason == "judge_done"
 
 
-async def test_the_refiner_ends_the_loop_where_the_critic_has_nothing_to_add() -> None:
+async def test_the_refiner_exits_the_loop_when_the_critic_has_nothing_to_add() -> None:
     played = await template(
         "refine-or-exit",
         first_draft="A keeper.",
@@ -135,7 +135,7 @@ async def test_the_refiner_ends_the_loop_where_the_critic_has_nothing_to_add() -
     assert "Jon, a keeper." in played.model.prompts("critic")[1]
 
 
-async def test_lgtm_ends_a_code_review_at_once() -> None:
+async def test_lgtm_ends_a_code_review_immediately() -> None:
     played = await template(
         "code-review", code=["def a", "def b"], review=["Rename it.", "LGTM"], judge=judged(3, "a fault is left")
     )
@@ -143,12 +143,12 @@ async def test_lgtm_ends_a_code_review_at_once() -> None:
     assert "Rename it." in played.model.prompts("code")[1]
 
 
-async def test_a_judge_ends_a_code_review_without_that_word() -> None:
+async def test_a_judge_ends_a_code_review_without_lgtm() -> None:
     played = await template("code-review", code="def a", review="Fine, I think.", judge=judged(9, done=True))
     assert played.result.outputs == {"code": "def a", "exit_reason": "judge_done"}
 
 
-async def test_two_agents_negotiate_until_one_agrees_and_remember_what_was_said() -> None:
+async def test_two_agents_negotiate_until_one_agrees_and_remember_the_conversation() -> None:
     played = await template("negotiation", buyer=["140?", "165."], seller=["200.", "AGREED: 165."])
     assert played.result.outputs == {"outcome": "AGREED: 165.", "agreed": True}
     said = [message.text for message in played.model.calls[2].request.messages]
@@ -156,7 +156,7 @@ async def test_two_agents_negotiate_until_one_agrees_and_remember_what_was_said(
     assert said[-1] == "The seller says: 200."
 
 
-async def test_json_is_written_until_it_is_valid() -> None:
+async def test_json_is_rewritten_until_it_is_valid() -> None:
     good = {"name": "Pancakes", "minutes": 20, "ingredients": ["flour"]}
     played = await template("valid-json", write=["no json", json.dumps({"name": "P"}), json.dumps(good)])
     assert played.result.outputs == {"json": good}
@@ -169,7 +169,7 @@ async def test_json_that_is_never_valid_fails_the_run() -> None:
     assert played.result.outputs == {}
 
 
-async def test_an_extraction_fills_the_gaps_that_the_validator_names() -> None:
+async def test_an_extraction_fills_the_gaps_that_the_validator_reports() -> None:
     first = {"title": "Bookbinding", "date": "12 May", "place": None, "leader": "Mara Lind", "seats": 14, "price": 35}
     whole = {**first, "place": "old print shop"}
     played = await template("multi-pass-extraction", extract=[json.dumps(first), json.dumps(whole)])
@@ -178,7 +178,7 @@ async def test_an_extraction_fills_the_gaps_that_the_validator_names() -> None:
     assert "place" in played.model.prompts("extract")[1].rpartition("Missing or wrong:")[2]
 
 
-async def test_the_best_of_several_tries_comes_out() -> None:
+async def test_the_best_of_several_attempts_is_returned() -> None:
     scores = [
         judged(0, fit=5, fresh=5),
         judged(0, fit=9, fresh=9),
@@ -190,7 +190,7 @@ async def test_the_best_of_several_tries_comes_out() -> None:
     assert [record["result"] for record in played.result.outputs["tries"]] == ["a", "b", "c", "d"]
 
 
-async def test_many_texts_are_summed_up_each_in_a_loop_and_then_together() -> None:
+async def test_many_texts_are_summarized_in_loops_and_then_combined() -> None:
     def summarise(call: Call) -> str:
         return f"sum of {call.indices[0]}"
 

@@ -53,7 +53,7 @@ async def test_until_stops_after_the_iteration_in_which_it_is_true(expression: s
     assert played.loop.returned == iterations - 1
 
 
-async def test_until_is_asked_before_everything_else() -> None:
+async def test_until_is_checked_before_everything_else() -> None:
     played = await _until("loop.iteration == 2", exit_condition="stable_output", stability_threshold=0.0)
     assert (played.loop.exit_reason, played.loop.iterations_run) == ("until", 2)
 
@@ -61,7 +61,7 @@ async def test_until_is_asked_before_everything_else() -> None:
     assert (played.loop.exit_reason, played.loop.converged) == ("until", True)
 
 
-async def test_until_goes_before_a_router_that_is_done() -> None:
+async def test_until_precedes_a_router_that_is_done() -> None:
     workflow = around(
         rules("check", {"done": "true", "continue": "else"}),
         edges="loop -> check\ncheck.done -> exit",
@@ -72,14 +72,14 @@ async def test_until_goes_before_a_router_that_is_done() -> None:
     assert (await play(workflow)).loop.exit_reason == "until"
 
 
-async def test_until_that_is_never_true_leaves_the_loop_to_its_exit_condition() -> None:
+async def test_until_that_is_never_true_leaves_the_loop_to_its_other_conditions() -> None:
     played = await _until("false", exit_condition="stable_output", stability_threshold=0.5)
 
     assert played.loop.exit_reason == "stable_output"
 
 
 @pytest.mark.parametrize("expression", ["output.nothing == 1", "1 / 0 == 1", "size(output)", "output"])
-async def test_until_that_fails_or_is_no_condition_ends_the_loop_as_an_error(expression: str) -> None:
+async def test_until_that_fails_or_is_not_boolean_fails_the_loop(expression: str) -> None:
     workflow = around(llm("draft"), edges="loop -> draft -> exit", until=expression)
 
     played = await play(workflow, numbered, ends="failed")
@@ -90,7 +90,7 @@ async def test_until_that_fails_or_is_no_condition_ends_the_loop_as_an_error(exp
     assert expression in played.result.error or "until" in played.result.error.lower()
 
 
-async def test_until_sees_nothing_of_a_node_that_was_skipped() -> None:
+async def test_until_sees_nothing_of_a_skipped_node() -> None:
     workflow = around(
         rules("pick", {"first": "loop.index == 0", "second": "else"}),
         transform("a", "a"),

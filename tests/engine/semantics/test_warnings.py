@@ -29,7 +29,7 @@ from tests.engine.semantics.agents import agent, wants
 from tests.engine.semantics.documents import around, entry, flow, for_each, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import Played, begin, finish, options, play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel, by_node
-from tests.engine.semantics.test_fields import asking
+from tests.engine.semantics.test_node_settings import asking
 
 CUT = Reply("half", Finish.LENGTH, Usage(10, 5))
 
@@ -56,7 +56,7 @@ def _draft(**config: Any) -> Workflow:
     return around(llm("draft"), edges="loop -> draft -> exit", **config)
 
 
-async def test_a_warning_of_a_node_is_one_of_its_iteration_and_of_the_run_once_each() -> None:
+async def test_a_warning_of_a_node_is_in_its_iteration_and_in_the_run_once() -> None:
     played = await play(_draft(max_iterations=3), cut_in(1))
 
     (warning,) = played.result.warnings
@@ -66,7 +66,7 @@ async def test_a_warning_of_a_node_is_one_of_its_iteration_and_of_the_run_once_e
     assert played.result.to_json()["loops"]["loop"]["iterations"][1]["warnings"] == [warning]
 
 
-async def test_the_records_of_a_loop_have_warnings() -> None:
+async def test_loop_records_have_warnings() -> None:
     played = await play(_draft(max_iterations=2, until="size(loop.history) > 5"), cut_in(0))
 
     (records,) = [event.outputs["iterations"] for event in played.of(NodeCompleted, "loop")]
@@ -74,7 +74,7 @@ async def test_the_records_of_a_loop_have_warnings() -> None:
     assert [len(record["warnings"]) for record in records if isinstance(record, dict)] == [1, 0]  # type: ignore[arg-type]
 
 
-async def test_a_body_can_read_what_its_loop_has_warned_of() -> None:
+async def test_a_body_can_read_the_warnings_of_its_loop() -> None:
     workflow = around(
         llm("draft", "{{loop.history.map(one, size(one.warnings))}}"), edges="loop -> draft -> exit", max_iterations=3
     )
@@ -84,7 +84,7 @@ async def test_a_body_can_read_what_its_loop_has_warned_of() -> None:
     assert [prompt.splitlines()[0] for prompt in played.model.prompts("draft")] == ["[]", "[1]", "[1,0]"]
 
 
-async def test_nested_loops_do_not_double_a_warning() -> None:
+async def test_nested_loops_do_not_duplicate_a_warning() -> None:
     workflow = flow(
         entry(),
         loop("outer", max_iterations=2),
@@ -141,7 +141,7 @@ async def test_every_source_of_warnings_reaches_the_result(
     assert len(set(played.result.warnings)) == len(played.result.warnings)
 
 
-async def test_a_budget_that_is_nearly_spent_is_a_warning() -> None:
+async def test_a_nearly_used_up_budget_is_a_warning() -> None:
     model = FunctionModel("x", usage=Usage(0, 90))
 
     played = await play(asking("llm", max_tokens=50), model, budget_tokens=100)
@@ -157,7 +157,7 @@ async def test_a_history_that_stops_storing_the_run_is_a_warning() -> None:
     assert "The disk is full." in log.all[0]
 
 
-async def test_a_run_that_failed_or_was_cancelled_has_its_warnings_too() -> None:
+async def test_a_failed_or_cancelled_run_has_its_warnings_too() -> None:
     workflow = flow(entry(), llm("a"), llm("b"), result(), edges="text -> a -> b -> out")
     failed = await play(workflow, by_node(a=CUT, b=FAILING), ends="failed")
 
@@ -180,7 +180,7 @@ async def _hang() -> str:
     return ""
 
 
-async def test_what_a_failed_node_had_warned_of_is_stored_with_its_failure() -> None:
+async def test_the_warnings_of_a_failed_node_are_stored_with_its_failure() -> None:
     schema = {"type": "object", "required": ["n"]}
 
     played = await play(asking("llm", reply_schema=schema), "no", ends="failed")
@@ -190,7 +190,7 @@ async def test_what_a_failed_node_had_warned_of_is_stored_with_its_failure() -> 
     assert places(played.result.warnings) == ["ask"]
 
 
-async def test_a_loop_that_starts_over_drops_its_warnings() -> None:
+async def test_a_restarted_loop_drops_its_warnings() -> None:
     attempts: list[int] = []
 
     def answer(call: Call) -> Any:
@@ -206,7 +206,7 @@ async def test_a_loop_that_starts_over_drops_its_warnings() -> None:
 
 
 @pytest.mark.parametrize("at", ["loop.iteration.completed", "node.completed"])
-async def test_a_resumed_run_has_the_warnings_of_before_and_after_once(at: str) -> None:
+async def test_a_resumed_run_has_all_warnings_once(at: str) -> None:
     store, workflow = MemoryStore(), _draft(max_iterations=3)
     whole = await play(workflow, cut_in(0, 2), store=store)
     past = list(store.events(whole.result.run_id))
@@ -220,7 +220,7 @@ async def test_a_resumed_run_has_the_warnings_of_before_and_after_once(at: str) 
     assert places(resumed.warnings) == ["loop[0].draft", "loop[2].draft"]
 
 
-async def test_every_reader_of_events_comes_to_the_same_warnings() -> None:
+async def test_every_reader_of_events_finds_the_same_warnings() -> None:
     store = MemoryStore()
     workflow = _draft(max_iterations=3, until="false", on_max_iterations="return_with_flag")
 
@@ -230,7 +230,7 @@ async def test_every_reader_of_events_comes_to_the_same_warnings() -> None:
     assert places(played.result.warnings) == ["loop[0].draft", "loop"]
 
 
-async def test_a_run_that_broke_off_has_the_warnings_of_what_had_ended() -> None:
+async def test_an_interrupted_run_has_the_warnings_of_what_had_ended() -> None:
     played = await play(_draft(max_iterations=3), cut_in(0, 2))
     ends = [event.seq for event in played.of(NodeCompleted, "loop[2].draft")]
 
@@ -245,7 +245,7 @@ def _read(store: MemoryStore, played: Played) -> tuple[str, ...]:
     return result_of(reduce_events(store.events(played.result.run_id, kinds=RESULT_EVENTS))).warnings
 
 
-async def test_an_iteration_of_an_old_history_names_no_place_and_gets_one() -> None:
+async def test_a_warning_of_an_old_history_gets_its_path() -> None:
     record = IterationRecord(2, None, None, None, None, None, None, None, Usage(), 0.0, 0.0, ("Several ended.",))
     old = LoopIterationCompleted("r", 1, 0.0, "loop", *record.fields())
     log = reduce_events([old]).warnings
@@ -254,7 +254,7 @@ async def test_an_iteration_of_an_old_history_names_no_place_and_gets_one() -> N
     assert log.inside("loop[2]") == log.all
 
 
-async def test_warnings_are_no_part_of_what_flows_on() -> None:
+async def test_warnings_are_not_part_of_values() -> None:
     workflow = around(
         llm("draft"), transform("t", "{{draft}}"), edges="loop -> draft -> t.draft\nt -> exit", max_iterations=2
     )

@@ -51,7 +51,7 @@ EDGES = "text -> ask -> out\ntext -> other -> second"
 FLOW = flow(*PARTS, edges=EDGES)
 
 
-async def test_a_person_is_asked_and_the_answer_goes_on() -> None:
+async def test_a_person_is_asked_and_the_answer_is_passed_on() -> None:
     run, models = begin(FLOW, "reply", registry=registry())
 
     question = await asyncio.wait_for(waiting(run), 30)
@@ -65,7 +65,7 @@ async def test_a_person_is_asked_and_the_answer_goes_on() -> None:
     assert (answered.choice, answered.value, answered.comment) == ("approve", "seed!", "well done")
 
 
-async def test_who_waits_for_a_person_keeps_no_place_from_others() -> None:
+async def test_a_waiting_node_takes_no_concurrency_slot() -> None:
     one_at_a_time = flow(*PARTS, edges=EDGES, settings={"max_concurrency": 1})
     run, models = begin(one_at_a_time, "reply", registry=registry())
     await asyncio.wait_for(waiting(run), 30)
@@ -79,7 +79,7 @@ async def test_who_waits_for_a_person_keeps_no_place_from_others() -> None:
     assert played.result.outputs["out"] == "reject: None ()"
 
 
-async def test_an_answer_that_nobody_waits_for_is_refused() -> None:
+async def test_an_answer_without_a_question_is_refused() -> None:
     run, models = begin(FLOW, "reply", registry=registry())
     await asyncio.wait_for(waiting(run), 30)
 
@@ -91,7 +91,7 @@ async def test_an_answer_that_nobody_waits_for_is_refused() -> None:
     await finish(run, models)
 
 
-async def test_a_run_is_stopped_while_it_waits() -> None:
+async def test_a_waiting_run_can_be_cancelled() -> None:
     run, _ = begin(FLOW, "reply", registry=registry())
     await asyncio.wait_for(waiting(run), 30)
 

@@ -38,7 +38,7 @@ async def talk(workflow: Workflow, says: Said, answers: Sequence[Answer]) -> Pla
     return await finish(run, models)
 
 
-async def test_a_tool_that_needs_a_yes_is_called_after_it(tools: Tools) -> None:
+async def test_a_tool_that_needs_approval_is_called_after_it(tools: Tools) -> None:
     says = script(wants(ADD), "42")
 
     played = await talk(alone(tools=["add"], require_approval=["add"]), says, [Answer("approve")])
@@ -51,7 +51,7 @@ async def test_a_tool_that_needs_a_yes_is_called_after_it(tools: Tools) -> None:
     assert played.out == "42"
 
 
-async def test_who_says_yes_may_change_the_arguments(tools: Tools) -> None:
+async def test_the_approver_can_change_the_arguments(tools: Tools) -> None:
     says = script(wants(ADD), "done")
 
     played = await talk(alone(tools=["add"], require_approval=["add"]), says, [Answer("approve", {"a": 1, "b": 2})])
@@ -64,7 +64,7 @@ async def test_who_says_yes_may_change_the_arguments(tools: Tools) -> None:
     assert [step["arguments"] for step in completed.outputs["steps"]] == [{"a": 1, "b": 2}]
 
 
-async def test_arguments_that_nobody_changed_are_recorded_once(tools: Tools) -> None:
+async def test_unchanged_arguments_are_recorded_once(tools: Tools) -> None:
     says = script(wants(ADD), "done")
     answer = Answer("approve", {"a": 15, "b": 27})
 
@@ -75,9 +75,7 @@ async def test_arguments_that_nobody_changed_are_recorded_once(tools: Tools) -> 
 
 
 @pytest.mark.parametrize("misfit", [["x"], "x", 7, True, {}, {"b": 2}, {"a": "many"}, {"a": None}, [{"a": 1, "b": 2}]])
-async def test_arguments_that_do_not_fit_are_refused_and_the_original_call_is_not_made(
-    tools: Tools, misfit: Any
-) -> None:
+async def test_invalid_arguments_are_refused_and_the_original_call_is_not_made(tools: Tools, misfit: Any) -> None:
     run, models = begin(alone(tools=["add"], require_approval=["add"]), script(wants(ADD), "done"))
     async for event in run.events():
         if isinstance(event, NodeWaiting):
@@ -93,7 +91,7 @@ async def test_arguments_that_do_not_fit_are_refused_and_the_original_call_is_no
 
 
 @pytest.mark.parametrize(("comment", "told"), [("Too dear.", " Too dear."), ("", "")])
-async def test_a_no_and_its_reason_reach_the_model(tools: Tools, comment: str, told: str) -> None:
+async def test_a_rejection_and_its_reason_reach_the_model(tools: Tools, comment: str, told: str) -> None:
     says = script(wants(ADD, ("break", {"a": 1})), "I do without.")
 
     played = await talk(
@@ -108,7 +106,7 @@ async def test_a_no_and_its_reason_reach_the_model(tools: Tools, comment: str, t
     assert played.out == "I do without."
 
 
-async def test_tools_that_need_no_yes_and_those_that_are_not_there_ask_nobody(tools: Tools) -> None:
+async def test_tools_without_approval_and_unknown_tools_ask_nobody(tools: Tools) -> None:
     says = script(wants(("break", {"a": 1}), ("gone", {}), ("add", "{")), "done")
 
     played = await talk(alone(tools=["add", "break"], require_approval=["add"]), says, [])
@@ -125,7 +123,7 @@ async def test_tools_that_need_no_yes_and_those_that_are_not_there_ask_nobody(to
         (Answer(), "(nothing)"),
     ],
 )
-async def test_a_question_is_put_to_a_person_and_the_answer_to_the_model(answer: Answer, told: str) -> None:
+async def test_a_question_is_asked_and_the_answer_reaches_the_model(answer: Answer, told: str) -> None:
     says = script(wants(("ask_person", {"question": "Which colour?"})), "done")
 
     played = await talk(alone(tools=["ask_person"]), says, [answer])
@@ -135,7 +133,7 @@ async def test_a_question_is_put_to_a_person_and_the_answer_to_the_model(answer:
     assert results(played.model.calls[1]) == [told]
 
 
-async def test_an_agent_that_may_not_ask_asks_nobody() -> None:
+async def test_an_agent_without_ask_person_asks_nobody() -> None:
     says = script(wants(("ask_person", {"question": "Which colour?"})), "done")
 
     played = await talk(alone(), says, [])
@@ -143,7 +141,7 @@ async def test_an_agent_that_may_not_ask_asks_nobody() -> None:
     assert results(played.model.calls[1]) == ['Error: There is no tool "ask_person". The tools are: finish.']
 
 
-async def test_a_person_who_never_answers_keeps_nobody_else_waiting_and_the_run_can_be_stopped() -> None:
+async def test_an_unanswered_question_blocks_nothing_else_and_the_run_can_be_cancelled() -> None:
     workflow = flow(
         entry(),
         agent(tools=["ask_person"]),

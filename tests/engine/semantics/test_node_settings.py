@@ -71,7 +71,7 @@ async def test_model_address_and_sampling_reach_the_call(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["llm", "agent"])
-async def test_a_system_prompt_and_a_prompt_reach_the_call(kind: str) -> None:
+async def test_system_prompt_and_prompt_reach_the_call(kind: str) -> None:
     played = await play(asking(kind, system="You are brief.", prompt="Say: {{input}}"), says)
 
     (call,) = played.model.calls
@@ -79,7 +79,7 @@ async def test_a_system_prompt_and_a_prompt_reach_the_call(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ASKING)
-async def test_an_earlier_reply_is_used_again_where_that_is_wanted(kind: str) -> None:
+async def test_a_cached_reply_is_reused_if_the_setting_allows_it(kind: str) -> None:
     made: dict[str, int] = {}
     for cache in ("off", "always"):
         store = MemoryStore()
@@ -91,7 +91,7 @@ async def test_an_earlier_reply_is_used_again_where_that_is_wanted(kind: str) ->
 
 
 @pytest.mark.parametrize("kind", ASKING)
-async def test_a_failed_call_is_made_again(kind: str) -> None:
+async def test_a_failed_call_is_retried(kind: str) -> None:
     failures = iter([ModelError(ModelErrorKind.SERVER, "down")])
 
     def answer(call: Call) -> Any:
@@ -103,7 +103,7 @@ async def test_a_failed_call_is_made_again(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("on_error", "error_value"), [("continue", None), ("continue", False), ("branch", None)])
-async def test_a_judge_that_fails_may_let_its_loop_go_on(on_error: str, error_value: Any) -> None:
+async def test_a_failing_judge_can_let_the_loop_continue(on_error: str, error_value: Any) -> None:
     def answer(call: Call) -> Any:
         return ModelError(ModelErrorKind.SERVER, "down") if call.node == "judge" else call.path
 
@@ -112,14 +112,14 @@ async def test_a_judge_that_fails_may_let_its_loop_go_on(on_error: str, error_va
     assert (played.loop.exit_reason, played.loop.iterations_run, played.out) == ("max_iterations", 2, "loop[1].draft")
 
 
-async def test_a_judge_that_fails_ends_its_loop_where_nothing_else_is_said() -> None:
+async def test_a_failing_judge_ends_the_loop_by_default() -> None:
     def answer(call: Call) -> Any:
         return ModelError(ModelErrorKind.SERVER, "down") if call.node == "judge" else call.path
 
     await play(asking("judge"), answer, ends="failed")
 
 
-async def test_what_a_branch_is_for_is_told_to_the_router() -> None:
+async def test_branch_descriptions_are_sent_to_the_router() -> None:
     branches = [{"name": "done", "description": "It rhymes."}, {"name": "continue", "description": "It does not."}]
 
     played = await play(asking("router", branches=branches), says)
@@ -132,7 +132,7 @@ async def test_what_a_branch_is_for_is_told_to_the_router() -> None:
 
 
 @pytest.mark.parametrize(("named", "is_sound"), [("first", True), ("second", False), ("nobody", False)])
-def test_an_aggregator_gathers_for_the_iterator_that_it_names(named: str, is_sound: bool) -> None:
+def test_an_aggregator_collects_for_the_iterator_it_names(named: str, is_sound: bool) -> None:
     workflow = flow(
         entry(type="list"),
         part("first", "iterator"),
@@ -166,7 +166,7 @@ SHOWN_ELSEWHERE = {
     "agent.tools": "semantics/test_agent.py",
     "agent.max_turns": "semantics/test_agent.py",
     "agent.on_max_turns": "semantics/test_agent.py",
-    "agent.require_approval": "semantics/test_agent_people.py",
+    "agent.require_approval": "semantics/test_agent_approval.py",
     "agent.reply_schema": "semantics/test_agent.py",
     "agent.tool_timeout_s": "semantics/test_agent.py",
     "agent.turn_strategy": "semantics/test_agent.py",
@@ -175,10 +175,10 @@ SHOWN_ELSEWHERE = {
     "transform.mode": "nodes/test_running.py",
     "transform.template": "semantics/test_loop_variables.py",
     "transform.expression": "nodes/test_running.py",
-    "validator.mode": "semantics/test_plain_nodes.py",
-    "validator.json_schema": "semantics/test_plain_nodes.py",
-    "validator.expression": "semantics/test_plain_nodes.py",
-    "validator.message": "semantics/test_plain_nodes.py",
+    "validator.mode": "semantics/test_nodes_without_models.py",
+    "validator.json_schema": "semantics/test_nodes_without_models.py",
+    "validator.expression": "semantics/test_nodes_without_models.py",
+    "validator.message": "semantics/test_nodes_without_models.py",
     "approval.message": "semantics/test_approval.py",
     "approval.answer_within_s": "semantics/test_approval.py",
     "approval.when_unanswered": "semantics/test_approval.py",
@@ -204,7 +204,7 @@ SHOWN_ELSEWHERE = {
     "loop.output_mode": "semantics/test_loop_outcome.py",
     "loop.inject_feedback": "semantics/test_loop_feedback.py",
     "loop.condition": "semantics/test_loop_outcome.py",
-    "loop.delay_s": "semantics/test_control.py",
+    "loop.delay_s": "semantics/test_cancellation.py",
     "loop.budget_usd": "semantics/test_budget_loops.py",
     "loop.on_budget": "semantics/test_budget_loops.py",
     "loop.on_timeout": "semantics/test_loop_conditions.py",
@@ -267,13 +267,13 @@ def _words(file: str) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("setting", [*NodeConfig.model_fields, *ALL])
-def test_something_shows_what_a_setting_does(setting: str) -> None:
+def test_every_setting_has_a_test(setting: str) -> None:
     name, own = setting.rpartition(".")[2], setting.partition(".")[2].removeprefix("judge.")
     file = SHOWN_ELSEWHERE.get(setting) or SHOWN_ELSEWHERE.get(name)
     assert file is not None or own in _SHOWN_HERE, "write a test of what it does, and name its file above"
     assert name in _words(file or f"semantics/{Path(__file__).name}")
 
 
-def test_nothing_is_named_that_is_no_setting() -> None:
+def test_every_listed_setting_exists() -> None:
     names = {setting.rpartition(".")[2] for setting in ALL} | set(NodeConfig.model_fields)
     assert [setting for setting in SHOWN_ELSEWHERE if setting not in ALL and setting not in names] == []

@@ -25,7 +25,7 @@ from tests.engine.semantics.models import Gate
 LOOP = around(llm("draft"), llm("polish"), edges="loop -> draft -> polish -> exit", max_iterations=2)
 
 
-async def test_everything_but_pieces_of_replies_is_kept_in_order() -> None:
+async def test_everything_except_reply_chunks_is_stored_in_order() -> None:
     keeper = ListKeeper()
 
     played = await play(LOOP, "a text", store=keeper, source="letters.loop.json")
@@ -39,7 +39,7 @@ async def test_everything_but_pieces_of_replies_is_kept_in_order() -> None:
     assert head.options["model"] is None
 
 
-async def test_a_model_call_is_noted_before_it_is_made_and_when_it_is_through() -> None:
+async def test_a_model_call_is_recorded_before_and_after_it_is_made() -> None:
     played = await play(LOOP, "a text", store=ListKeeper())
 
     calls = [event for event in played.events if isinstance(event, (NodeCalling, NodeCalled))]
@@ -53,7 +53,7 @@ async def test_a_model_call_is_noted_before_it_is_made_and_when_it_is_through() 
     assert completed.calls == (calls[1].call,)  # type: ignore[union-attr]
 
 
-async def test_no_call_is_made_before_its_note_is_safe() -> None:
+async def test_no_call_is_made_before_its_record_is_safe() -> None:
     journal = ListJournal(by_hand=True)
     gate = Gate("loop[0].draft")
     run, models = begin(LOOP, gate, store=ListKeeper(journal))
@@ -71,7 +71,7 @@ async def test_no_call_is_made_before_its_note_is_safe() -> None:
     assert (await run.result()).status == "cancelled"
 
 
-async def test_nothing_is_told_that_is_not_safe() -> None:
+async def test_no_event_is_emitted_before_it_is_safe() -> None:
     journal = ListJournal(by_hand=True)
     seen: list[AnyEvent] = []
     run, _ = begin(LOOP, "a text", store=ListKeeper(journal))
@@ -95,7 +95,7 @@ async def test_nothing_is_told_that_is_not_safe() -> None:
     assert run.is_over
 
 
-async def test_a_run_is_over_only_when_its_end_is_safe() -> None:
+async def test_a_run_ends_only_when_its_end_is_safe() -> None:
     journal = ListJournal(by_hand=True)
     run, _ = begin(around(transform("same"), edges="loop -> same -> exit"), store=ListKeeper(journal))
     await settle()
@@ -108,7 +108,7 @@ async def test_a_run_is_over_only_when_its_end_is_safe() -> None:
     assert run.is_over
 
 
-async def test_where_keeping_fails_the_run_goes_on_and_says_so() -> None:
+async def test_a_history_failure_does_not_stop_the_run_and_is_reported() -> None:
     journal = ListJournal(by_hand=True)
     run, models = begin(LOOP, "a text", store=ListKeeper(journal))
     await settle()
@@ -124,7 +124,7 @@ async def test_where_keeping_fails_the_run_goes_on_and_says_so() -> None:
     assert [event.seq for event in played.events] == list(range(len(played.events)))
 
 
-async def test_a_run_that_cannot_be_kept_at_all_runs_and_says_so() -> None:
+async def test_a_run_that_cannot_be_stored_runs_and_says_so() -> None:
     class Full(ListKeeper):
         def begin(self, head: RunHead) -> ListJournal:
             raise EngineError(f"The history cannot keep {head.document[:1]}.", "Make room.")
@@ -135,7 +135,7 @@ async def test_a_run_that_cannot_be_kept_at_all_runs_and_says_so() -> None:
     assert played.result.status == "completed"
 
 
-async def test_a_run_of_quick_nodes_never_runs_far_ahead_of_its_keeper() -> None:
+async def test_a_run_of_fast_nodes_waits_for_its_journal() -> None:
     journal = ListJournal(by_hand=True)
     body = [transform(f"t{number}") for number in range(20)]
     edges = " -> ".join(["loop", *(node.id for node in body), "exit"])

@@ -25,7 +25,7 @@ _ROW = flow(
 _BOTH = flow(entry(), llm("a"), llm("b"), result(), edges="text -> a -> out\ntext -> b -> out")
 
 
-async def test_stop_cancels_the_call_in_flight_and_keeps_what_was_finished() -> None:
+async def test_cancel_stops_the_call_in_flight_and_keeps_finished_results() -> None:
     gate = Gate("b")
     started, models = begin(_ROW, gate)
     await gate.reached.wait()
@@ -41,7 +41,7 @@ async def test_stop_cancels_the_call_in_flight_and_keeps_what_was_finished() -> 
     assert {"text", "a", "early"} <= played.ran
 
 
-async def test_stop_in_a_loop_keeps_the_iterations_that_were_finished() -> None:
+async def test_cancel_in_a_loop_keeps_finished_iterations() -> None:
     gate = Gate("loop[2].draft")
     started, models = begin(around(llm("draft"), edges="loop -> draft -> exit"), gate)
     await gate.reached.wait()
@@ -57,7 +57,7 @@ async def test_stop_in_a_loop_keeps_the_iterations_that_were_finished() -> None:
     assert "out" not in played.result.outputs
 
 
-async def test_stop_ends_every_call_that_is_in_flight() -> None:
+async def test_cancel_stops_every_call_in_flight() -> None:
     cancelled: set[str] = set()
     both = asyncio.Barrier(3)
 
@@ -79,7 +79,7 @@ async def test_stop_ends_every_call_that_is_in_flight() -> None:
     assert cancelled == {"a", "b"}
 
 
-async def test_a_run_can_be_stopped_before_it_has_done_anything_and_more_than_once() -> None:
+async def test_a_run_can_be_cancelled_before_it_starts_and_repeatedly() -> None:
     started, models = begin(_ROW, "x")
 
     started.cancel()
@@ -90,7 +90,7 @@ async def test_a_run_can_be_stopped_before_it_has_done_anything_and_more_than_on
     assert played.model.calls == []
 
 
-async def test_to_stop_a_run_that_has_ended_changes_nothing() -> None:
+async def test_cancelling_an_ended_run_changes_nothing() -> None:
     started, models = begin(_ROW, "x")
     await started.result()
 
@@ -113,7 +113,7 @@ async def test_a_cancelled_run_raises_with_its_result() -> None:
     assert gate.cancelled
 
 
-def test_the_pause_between_two_iterations_is_kept_and_none_comes_before_the_first_or_after_the_last() -> None:
+def test_delay_is_waited_between_iterations_only() -> None:
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3, delay_s=60.0)
 
     async def main() -> tuple[list[float], float]:
@@ -126,7 +126,7 @@ def test_the_pause_between_two_iterations_is_kept_and_none_comes_before_the_firs
     assert end == pytest.approx(120.0)
 
 
-async def test_stop_ends_the_pause_between_two_iterations() -> None:
+async def test_cancel_ends_the_delay_between_iterations() -> None:
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3, delay_s=3600.0)
     started, models = begin(workflow, "x")
     async with asyncio.timeout(30):
@@ -148,7 +148,7 @@ async def _slow(call: Call) -> str:
     return f"draft {call.iteration}"
 
 
-def test_a_loop_that_runs_out_of_time_stops_in_mid_call() -> None:
+def test_a_loop_timeout_cancels_the_call_in_flight() -> None:
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=9, timeout_s=25.0)
 
     async def main() -> float:
@@ -163,7 +163,7 @@ def test_a_loop_that_runs_out_of_time_stops_in_mid_call() -> None:
     assert virtually(main()) == pytest.approx(25.0)
 
 
-def test_a_loop_that_ends_in_time_is_not_touched_by_its_limit() -> None:
+def test_a_loop_that_ends_in_time_is_unaffected_by_its_timeout() -> None:
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=2, timeout_s=25.0)
 
     played = virtually(play(workflow, _slow))
@@ -171,7 +171,7 @@ def test_a_loop_that_ends_in_time_is_not_touched_by_its_limit() -> None:
     assert played.loop.exit_reason == "max_iterations"
 
 
-def test_the_time_limit_of_an_inner_loop_is_its_own_in_every_outer_iteration() -> None:
+def test_the_timeout_of_an_inner_loop_starts_over_in_every_outer_iteration() -> None:
     workflow = flow(
         entry(),
         loop("outer", max_iterations=3),
@@ -189,7 +189,7 @@ def test_the_time_limit_of_an_inner_loop_is_its_own_in_every_outer_iteration() -
     assert {played.result.loops[f"outer[{index}].inner"].exit_reason for index in range(3)} == {"max_iterations"}
 
 
-async def test_stop_reaches_a_node_that_is_waiting_for_its_turn() -> None:
+async def test_cancel_reaches_a_node_that_waits_for_a_concurrency_slot() -> None:
     gate = Gate("a")
     edges = "text -> a -> out\ntext -> b -> out\ntext -> c -> out"
     workflow = flow(entry(), llm("a"), llm("b"), llm("c"), result(), edges=edges, settings={"max_concurrency": 1})
@@ -230,7 +230,7 @@ class _ClearsUp:
 
 
 @pytest.mark.parametrize("a_fails", [False, True])
-async def test_to_stop_once_more_leaves_nodes_the_time_to_clear_up(a_fails: bool) -> None:
+async def test_a_second_cancel_leaves_nodes_the_time_to_clean_up(a_fails: bool) -> None:
     answer = _ClearsUp()
     answer.a_fails = a_fails
     started, models = begin(_BOTH, answer)
@@ -250,7 +250,7 @@ async def test_to_stop_once_more_leaves_nodes_the_time_to_clear_up(a_fails: bool
     assert played.result.status == "cancelled"
 
 
-async def test_a_run_stops_although_a_node_takes_no_notice_of_it() -> None:
+async def test_a_run_is_cancelled_although_a_node_ignores_it() -> None:
     reached = asyncio.Event()
 
     async def answer(call: Call) -> str:
@@ -270,7 +270,7 @@ async def test_a_run_stops_although_a_node_takes_no_notice_of_it() -> None:
     assert played.model.paths == ["a"]
 
 
-async def test_a_call_that_turns_being_stopped_into_an_error_is_not_made_again() -> None:
+async def test_a_call_that_turns_cancellation_into_an_error_is_not_retried() -> None:
     reached = asyncio.Event()
 
     async def answer(_call: Call) -> Exception:

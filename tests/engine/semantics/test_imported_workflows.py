@@ -16,7 +16,7 @@ async def imported(foreign: str, answer: Answer, /, **inputs: str) -> Played:
     return await play(read(foreign).workflow, answer, inputs, allow_code=True)
 
 
-async def test_an_evaluator_goes_on_with_what_led_back() -> None:
+async def test_an_evaluator_loop_continues_with_the_feedback() -> None:
     answers = by_node(draft=["one", "two"], judge=[verdict("continue"), verdict("done")])
     played = await imported(evaluated(), answers, topic="tea")
     assert played.result.outputs == {"Text": "two", "Rounds": 2}
@@ -24,7 +24,7 @@ async def test_an_evaluator_goes_on_with_what_led_back() -> None:
     assert played.result.loops["loop_1"].exit_reason == "evaluator_done"
 
 
-async def test_a_canvas_that_counts_appends_and_gives_every_iteration() -> None:
+async def test_a_canvas_loop_that_appends_returns_all_iterations() -> None:
     text = canvas(
         [
             rf_node("in", "input", name="text"),
@@ -55,7 +55,7 @@ async def test_a_canvas_that_counts_appends_and_gives_every_iteration() -> None:
     assert [record["result"] for record in records if isinstance(record, dict)] == ["d1 / c1", "d2 / c2", "d3 / c3"]
 
 
-async def test_a_canvas_that_waits_for_a_stable_output() -> None:
+async def test_a_canvas_loop_stops_at_a_stable_output() -> None:
     text = canvas(
         [
             rf_node("in", "input", name="text"),
@@ -82,7 +82,7 @@ def _says(done: bool, reason: str) -> str:
     return json.dumps({"reason": reason, "score": 5, "done": done})
 
 
-async def test_until_ends_a_cycle_of_steps_before_its_judge_is_asked() -> None:
+async def test_until_ends_a_step_loop_before_its_judge_is_called() -> None:
     played = await imported(
         _WITHOUT_DELAY, by_node(plan_it="the plan", build="code", check_it="FINE as it is", judge=_says(False, "no"))
     )
@@ -91,7 +91,7 @@ async def test_until_ends_a_cycle_of_steps_before_its_judge_is_asked() -> None:
     assert not played.model.prompts("judge")
 
 
-async def test_the_judge_ends_a_cycle_and_its_reason_reaches_the_next_iteration() -> None:
+async def test_the_judge_ends_a_step_loop_and_its_reason_reaches_the_next_iteration() -> None:
     verdicts = [_says(False, "a test is missing"), _says(True, "all there")]
     played = await imported(
         _WITHOUT_DELAY, by_node(plan_it="the plan", build=["c1", "c2"], check_it=["hm", "ok"], judge=verdicts)
@@ -105,7 +105,7 @@ async def test_the_judge_ends_a_cycle_and_its_reason_reaches_the_next_iteration(
     assert played.model.prompts("check_it")[1].endswith("Output of build:\nc2")
 
 
-async def test_a_judge_that_answers_rubbish_lets_the_cycle_go_on() -> None:
+async def test_an_unreadable_verdict_continues_the_step_loop() -> None:
     played = await imported(_WITHOUT_DELAY, by_node(plan_it="p", build="c", check_it="hm", judge="rubbish"))
     assert played.result.loops["dev_cycle"].exit_reason == "max_iterations"
     assert len(played.result.loops["dev_cycle"].iterations) == 4
@@ -121,7 +121,7 @@ async def test_tools_of_an_agent_are_called() -> None:
     assert step["tool"] == "shell"
 
 
-async def test_a_step_with_a_condition_runs_only_where_it_is_true() -> None:
+async def test_a_step_with_a_condition_runs_only_if_it_is_true() -> None:
     text = """
 steps:
   - {id: look, instructions: Look.}
@@ -158,7 +158,7 @@ async def test_for_each_runs_for_each_item_and_the_next_step_sees_all_results() 
     assert "ABOUT ULM" in played.model.prompts("sum_up")[0]
 
 
-async def test_an_iterator_of_a_canvas_gathers_its_results() -> None:
+async def test_a_canvas_iterator_collects_its_results() -> None:
     text = canvas(
         [
             rf_node("in", "input", name="text", dataType="array", defaultValue=["a", "b"]),

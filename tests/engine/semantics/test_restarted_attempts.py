@@ -15,7 +15,7 @@ _EDGES = "inner -> work -> leave_inner -> draft"
 _FLAG = "It did not converge within 1 iteration."
 
 
-async def test_loops_inside_a_loop_that_is_attempted_anew_are_told_of_its_last_attempt_alone() -> None:
+async def test_inner_loops_of_a_retried_loop_show_the_last_attempt_only() -> None:
     workflow = flow(
         entry(),
         loop("outer", max_iterations=2, retries=1, retry_delay_s=0.0, until="output == 'good'"),
@@ -33,7 +33,7 @@ async def test_loops_inside_a_loop_that_is_attempted_anew_are_told_of_its_last_a
     assert played.result.warnings == (f"outer[0].inner: {_FLAG}",)
 
 
-async def test_loops_inside_a_subflow_that_is_attempted_anew_are_told_of_its_last_attempt_alone() -> None:
+async def test_loops_in_a_retried_subflow_show_the_last_attempt_only() -> None:
     inner = flow(
         entry("given"),
         *_INNER,
@@ -52,7 +52,7 @@ async def test_loops_inside_a_subflow_that_is_attempted_anew_are_told_of_its_las
     assert played.result.warnings == (f"part.inner: {_FLAG}",)
 
 
-def test_a_subflow_that_failed_in_an_attempt_of_a_loop_has_no_error_in_the_next() -> None:
+def test_a_subflow_that_failed_in_an_earlier_attempt_has_no_error_in_the_next() -> None:
     event = Events()
 
     def attempt(error: str) -> list[object]:

@@ -15,7 +15,7 @@ _SIZES = {"short": "size(input) < 3", "middling": "size(input) < 6", "long": "el
 
 
 @pytest.mark.parametrize(("text", "branch"), [("ab", "short"), ("abcd", "middling"), ("abcdefgh", "long")])
-async def test_the_first_rule_that_is_true_decides(text: str, branch: str) -> None:
+async def test_the_first_true_rule_decides(text: str, branch: str) -> None:
     workflow = flow(
         entry(),
         rules("pick", _SIZES),
@@ -26,14 +26,14 @@ async def test_the_first_rule_that_is_true_decides(text: str, branch: str) -> No
     assert (await play(workflow, inputs={"text": text})).result.outputs == {branch: text}
 
 
-async def test_a_router_by_rules_says_why() -> None:
+async def test_a_router_by_rules_gives_a_reason() -> None:
     workflow = flow(entry(), rules("pick", _SIZES), result(), edges="text -> pick\npick.reason -> out")
 
     assert "size(input) < 6" in (await play(workflow)).out
 
 
 @pytest.mark.parametrize("rule", ["input.nothing == 1", "size(input)", "1 / 0 == 1"])
-async def test_a_rule_that_fails_or_is_no_condition_fails_the_run_and_is_never_false(rule: str) -> None:
+async def test_a_failing_or_non_boolean_rule_fails_the_run(rule: str) -> None:
     workflow = flow(entry(), rules("pick", {"a": rule, "b": "else"}), result(), edges="text -> pick\npick.b -> out")
 
     played = await play(workflow, ends="failed")
@@ -42,7 +42,7 @@ async def test_a_rule_that_fails_or_is_no_condition_fails_the_run_and_is_never_f
     assert played.result.outputs == {}
 
 
-async def test_a_router_by_rules_of_which_none_is_true_fails() -> None:
+async def test_a_router_by_rules_fails_if_no_rule_is_true() -> None:
     workflow = flow(entry(), rules("pick", {"a": "input == 'no'"}), result(), edges="text -> pick\npick.a -> out")
 
     assert (await play(workflow, ends="failed")).result.node == "pick"
@@ -61,7 +61,7 @@ async def test_a_router_by_rules_of_which_none_is_true_fails() -> None:
         (formula("t", "{'k': input}"), "v", {"k": "v"}),
     ],
 )
-async def test_a_transform_makes_a_value(node: Part, given: Any, gives: Any) -> None:
+async def test_a_transform_outputs_a_value(node: Part, given: Any, gives: Any) -> None:
     workflow = flow(entry("it", type="any", default="x"), node, result(), edges="it -> t -> out")
 
     assert (await play(workflow, inputs={"it": given})).out == gives
@@ -80,7 +80,7 @@ async def test_a_transform_has_a_port_for_every_bare_name() -> None:
 
 
 @pytest.mark.parametrize("node", [transform("t", "{{input.nothing}}"), formula("t", "input.nothing")])
-async def test_a_member_that_is_not_there_fails_the_node_and_is_no_empty_text(node: Part) -> None:
+async def test_a_missing_member_fails_the_node_and_is_not_empty_text(node: Part) -> None:
     workflow = flow(entry("it", type="json"), node, result(), edges="it -> t -> out")
 
     played = await play(workflow, inputs={"it": {"a": 1}}, ends="failed")
@@ -89,7 +89,7 @@ async def test_a_member_that_is_not_there_fails_the_node_and_is_no_empty_text(no
     assert "nothing" in played.result.error
 
 
-async def test_a_text_of_more_than_a_megabyte_fails_the_node() -> None:
+async def test_a_text_over_a_megabyte_fails_the_node() -> None:
     workflow = flow(entry(), transform("t", "{{input}}" * 11), result(), edges="text -> t -> out")
 
     played = await play(workflow, inputs={"text": "x" * 100_000}, ends="failed")
@@ -111,20 +111,20 @@ def _checked(**config: Any) -> Any:
 _NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
-async def test_a_validator_lets_a_value_that_follows_the_schema_pass() -> None:
+async def test_a_validator_passes_a_value_that_matches_the_schema() -> None:
     played = await play(_checked(json_schema=_NUMBER), inputs={"it": {"n": 1}})
 
     assert played.result.outputs == {"good": {"n": 1}, "errors": []}
 
 
-async def test_a_validator_reads_a_text_as_json() -> None:
+async def test_a_validator_parses_text_as_json() -> None:
     played = await play(_checked(json_schema=_NUMBER), inputs={"it": '{"n": 1}'})
 
     assert played.result.outputs["good"] == {"n": 1}
 
 
 @pytest.mark.parametrize("value", [{"n": "one"}, {}, "not json", [1], '{"n": "one"}'])
-async def test_a_validator_gives_an_invalid_value_as_it_came_and_says_what_is_wrong(value: Any) -> None:
+async def test_a_validator_outputs_an_invalid_value_unchanged_with_its_errors(value: Any) -> None:
     played = await play(_checked(json_schema=_NUMBER), inputs={"it": value})
 
     assert played.result.outputs["bad"] == value
@@ -141,7 +141,7 @@ async def test_a_validator_checks_a_condition(value: str, port: str) -> None:
     assert played.result.outputs == {port: value, "errors": [] if port == "good" else ["too long"]}
 
 
-async def test_a_condition_that_is_neither_true_nor_false_fails_the_validator() -> None:
+async def test_a_condition_that_is_not_boolean_fails_the_validator() -> None:
     played = await play(_checked(mode="expression", expression="size(input)"), inputs={"it": "a"}, ends="failed")
 
     assert played.result.node == "v"
@@ -158,7 +158,7 @@ async def test_a_tool_gets_its_parameters_from_its_ports(tmp_path: Path) -> None
     assert (await play(_reads(), inputs={"text": "note.txt"}, folder=tmp_path)).out == "hello"
 
 
-async def test_a_parameter_that_nothing_is_connected_to_comes_from_the_settings(tmp_path: Path) -> None:
+async def test_an_unconnected_parameter_comes_from_the_settings(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("hello", "utf-8")
     workflow = flow(
         part("read", "tool", tool="read_file", arguments={"path": "note.txt"}), result(), edges="read -> out"
@@ -167,7 +167,7 @@ async def test_a_parameter_that_nothing_is_connected_to_comes_from_the_settings(
     assert (await play(workflow, folder=tmp_path)).out == "hello"
 
 
-async def test_what_reaches_a_port_wins_over_the_settings(tmp_path: Path) -> None:
+async def test_a_port_value_overrides_the_settings(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a", "utf-8")
     (tmp_path / "b.txt").write_text("b", "utf-8")
 
@@ -176,7 +176,7 @@ async def test_what_reaches_a_port_wins_over_the_settings(tmp_path: Path) -> Non
     assert played.out == "b"
 
 
-async def test_a_text_becomes_the_number_that_a_tool_wants(tmp_path: Path) -> None:
+async def test_text_is_converted_to_the_number_a_tool_needs(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello", "utf-8")
     node = part("read", "tool", tool="read_file", arguments={"path": "a.txt"})
     workflow = flow(entry(), node, result(), edges="text -> read.max_bytes\nread -> out")
@@ -193,7 +193,7 @@ async def test_a_file_tool_without_a_folder_fails_and_says_what_to_do() -> None:
     assert played.result.remedy
 
 
-async def test_a_tool_that_fails_may_be_gone_around(tmp_path: Path) -> None:
+async def test_a_tool_failure_can_be_handled(tmp_path: Path) -> None:
     node = part("read", "tool", tool="read_file", on_error="branch")
     workflow = flow(
         entry(),

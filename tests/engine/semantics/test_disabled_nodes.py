@@ -51,7 +51,7 @@ def with_node(workflow: Workflow, node_id: str, **changes: Any) -> Workflow:
 # Inputs
 
 
-async def test_nobody_is_asked_for_the_value_of_an_input_that_is_switched_off() -> None:
+async def test_a_disabled_input_needs_no_value() -> None:
     workflow = flow(
         entry(),
         off(entry("tone")),
@@ -67,28 +67,28 @@ async def test_nobody_is_asked_for_the_value_of_an_input_that_is_switched_off() 
     assert {event.path for event in played.of(NodeSkipped)} == {"tone", "aside"}
 
 
-async def test_a_value_for_an_input_that_is_switched_off_is_refused_as_for_any_that_is_not_there() -> None:
+async def test_a_value_for_a_disabled_input_is_refused_as_unknown() -> None:
     workflow = flow(entry(), off(entry("tone")), result(), edges="text -> out")
 
     with pytest.raises(InputError, match="tone"):
         prepare(workflow, {"text": "seed", "tone": "warm"}, RunOptions())
 
 
-async def test_an_input_that_is_switched_off_may_share_its_name_with_the_one_in_its_place() -> None:
+async def test_a_disabled_input_can_share_its_name_with_its_replacement() -> None:
     workflow = flow(entry(), off(entry("old", name="text")), result(), edges="text -> out")
 
     assert validate(workflow) == []
     assert (await play(workflow)).out == "seed"
 
 
-async def test_an_output_that_is_switched_off_may_share_its_name_with_the_one_in_its_place() -> None:
+async def test_a_disabled_output_can_share_its_name_with_its_replacement() -> None:
     workflow = flow(entry(), result(), off(result("old", name="out")), edges="text -> out\ntext -> old")
 
     assert validate(workflow) == []
     assert (await play(workflow)).out == "seed"
 
 
-async def test_a_subflow_asks_for_no_value_of_an_input_that_is_switched_off_in_it() -> None:
+async def test_a_subflow_needs_no_value_for_its_disabled_input() -> None:
     inner = flow(entry(), off(entry("tone")), result(), edges="text -> out")
 
     open_port = flow(entry(), within(inner), result(), edges="text -> part.text\npart.out -> out")
@@ -110,7 +110,7 @@ FAULTY: dict[str, tuple[Part, str]] = {
 
 
 @pytest.mark.parametrize(("node", "code"), FAULTY.values(), ids=list(FAULTY))
-async def test_faults_of_a_node_that_is_switched_off_stop_no_run(node: Part, code: str) -> None:
+async def test_problems_of_a_disabled_node_do_not_stop_a_run(node: Part, code: str) -> None:
     def workflow(node: Part) -> Workflow:
         return flow(entry(), node, result(), edges="text -> n -> out")
 
@@ -121,7 +121,7 @@ async def test_faults_of_a_node_that_is_switched_off_stop_no_run(node: Part, cod
     assert [event.path for event in played.of(NodeSkipped)] == ["n"]
 
 
-async def test_the_name_in_the_state_of_a_node_that_is_switched_off_stays_whatever_is_wrong_with_it() -> None:
+async def test_a_disabled_nodes_output_key_stays_valid_whatever_its_problems() -> None:
     draft = off(llm("draft", temperature="warm", output_key="draft"))
     workflow = flow(entry(), draft, transform("n", "{{input}}{{state.draft}}"), result(), edges="text -> n -> out")
 
@@ -129,7 +129,7 @@ async def test_the_name_in_the_state_of_a_node_that_is_switched_off_stays_whatev
     assert (await play(workflow)).out == "seed"
 
 
-async def test_a_node_of_an_unknown_type_that_is_switched_off_passes_its_input_on() -> None:
+async def test_a_disabled_node_of_an_unknown_type_passes_its_input_on() -> None:
     workflow = flow(entry(), transform("n"), result(), edges="text -> n -> out")
     workflow = with_node(workflow, "n", type="of_a_plugin", enabled=False)
 
@@ -137,7 +137,7 @@ async def test_a_node_of_an_unknown_type_that_is_switched_off_passes_its_input_o
     assert (await play(workflow)).out == "seed"
 
 
-async def test_a_tool_that_is_not_there_passes_its_input_on_when_the_node_is_switched_off() -> None:
+async def test_a_disabled_node_with_an_unknown_tool_passes_its_input_on() -> None:
     workflow = flow(entry(), part("n", "tool", tool="of_a_server"), result(), edges="text -> n.query\nn -> out")
 
     assert {p.code for p in problems_of(workflow, "n")} == {"unknown-tool", "unknown-port"}
@@ -146,7 +146,7 @@ async def test_a_tool_that_is_not_there_passes_its_input_on_when_the_node_is_swi
     assert (await play(workflow)).out == "seed"
 
 
-async def test_a_router_that_is_switched_off_passes_nothing_on_whatever_is_wrong_with_it() -> None:
+async def test_a_disabled_router_passes_nothing_on_whatever_its_problems() -> None:
     router = off(judge("n", criteria="", branches=[{"name": "left", "when": 7}]))
     workflow = flow(entry(), router, result(), result("other"), edges="text -> n\nn.left -> out\ntext -> other")
 
@@ -155,14 +155,14 @@ async def test_a_router_that_is_switched_off_passes_nothing_on_whatever_is_wrong
     assert played.result.outputs == {"other": "seed"}
 
 
-async def test_a_port_to_which_nothing_is_connected_stops_no_run_where_the_node_is_switched_off() -> None:
+async def test_an_unconnected_port_of_a_disabled_node_does_not_stop_a_run() -> None:
     workflow = flow(entry(), off(transform("n", "{{left}}")), off(judge("r")), result(), edges="text -> out")
 
     assert [(p.code, p.severity) for p in problems_of(workflow, "r")] == [("unconnected-port", Severity.WARNING)]
     assert (await play(workflow)).out == "seed"
 
 
-async def test_what_is_wrong_in_a_subflow_that_is_switched_off_stops_no_run() -> None:
+async def test_problems_in_a_disabled_subflow_do_not_stop_a_run() -> None:
     inner = flow(entry(), transform("say", "{{input"), result(), edges="text -> say -> out")
     workflow = flow(entry(), off(within(inner)), result(), edges="text -> part.text\npart.out -> out")
 
@@ -170,7 +170,7 @@ async def test_what_is_wrong_in_a_subflow_that_is_switched_off_stops_no_run() ->
     assert (await play(workflow)).out == "seed"
 
 
-async def test_what_hangs_together_wrongly_stops_a_run_also_at_a_node_that_is_switched_off() -> None:
+async def test_structural_problems_stop_a_run_even_at_a_disabled_node() -> None:
     workflow = flow(entry(), off(transform("n")), result(), edges="text -> n -> out")
     other = workflow.model_copy(update={"nodes": (*workflow.nodes, Node(id="n", type="transform"))})
     edges = (*workflow.edges, workflow.edges[0].model_copy(update={"to": "n.nowhere"}))
@@ -193,7 +193,7 @@ async def test_what_hangs_together_wrongly_stops_a_run_also_at_a_node_that_is_sw
         {"max_iterations": "many"},
     ],
 )
-async def test_faults_of_a_loop_that_is_switched_off_stop_no_run(settings: dict[str, Any]) -> None:
+async def test_problems_of_a_disabled_loop_do_not_stop_a_run(settings: dict[str, Any]) -> None:
     workflow = flow(
         entry(),
         off(loop(**settings)),
@@ -209,7 +209,7 @@ async def test_faults_of_a_loop_that_is_switched_off_stop_no_run(settings: dict[
     assert played.result.loops["loop"].exit_reason == "disabled"
 
 
-async def test_faults_in_the_body_of_a_loop_that_is_switched_off_stop_no_run() -> None:
+async def test_problems_in_the_body_of_a_disabled_loop_do_not_stop_a_run() -> None:
     body = (llm("draft", temperature="warm"), transform("n", "{{input"))
     workflow = around(*body, edges="loop -> draft -> n -> exit")
 
@@ -219,7 +219,7 @@ async def test_faults_in_the_body_of_a_loop_that_is_switched_off_stop_no_run() -
     assert (await play(workflow)).out == "seed"
 
 
-async def test_faults_of_an_iterator_that_is_switched_off_stop_no_run() -> None:
+async def test_problems_of_a_disabled_iterator_do_not_stop_a_run() -> None:
     parts = (entry(type="list"), off(each(source="expression", expression="1 +")), transform("n", "{{input"))
     workflow = flow(*parts, gather(), result(), edges="text -> each -> n -> gather -> out")
 
@@ -227,7 +227,7 @@ async def test_faults_of_an_iterator_that_is_switched_off_stop_no_run() -> None:
     assert (await play(workflow, inputs={"text": ["a", "b"]})).out == ["a", "b"]
 
 
-async def test_an_exit_that_is_switched_off_works_on_so_that_its_faults_count() -> None:
+async def test_a_disabled_exit_still_works_so_its_problems_count() -> None:
     workflow = around(transform("n"), edges="loop -> n -> exit")
     workflow = with_node(workflow, "exit", enabled=False, config={"loop": "loop", "retries": "many"})
 
