@@ -28,9 +28,8 @@ from engine.extensions import (
     withdraw_server,
     write_extensions,
 )
-from engine.tools.mcp.listing import read_listings
-from engine.tools.mcp.secret_variables import VARIABLES
-from engine.tools.mcp.settings import McpServer
+from engine.tools.mcp_settings import VARIABLES, McpServer
+from engine.tools.mcp_tools import read_listings
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +144,12 @@ async def _look(path: Path, remarks: tuple[str, ...]) -> InstalledExtensions:
 async def _put_server(path: Path, name: str, server: McpServer, secrets: Mapping[str, str]) -> InstalledExtensions:
     extensions = await asyncio.to_thread(read_extensions, path)
     for variable, value in secrets.items():
-        VARIABLES.hold(variable, value)
+        VARIABLES.set_for_session(variable, value)
     # Asked before it is kept: one that cannot be reached is told while its form still stands there.
     listing = await refresh_server(name, server, listings_path(path))
     servers = {**extensions.servers, name: server}
     await asyncio.to_thread(write_extensions, path, extensions.model_copy(update={"servers": servers}))
-    unkept = await asyncio.to_thread(lambda: [name for name in secrets if not VARIABLES.keep(name, secrets[name])])
+    unkept = await asyncio.to_thread(lambda: [name for name in secrets if not VARIABLES.store(name, secrets[name])])
     without = f"This machine has no keyring: {', '.join(unkept)} stands for its secret for this session only."
     return await _look(path, (*listing.left_out, *([without] if unkept else ())))
 

@@ -27,7 +27,7 @@ from app.theme.widgets import CollapsibleSection, PlainLabel
 from engine.errors import EngineError
 from engine.extensions import Extensions
 from engine.formatting import format_count
-from engine.tools.mcp.settings import McpServer, names_in
+from engine.tools.mcp_settings import McpServer, variable_names
 
 
 class McpServerForm(QWidget):
@@ -98,7 +98,7 @@ class McpServerForm(QWidget):
 
     def _update_secret_fields(self) -> None:
         """Show a field for each secret that the settings refer to."""
-        names = names_in(f"{self.where.text()}\n{self.variables.text()}")
+        names = variable_names(f"{self.where.text()}\n{self.variables.text()}")
         for name in [name for name in self.secrets if name not in names]:
             self._form.removeRow(self.secrets.pop(name))
         for name in names:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.cli.output import Screen
     from engine.nodes.registry import Registry
     from engine.nodes.spec import AnySpec
-    from engine.tools.base import AnyTool
+    from engine.tools.tool import AnyTool
 
 
 def nodes_command(

@@ -14,8 +14,8 @@ from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan
 from engine.runner.capabilities import tools_in
 from engine.runner.prepare import limits_money
-from engine.tools.http_get import HTTP_GET
 from engine.tools.registry import all_tools
+from engine.tools.web_tools import HTTP_GET
 from engine.values import Value
 
 _MAIN = '''workflow = flow.build()

@@ -9,8 +9,8 @@ from typing import Final
 from engine.errors import EngineError
 from engine.extensions.extensions_file import Extensions, ExtensionsError
 from engine.extensions.plugins import enable_plugin
-from engine.tools.mcp.listing import Listing, ask_server, read_listings, served_tools, write_listings
-from engine.tools.mcp.settings import McpServer
+from engine.tools.mcp_settings import McpServer
+from engine.tools.mcp_tools import Listing, ask_server, read_listings, served_tools, write_listings
 from engine.tools.registry import set_tools
 
 LISTINGS_NAME: Final = "mcp-tools.json"

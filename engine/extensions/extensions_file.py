@@ -13,7 +13,7 @@ from engine.errors import EngineError
 from engine.formatting import format_json
 from engine.safe_file_io import read_text_file, replace_file
 from engine.text_sanitizing import shown
-from engine.tools.mcp.settings import NAME_PATTERN, McpServer
+from engine.tools.mcp_settings import NAME_PATTERN, McpServer
 
 _MAX_BYTES: Final = 1_000_000
 

@@ -20,8 +20,8 @@ from engine.nodes.spec import AnySpec, NodeSpec, PortType
 from engine.nodes.turns.base import TurnStrategy
 from engine.nodes.turns.registry import register_strategy, turn_strategies
 from engine.text_sanitizing import shown
-from engine.tools.base import AnyTool, Tool
 from engine.tools.registry import set_tools
+from engine.tools.tool import AnyTool, Tool
 
 
 class PluginError(EngineError):

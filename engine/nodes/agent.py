@@ -14,7 +14,7 @@ from engine.nodes.spec import Category, FieldProblem, NodeError, NodeSpec, Outpu
 from engine.nodes.texts import text_problems
 from engine.nodes.turns.base import AgentEnd
 from engine.nodes.turns.registry import turn_strategies
-from engine.tools.base import ToolError
+from engine.tools.tool import ToolError
 
 
 def _outputs(config: AgentConfig) -> tuple[Port, ...]:

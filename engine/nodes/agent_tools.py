@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.models.base import ToolDefinition
-from engine.tools.base import ToolError
 from engine.tools.registry import all_tools, find_tool
+from engine.tools.tool import ToolError
 
 FINISH: Final = "finish"
 ASK_PERSON: Final = "ask_person"

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from engine.nodes.context import APPROVE, REJECT, Answer
-from engine.tools.base import AnyTool, Consent, ToolError
+from engine.tools.tool import AnyTool, Consent, ToolError
 from engine.values import Value, compact_json
 
 CHOICES: Final = (APPROVE, REJECT)

@@ -15,7 +15,7 @@ from engine.document.problems import Problem
 from engine.nodes.extra_parameters import is_secret_name, is_secret_value
 from engine.nodes.registry import Registry, builtin_registry
 from engine.text_sanitizing import shown
-from engine.tools.mcp.settings import secret_in_address
+from engine.tools.mcp_settings import secret_in_address
 from engine.values import Value
 
 SECRET_CODE: Final = "secret-in-document"  # noqa: S105 - the name of a problem

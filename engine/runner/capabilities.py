@@ -29,8 +29,8 @@ from engine.nodes.tool import ToolConfig
 from engine.plan.execution_plan import GraphPlan
 from engine.plan.structure import Structure, analyse
 from engine.text_sanitizing import visible
-from engine.tools.base import Consent
 from engine.tools.registry import all_tools
+from engine.tools.tool import Consent
 from engine.values import compact_json
 
 

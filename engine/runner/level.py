@@ -40,8 +40,8 @@ from engine.runner.notes import Note, check_note
 from engine.runner.questions import Question
 from engine.runner.run_context import BoundModel, Core
 from engine.text_sanitizing import quoted
-from engine.tools.base import AnyTool, ToolError
 from engine.tools.registry import all_tools, find_tool
+from engine.tools.tool import AnyTool, ToolError
 from engine.values import Value, clean_text
 
 _SHOWN_ARGUMENTS: Final = 200

@@ -15,7 +15,7 @@ from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.budget import BudgetError
 from engine.runner.level import Level
 from engine.text_sanitizing import shown
-from engine.tools.base import ToolError
+from engine.tools.tool import ToolError
 
 
 class NodeFailure(EngineError):  # noqa: N818 - it is told as an event, and never reaches a user as an exception

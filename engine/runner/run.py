@@ -48,7 +48,7 @@ from engine.runner.retry import NodeFailure, unexpected
 from engine.runner.run_context import Core, Slots
 from engine.runner.scheduler import DEAD, GraphRun
 from engine.runner.subflow import run_subflow
-from engine.tools.base import ToolContext
+from engine.tools.tool import ToolContext
 from engine.values import Value
 
 

@@ -20,7 +20,7 @@ from engine.runner.named_state import State
 from engine.runner.notes import Note
 from engine.runner.questions import Mailbox
 from engine.runner.replay import Replay
-from engine.tools.base import ToolContext
+from engine.tools.tool import ToolContext
 from engine.values import Value
 
 

@@ -10,14 +10,11 @@ import difflib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from engine.tools.base import AnyTool, ToolError
-from engine.tools.http_get import HTTP_GET
-from engine.tools.python_code import PYTHON
-from engine.tools.read_file import READ_FILE
+from engine.tools.code_tools import PYTHON, SHELL
+from engine.tools.file_tools import READ_FILE, WRITE_FILE
 from engine.tools.search_files import SEARCH_FILES
-from engine.tools.shell import SHELL
-from engine.tools.web_search import WEB_SEARCH
-from engine.tools.write_file import WRITE_FILE
+from engine.tools.tool import AnyTool, ToolError
+from engine.tools.web_tools import HTTP_GET, WEB_SEARCH
 
 _ALL: tuple[AnyTool, ...] = (SEARCH_FILES, WEB_SEARCH, HTTP_GET, READ_FILE, WRITE_FILE, PYTHON, SHELL)
 _BUILTIN: Mapping[str, AnyTool] = MappingProxyType({tool.name: tool for tool in _ALL})

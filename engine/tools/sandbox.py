@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.tools.base import ToolError
+from engine.tools.tool import ToolError
 
 MAX_FILE_BYTES = 10_000_000
 """The largest file that the file tools read or leave behind."""

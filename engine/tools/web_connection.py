@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
 
-from engine.tools.base import ToolError
 from engine.tools.sandbox import shown
+from engine.tools.tool import ToolError
 
 if TYPE_CHECKING:
     import httpx

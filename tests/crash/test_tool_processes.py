@@ -108,8 +108,8 @@ def test_a_server_of_a_killed_program_dies_with_what_it_started(tmp_path: Path) 
     (tmp_path / "server.py").write_text(SERVER)
     code = f"""
 import asyncio, sys
-from engine.tools.mcp.connection import McpConnection
-from engine.tools.mcp.settings import McpServer
+from engine.tools.mcp_connection import McpConnection
+from engine.tools.mcp_settings import McpServer
 arguments = [{str(tmp_path / "server.py")!r}, {str(tmp_path / "pipe")!r}]
 asyncio.run(McpConnection("s", McpServer(command=sys.executable, args=arguments)).call("x", {{}}))
 """

@@ -20,10 +20,10 @@ from engine.models.scripted import load_script
 from engine.safe_file_io import NotTextError, decode_text, normalize_line_ends, read_text_file
 from engine.store.consent import approve, is_approved
 from engine.store.run_file import read_run_file, run_to_json
-from engine.tools.base import ToolContext
-from engine.tools.mcp.listing import Listing, read_listings, write_listings
-from engine.tools.read_file import ReadFileParameters, read_file
+from engine.tools.file_tools import ReadFileParameters, read_file
+from engine.tools.mcp_tools import Listing, read_listings, write_listings
 from engine.tools.search_files import SearchFilesParameters, search_files
+from engine.tools.tool import ToolContext
 from tests.engine.semantics.documents import around, entry, flow, llm, part, result
 from tests.engine.semantics.kit import play
 from tests.engine.store.told import head, one_of_each

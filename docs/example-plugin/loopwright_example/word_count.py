@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from engine.tools.base import Tool, ToolContext
-from engine.tools.parameters import Parameters, Text
+from engine.tools.tool import Parameters, Text, Tool, ToolContext
 from engine.values import Value
 
 

@@ -28,8 +28,8 @@ from engine.nodes.structured import UnreadableReplyError, faults_by
 from engine.nodes.tool_approval import CHOICES, approval_question, approved_arguments
 from engine.nodes.verdicts import read_given
 from engine.text_sanitizing import shown
-from engine.tools.base import ToolError
 from engine.tools.registry import all_tools
+from engine.tools.tool import ToolError
 from engine.values import Value, to_text
 
 _LONGEST_RESULT: Final = 50_000

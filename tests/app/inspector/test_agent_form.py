@@ -15,8 +15,8 @@ from engine.document.model import Workflow
 from engine.nodes.agent_tools import tool_choices
 from engine.nodes.spec import NamedText, TextKind
 from engine.runner.options import RunOptions
-from engine.tools.mcp.listing import ListedTool, Listing, served_tools
-from engine.tools.mcp.settings import McpServer
+from engine.tools.mcp_settings import McpServer
+from engine.tools.mcp_tools import ListedTool, Listing, served_tools
 from engine.tools.registry import set_tools
 from tests.app.inspector.conftest import Bench, OpenInspector
 

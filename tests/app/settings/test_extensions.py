@@ -21,19 +21,18 @@ from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
 from engine.extensions import read_extensions, withdraw_server
 from engine.nodes.registry import builtin_registry
-from engine.tools.mcp import connection
-from engine.tools.mcp.secret_variables import Variables
+from engine.tools.mcp_settings import SecretVariables
 from engine.tools.registry import all_tools, set_tools
 from tests.app.settings.conftest import CANARY
 from tests.engine.extensions.installed import write_plugin
 from tests.engine.models.test_keys import MemoryKeyring
 
 LEFT = Qt.MouseButton.LeftButton
-RAW = Path(__file__).parents[2] / "engine" / "tools" / "mcp" / "raw_server.py"
+RAW = Path(__file__).parents[2] / "engine" / "tools" / "mcp_raw_server.py"
 PLUGIN = """
 from dataclasses import replace
 from engine.extensions import Plugin
-from engine.tools.read_file import READ_FILE
+from engine.tools.file_tools import READ_FILE
 PLUGIN = Plugin(title="Sample", help="Adds a tool.", tools=(replace(READ_FILE, name="sampled", title="Sampled"),))
 """
 
@@ -105,8 +104,8 @@ def test_a_secret_is_kept_in_the_keyring_given_to_the_server_and_stands_in_no_fi
     dialog: SettingsDialog, file: Path, qtbot: QtBot, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("mcp")
-    monkeypatch.setattr(extensions_controller, "VARIABLES", variables := Variables({}))
-    monkeypatch.setattr(connection, "VARIABLES", variables)
+    monkeypatch.setattr(extensions_controller, "VARIABLES", variables := SecretVariables({}))
+    monkeypatch.setattr("engine.tools.mcp_connection.VARIABLES", variables)
     section = servers(dialog)
     fill(section, "sample", f"{sys.executable} {RAW} chatty", "API_TOKEN=${SAMPLE_SECRET} MODE=${SAMPLE_MODE}")
     assert list(section.form.secrets) == ["SAMPLE_SECRET", "SAMPLE_MODE"]
@@ -120,7 +119,10 @@ def test_a_secret_is_kept_in_the_keyring_given_to_the_server_and_stands_in_no_fi
     QTest.keyClicks(section.form.secrets["SAMPLE_MODE"], "quiet")
     qtbot.mouseClick(section.form.add, LEFT)
     qtbot.waitUntil(section.list.isVisible, timeout=20_000)
-    assert Variables({}).values(["SAMPLE_SECRET", "SAMPLE_MODE"]) == {"SAMPLE_SECRET": CANARY, "SAMPLE_MODE": "quiet"}
+    assert SecretVariables({}).values(["SAMPLE_SECRET", "SAMPLE_MODE"]) == {
+        "SAMPLE_SECRET": CANARY,
+        "SAMPLE_MODE": "quiet",
+    }
     assert section.form.secrets == {}
     assert [path.name for path in file.parent.iterdir() if CANARY in path.read_text(encoding="utf-8")] == []
 
@@ -130,7 +132,7 @@ def test_a_secret_is_kept_in_the_keyring_given_to_the_server_and_stands_in_no_fi
     [
         ("My Server", "npx x", "", "name", 'A server cannot be called "My Server"'),
         ("sample", "", "", "where", "either a command or an address"),
-        ("sample", "ftp://example.org", "", "where", "This is no address"),
+        ("sample", "ftp://example.org", "", "where", "This is not an address"),
         ("sample", "npx x", "API_KEY=1234", "variables", "looks like a secret"),
         ("sample", "npx x --api-key 1234", "", "where", '"--api-key" looks like a secret'),
         ("sample", "https://example.org/mcp?key=1234", "", "where", '"key" looks like a secret'),

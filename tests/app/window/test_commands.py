@@ -15,7 +15,7 @@ from app.window.document_page import DocumentPage
 from app.window.shortcuts_dialog import ShortcutsDialog
 from app.workbench import Workbench
 from engine.document.operations import RemoveNode, SetConfig
-from engine.tools.read_file import READ_FILE
+from engine.tools.file_tools import READ_FILE
 from engine.tools.registry import set_tools
 from tests.app.window.conftest import saved
 

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from engine.runner import tool_threads
-from engine.tools import read_file
+from engine.tools import file_tools
 
 
 def _hang(_folder: Path, _path: str, _max_bytes: int) -> str:
@@ -20,5 +20,5 @@ def _hang(_folder: Path, _path: str, _max_bytes: int) -> str:
 
 if __name__ == "__main__":
     tool_threads.ENDS_WITHIN_S = 0.1
-    read_file._read = _hang
+    file_tools._read = _hang
     runpy.run_module("engine.cli.main", run_name="__main__")

@@ -19,11 +19,11 @@ from engine.extensions import (
     withdraw_server,
     write_extensions,
 )
-from engine.tools.mcp.listing import ListedTool, Listing, write_listings
-from engine.tools.mcp.settings import McpServer
+from engine.tools.mcp_settings import McpServer
+from engine.tools.mcp_tools import ListedTool, Listing, write_listings
 from engine.tools.registry import all_tools
 
-RAW = Path(__file__).parents[1] / "tools" / "mcp" / "raw_server.py"
+RAW = Path(__file__).parents[1] / "tools" / "mcp_raw_server.py"
 SERVER = McpServer(command=sys.executable, args=[str(RAW), "chatty"])
 
 

@@ -20,7 +20,7 @@ TAKES_A_NAME = """
 from dataclasses import replace
 from engine.extensions import Plugin
 from engine.nodes.llm import SPEC
-from engine.tools.read_file import READ_FILE
+from engine.tools.file_tools import READ_FILE
 fine = replace(READ_FILE, name="fine")
 PLUGIN = Plugin(title="Bad", help="Takes a name.", tools=(fine,), node_types=(replace(SPEC, title="Mine"),))
 """

@@ -16,7 +16,7 @@ from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.budget import BudgetError
 from engine.runner.event_log import EventBus
 from engine.runner.retry import NodeFailure, make_attempts
-from engine.tools.base import ToolError
+from engine.tools.tool import ToolError
 from tests.engine.semantics.virtual_time import virtually
 
 PASSES = NodeError("It was busy.", "Wait.", retryable=True)

@@ -11,8 +11,8 @@ import pytest
 from pydantic import BaseModel
 
 from engine.models.base import Reply, ToolCall, Usage
-from engine.tools.base import AnyTool, Tool, ToolContext, ToolError
 from engine.tools.registry import set_tools
+from engine.tools.tool import AnyTool, Tool, ToolContext, ToolError
 from tests.engine.semantics.documents import Part, part
 from tests.engine.semantics.models import Call
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from engine import Workflow
 from engine.events import NodeWaiting
 from engine.nodes.context import Answer
-from engine.tools.base import Consent, Tool, ToolContext
 from engine.tools.registry import set_tools
+from engine.tools.tool import Consent, Tool, ToolContext
 from tests.engine.semantics.agents import agent, results, script, wants
 from tests.engine.semantics.documents import entry, flow, for_each, formula, part, result
 from tests.engine.semantics.kit import Played, begin, finish

@@ -17,8 +17,8 @@ from engine.nodes.context import Answer
 from engine.runner.journal import RunHead
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume, resume_with, unknown_calls
-from engine.tools.base import Tool, ToolContext, ToolError
 from engine.tools.registry import set_tools
+from engine.tools.tool import Tool, ToolContext, ToolError
 from tests.engine.semantics.agents import agent, script, wants
 from tests.engine.semantics.documents import each, entry, flow, gather, leave, loop, part, result
 from tests.engine.semantics.kit import begin, finish, options

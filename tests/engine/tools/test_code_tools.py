@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from engine.tools.base import ToolContext, ToolError
-from engine.tools.python_code import PYTHON
-from engine.tools.run_program import MAX_OUTPUT_BYTES
-from engine.tools.shell import SHELL
+from engine.tools.code_tools import MAX_OUTPUT_BYTES, PYTHON, SHELL
+from engine.tools.tool import ToolContext, ToolError
 
 ALLOWED = ToolContext(allow_code=True)
 posix_only = pytest.mark.skipif(os.name != "posix", reason="these commands are those of a POSIX shell")

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from engine.tools import sandbox
-from engine.tools.base import ToolContext, ToolError
-from engine.tools.read_file import ReadFileParameters, read_file
+from engine.tools.file_tools import ReadFileParameters, WriteFileParameters, read_file, write_file
 from engine.tools.sandbox import MAX_FILE_BYTES, explained, open_ordinary, open_parent, shown, split_path
-from engine.tools.write_file import WriteFileParameters, write_file
+from engine.tools.tool import ToolContext, ToolError
 from engine.values import Value
 
 
@@ -303,7 +302,7 @@ async def test_writes_side_by_side_never_share_a_name(folder: Path) -> None:
 
 
 async def test_there_is_an_end_to_free_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.tools.write_file._MOST_VERSIONS", 2)
+    monkeypatch.setattr("engine.tools.file_tools._MOST_VERSIONS", 2)
     await write(folder, "a", "1")
     await write(folder, "a", "2")
     await refused(write(folder, "a", "3"), "2 versions")

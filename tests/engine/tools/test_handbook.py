@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from engine.bundled import resources_folder
-from engine.tools.base import ToolContext
 from engine.tools.search_files import SearchFilesParameters, search_files
+from engine.tools.tool import ToolContext
 
 PAGES = sorted((resources_folder() / "handbook").glob("*.md"))
 

@@ -14,9 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from engine.tools.base import ToolContext, ToolError
-from engine.tools.http_get import HttpGetParameters, fetch, http_get
+from engine.tools.tool import ToolContext, ToolError
 from engine.tools.web_connection import Network, resolve
+from engine.tools.web_tools import HttpGetParameters, fetch, http_get
 from engine.values import Value
 from tests.engine.tools.web_server import WebServer, serving, unused_port
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.tools.text_index import MAX_PASSAGE_CHARACTERS, Passage, cut_into_passages
+from engine.tools.search_files import MAX_PASSAGE_CHARACTERS, Passage, cut_into_passages
 
 
 def cut(text: str, *, markdown: bool = True) -> list[Passage]:

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 import pytest
 from pydantic import ValidationError
 
-from engine.tools.base import AnyTool, Tool, ToolContext, ToolError
-from engine.tools.parameters import Parameters
 from engine.tools.registry import all_tools, builtin_tools, find_tool, set_tools
+from engine.tools.tool import AnyTool, Parameters, Tool, ToolContext, ToolError
 from engine.values import Value
 
 ALL = list(builtin_tools().values())

@@ -10,10 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from engine.tools import text_index
-from engine.tools.base import ToolContext, ToolError
-from engine.tools.search_files import SearchFilesParameters, search_files
-from engine.tools.text_index import match_expression
+from engine.tools import search_files as search_module
+from engine.tools.search_files import SearchFilesParameters, match_expression, search_files
+from engine.tools.tool import ToolContext, ToolError
 from engine.values import Value, compact_json
 
 
@@ -191,12 +190,12 @@ async def test_only_the_last_few_folders_are_kept(tmp_path: Path) -> None:
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "a.txt").write_text(f"word{number}\n")
         assert await files(f"word{number}", tmp_path / str(number)) == ["a.txt"]
-    assert len(text_index._cache._slots) == 4
+    assert len(search_module._cache._slots) == 4
     assert await files("word0", tmp_path / "0") == ["a.txt"]
 
 
 async def test_a_sqlite_that_cannot_search_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_index, "_SCHEMA", "CREATE VIRTUAL TABLE passages USING no_such_module(text)")
+    monkeypatch.setattr(search_module, "_SCHEMA", "CREATE VIRTUAL TABLE passages USING no_such_module(text)")
     with pytest.raises(ToolError, match="no such module") as caught:
         await search("x", folder)
     assert "FTS5" in caught.value.remedy
@@ -256,7 +255,7 @@ async def test_links_pipes_and_hidden_folders_are_left_out(folder: Path) -> None
     (folder / "link.md").symlink_to("apples.md")
     os.mkfifo(folder / "pipe.md")
     assert await files("cellar", folder) == ["apples.md"]
-    listed = [file.name for file in text_index.find_text_files(folder)]
+    listed = [file.name for file in search_module.find_text_files(folder)]
     assert listed == ["apples.md", "pears.txt", "pipe.md", "sub/plums.markdown"]
 
 
@@ -280,7 +279,7 @@ async def test_a_name_that_is_no_utf8_is_shown_as_far_as_it_goes(tmp_path: Path)
 
 
 def test_a_file_that_cannot_be_read_gives_no_text(tmp_path: Path) -> None:
-    assert text_index.read_text(text_index.TextFile("a.txt", tmp_path / "a.txt", 0, 0)) == ""
+    assert search_module.read_text(search_module.TextFile("a.txt", tmp_path / "a.txt", 0, 0)) == ""
 
 
 @pytest.mark.parametrize(
@@ -295,7 +294,7 @@ def test_a_file_that_cannot_be_read_gives_no_text(tmp_path: Path) -> None:
 async def test_a_folder_that_holds_too_much_says_what(
     folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, says: str
 ) -> None:
-    monkeypatch.setattr(text_index, limit, value)
+    monkeypatch.setattr(search_module, limit, value)
     with pytest.raises(ToolError, match=says) as caught:
         await search("x", folder)
     assert "smaller folder" in caught.value.remedy
@@ -306,16 +305,16 @@ def test_many_folders_cost_no_more_for_the_files_beside_them(tmp_path: Path, mon
     for name in names:
         (tmp_path / name).touch()
     walked = [(str(tmp_path), [], names), *((str(tmp_path / f"folder-{number}"), [], []) for number in range(40_000))]
-    monkeypatch.setattr(text_index.os, "walk", lambda _folder: walked)
+    monkeypatch.setattr(search_module.os, "walk", lambda _folder: walked)
     started = time.thread_time()
 
-    assert len(text_index.find_text_files(tmp_path)) == 500
+    assert len(search_module.find_text_files(tmp_path)) == 500
 
     assert time.thread_time() - started < 1
 
 
 async def test_a_folder_of_too_many_passages_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_index, "_MAX_PASSAGES", 2)
+    monkeypatch.setattr(search_module, "_MAX_PASSAGES", 2)
     with pytest.raises(ToolError, match="more than 2 passages"):
         await search("x", folder)
 
@@ -326,4 +325,4 @@ async def test_a_file_that_goes_away_while_the_folder_is_listed_is_left_out(
     listed = list(os.walk(folder))
     (folder / "pears.txt").unlink()
     monkeypatch.setattr(os, "walk", lambda _: iter(listed))
-    assert [file.name for file in text_index.find_text_files(folder)] == ["apples.md", "sub/plums.markdown"]
+    assert [file.name for file in search_module.find_text_files(folder)] == ["apples.md", "sub/plums.markdown"]

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from engine.tools.base import ToolContext, ToolError
-from engine.tools.web_search import WEB_SEARCH
+from engine.tools.tool import ToolContext, ToolError
+from engine.tools.web_tools import WEB_SEARCH
 
 ddgs = pytest.importorskip("ddgs.ddgs")
 

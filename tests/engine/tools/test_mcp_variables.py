@@ -8,7 +8,7 @@ import keyring
 import pytest
 from keyring.backends import fail, null
 
-from engine.tools.mcp.secret_variables import Variables
+from engine.tools.mcp_settings import SecretVariables
 from tests.engine.models.test_keys import BrokenKeyring, MemoryKeyring
 
 
@@ -22,24 +22,24 @@ def _own_keyring() -> Iterator[None]:
 
 
 def test_what_is_kept_is_found_by_another_process_and_the_environment_comes_before_it() -> None:
-    assert Variables({}).keep("TOKEN", "s3cret")
-    assert Variables({}).values(["TOKEN", "OTHER"]) == {"TOKEN": "s3cret"}
-    assert Variables({"TOKEN": "theirs"}).values(["TOKEN"]) == {"TOKEN": "theirs"}
+    assert SecretVariables({}).store("TOKEN", "s3cret")
+    assert SecretVariables({}).values(["TOKEN", "OTHER"]) == {"TOKEN": "s3cret"}
+    assert SecretVariables({"TOKEN": "theirs"}).values(["TOKEN"]) == {"TOKEN": "theirs"}
 
 
 def test_what_is_held_for_a_session_comes_before_the_keyring_and_is_gone_with_it() -> None:
-    Variables({}).keep("TOKEN", "kept")
-    variables = Variables({})
-    variables.hold("TOKEN", "held")
+    SecretVariables({}).store("TOKEN", "kept")
+    variables = SecretVariables({})
+    variables.set_for_session("TOKEN", "held")
     assert variables.values(["TOKEN"]) == {"TOKEN": "held"}
-    assert Variables({}).values(["TOKEN"]) == {"TOKEN": "kept"}
+    assert SecretVariables({}).values(["TOKEN"]) == {"TOKEN": "kept"}
     assert "held" not in repr(variables)
 
 
 @pytest.mark.parametrize("backend", [fail.Keyring, null.Keyring, BrokenKeyring])
 def test_without_a_keyring_a_variable_stands_for_this_session(backend: type) -> None:
     keyring.set_keyring(backend())
-    variables = Variables({})
-    assert not variables.keep("TOKEN", "s3cret")
+    variables = SecretVariables({})
+    assert not variables.store("TOKEN", "s3cret")
     assert variables.values(["TOKEN", "OTHER"]) == {"TOKEN": "s3cret"}
-    assert Variables({}).values(["TOKEN"]) == {}
+    assert SecretVariables({}).values(["TOKEN"]) == {}

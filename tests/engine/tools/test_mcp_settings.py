@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from engine.tools.base import ToolError
-from engine.tools.mcp.settings import McpServer, filled_in, variables_of
+from engine.tools.mcp_settings import McpServer, fill_in, variables_of
+from engine.tools.tool import ToolError
 
 SECRET = "looks like a secret"
 
@@ -19,10 +19,10 @@ SECRET = "looks like a secret"
         ({}, "either a command or an address"),
         ({"command": "npx", "url": "https://example.org"}, "either a command or an address"),
         ({"command": "  "}, "either a command or an address"),
-        ({"url": "ftp://example.org"}, "This is no address"),
-        ({"url": "https://user:word@example.org"}, "This is no address"),
-        ({"url": "https://[::1"}, "This is no address"),
-        ({"url": "https://example.org:port"}, "This is no address"),
+        ({"url": "ftp://example.org"}, "This is not an address"),
+        ({"url": "https://user:word@example.org"}, "This is not an address"),
+        ({"url": "https://[::1"}, "This is not an address"),
+        ({"url": "https://example.org:port"}, "This is not an address"),
         ({"command": "npx", "env": {"GITHUB_TOKEN": "ghp_1234"}}, SECRET),
         ({"url": "https://example.org", "headers": {"Authorization": "Bearer 1234"}}, SECRET),
         ({"url": "http://example.org", "headers": {"X-Trace": "1"}}, "sent to an https:// address only"),
@@ -94,9 +94,9 @@ def test_what_other_programs_write_beside_is_passed_over() -> None:
 
 def test_variables_are_put_in_when_they_are_needed() -> None:
     environment = {"TOKEN": "s3cret", "SHORT": "ab"}
-    assert filled_in("sample", "Bearer ${TOKEN} ${SHORT} $TOKEN", environment) == "Bearer s3cret ab $TOKEN"
+    assert fill_in("sample", "Bearer ${TOKEN} ${SHORT} $TOKEN", environment) == "Bearer s3cret ab $TOKEN"
     with pytest.raises(ToolError, match='"sample" needs MISSING, which is neither in the environment nor in the keyr'):
-        filled_in("sample", "${MISSING}", environment)
+        fill_in("sample", "${MISSING}", environment)
     server = McpServer(command="x", args=["${SHORT}"], env={"API_KEY": "${TOKEN}", "MODE": "${SHORT}"})
     assert variables_of(server) == ["SHORT", "TOKEN"]
 

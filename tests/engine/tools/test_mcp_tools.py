@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from engine.cli.spec_description import fields
 from engine.nodes.registry import builtin_registry
-from engine.tools.mcp.listing import (
+from engine.tools.mcp_settings import McpServer
+from engine.tools.mcp_tools import (
     ListedTool,
     Listing,
     UnusableSchemaError,
@@ -21,7 +22,6 @@ from engine.tools.mcp.listing import (
     served_tools,
     write_listings,
 )
-from engine.tools.mcp.settings import McpServer
 from engine.tools.registry import set_tools
 
 LOOP = {"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}, "properties": {"a": {"$ref": "#/$defs/A"}}}

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from engine.tools.base import ToolError
-from engine.tools.mcp.listing import ask_server, served_tools
-from engine.tools.mcp.settings import McpServer
-from tests.engine.tools.mcp.test_stdio import call, context, tools_of
+from engine.tools.mcp_settings import McpServer
+from engine.tools.mcp_tools import ask_server, served_tools
+from engine.tools.tool import ToolError
+from tests.engine.tools.test_mcp_stdio import call, context, tools_of
 
 pytest.importorskip("mcp")
-SERVER = Path(__file__).parent / "sdk_server.py"
+SERVER = Path(__file__).parent / "mcp_sdk_server.py"
 TOOL = {"name": "work", "description": "Works.", "inputSchema": {"type": "object", "properties": {}}}
 
 
@@ -144,7 +144,7 @@ def raw() -> Iterator[McpServer]:
     ("behaviour", "message"),
     [
         ("flood", "it sent a message of more than 8,000,000 bytes"),
-        ("squeezed", "it sent a compressed answer"),
+        ("squeezed", "it sent a compressed response"),
         ("broken", 'The MCP server "sample"'),
         ("rubbish", 'The MCP server "sample" refused the call of "work"'),
     ],

@@ -1,8 +1,8 @@
-"""The tools that MCP servers offer, as last listed: stored in a file, so that documents are checked without a server.
+"""Tools of MCP servers, as last listed: stored in a file, so that documents are checked without a server.
 
 A list is valid only for the settings with which it was read. It is fetched when a person asks for it, never because a
-document was opened. A tool's JSON Schema becomes a pydantic model of its parameters; a schema that cannot be read is
-reported, and a value's inner structure is checked by the server alone.
+document was opened. A tool's JSON Schema becomes a pydantic model of its parameters. A schema that cannot be used is
+reported. The server alone checks the inner structure of values.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from engine.formatting import format_json
 from engine.safe_file_io import read_text_file, replace_file
-from engine.tools.base import AnyTool, Consent, Tool, ToolContext
-from engine.tools.mcp.connection import McpConnection
-from engine.tools.mcp.settings import McpServer
-from engine.tools.parameters import Text, whole_characters
+from engine.tools.mcp_settings import McpServer
+from engine.tools.tool import AnyTool, Consent, Text, Tool, ToolContext, ToolError, whole_characters
 from engine.values import Value, nesting
 
 if TYPE_CHECKING:
-    from mcp_types import Tool as OfferedTool
+    from engine.tools.mcp_connection import McpConnection
 
 _TYPES: Final[Mapping[str, Any]] = {
     "string": Text,
@@ -35,23 +33,25 @@ _TYPES: Final[Mapping[str, Any]] = {
     "array": list[Any],
     "object": dict[str, Any],
 }
-_CAN_BE_A_PORT: Final = re.compile(r"[A-Za-z_$@-][A-Za-z0-9_$@-]{0,59}")
-_MOST_PARAMETERS: Final = 100
-_LONGEST_HELP: Final = 500
-_DEEPEST_REFERENCE: Final = 10
-_DEEPEST_SCHEMA: Final = 100
+_PORT_NAME: Final = re.compile(r"[A-Za-z_$@-][A-Za-z0-9_$@-]{0,59}")
+_MAX_PARAMETERS: Final = 100
+_MAX_HELP_LENGTH: Final = 500
+_MAX_REFERENCE_DEPTH: Final = 10
+_MAX_SCHEMA_DEPTH: Final = 100
+_MAX_SCHEMA_BYTES: Final = 50_000
+_MAX_FILE_BYTES: Final = 20_000_000
 
 
 class UnusableSchemaError(Exception):
-    """A schema of which no parameters can be made; the text says why, as half a sentence."""
+    """A schema that cannot be turned into parameters; the text says why, as half a sentence."""
 
 
 class ServedParameters(BaseModel):
-    """The base of the parameters of served tools.
+    """The base of the parameters of a server's tools.
 
     Attributes:
-        served_schema: The server's own schema, with the properties called as the fields are.
-        served_names: How the server calls each field.
+        served_schema: The server's own schema, with the properties named like the fields.
+        served_names: The server's name of each field.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
@@ -61,25 +61,25 @@ class ServedParameters(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *_arguments: Any, **_options: Any) -> dict[str, Any]:
-        """The schema as the server gave it, which says more than the fields do."""
+        """The server's own schema, which says more than the fields do."""
         return deepcopy(cls.served_schema)
 
     def arguments(self) -> dict[str, Any]:
-        """What was given, called as the server calls it. What was not given is left to the server."""
+        """The arguments that were set, by the server's names. The others are left to the server."""
         return {self.served_names[name]: whole_characters(getattr(self, name)) for name in self.model_fields_set}
 
 
 def parameters_of(schema: Mapping[str, Any]) -> type[ServedParameters]:
-    """Make the model.
+    """Make a model of parameters from a JSON Schema.
 
     Raises:
-        UnusableSchemaError: No parameters can be made of it.
+        UnusableSchemaError: The schema cannot be used.
     """
-    if nesting(dict(schema)) > _DEEPEST_SCHEMA:
+    if nesting(dict(schema)) > _MAX_SCHEMA_DEPTH:
         raise UnusableSchemaError("the schema of its parameters is nested too deeply")
     given: Any = schema.get("properties") or {}
     if not isinstance(given, dict):
-        raise UnusableSchemaError("its parameters are no object")
+        raise UnusableSchemaError("its parameters are not an object")
     listed = schema.get("required")
     required = {name for name in cast("list[Any]", listed) if isinstance(name, str)} if isinstance(listed, list) else ()
     properties: dict[str, Any] = {}
@@ -87,11 +87,11 @@ def parameters_of(schema: Mapping[str, Any]) -> type[ServedParameters]:
     fields: dict[str, Any] = {}
     for name, value in cast("dict[str, Any]", given).items():
         field = _field_name(name, properties)
-        if field is None or len(fields) >= _MOST_PARAMETERS:
+        if field is None or len(fields) >= _MAX_PARAMETERS:
             if name in required:
                 raise UnusableSchemaError(f"no port can have the name of its parameter {name[:60]!r}")
             continue
-        declared = _plain(value, schema)
+        declared = _declaration(value, schema)
         properties[field], names[field] = declared, name
         fields[field] = (_type_of(declared), _field(field, declared, is_required=name in required))
     own = {key: value for key, value in schema.items() if key in {"$defs", "definitions", "description"}}
@@ -103,19 +103,19 @@ def parameters_of(schema: Mapping[str, Any]) -> type[ServedParameters]:
 
 
 def _field_name(name: str, taken: Mapping[str, Any]) -> str | None:
-    """How the field is called: as the parameter, but for the names that pydantic keeps for itself."""
+    """The name of a parameter's field: the same, except for names that pydantic reserves."""
     field = name.lstrip("_")
     if hasattr(BaseModel, field) or field in ServedParameters.__dict__:
         field = f"{field}_"
-    return field if _CAN_BE_A_PORT.fullmatch(field) and field not in taken else None
+    return field if _PORT_NAME.fullmatch(field) and field not in taken else None
 
 
-def _plain(value: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """What the schema says about a parameter, such that whoever reads it finds texts where texts belong."""
+def _declaration(value: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What the schema declares about a parameter; its title and description are texts, if present."""
     if not isinstance(value, dict):
         return {}
     declared = cast("dict[str, Any]", value)
-    if not _ends(declared, schema, 0) or not _is_schema(declared, schema):
+    if not _references_resolve(declared, schema, 0) or not _is_schema(declared, schema):
         declared = {"description": declared.get("description")}
     texts = {key: declared[key] for key in ("title", "description") if isinstance(declared.get(key), str)}
     rest = {key: part for key, part in declared.items() if key not in {"title", "description"}}
@@ -123,7 +123,7 @@ def _plain(value: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_schema(declared: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
-    """Whether it is a JSON Schema whose references are all to definitions of its own."""
+    """Whether it is a JSON Schema that refers only to definitions of its own."""
     import jsonschema_rs
 
     whole = {key: schema[key] for key in ("$schema", "$defs") if key in schema} | {"properties": {"it": declared}}
@@ -138,18 +138,20 @@ def _refuse(uri: str) -> Any:
     raise ValueError(uri)
 
 
-def _ends(declared: Any, schema: Mapping[str, Any], depth: int) -> bool:
-    """Whether following its references comes to an end, at definitions that are there."""
-    if depth > _DEEPEST_REFERENCE or not isinstance(declared, dict):
+def _references_resolve(declared: Any, schema: Mapping[str, Any], depth: int) -> bool:
+    """Whether all references lead to existing definitions, without a cycle."""
+    if depth > _MAX_REFERENCE_DEPTH or not isinstance(declared, dict):
         return False
     part = cast("dict[str, Any]", declared)
     if "$ref" in part:
-        home, _, name = str(part["$ref"]).rpartition("/")
+        base, _, name = str(part["$ref"]).rpartition("/")
         definitions = schema.get("$defs")
         found = cast("dict[str, Any]", definitions).get(name) if isinstance(definitions, dict) else None
-        return home == "#/$defs" and _ends(found, schema, depth + 1)
+        return base == "#/$defs" and _references_resolve(found, schema, depth + 1)
     choices = part.get("anyOf", [])
-    return isinstance(choices, list) and all(_ends(one, schema, depth + 1) for one in cast("list[Any]", choices)[:50])
+    return isinstance(choices, list) and all(
+        _references_resolve(one, schema, depth + 1) for one in cast("list[Any]", choices)[:50]
+    )
 
 
 def _type_of(declared: Mapping[str, Any]) -> Any:
@@ -160,11 +162,7 @@ def _type_of(declared: Mapping[str, Any]) -> Any:
 def _field(name: str, declared: Mapping[str, Any], *, is_required: bool) -> Any:
     title = declared.get("title") or name.replace("_", " ").strip().capitalize()
     default: Any = ... if is_required else declared.get("default")
-    return Field(default, title=title[:60], description=declared.get("description", "")[:_LONGEST_HELP])
-
-
-_MAX_FILE_BYTES: Final = 20_000_000
-_MAX_SCHEMA_BYTES: Final = 50_000
+    return Field(default, title=title[:60], description=declared.get("description", "")[:_MAX_HELP_LENGTH])
 
 
 class ListedTool(BaseModel):
@@ -180,12 +178,12 @@ class ListedTool(BaseModel):
 
 
 class Listing(BaseModel):
-    """What one server offers.
+    """The tools of one server.
 
     Attributes:
-        fingerprint: Of the settings with which it was asked.
-        tools: Its tools, in its order.
-        left_out: What cannot be offered here, a sentence each.
+        fingerprint: Of the settings with which the list was read.
+        tools: The tools, in the server's order.
+        left_out: A sentence for each tool that cannot be used.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -200,51 +198,56 @@ class _File(BaseModel):
     servers: dict[str, Listing] = Field(default_factory=dict[str, Listing])
 
 
+def _connection(name: str, server: McpServer) -> McpConnection:
+    try:
+        from engine.tools.mcp_connection import McpConnection
+    except ImportError as error:
+        raise ToolError(
+            "Tools of MCP servers need the package mcp, which is not installed.",
+            'Install it: pip install "loopwright[mcp]".',
+        ) from error
+    return McpConnection(name, server)
+
+
 async def ask_server(name: str, server: McpServer) -> Listing:
-    """Start or reach a server, and ask it what it offers.
+    """Start or reach a server, and list its tools.
 
     Raises:
         ToolError: It cannot be reached, or does not answer as it should.
     """
-    connection = McpConnection(name, server)
+    connection = _connection(name, server)
     try:
-        offered = await connection.offered()
+        offered = await connection.list_tools()
     finally:
         await connection.close()
-    kept: dict[str, ListedTool] = {}
+    usable: dict[str, ListedTool] = {}
     left_out: list[str] = []
-    for one in offered:
+    for tool in offered:
+        hints = tool.annotations
         try:
-            if len(json.dumps(one.input_schema, allow_nan=False)) > _MAX_SCHEMA_BYTES:
+            if len(json.dumps(tool.input_schema, allow_nan=False)) > _MAX_SCHEMA_BYTES:
                 raise UnusableSchemaError("the schema of its parameters is too long")
-            parameters_of(one.input_schema)
-            title, text = (one.title or "")[:200], (one.description or "")[:8000]
+            parameters_of(tool.input_schema)
             listed = ListedTool(
-                name=one.name,
-                title=title,
-                description=text,
-                input_schema=one.input_schema,
-                idempotent=_is_idempotent(one),
+                name=tool.name,
+                title=(tool.title or "")[:200],
+                description=(tool.description or "")[:8000],
+                input_schema=tool.input_schema,
+                idempotent=hints is not None and bool(hints.read_only_hint or hints.idempotent_hint),
             )
-            if one.name in kept:
-                raise UnusableSchemaError("there are two of that name")
+            if tool.name in usable:
+                raise UnusableSchemaError("another tool has the same name")
         except UnusableSchemaError as error:
-            left_out.append(f'The tool "{one.name[:60]}" cannot be used: {error}.')
+            left_out.append(f'The tool "{tool.name[:60]}" cannot be used: {error}.')
         except (ValidationError, ValueError, RecursionError):
-            left_out.append(f'The tool "{one.name[:60]}" cannot be used: its description cannot be read.')
+            left_out.append(f'The tool "{tool.name[:60]}" cannot be used: its description is invalid.')
         else:
-            kept[one.name] = listed
-    return Listing(fingerprint=server.fingerprint, tools=tuple(kept.values()), left_out=tuple(left_out))
-
-
-def _is_idempotent(offered: OfferedTool) -> bool:
-    """Whether the server says that a second call does no harm."""
-    hints = offered.annotations
-    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+            usable[tool.name] = listed
+    return Listing(fingerprint=server.fingerprint, tools=tuple(usable.values()), left_out=tuple(left_out))
 
 
 def read_listings(path: Path) -> dict[str, Listing]:
-    """What is kept, by server; nothing where there is no file, or none that can be read: it can be asked for again."""
+    """The stored lists by server; empty if the file is missing or invalid, since servers can be asked again."""
     try:
         return _File.model_validate_json(read_text_file(path, _MAX_FILE_BYTES)).servers
     except (OSError, ValueError):
@@ -252,7 +255,7 @@ def read_listings(path: Path) -> dict[str, Listing]:
 
 
 def write_listings(path: Path, listings: Mapping[str, Listing]) -> None:
-    """Keep what servers offer: all of it, or the old file stays.
+    """Store lists in a file, which is replaced as a whole.
 
     Raises:
         OSError, ValueError: The file cannot be written.
@@ -267,14 +270,14 @@ def served_tools(name: str, server: McpServer, listing: Listing) -> Iterable[Any
         try:
             parameters = parameters_of(listed.input_schema)
         except UnusableSchemaError:
-            continue  # only a file that somebody has written by hand
+            continue  # only in a file that somebody edited
         yield _tool(name, server, listed, parameters)
 
 
 def _tool(name: str, server: McpServer, listed: ListedTool, parameters: type[ServedParameters]) -> AnyTool:
     async def run(given: ServedParameters, context: ToolContext) -> Value:
         key = ("mcp", name, server.fingerprint)
-        connection = context.sessions.get(key, lambda: McpConnection(name, server))
+        connection = context.sessions.get(key, lambda: _connection(name, server))
         return await connection.call(listed.name, given.arguments())
 
     title = listed.title or listed.name.replace("_", " ").capitalize()

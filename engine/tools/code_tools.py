@@ -1,9 +1,14 @@
-"""One program run to its end for a tool: within a time limit, with bounded output, in the folder that is allowed."""
+"""The tools `python` and `shell`: each runs one program to its end.
+
+The program runs in the allowed folder or a temporary one, with a timeout and a limit on its output.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import sys
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Sequence
 from pathlib import Path
@@ -11,10 +16,9 @@ from typing import Annotated, Final, Protocol
 
 from pydantic import Field
 
-from engine.tools.base import ToolContext, ToolError
-from engine.tools.parameters import Text
 from engine.tools.processes import ToolProcess, small_environment, start_process
 from engine.tools.sandbox import explained
+from engine.tools.tool import Parameters, Text, Tool, ToolContext, ToolError
 from engine.values import Value
 
 MAX_OUTPUT_BYTES: Final = 1_000_000
@@ -173,3 +177,84 @@ async def _read(stream: asyncio.StreamReader) -> bytes:
         if len(read) > MAX_OUTPUT_BYTES:
             raise TooMuchOutputError
     return bytes(read)
+
+
+_PYTHON_NAME = "python"
+
+
+class PythonParameters(Parameters):
+    """What `python` is asked."""
+
+    code: Text = Field(
+        title="Code",
+        description="A Python program. What it prints is its result; print(...) what is wanted.",
+        min_length=1,
+        max_length=100_000,
+    )
+    input: Input = ""
+    timeout_s: TimeLimit = 30.0
+
+
+async def python(parameters: PythonParameters, context: ToolContext) -> Value:
+    """Run the code with the Python of this program: `{exit_code, stdout, stderr}`.
+
+    Raises:
+        ToolError: Running code is not allowed, or it takes too long or writes too much.
+    """
+    check_allowed(_PYTHON_NAME, context)
+    with temporary_folder() as folder:
+        program = folder / "program.py"
+        with explained("The program cannot be written"):
+            program.write_text(parameters.code, encoding="utf-8")
+        return await run_program(_PYTHON_NAME, (sys.executable, "-I", "-X", "utf8", str(program)), parameters, context)
+
+
+PYTHON = Tool(
+    name=_PYTHON_NAME,
+    title="Run Python code",
+    help="Runs Python code in the folder that the run was given; off unless a person allows it.",
+    parameters=PythonParameters,
+    output_type="json",
+    run=python,
+    runs_code=True,
+    uses_folder=True,
+)
+
+
+_SHELL_NAME: Final = "shell"
+_SHELL: Final = ("/bin/sh", "-c") if os.name == "posix" else (os.environ.get("COMSPEC", "cmd.exe"), "/d", "/s", "/c")
+
+
+class ShellParameters(Parameters):
+    """What `shell` is asked."""
+
+    command: Text = Field(
+        title="Command",
+        description="A command line, as the system's shell reads it. Values that are not your own belong into 'Input'.",
+        min_length=1,
+        max_length=30_000,
+    )
+    input: Input = ""
+    timeout_s: TimeLimit = 30.0
+
+
+async def shell(parameters: ShellParameters, context: ToolContext) -> Value:
+    """Run the command: `{exit_code, stdout, stderr}`.
+
+    Raises:
+        ToolError: Running commands is not allowed, or it takes too long or writes too much.
+    """
+    check_allowed(_SHELL_NAME, context)
+    return await run_program(_SHELL_NAME, (*_SHELL, parameters.command), parameters, context)
+
+
+SHELL = Tool(
+    name=_SHELL_NAME,
+    title="Run a command",
+    help="Runs a command line in the folder that the run was given; off unless a person allows it.",
+    parameters=ShellParameters,
+    output_type="json",
+    run=shell,
+    runs_code=True,
+    uses_folder=True,
+)

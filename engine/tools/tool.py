@@ -6,14 +6,15 @@ reference page are made. A tool touches only what its `ToolContext` allows.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from engine.errors import EngineError
 from engine.values import Value
@@ -124,3 +125,27 @@ class Tool(Generic[ParametersT]):
 
 
 AnyTool = Tool[Any]
+
+
+class Parameters(BaseModel):
+    """The base of every tool's parameters: unknown names are refused, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _mend(value: object) -> object:
+    """Make a model's text encodable: surrogate pairs become their character, lone surrogates U+FFFD."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return value
+
+
+def whole_characters(value: Value) -> Value:
+    """A value with all its texts made encodable, as those of `Text` are."""
+    text = json.dumps(value, ensure_ascii=False)
+    mended = _mend(text)
+    return value if mended == text else json.loads(str(mended))
+
+
+Text = Annotated[str, BeforeValidator(_mend)]
+"""A text that may come from a language model. Such a text can hold lone surrogates, which pydantic's `str` refuses."""

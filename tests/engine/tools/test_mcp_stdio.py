@@ -12,22 +12,21 @@ from typing import Any
 
 import pytest
 
-from engine.tools.base import AnyTool, ToolContext, ToolError
-from engine.tools.mcp import connection, transports
-from engine.tools.mcp.listing import Listing, ask_server, served_tools
-from engine.tools.mcp.settings import McpServer
+from engine.tools.mcp_settings import McpServer
+from engine.tools.mcp_tools import Listing, ask_server, served_tools
+from engine.tools.tool import AnyTool, ToolContext, ToolError
 from tests.engine.semantics.kit import settle
 
-pytest.importorskip("mcp")
+mcp_connection = pytest.importorskip("engine.tools.mcp_connection", reason="needs the extra mcp")
 HERE = Path(__file__).parent
 
 
 def sdk(**more: Any) -> McpServer:
-    return McpServer(command=sys.executable, args=[str(HERE / "sdk_server.py")], **more)
+    return McpServer(command=sys.executable, args=[str(HERE / "mcp_sdk_server.py")], **more)
 
 
 def raw(behaviour: str, **more: Any) -> McpServer:
-    return McpServer(command=sys.executable, args=[str(HERE / "raw_server.py"), behaviour], **more)
+    return McpServer(command=sys.executable, args=[str(HERE / "mcp_raw_server.py"), behaviour], **more)
 
 
 _listings: dict[str, Listing] = {}
@@ -97,7 +96,7 @@ async def test_calls_give_values_or_fail_and_share_one_process_until_the_end(
         assert processes != {os.getpid()}
         with pytest.raises(ToolError, match=r'The tool "sample/fail" failed: .*the reason'):
             await call(tools["sample/fail"], given, reason="the reason")
-        with pytest.raises(ToolError, match='"sample/much" gave more than 1,000,000 bytes'):
+        with pytest.raises(ToolError, match='"sample/much" returned more than 1,000,000 bytes'):
             await call(tools["sample/much"], given, count=1_500_000)
         assert await call(tools["sample/process"], given) in processes
     await gone(processes.pop())
@@ -110,7 +109,7 @@ async def test_a_server_that_died_in_mid_call_is_told_without_secrets_and_starte
     server = raw("die", env={"API_TOKEN": "${LOOPWRIGHT_TEST_TOKEN}", "HAS_DIED": str(tmp_path / "has-died")})
     (tool,) = (await tools_of(server)).values()
     async with context() as given:
-        with pytest.raises(ToolError, match=r'broke off during the call of "work"\.') as caught:
+        with pytest.raises(ToolError, match=r'disconnected during the call of "work"\.') as caught:
             await call(tool, given)
         assert caught.value.retryable
         assert "out of memory" in str(caught.value)
@@ -123,18 +122,18 @@ async def test_a_server_that_died_in_mid_call_is_told_without_secrets_and_starte
     [
         (
             "flood",
-            'The MCP server "sample" broke off during the call of "work": it sent a message of more than 8,000,000',
+            'The MCP server "sample" disconnected during the call of "work": it sent a message of more than 8,000,000',
         ),
-        ("huge", 'The tool "sample/work" gave more than 1,000,000 bytes'),
+        ("huge", 'The tool "sample/work" returned more than 1,000,000 bytes'),
         ("rubbish", 'The MCP server "sample" refused the call of "work"'),
-        ("infinite", 'The tool "sample/work" gave a number that is not finite, which no JSON can hold.'),
+        ("infinite", 'The tool "sample/work" returned a number that is not finite, which JSON cannot represent.'),
         ("hang", 'The MCP server "sample" did not answer "work" within 0.5 s'),
     ],
 )
 async def test_a_server_that_misbehaves_is_an_error_that_says_how(
     behaviour: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transports, "_GRACE_S", 0.1)
+    monkeypatch.setattr(mcp_connection, "_EXIT_TIMEOUT_S", 0.1)
     await tools_of(raw(behaviour))
     (tool,) = (await tools_of(raw(behaviour, timeout_s=0.5 if behaviour == "hang" else 60))).values()
     async with context() as given:
@@ -146,7 +145,7 @@ async def test_a_server_that_misbehaves_is_an_error_that_says_how(
 async def test_a_schema_that_no_json_can_hold_leaves_its_tool_out() -> None:
     listing = await ask_server("sample", raw("odd"))
     assert listing.tools == ()
-    assert listing.left_out == ('The tool "work" cannot be used: its description cannot be read.',)
+    assert listing.left_out == ('The tool "work" cannot be used: its description is invalid.',)
 
 
 async def test_what_strays_into_its_output_and_what_is_no_text_do_no_harm() -> None:
@@ -193,11 +192,11 @@ async def test_what_a_tool_says_about_its_failure_shows_no_secret(monkeypatch: p
 async def test_whoever_else_waits_for_a_server_that_does_not_greet_is_told_so_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    server = connection.McpConnection("sample", raw("deaf"))
-    monkeypatch.setattr(connection, "_CONNECT_S", 0.3)
+    server = mcp_connection.McpConnection("sample", raw("deaf"))
+    monkeypatch.setattr(mcp_connection, "_CONNECT_TIMEOUT_S", 0.3)
     first = asyncio.create_task(server.call("work", {}))
     await asyncio.sleep(0)
-    monkeypatch.setattr(connection, "_CONNECT_S", 60.0)
+    monkeypatch.setattr(mcp_connection, "_CONNECT_TIMEOUT_S", 60.0)
     second = asyncio.create_task(server.call("work", {}))
     await asyncio.wait({first, second})
     assert [task.cancelled() for task in (first, second)] == [False, False]
@@ -206,14 +205,14 @@ async def test_whoever_else_waits_for_a_server_that_does_not_greet_is_told_so_to
 
 
 async def test_a_server_that_does_not_greet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_CONNECT_S", 0.3)
-    with pytest.raises(ToolError, match=r'The MCP server "sample" did not greet within 0\.3 s'):
+    monkeypatch.setattr(mcp_connection, "_CONNECT_TIMEOUT_S", 0.3)
+    with pytest.raises(ToolError, match=r'The MCP server "sample" did not complete the handshake within 0\.3 s'):
         await ask_server("sample", raw("deaf"))
 
 
 async def test_a_program_that_is_no_server_is_an_error_that_shows_what_it_said() -> None:
     server = McpServer(command=sys.executable, args=["-c", "import sys; sys.exit('this is no server')"])
-    with pytest.raises(ToolError, match=r'The MCP server "sample" broke off during connecting.*this is no server'):
+    with pytest.raises(ToolError, match=r'The MCP server "sample" disconnected during connecting.*this is no server'):
         await ask_server("sample", server)
 
 
@@ -241,5 +240,6 @@ async def test_stopping_in_mid_call_ends_the_process_with_the_run(tmp_path: Path
 
 async def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.delitem(sys.modules, "engine.tools.mcp_connection")
     with pytest.raises(ToolError, match=r'need the package mcp.*pip install "loopwright\[mcp\]"'):
         await ask_server("sample", sdk())

@@ -1,1 +1,0 @@
-"""Tools that other programs serve over the Model Context Protocol: what is set up, what they offer, and their calls."""
