@@ -1,8 +1,8 @@
 """The tools `http_get`, which fetches a page of the public web as text, and `web_search`.
 
 The size of a page is limited after decompression, and one deadline covers the whole request. HTML is converted by a
-scanner of our own: `html.parser` takes quadratic time on broken markup (800 kB of `<!--` kept it busy for minutes). This
-one reads the text once and aims at readable text, not at a faithful tree.
+scanner of our own: `html.parser` takes quadratic time on broken markup (800 kB of `<!--` kept it busy for minutes).
+This one reads the text once and aims at readable text, not at a faithful tree.
 
 Searching needs no key: `ddgs`, an extra that is imported on first use, asks public search engines.
 """
