@@ -18,7 +18,7 @@ from app.engine_thread import EngineThread
 from app.run_view_state import RunViewState
 from app.worker import Worker
 from engine.document.model import Node, Workflow
-from engine.document.operation import Operation
+from engine.document.operations import Operation
 from engine.document.problems import Problem
 from engine.document.undo_stack import UndoStack
 from engine.errors import EngineError

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from engine.runner.declared_inputs import InputError
     from engine.runner.options import RunOptions
     from engine.runner.run import Run, start
-    from engine.store.base import Store, StoreError
-    from engine.store.opening import open_store
+    from engine.store import open_store
     from engine.store.resume import Changes, ForkPlan, fork, plan_fork, resume, resume_with
+    from engine.store.store_protocol import Store, StoreError
 
 __version__ = "0.1.0"
 
@@ -59,8 +59,8 @@ _HOMES = {
     "engine.runner.declared_inputs": ("InputError",),
     "engine.run_state.result": ("LoopResult", "RunError", "RunResult"),
     "engine.runner.run": ("Run", "start"),
-    "engine.store.base": ("Store", "StoreError"),
-    "engine.store.opening": ("open_store",),
+    "engine.store.store_protocol": ("Store", "StoreError"),
+    "engine.store": ("open_store",),
     "engine.store.resume": ("Changes", "ForkPlan", "fork", "plan_fork", "resume", "resume_with"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

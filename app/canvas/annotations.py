@@ -24,8 +24,7 @@ from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.node_layout import coordinate, layout_entries
 from app.theme.style import elide
 from engine.document.model import Workflow
-from engine.document.operation import UNSET, Unset
-from engine.document.operations import SetLayout
+from engine.document.operations import UNSET, SetLayout, Unset
 from engine.values import Value
 
 Kind = Literal["frames", "notes"]

@@ -24,8 +24,7 @@ from app.worker import Worker
 from engine.document.clipboard import PASTE_OFFSET, copy_fragment, paste_fragment
 from engine.document.files import loads
 from engine.document.model import Workflow
-from engine.document.operation import Batch, Operation
-from engine.document.operations import AddNode, Connect
+from engine.document.operations import AddNode, Batch, Connect, Operation
 from engine.errors import EngineError
 
 LARGEST: Final = 20_000_000

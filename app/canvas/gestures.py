@@ -16,8 +16,7 @@ from app.canvas.viewer import CanvasViewer
 from app.node_layout import Position
 from app.session import Session
 from engine.document.model import Edge
-from engine.document.operation import Batch, Operation
-from engine.document.operations import AddNode, Disconnect
+from engine.document.operations import AddNode, Batch, Disconnect, Operation
 from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
 
 

@@ -12,8 +12,16 @@ from dataclasses import dataclass
 from app.canvas.node_card import validated_config
 from app.node_layout import Position, layout_entries
 from engine.document.model import Edge, Node, Workflow, make_id
-from engine.document.operation import Batch, Operation
-from engine.document.operations import AddNode, Connect, Disconnect, RemoveNodes, SetEnabled, SetLayout
+from engine.document.operations import (
+    AddNode,
+    Batch,
+    Connect,
+    Disconnect,
+    Operation,
+    RemoveNodes,
+    SetEnabled,
+    SetLayout,
+)
 from engine.nodes.convert import can_ever_fit
 from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.registry import Registry

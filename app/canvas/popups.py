@@ -40,8 +40,7 @@ from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
-from engine.document.operation import Operation
-from engine.document.operations import SetTitle
+from engine.document.operations import Operation, SetTitle
 from engine.nodes.convert import can_ever_fit
 from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.registry import Registry

@@ -12,8 +12,7 @@ from app.controllers.history_pages import HistoryPage, HistoryPages
 from app.controllers.remote_answers import RemoteAnswers
 from app.controllers.resume_fork_controller import ResumeForkController
 from app.dialogs import FileDialogs
-from app.history.compare_source import live_source
-from app.history.compare_window import CompareWindow, Wanted
+from app.history.compare_window import CompareWindow, Wanted, live_source
 from app.history.run_labels import title_of
 from app.history.runs_panel import RunsPanel
 from app.history.store_client import StoreAccess
@@ -23,7 +22,7 @@ from app.window.message_bars import MessageBars
 from engine.errors import EngineError
 from engine.events import AnyEvent, RunNotKept
 from engine.plan.structure import analyse
-from engine.store.base import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store
+from engine.store.store_protocol import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store
 
 NOT_STORED: Final = "not-stored"
 """The topic of the message that a run is not stored any more."""

@@ -23,15 +23,13 @@ from app.history.run_labels import (
     short_id,
 )
 from app.history.store_client import StoreAccess
-from app.history.store_session import Elsewhere, StoredSession
-from app.history.stored_run import StoredRun, read_outline
-from app.history.subflow_session import PartSession
+from app.history.stored_session import Elsewhere, PartSession, StoredRun, StoredSession, read_outline
 from app.window.document_page import DocumentPage
 from app.window.log_lines import LogLine, written
 from app.worker import Worker
 from engine.document.model import Workflow
 from engine.runner.run import Run
-from engine.store.base import RunSummary
+from engine.store.store_protocol import RunSummary
 
 COPY, RESUME, ANSWER, COMPARE = "Open as new document", "Resume", "Answer…", "Compare with original"
 

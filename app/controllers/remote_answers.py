@@ -21,7 +21,7 @@ from engine.document.files import loads
 from engine.events import NodeWaiting
 from engine.nodes.context import Answer
 from engine.store.answers import give_answer, questions_of
-from engine.store.base import RunSummary, Store
+from engine.store.store_protocol import RunSummary, Store
 from engine.values import Value
 
 HINT = "Another window or program is running this. It continues there with your answer."

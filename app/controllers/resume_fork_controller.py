@@ -20,13 +20,11 @@ from app.controllers.history_pages import HistoryPage, HistoryPages, open_docume
 from app.controllers.run_controller import default_model, resume_options
 from app.dialogs import is_dialog_open
 from app.engine_thread import EngineThread
-from app.history.fork_dialog import ForkDialog, read_place
-from app.history.fork_form import ForkPlace
+from app.history.fork_dialog import ForkDialog, ForkPlace, read_place
 from app.history.resume_dialog import Budget, Standing, ask_before, budget_of, look_before
 from app.history.run_labels import name_of
 from app.history.store_client import StoreAccess
-from app.history.store_session import StoredSession
-from app.history.stored_run import StoredRun
+from app.history.stored_session import StoredRun, StoredSession
 from app.runs.run_status import models_in_use
 from app.settings.available_models import available_model_names
 from app.settings.preferences import Preferences
@@ -38,10 +36,10 @@ from engine.formatting import format_count, format_money
 from engine.plan.compiler import compile_workflow
 from engine.runner.options import RunOptions
 from engine.runner.run import Run
-from engine.store.base import RunStatus, RunSummary, Store
 from engine.store.consent import approve, is_fully_trusted
 from engine.store.resume import ForkPlan, fork, resume, resume_with
 from engine.store.run_file import is_imported
+from engine.store.store_protocol import RunStatus, RunSummary, Store
 
 
 class ResumeForkController(QObject):

@@ -29,7 +29,7 @@ from engine.models.catalogue import Models, default_model_name
 from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.runner.declared_inputs import declared_inputs
 from engine.runner.options import Catalogue, RunOptions
-from engine.store.base import Store
+from engine.store.store_protocol import Store
 from engine.values import Value
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from PySide6.QtCore import QObject, QTimer
 from app.controllers.consent_controller import is_known
 from app.controllers.document_controller import DocumentController
 from app.engine_thread import EngineThread
-from app.history.loop_path import crumbs
-from app.history.subflow_session import PartBar, PartSession, workflow_in
+from app.history.iterations_panel import crumbs
+from app.history.past_run_bar import PartBar
+from app.history.stored_session import PartSession, workflow_in
 from app.session import Session
 from app.window.document_page import DocumentPage
 from app.window.message_bars import MessageBars
 from app.worker import Worker
 from engine.document.migrate import upgraded_copy
 from engine.document.model import Workflow
-from engine.document.operation import Batch
-from engine.document.operations import SetConfig
+from engine.document.operations import Batch, SetConfig
 from engine.document.problems import Problem
 from engine.document.subflows import is_relative, refresh_subflows
 from engine.nodes.pairs import ITERATOR

@@ -3,25 +3,470 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
 
-from app.history.fork_form import ForkForm, ForkPlace
 from app.history.run_labels import capital, place_words
 from app.history.store_client import StoreAccess
-from app.history.stored_run import read_level, read_outline
+from app.history.stored_session import read_level, read_outline
+from app.inspector.choice_editors import narrow_combo
+from app.inspector.field_spec import FieldSpec, field_specs
+from app.inspector.result_text import value_text
+from app.inspector.text_editors import NumberBox, format_number, parse_number
+from app.inspector.text_widgets import GrowingEdit
+from app.runs.loop_status import unit_of
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.widgets import MessageBar, PlainLabel, ignore_wheel_in_fields
+from app.theme.widgets import (
+    CollapsibleSection,
+    MessageBar,
+    PlainLabel,
+    ignore_wheel_in_fields,
+    inset_number,
+    plain_tool_tip,
+)
 from app.worker import Worker
+from engine.document.model import Node
 from engine.errors import EngineError
+from engine.exits.evaluator import EVALUATOR
+from engine.exits.judge import JUDGE
+from engine.exits.registry import KEY, condition_specs
+from engine.exits.stable_output import STABLE_OUTPUT, StableOutputConfig
+from engine.exits.until import UNTIL, UntilConfig
 from engine.formatting import format_count, format_money
-from engine.nodes.iteration_cap import shown_cap
+from engine.nodes.iteration_cap import clamped, shown_cap
+from engine.nodes.json_text import parse_json
+from engine.nodes.judge import JudgeConfig
+from engine.nodes.loop_config import LoopConfig
+from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import primary_output
-from engine.store.base import Store, level_of
-from engine.store.resume import ForkPlan, plan_fork
+from engine.plan.structure import Structure
+from engine.store.resume import Changes, ForkPlan, plan_fork
+from engine.store.store_protocol import Store, level_of
+from engine.values import Value
+
+MOST_ITERATIONS: Final = 10_000
+_SINGLE: Final = (EVALUATOR, STABLE_OUTPUT, JUDGE)
+"""The conditions that the form offers."""
+
+
+def config_of(node: Node, name: str) -> Value:
+    """A setting of a node, or what it is where nothing is said."""
+    spec = builtin_registry().find(node.type)
+    usual = spec.config.model_fields[name].get_default(call_default_factory=True) if spec is not None else None
+    return node.config.get(name, usual)
+
+
+class ForkLoop(QWidget):
+    """The loop's part of the form: when it stops, its maximum of iterations and its budget.
+
+    Args:
+        loop: The loop as it ran.
+
+    Signals:
+        edited: A person changed something.
+
+    Attributes:
+        condition: The condition at which it stops; None where it has several, which stay as they ran.
+        similarity: The similarity at which results are stable.
+        criteria: The judge's criteria.
+        score: The score that satisfies the judge; empty where the judge decides.
+        until: An expression that stops the loop besides.
+        most: The maximum number of iterations.
+        budget: The budget of the loop for the new iterations, in US dollars; empty for no budget of its own.
+    """
+
+    edited = Signal()
+
+    def __init__(self, loop: Node, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._loop = loop
+        self._fields, judge = field_specs(LoopConfig), field_specs(JudgeConfig)
+        self._ran = _StopWhen.read(loop.config)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(2 * UNIT)
+        self._rows: dict[QWidget, PlainLabel] = {}
+        self.condition: QComboBox | None = self._condition_box() if self._ran.is_single else None
+        self._threshold = field_specs(StableOutputConfig)["threshold"]
+        self.similarity = self._number(self._threshold, self._ran.single)
+        self.criteria = self._criteria_edit(judge["criteria"])
+        self._criteria_at_first = self.criteria.text()
+        self.score = self._number(judge["threshold"], self._judge)
+        self.until = self._until_line()
+        self.iteration_limit = self._make_iteration_limit()
+        budget = self._fields["budget_usd"]
+        told = f"{budget.help} Reused iterations cost nothing."
+        self.budget = self._number(replace(budget, title="Loop budget (USD)", help=told), loop.config)
+        self._show_fitting()
+
+    @property
+    def settings(self) -> dict[str, Value]:
+        """The loop's settings that have been changed, but the count."""
+        changed: dict[str, Value] = {}
+        now = replace(self._ran, until=self.until.text(), others=self._conditions)
+        if now != self._ran:
+            changed |= now.settings
+        if not self.criteria.isHidden() and self._judge_now != self._judge:
+            changed["judge"] = self._judge_now
+        budget = self._read(self.budget, self._fields["budget_usd"])
+        if budget != self._old("budget_usd"):
+            changed["budget_usd"] = budget
+        return changed
+
+    @property
+    def _conditions(self) -> list[Value]:
+        """The conditions that are chosen now, without the expression besides."""
+        if self.condition is None:
+            return self._ran.others
+        name = self.condition.currentData()
+        if not name:
+            return []
+        ran = self._ran.single
+        condition = dict(ran) if ran.get(KEY) == name else {KEY: name}
+        if name == STABLE_OUTPUT:
+            similarity = self._read(self.similarity, self._threshold)
+            if similarity != self._threshold.value_in(condition):
+                condition["threshold"] = similarity
+        return [condition]
+
+    @property
+    def max_iterations(self) -> int | None:
+        """The count, where it has been changed."""
+        return self.iteration_limit.value() if self.iteration_limit.value() != self._most else None
+
+    @property
+    def _judge(self) -> dict[str, Any]:
+        """The judge's settings as they ran; empty where there was none."""
+        found = self._loop.config.get("judge")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def _judge_now(self) -> dict[str, Any]:
+        declared = field_specs(JudgeConfig)
+        now: dict[str, Value] = {"threshold": self._read(self.score, declared["threshold"])}
+        if self.criteria.text() != self._criteria_at_first:
+            now["criteria"] = self.criteria.text()
+        judge = self._judge
+        return {**judge, **{name: there for name, there in now.items() if there != declared[name].value_in(judge)}}
+
+    def _old(self, name: str) -> Value:
+        return config_of(self._loop, name)
+
+    def _condition_box(self) -> QComboBox:
+        combo = narrow_combo()
+        combo.addItem("Only at the maximum of iterations", "")
+        for name in _SINGLE:
+            spec = condition_specs()[name]
+            combo.addItem(spec.label, name)
+            combo.setItemData(combo.count() - 1, plain_tool_tip(spec.help), Qt.ItemDataRole.ToolTipRole)
+        with QSignalBlocker(combo):
+            combo.setCurrentIndex(max(combo.findData(self._ran.single.get(KEY, "")), 0))
+        combo.currentIndexChanged.connect(lambda _at: self._choose())
+        self._add("Stop when", combo)
+        return combo
+
+    def _criteria_edit(self, declared: FieldSpec) -> GrowingEdit:
+        edit = GrowingEdit(min_lines=2, max_lines=10)
+        edit.set_text(str(declared.value_in(self._judge)))
+        edit.typed.connect(lambda _text: self.edited.emit())
+        self._add(f"{declared.title} of the judge", edit, declared.help)
+        return edit
+
+    def _number(self, declared: FieldSpec, values: dict[str, Any]) -> NumberBox:
+        box = NumberBox(declared)
+        inset_number(box)
+        box.lineEdit().setText(format_number(declared.value_in(values)))
+        if declared.nullable:
+            box.lineEdit().setPlaceholderText("empty")
+        box.typed.connect(lambda _text: self.edited.emit())
+        self._add(declared.title, box, declared.help)
+        return box
+
+    def _until_line(self) -> QLineEdit:
+        declared = field_specs(UntilConfig)["expression"]
+        line = QLineEdit()
+        line.setText(self._ran.until)
+        line.textEdited.connect(lambda _text: self.edited.emit())
+        self._add("Or stop when this is true", line, declared.help)
+        return line
+
+    def _make_iteration_limit(self) -> QSpinBox:
+        limit = QSpinBox()
+        limit.setRange(1, MOST_ITERATIONS)
+        inset_number(limit)
+        count = self._old("max_iterations")
+        self._most = clamped(count, shown_cap()) if isinstance(count, int) else 1
+        limit.setValue(self._most)
+        limit.valueChanged.connect(lambda _number: self.edited.emit())
+        self._add("Max iterations (including reused ones)", limit)
+        return limit
+
+    def _choose(self) -> None:
+        self._show_fitting()
+        self.edited.emit()
+
+    def _show_fitting(self) -> None:
+        """Show what belongs to the condition that is chosen."""
+        name = self.condition.currentData() if self.condition is not None else ""
+        judged = bool(self._judge) or name == JUDGE
+        shown = {self.similarity: name == STABLE_OUTPUT, self.criteria: judged, self.score: judged}
+        for widget, is_there in shown.items():
+            widget.setVisible(is_there)
+            self._rows[widget].setVisible(is_there)
+
+    def _read(self, box: NumberBox, declared: FieldSpec) -> Value:
+        text = box.text().strip()
+        return parse_number(text) if text else None if declared.nullable else declared.default
+
+    def _add(self, title: str, widget: QWidget, told: str = "") -> None:
+        label = PlainLabel(title, wrap=True)
+        label.setBuddy(widget)
+        label.setToolTip(plain_tool_tip(told))
+        widget.setAccessibleName(title)
+        widget.setAccessibleDescription(told)
+        widget.setToolTip(plain_tool_tip(told))
+        self._column.addWidget(label)
+        self._column.addWidget(widget)
+        self._rows[widget] = label
+
+
+@dataclass(frozen=True)
+class _StopWhen:
+    """The conditions of a loop as this form divides them: an expression, and the others.
+
+    Attributes:
+        until: The expression at the head of the list; empty without one.
+        others: The other conditions.
+        mode: Whether `any` or `all` of the others must hold.
+    """
+
+    until: str
+    others: list[Value]
+    mode: Value
+
+    @staticmethod
+    def read(config: dict[str, Any]) -> _StopWhen:
+        """Divide the conditions of a loop's settings."""
+        listed, mode = config.get("stop_when", []), config.get("stop_mode", "any")
+        entries = list(listed) if isinstance(listed, list) else []
+        if mode == "any" and entries and isinstance(entries[0], dict) and entries[0].get(KEY) == UNTIL:
+            return _StopWhen(str(entries[0].get("expression", "")), entries[1:], mode)
+        return _StopWhen("", entries, mode if entries else "any")
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the others are at most one, and one that the form can show."""
+        return not self.others or (len(self.others) == 1 and self.single.get(KEY) in _SINGLE)
+
+    @property
+    def single(self) -> dict[str, Any]:
+        """The first of the others; empty without one."""
+        first = self.others[0] if self.others else None
+        return first if isinstance(first, dict) else {}
+
+    @property
+    def settings(self) -> dict[str, Value]:
+        """The settings of the loop that say so."""
+        if not self.until.strip():
+            return {"stop_when": self.others}
+        expression: Value = {KEY: UNTIL, "expression": self.until}
+        if self.mode == "all" and self.others:
+            return {"stop_when": [expression, {KEY: "all_of", "conditions": self.others}], "stop_mode": "any"}
+        return {"stop_when": [expression, *self.others]}
+
+
+AS_IT_RAN: Final = "Unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPlace:
+    """Where a fork begins.
+
+    Attributes:
+        path: The place (`loop[2]`, `loop[2].critique`, `critique`).
+        structure: The document as it ran, taken apart.
+        value: What the iteration started from, or what the node gave; None where it is not known.
+    """
+
+    path: str
+    structure: Structure
+    value: Value
+
+    @property
+    def is_iteration(self) -> bool:
+        """Whether it is an iteration, and not a node."""
+        return self.path.endswith("]")
+
+    @property
+    def loop(self) -> Node | None:
+        """The loop or iterator that the place lies in; None outside of all."""
+        name = self.path.rpartition("[")[0].rpartition(".")[2]
+        return self.structure.workflow.nodes_by_id.get(name)
+
+    @property
+    def unit(self) -> str:
+        """What an iteration is called there: `item` of an iterator."""
+        return "iteration" if self.loop is None else unit_of(self.structure.workflow, self.loop.id)
+
+    @property
+    def prompted(self) -> list[Node]:
+        """The nodes with prompts that are done anew: those of the loop's body, or of the whole document."""
+        loop = self.loop
+        body = self.structure.bodies.get(loop.id) if loop is not None else None
+        nodes = self.structure.workflow.nodes
+        inside = nodes if body is None else [node for node in nodes if node.id in body.nodes]
+        return [node for node in inside if _prompts(node)]
+
+
+class ForkForm(QWidget):
+    """The form.
+
+    Args:
+        place: Where the fork begins.
+        model_names: Lists names of models.
+
+    Signals:
+        edited: A person changed something.
+    """
+
+    edited = Signal()
+
+    def __init__(
+        self, place: ForkPlace, model_names: Callable[[], Sequence[str]], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._place = place
+        self._model_names = model_names
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 4 * UNIT, 0)
+        self._column.setSpacing(2 * UNIT)
+        self.value = self._value_edit()
+        self._value_at_first = _text_of(self.value)
+        self.prompts: dict[tuple[str, str], GrowingEdit] = {}
+        self._prompts_at_first: dict[tuple[str, str], str] = {}
+        for node in place.prompted:
+            self._add_prompts(node)
+        self.model = self._model_box()
+        self.loop = ForkLoop(place.loop) if place.loop is not None and place.loop.type == "loop" else None
+        if self.loop is not None:
+            self.loop.edited.connect(self.edited)
+            self._column.addWidget(self.loop)
+        self._column.addStretch(1)
+
+    def changes(self) -> Changes:
+        """What has been changed.
+
+        Raises:
+            ValueError: The value is to be JSON and cannot be read as such; the text says so to a person.
+        """
+        settings: dict[str, dict[str, Value]] = {}
+        for (node_id, name), edit in self.prompts.items():
+            if edit.text() != self._prompts_at_first[node_id, name]:
+                settings.setdefault(node_id, {})[name] = edit.text()
+        max_iterations, loop = None, self._place.loop
+        if loop is not None and self.loop is not None:
+            max_iterations = self.loop.max_iterations
+            if self.loop.settings:
+                settings[loop.id] = self.loop.settings
+        has_value, value = self._changed_value()
+        model = self.model.currentText().strip()
+        return Changes(settings, value, has_value, model if model not in {"", AS_IT_RAN} else None, max_iterations)
+
+    def _changed_value(self) -> tuple[bool, Value]:
+        text, old = _text_of(self.value), self._place.value
+        if text == self._value_at_first:  # not its own text: a field shows some signs otherwise
+            return False, None
+        if old is None or isinstance(old, str):
+            return True, text
+        try:
+            return True, parse_json(text)
+        except ValueError:
+            raise ValueError(
+                "The input was JSON but is no longer valid JSON. Correct it, or undo your changes."
+            ) from None
+
+    def _value_edit(self) -> QPlainTextEdit:
+        title = "Iteration input" if self._place.unit == "iteration" else "Item"
+        title = title if self._place.is_iteration else "Node output"
+        edit = QPlainTextEdit()
+        edit.setTabChangesFocus(True)
+        edit.setMinimumHeight(30 * UNIT)
+        edit.setPlainText(_shown(self._place.value))
+        edit.textChanged.connect(self.edited)
+        self._add(title, edit)
+        return edit
+
+    def _add_prompts(self, node: Node) -> None:
+        inner = QWidget()
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(UNIT)
+        for name, title in _prompts(node):
+            edit = GrowingEdit(min_lines=2, max_lines=10)
+            edit.set_text(str(config_of(node, name) or ""))
+            edit.setAccessibleName(f"{node.title or node.id}: {title}")
+            edit.typed.connect(lambda _text: self.edited.emit())
+            label = PlainLabel(title, look="dim small")
+            label.setBuddy(edit)
+            column.addWidget(label)
+            column.addWidget(edit)
+            self.prompts[node.id, name], self._prompts_at_first[node.id, name] = edit, edit.text()
+        self._column.addWidget(CollapsibleSection(f"Prompts: {node.title or node.id}", inner, is_open=True))
+
+    def _model_box(self) -> QComboBox:
+        box = narrow_combo()
+        box.setEditable(True)
+        box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        box.addItems([AS_IT_RAN, *self._model_names()])
+        line = box.lineEdit()
+        assert line is not None
+        line.setAccessibleName("Model")
+        box.currentTextChanged.connect(lambda _text: self.edited.emit())
+        self._add("Model", box)
+        return box
+
+    def _add(self, title: str, widget: QWidget) -> None:
+        label = PlainLabel(title)
+        label.setBuddy(widget)
+        widget.setAccessibleName(title)
+        self._column.addWidget(label)
+        self._column.addWidget(widget)
+        self._column.addSpacing(UNIT)
+
+
+def _prompts(node: Node) -> list[tuple[str, str]]:
+    """The fields of a node that a model is told: name and title."""
+    spec = builtin_registry().find(node.type)
+    if spec is None or not node.enabled:
+        return []
+    fields = field_specs(spec.config)
+    return [(name, fields[name].title) for name in ("system", "prompt", "criteria") if name in fields]
+
+
+def _text_of(edit: QPlainTextEdit) -> str:
+    """The text in a field, with its spaces that do not break, which `toPlainText` gives as ordinary ones."""
+    return edit.document().toRawText().replace("\u2029", "\n")
+
+
+def _shown(value: Value) -> str:
+    return "" if value is None else value_text(value)
+
 
 SIZE: Final = QSize(920, 640)
 PLAN_AFTER_MS: Final = 300

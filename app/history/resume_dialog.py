@@ -14,12 +14,11 @@ from app.dialogs import ask_question
 from app.history.past_run_bar import differences
 from app.history.run_labels import capital, place_words
 from engine.document.files import load, loads
-from engine.document.model import Workflow
-from engine.document.settings import Settings
+from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
 from engine.runner.options import RunOptions, options_with_kept
-from engine.store.base import RunSummary, Store
 from engine.store.resume import UnknownCall, unknown_calls
+from engine.store.store_protocol import RunSummary, Store
 
 AS_IT_RAN: Final = "Use the original workflow"
 AS_IT_IS: Final = "Use the current workflow"

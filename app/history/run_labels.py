@@ -8,7 +8,7 @@ from time import time as clock_time
 from typing import Final
 
 from engine.formatting import format_count, format_money
-from engine.store.base import RunStatus, RunSummary, Totals
+from engine.store.store_protocol import RunStatus, RunSummary, Totals
 
 STATUS_WORDS: Final = {
     RunStatus.RUNNING: "Running",

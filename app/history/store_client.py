@@ -15,7 +15,7 @@ from app.worker import Worker
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from engine.store.base import Store
+    from engine.store.store_protocol import Store
 
 ResultT = TypeVar("ResultT")
 

@@ -17,8 +17,7 @@ from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import ignore_wheel_unless_focused, plain_tool_tip
 from engine.document.json_rules import JsonPath
-from engine.document.operation import Operation, Unset
-from engine.document.operations import SetConfig, SetSettings
+from engine.document.operations import Operation, SetConfig, SetSettings, Unset
 from engine.document.problems import Problem, Severity
 from engine.values import Value
 

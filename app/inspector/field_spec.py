@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from engine.document.operation import UNSET, Unset
+from engine.document.operations import UNSET, Unset
 from engine.nodes.spec import NodeConfig
 from engine.values import Value
 

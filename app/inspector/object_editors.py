@@ -16,7 +16,7 @@ from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.model import make_id
-from engine.document.operation import UNSET
+from engine.document.operations import UNSET
 from engine.exits.condition import AnyConditionSpec
 from engine.exits.registry import KEY, condition_specs
 from engine.tools.registry import all_tools

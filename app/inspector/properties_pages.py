@@ -17,10 +17,9 @@ from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, Switch
-from engine.document.model import Node, is_node_id
+from engine.document.model import Node, Settings, is_node_id
 from engine.document.operations import SetDescription, SetEnabled, SetName, SetTitle
 from engine.document.problems import Problem
-from engine.document.settings import Settings
 
 
 class NodeIdEdit(QLineEdit):

@@ -14,7 +14,7 @@ from typing import Any, Final
 from app.runs.run_view_model import RunViewModel
 from engine.document.json_rules import JsonPath
 from engine.document.model import Node, Workflow
-from engine.document.operation import OperationError, set_in
+from engine.document.operations import OperationError, set_in
 from engine.expr import ExpressionError, Namespace, Scope, TemplateError, compile_template
 from engine.expr.syntax import hole_end
 from engine.nodes.pairs import ITERATOR, LOOP

@@ -36,7 +36,7 @@ from engine.errors import EngineError
 from engine.formatting import format_bytes, format_count
 from engine.models.catalogue import default_model_name
 from engine.models.model_names import EMBEDDED_MODEL
-from engine.store.base import EVERY_RUN, Store
+from engine.store.store_protocol import EVERY_RUN, Store
 
 
 class ModelComboBox(QComboBox):

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.document.model import Node, Workflow, make_id, unique_id
-from engine.document.operation import UNSET, Batch, Operation
 from engine.document.operations import (
+    UNSET,
     AddNode,
+    Batch,
     Connect,
     Disconnect,
+    Operation,
     RemoveNode,
     RenameNode,
     SetConfig,

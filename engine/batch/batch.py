@@ -19,8 +19,7 @@ from engine.batch.result import BatchSummary, RowResult, refused_row, summarize
 from engine.batch.results_file import ResultsFile
 from engine.batch.rows import BatchRow, batch_id, make_rows
 from engine.batch.table import TableError
-from engine.document.model import Workflow
-from engine.document.settings import Settings
+from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
 from engine.models.base import Usage
 from engine.models.catalogue import Models
@@ -32,7 +31,7 @@ from engine.runner.declared_inputs import read_parameters
 from engine.runner.options import Catalogue, RunOptions
 from engine.runner.prepare import prepare
 from engine.runner.retry import unexpected
-from engine.store.base import Store
+from engine.store.store_protocol import Store
 from engine.values import Value
 
 CONCURRENCY_DEFAULT: Final = 4

@@ -22,8 +22,8 @@ from engine.run_state.selectors import SETTLE_S, waits_only
 from engine.run_state.state import Detail, RunState
 from engine.runner.options import Catalogue, RunOptions
 from engine.runner.run import Run, start
-from engine.store.base import ACTIVE, RunStatus, RunSummary, Store, StoreError
 from engine.store.resume import refuse_unknown, resume, unknown_calls
+from engine.store.store_protocol import ACTIVE, RunStatus, RunSummary, Store, StoreError
 
 
 async def ended_or_asking(run: Run, *, is_kept: bool) -> tuple[RunResult, tuple[str, ...]]:

@@ -32,9 +32,9 @@ from engine.runner.background import run_and_wait
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions, options_to_json, options_with_kept
 from engine.runner.run import start
-from engine.store.base import ACTIVE, RunStatus, Store, StoreError
 from engine.store.memory import MemoryStore
 from engine.store.run_file import head_of, run_from_json, run_to_json
+from engine.store.store_protocol import ACTIVE, RunStatus, Store, StoreError
 
 
 def run_row(task: str) -> str:

@@ -16,7 +16,7 @@ from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from engine.models.catalogue import Models
-    from engine.store.base import RunSummary, Store
+    from engine.store.store_protocol import RunSummary, Store
 
 StorePath = Annotated[
     Path | None,
@@ -41,7 +41,7 @@ def history(context: typer.Context, path: Path | None) -> Generator[Store]:
     Raises:
         StoreError: The history cannot be opened.
     """
-    from engine.store.opening import open_store
+    from engine.store import open_store
 
     store = open_store(path or context.obj)
     try:
@@ -58,7 +58,7 @@ def models_with(path: Path | None, opened: Store | None = None) -> Models:
         opened: The history, if it is already open.
     """
     from engine.models.catalogue import Models
-    from engine.store.opening import open_store
+    from engine.store import open_store
     from engine.store.recorded_model import recorded_models
 
     return Models(

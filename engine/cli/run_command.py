@@ -29,7 +29,7 @@ from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 if TYPE_CHECKING:
     from engine import Run, RunOptions
     from engine.document.model import Workflow
-    from engine.store.base import Store
+    from engine.store.store_protocol import Store
 
 
 def run_command(
@@ -120,8 +120,8 @@ def open_history(path: Path | None) -> Store | None:
         StoreError: The file at `path` cannot be opened.
     """
     from engine.cli.output import err
-    from engine.store.base import StoreError
-    from engine.store.opening import open_store
+    from engine.store import open_store
+    from engine.store.store_protocol import StoreError
 
     try:
         return open_store(path)

@@ -42,7 +42,7 @@ from engine.nodes.pairs import ITERATOR, PAIR_BY_START
 from engine.run_state.selectors import active_nodes
 from engine.run_state.state import LoopExecution, NodeExecution, RunState
 from engine.run_state.warnings import budget_warning, not_stored
-from engine.store.stopping import loop_config, why_stopped
+from engine.store.exit_explanation import loop_config, why_stopped
 from engine.text_sanitizing import harmless, one_line
 from engine.values import to_text
 

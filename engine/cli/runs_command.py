@@ -16,7 +16,7 @@ from engine.cli.runs_show import runs_show
 from engine.formatting import format_count, format_exit_reason, format_money
 
 if TYPE_CHECKING:
-    from engine.store.base import RunStatus, RunSummary
+    from engine.store.store_protocol import RunStatus, RunSummary
 
 runs_app = typer.Typer()
 runs_app.command("show")(runs_show)
@@ -66,7 +66,7 @@ def runs_command(
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
     from engine.cli.output import err, out, write_json
-    from engine.store.base import RunFilter
+    from engine.store.store_protocol import RunFilter
 
     with history(context, store) as stored:
         which = RunFilter(
@@ -96,7 +96,7 @@ def runs_command(
 
 def _status(text: str) -> RunStatus:
     from engine.errors import EngineError
-    from engine.store.base import RunStatus
+    from engine.store.store_protocol import RunStatus
     from engine.text_sanitizing import shown
 
     try:

@@ -12,8 +12,8 @@ from engine.cli.history import StorePath, history
 from engine.formatting import format_count
 
 if TYPE_CHECKING:
-    from engine.store.base import Store
     from engine.store.run_sections import Part
+    from engine.store.store_protocol import Store
     from engine.text_diff import Span
 
 _CONTEXT: Final = 3

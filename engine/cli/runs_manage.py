@@ -15,7 +15,7 @@ from engine.errors import EngineError
 from engine.formatting import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from engine.store.base import Store
+    from engine.store.store_protocol import Store
 
 _MEGABYTE = 1_000_000
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from engine.events import NodeWaiting
     from engine.models.catalogue import Models
     from engine.nodes.context import Answer
-    from engine.store.base import Store
     from engine.store.resume import ForkPlan
+    from engine.store.store_protocol import Store
 
 OtherDocument = Annotated[
     str | None, typer.Option("--document", metavar="FILE", help="Workflow file to use instead of the stored one.")

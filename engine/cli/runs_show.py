@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.events import LoopIterationCompleted
     from engine.run_state.state import LoopExecution, NodeExecution, RunState
     from engine.runner.run_path import Place
-    from engine.store.base import RunSummary, Store
+    from engine.store.store_protocol import RunSummary, Store
     from engine.values import Value
 
 _PREVIEW = 100
@@ -110,7 +110,7 @@ class _Shown:
 
     def why(self, state: RunState, path: str, workflow: Workflow) -> str:
         """Why the loop at a path stopped; empty where it has not."""
-        from engine.store.stopping import loop_config, why_stopped
+        from engine.store.exit_explanation import loop_config, why_stopped
 
         loop = state.loops[path]
         iterations, config = loop.all_iterations, loop_config(workflow, path, loop.cap)
@@ -188,8 +188,8 @@ def _row(path: str, iteration: LoopIterationCompleted, loop: LoopExecution) -> t
 def _tested(shown: _Shown, place: Place) -> tuple[RunState, LoopIterationCompleted | None, tuple[str, ...]]:
     """The level of a loop, the iteration at that place, and what was tested after it."""
     from engine.run_state.selectors import iteration_at
+    from engine.store.exit_explanation import loop_config, what_was_tested
     from engine.store.run_sections import nothing_at
-    from engine.store.stopping import loop_config, what_was_tested
 
     around = shown.level(place.level)
     path, index = list(place.iterations())[-1]

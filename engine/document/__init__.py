@@ -7,14 +7,18 @@ from engine.document.clipboard import copy_fragment, paste_fragment
 from engine.document.files import dumps, load, loads, save
 from engine.document.migrate import is_newer
 from engine.document.model import FILE_SUFFIX, FORMAT, VERSION, Edge, Node, Workflow, is_node_id, make_id, unique_id
-from engine.document.operation import UNSET, Batch, Operation, OperationError, Restore, Unset
 from engine.document.operations import (
+    UNSET,
     AddNode,
+    Batch,
     Connect,
     Disconnect,
+    Operation,
+    OperationError,
     RemoveNode,
     RemoveNodes,
     RenameNode,
+    Restore,
     SetConfig,
     SetDescription,
     SetEnabled,
@@ -22,6 +26,7 @@ from engine.document.operations import (
     SetName,
     SetSettings,
     SetTitle,
+    Unset,
 )
 from engine.document.problems import DocumentError, Problem, Severity, has_errors
 from engine.document.undo_stack import UndoStack

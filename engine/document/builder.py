@@ -17,8 +17,16 @@ from dataclasses import dataclass
 
 from engine.document.migrate import upgraded_config
 from engine.document.model import Node, Workflow, unique_id
-from engine.document.operation import Operation, OperationError, require_json
-from engine.document.operations import AddNode, Connect, SetDescription, SetName, SetSettings
+from engine.document.operations import (
+    AddNode,
+    Connect,
+    Operation,
+    OperationError,
+    SetDescription,
+    SetName,
+    SetSettings,
+    require_json,
+)
 from engine.text_sanitizing import shown
 from engine.values import Value
 

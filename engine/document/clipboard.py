@@ -11,8 +11,7 @@ from typing import cast
 
 from engine.document.files import dumps, loads
 from engine.document.model import Node, Workflow, make_id
-from engine.document.operation import Batch, Operation, index_of
-from engine.document.operations import AddNode, Connect, SetLayout, rename_references
+from engine.document.operations import AddNode, Batch, Connect, Operation, SetLayout, index_of, rename_references
 from engine.document.problems import DocumentError
 from engine.values import Value
 

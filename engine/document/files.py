@@ -5,18 +5,218 @@ Opening reads one regular file and executes nothing. Saving is atomic: it replac
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import stat
 from collections.abc import Callable
+from json.encoder import encode_basestring as quoted
 from pathlib import Path
+from typing import Final, cast
 
-from engine.document.migrate import migrate
+from pydantic import ValidationError
+
+from engine.document.json_rules import MAX_DEPTH, MAX_DIGITS, JsonPath, RepeatingObject, has_usual_keys, plain_fault
+from engine.document.migrate import is_newer, migrate
 from engine.document.model import Workflow
-from engine.document.parser import MAX_BYTES, parse, to_workflow, too_large
-from engine.document.problems import DocumentError, broken, rule_problems
-from engine.document.serializer import RulesBrokenError, TextWriter
-from engine.safe_file_io import replace_file
+from engine.document.problems import MAX_PROBLEMS, DocumentError, Problem, broken, kind_of, problem_at, rule_problems
+from engine.safe_file_io import NotTextError, decode_text, replace_file
 from engine.text_sanitizing import shown
+from engine.values import Value
+
+MAX_BYTES = 20_000_000
+"""Maximum size of a document; a hand-made one has a few thousand bytes."""
+
+_RESTORE = "Restore the file from a copy, or correct it in a text editor."
+
+
+def parse(text: str | bytes, source: str) -> dict[str, Value]:
+    """Parse a text as one JSON object.
+
+    Args:
+        text: The bytes of a text file (see `decode_text`), or a decoded text.
+        source: The document's name for error messages, escaped already.
+
+    Raises:
+        DocumentError: The text is too large, empty, not UTF-8, not JSON, not an object, or violates `json_rules`.
+    """
+    if len(text) > MAX_BYTES:
+        raise too_large(source)
+    decoded = text.removeprefix("\ufeff") if isinstance(text, str) else decoded_text(text, source)
+    if not decoded.strip():
+        raise DocumentError(
+            f"{source}: The document is empty.", "Choose another file, or restore this one from a copy."
+        )
+    document = _parsed(decoded, source)
+    if not isinstance(document, dict):
+        raise DocumentError(f"{source}: The document is {kind_of(document)}, not a JSON object.", _RESTORE)
+    whole = cast("dict[str, Value]", document)
+    problems = rule_problems(whole)
+    if problems:
+        raise broken(source, problems)
+    return whole
+
+
+def too_large(source: str) -> DocumentError:
+    """The error for a document over `MAX_BYTES`."""
+    megabytes = MAX_BYTES // 1_000_000
+    message = f"{source}: The document is larger than {megabytes} MB, the maximum."
+    return DocumentError(message, "Move large texts to separate files, and read them during the run.")
+
+
+def decoded_text(content: bytes, source: str) -> str:
+    """Decode a document or a file to import.
+
+    Raises:
+        DocumentError: It is not a text.
+    """
+    try:
+        return decode_text(content)
+    except NotTextError as error:
+        message = f"{source}: The document cannot be read: {error}."
+        raise DocumentError(message, "Save it as UTF-8 in a text editor, or choose another file.") from error
+
+
+def _parsed(text: str, source: str) -> object:
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_int=_integer)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        reason = error.msg[:1].lower() + error.msg[1:]
+        raise DocumentError(f"{source}: The document is not JSON: {place}: {shown(reason)}.", _RESTORE) from error
+    except RecursionError as error:
+        message = f"{source}: Objects and lists are nested more than {MAX_DEPTH} levels deep."
+        raise DocumentError(message, _RESTORE) from error
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    whole = dict(pairs)
+    if len(whole) == len(pairs):
+        return whole
+    seen: set[str] = set()
+    repeated = frozenset(key for key, _ in pairs if key in seen or seen.add(key))
+    return RepeatingObject(pairs, repeated)
+
+
+def _integer(digits: str) -> int | float:
+    # Python refuses to parse very long integers. Infinity is reported with its place by `json_rules`.
+    return int(digits) if len(digits) <= MAX_DIGITS else math.inf
+
+
+MAX_PARTS = 50_000
+"""Maximum number of nodes, and of edges, in one document."""
+
+_EXPECTED = {
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "tuple_type": "a list",
+}
+
+
+def to_workflow(document: dict[str, Value], source: str) -> Workflow:
+    """Build the model of a document.
+
+    Args:
+        document: An object that follows `json_rules`, in the current format version or a newer one.
+        source: The document's name for error messages.
+
+    Raises:
+        DocumentError: The object is malformed; `problems` has every place.
+    """
+    for key in ("nodes", "edges"):
+        parts = document.get(key)
+        if isinstance(parts, list) and len(parts) > MAX_PARTS:
+            message = f"{source}: The document has {len(parts)} {key}; the maximum is {MAX_PARTS}."
+            raise DocumentError(message, "Split the workflow into several files.")
+    try:
+        # Only names as in the file: a key `from_` is an unknown key.
+        return Workflow.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False)[:MAX_PROBLEMS]
+        problems = [_problem(document, detail["type"], detail["loc"], detail["input"]) for detail in details]
+        newer = is_newer(Workflow.model_construct(version=document["version"]))
+        remedy = "A newer version of the program wrote it. Update the program." if newer else ""
+        raise broken(source, problems, remedy) from None
+
+
+def _problem(document: dict[str, Value], kind: str, path: JsonPath, value: object) -> Problem:
+    what = f'"{path[-1]}"' if isinstance(path[-1], str) else f"Entry {path[-1]} of {path[-2]}"
+    if kind == "missing":
+        return problem_at(document, path, "missing-key", f"{what} is missing.", f"Add {what}.")
+    expected = _EXPECTED[kind]
+    message = f"{what} is {kind_of(value)}, not {expected}."
+    return problem_at(document, path, "wrong-kind", message, f"Make it {expected}.")
+
+
+_INDENT: Final = "  "
+_DEEPEST: Final = len("\n" + _INDENT * (MAX_DEPTH - 1))
+"""Maximum length of a line break and indent before an object or list."""
+
+_STEP: Final = 64
+"""Number of objects and lists between two calls of `between`: less than a millisecond."""
+
+
+class RulesBrokenError(Exception):
+    """A value violates `json_rules`; `faults` has the details."""
+
+
+class TextWriter:
+    """Serializes values.
+
+    Args:
+        between: Called regularly while it works.
+    """
+
+    def __init__(self, between: Callable[[], object]) -> None:
+        self._between = between
+        self._number = 0
+
+    def text(self, value: object, line: str = "\n") -> str:
+        """Serialize a value.
+
+        Args:
+            value: The value.
+            line: A line break and the indent of the value.
+
+        Raises:
+            RulesBrokenError: The value violates the rules.
+        """
+        if isinstance(value, str):
+            return quoted(value)
+        if isinstance(value, dict):
+            inner, keyed = self._inside(line), cast("dict[str, object]", value)
+            if not has_usual_keys(keyed):
+                raise RulesBrokenError
+            items = [
+                f"{quoted(key)}: {quoted(held) if type(held) is str else self.text(held, inner)}"
+                for key, held in keyed.items()
+            ]
+            return f"{{{inner}{f',{inner}'.join(items)}{line}}}" if items else "{}"
+        if isinstance(value, list):
+            inner = self._inside(line)
+            items = [self.text(held, inner) for held in cast("list[object]", value)]
+            return f"[{inner}{f',{inner}'.join(items)}{line}]" if items else "[]"
+        return _plain_text(value)
+
+    def _inside(self, line: str) -> str:
+        self._number += 1
+        if not self._number % _STEP:
+            self._between()
+        if len(line) > _DEEPEST:
+            raise RulesBrokenError
+        return line + _INDENT
+
+
+def _plain_text(value: object) -> str:
+    if plain_fault(value):
+        raise RulesBrokenError
+    if isinstance(value, float):
+        return float.__repr__(value)  # not the representation of a subclass
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return int.__repr__(cast("int", value))
 
 
 def _nothing() -> None:

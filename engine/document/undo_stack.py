@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.document.model import Workflow
-from engine.document.operation import Operation, OperationError, Restore
-from engine.document.operations import SetConfig, SetDescription, SetName, SetSettings, SetTitle
+from engine.document.operations import (
+    Operation,
+    OperationError,
+    Restore,
+    SetConfig,
+    SetDescription,
+    SetName,
+    SetSettings,
+    SetTitle,
+)
 
 
 @dataclass(frozen=True, slots=True)

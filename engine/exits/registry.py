@@ -13,9 +13,8 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic import ValidationError
 
-from engine.document.config_errors import config_errors
 from engine.document.json_rules import faults
-from engine.document.problems import FieldProblem, Severity
+from engine.document.problems import FieldProblem, Severity, config_errors
 from engine.errors import EngineError
 from engine.exits import (
     all_of,

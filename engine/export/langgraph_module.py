@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Final
 
-from engine.document.model import Workflow
-from engine.document.settings import Settings
+from engine.document.model import Settings, Workflow
 from engine.export.langgraph_loops import LoopFunctions, PartFunctions, named_outputs
 from engine.export.langgraph_nodes import AgentFunctions, NodeFunctions
 from engine.export.langgraph_texts import Place

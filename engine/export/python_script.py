@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.document.model import Node, Workflow
-from engine.document.settings import Settings
+from engine.document.model import Node, Settings, Workflow
 from engine.export.python_source import Exported, docstring, literal
 from engine.nodes.agent_tools import ASK_PERSON
 from engine.nodes.registry import Registry

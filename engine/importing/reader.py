@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from engine.document.files import dumps, read_file
+from engine.document.files import decoded_text, dumps, parse, read_file
 from engine.document.model import FILE_SUFFIX, FORMAT, Workflow
-from engine.document.parser import decoded_text, parse
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
 from engine.importing.fields import as_object

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
-from engine.document.config_errors import config_errors
-from engine.document.model import FORMAT, VERSION, Workflow
-from engine.document.problems import Problem, Severity
-from engine.document.settings import Settings, unknown_settings
+from engine.document.model import FORMAT, VERSION, Settings, Workflow, unknown_settings
+from engine.document.problems import Problem, Severity, config_errors
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.nodes.input import InputConfig

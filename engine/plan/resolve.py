@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from engine.document.config_errors import config_errors
 from engine.document.model import NODE_ID_PATTERN, Edge, Node, Workflow
-from engine.document.problems import Problem, Severity, has_errors
+from engine.document.problems import Problem, Severity, config_errors, has_errors
 from engine.errors import did_you_mean
 from engine.nodes.convert import can_ever_fit
 from engine.nodes.registry import Registry

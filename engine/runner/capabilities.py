@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from engine.document.model import Workflow
-from engine.document.settings import Settings
+from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
 from engine.formatting import format_money, indent_lines
 from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX

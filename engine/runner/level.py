@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from engine.document.config_errors import config_errors
+from engine.document.problems import config_errors
 from engine.errors import EngineError
 from engine.events import (
     BudgetWarning,

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.document.files import dumps
-from engine.document.model import Workflow
-from engine.document.settings import ModelPrice, Settings
+from engine.document.model import ModelPrice, Settings, Workflow
 from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.base import Price, RemembersCalls

@@ -1,7 +1,12 @@
-"""The history: every run kept while it goes, shown, resumed, forked, exported."""
+"""The history of runs: store, show, resume, fork and export runs."""
 
-from engine.store.base import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store, StoreError, Totals
-from engine.store.opening import open_store, store_path
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from engine.store.store_protocol import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store, StoreError, Totals
 
 __all__ = [
     "EVERY_RUN",
@@ -14,3 +19,44 @@ __all__ = [
     "open_store",
     "store_path",
 ]
+
+PATH_VARIABLE: Final = "LOOPWRIGHT_STORE"
+"""Environment variable with the path of the history file."""
+
+
+def store_path() -> Path:
+    """Return the history file: the one that the environment names, or the one in the user's data folder."""
+    named = os.environ.get(PATH_VARIABLE)
+    if named:
+        return Path(named)
+    import platformdirs
+
+    return platformdirs.user_data_path("loopwright", appauthor=False) / "history.sqlite3"
+
+
+def open_store(path: Path | None = None) -> Store:
+    """Open the history and create its file if missing.
+
+    Args:
+        path: The file; None for `store_path()`, whose default folder is created.
+
+    Raises:
+        StoreError: The history cannot be opened.
+    """
+    from engine.store.sqlite import SqliteStore
+
+    if path is None:
+        path = store_path()
+        if not os.environ.get(PATH_VARIABLE):
+            _make_folder(path.parent)
+    return SqliteStore(path)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f'The folder "{folder}" for the history cannot be created: {error.strerror}.',
+            f"Create it, or choose another file with --store or {PATH_VARIABLE}.",
+        ) from error

@@ -18,8 +18,7 @@ from engine.run_state.selectors import QUESTION_EVENTS, unanswered_questions
 from engine.run_state.state import Detail
 from engine.runner.journal import LeftAnswer
 from engine.runner.questions import check_answer
-from engine.store.base import RunHeldError, RunStatus, Store, StoreError
-from engine.store.errors import answered_before
+from engine.store.store_protocol import RunHeldError, RunStatus, Store, StoreError, answered_before
 from engine.text_sanitizing import shown
 
 TAKEN_WITHIN_S: Final = 15.0

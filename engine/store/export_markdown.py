@@ -16,9 +16,9 @@ from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_money, format_percent, format_score, format_tokens
 from engine.plan.subflows import node_at
 from engine.run_state.state import NodeExecution, RunState
-from engine.store.base import RunSummary, level_of
+from engine.store.exit_explanation import loop_config, what_was_tested, why_stopped
 from engine.store.run_sections import readable, workflow_of
-from engine.store.stopping import loop_config, what_was_tested, why_stopped
+from engine.store.store_protocol import RunSummary, level_of
 from engine.values import Value
 
 _MARKS: Final = re.compile(r"([\\`*_\[\]<>&#|~$]|(?<=:)//|(?<=www)\.)")

@@ -16,18 +16,23 @@ from engine.models.base import Reply
 from engine.run_state.reducer import apply
 from engine.run_state.state import Detail, RunState
 from engine.runner.journal import LeftAnswer, RunHead
-from engine.store.base import EVERY_RUN, OPEN, RunFilter, RunSummary, Totals, level_of, summary_of
-from engine.store.codec import encode_fields
-from engine.store.errors import (
+from engine.store.codec import cut_event, encode_fields
+from engine.store.store_protocol import (
+    EVERY_RUN,
+    OPEN,
+    RunFilter,
+    RunSummary,
+    Totals,
     answered_before,
     begun_before,
     chosen,
     closed,
     held_elsewhere,
+    level_of,
     no_such_run,
     still_under_way,
+    summary_of,
 )
-from engine.store.truncate import cut_event
 
 Kept = Callable[[int], None]
 Failed = Callable[[EngineError], None]

@@ -26,8 +26,8 @@ from engine.models.base import Model, ModelError, ModelErrorKind, OnText, Price,
 from engine.models.model_names import RECORDED_PREFIX
 from engine.nodes.spec import ModelCall
 from engine.run_state.reducer import reduce_events
-from engine.store.base import Store
 from engine.store.run_file import read_run_file
+from engine.store.store_protocol import Store
 from engine.text_sanitizing import shown
 
 RECORDED_NOTE: Final = "recorded: its replies come from an earlier run"

@@ -24,7 +24,7 @@ from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.plan.secrets import text_without_secrets
 from engine.runner.journal import RunHead
 from engine.safe_file_io import read_text_file
-from engine.store.base import Store, StoreError
+from engine.store.store_protocol import Store, StoreError
 from engine.text_sanitizing import shown
 from engine.values import MAX_NESTING, Value, nesting, value_of_json
 

@@ -35,7 +35,7 @@ from engine.run_state.reducer import end_open_nodes, reduce_events
 from engine.run_state.selectors import iteration_at
 from engine.run_state.state import NodeExecution, NodeState, RunState, RunStatus
 from engine.runner.run_path import Place, parse_place
-from engine.store.base import OPEN, RunSummary, Store, StoreError, level_of
+from engine.store.store_protocol import OPEN, RunSummary, Store, StoreError, level_of
 from engine.values import Value
 
 _EXAMPLE: Final = 200

@@ -21,11 +21,13 @@ from app.session import ReplaceDocument, Session
 from engine.document.clipboard import copy_fragment, paste_fragment
 from engine.document.files import dumps, loads
 from engine.document.model import Node, Workflow, unique_id
-from engine.document.operation import UNSET, Batch, Operation
 from engine.document.operations import (
+    UNSET,
     AddNode,
+    Batch,
     Connect,
     Disconnect,
+    Operation,
     RemoveNode,
     RenameNode,
     SetConfig,

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from engine import loads, run_blocking, validate
+from engine.document.files import MAX_BYTES
 from engine.document.json_rules import MAX_DEPTH
-from engine.document.model import Workflow
-from engine.document.parser import MAX_BYTES
-from engine.document.settings import Settings
+from engine.document.model import Settings, Workflow
 from engine.exits.registry import condition_specs
 from engine.expr import compile_expression, compile_template
 from engine.expr.functions import FUNCTIONS

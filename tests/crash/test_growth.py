@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.opening import open_store
+from engine.store import open_store
 from tests.architecture.project import ROOT
 from tests.crash.growing import ACKNOWLEDGED, HISTORY
 from tests.engine.store.kept import head, keep, whole

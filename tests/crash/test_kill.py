@@ -16,9 +16,9 @@ import pytest
 
 from engine import start
 from engine.events import NodeCalled, NodeCompleted
-from engine.store.base import RunStatus, Store
-from engine.store.opening import open_store
+from engine.store import open_store
 from engine.store.resume import resume, unknown_calls
+from engine.store.store_protocol import RunStatus, Store
 from tests.crash.nested import ACKNOWLEDGED, CALLS, HISTORY, nested, options
 
 KILLS = 200

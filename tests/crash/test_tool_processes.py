@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from engine.store.opening import open_store
+from engine.store import open_store
 from tests.engine.cli.kit import PROGRAM, environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere what left the session is not found")

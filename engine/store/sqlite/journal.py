@@ -13,14 +13,13 @@ from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.run_state.reducer import apply
 from engine.run_state.state import RunState
-from engine.store.base import StoreError
 from engine.store.codec import KIND_CODES, encode_fields
 from engine.store.sqlite.blobs import BlobWriter
-from engine.store.sqlite.error_mapping import run_lost
-from engine.store.sqlite.rows import STATE_COLUMNS, search_text, state_row
-from engine.store.sqlite.schema import SEQ_BITS
+from engine.store.sqlite.queries import STATE_COLUMNS, search_text, state_row
+from engine.store.sqlite.schema import SEQ_BITS, run_lost
 from engine.store.sqlite.value_encoding import ValueEncoder, to_json
 from engine.store.sqlite.writer_thread import Task, WriterThread
+from engine.store.store_protocol import StoreError
 
 _LOG: Final = logging.getLogger("loopwright")
 _CLOSE: Final = object()

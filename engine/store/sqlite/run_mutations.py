@@ -18,17 +18,32 @@ from engine.run_state.reducer import reduce_events
 from engine.run_state.selectors import QUESTION_EVENTS
 from engine.run_state.state import Detail, RunState
 from engine.runner.journal import LeftAnswer, RunHead
-from engine.store.base import OPEN, RunStatus
 from engine.store.codec import encode_reply
-from engine.store.errors import answered_before, begun_before, held_elsewhere, no_such_run, still_under_way
 from engine.store.sqlite.blobs import BlobWriter
 from engine.store.sqlite.journal import RunWriter
-from engine.store.sqlite.leases import Owner, live_owners
-from engine.store.sqlite.queries import IMPORTING, number_of, read_events
-from engine.store.sqlite.rows import STATE_COLUMNS, plain, read_state, search_text, to_bytes, to_text
+from engine.store.sqlite.queries import (
+    IMPORTING,
+    STATE_COLUMNS,
+    number_of,
+    plain,
+    read_events,
+    read_state,
+    search_text,
+    to_bytes,
+    to_text,
+)
 from engine.store.sqlite.schema import SEQ_BITS
 from engine.store.sqlite.value_encoding import ValueEncoder, to_json
-from engine.store.sqlite.writer_thread import WriterThread
+from engine.store.sqlite.writer_thread import Owner, WriterThread, live_owners
+from engine.store.store_protocol import (
+    OPEN,
+    RunStatus,
+    answered_before,
+    begun_before,
+    held_elsewhere,
+    no_such_run,
+    still_under_way,
+)
 
 
 def delete_run(connection: sqlite3.Connection, run: int) -> None:

@@ -18,18 +18,34 @@ from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.base import Reply
 from engine.runner.journal import LeftAnswer, RunHead
-from engine.store.base import ACTIVE, EVERY_RUN, OPEN, RunFilter, RunSummary, Totals
 from engine.store.codec import decode_reply
-from engine.store.errors import chosen, closed, still_under_way
 from engine.store.sqlite import queries, run_mutations
 from engine.store.sqlite.blobs import BlobReader
-from engine.store.sqlite.error_mapping import damaged_history, to_store_error
 from engine.store.sqlite.journal import SqliteJournal
-from engine.store.sqlite.leases import Owner
 from engine.store.sqlite.run_mutations import bytes_in_use, delete_run, free_pages, vacuum_file
-from engine.store.sqlite.schema import BUSY_S, connect, mark_closed, mark_open, open_lock, prepare
+from engine.store.sqlite.schema import (
+    BUSY_S,
+    connect,
+    damaged_history,
+    mark_closed,
+    mark_open,
+    open_lock,
+    prepare,
+    to_store_error,
+)
 from engine.store.sqlite.value_encoding import ValueDecoder
-from engine.store.sqlite.writer_thread import Task, WriterThread
+from engine.store.sqlite.writer_thread import Owner, Task, WriterThread
+from engine.store.store_protocol import (
+    ACTIVE,
+    EVERY_RUN,
+    OPEN,
+    RunFilter,
+    RunSummary,
+    Totals,
+    chosen,
+    closed,
+    still_under_way,
+)
 
 _MOST_IDLE: Final = 4
 

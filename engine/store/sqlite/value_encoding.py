@@ -19,8 +19,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, Final, cast
 
+from engine.store.codec import cut_text, is_container, json_start
 from engine.store.sqlite.blobs import BlobReader, BlobWriter
-from engine.store.truncate import cut_text, is_container, json_start
 
 _MARK: Final = "$"
 _MAX_INLINE_TEXT: Final = 64

@@ -9,7 +9,7 @@ from app.canvas.edge_item import EdgeFlow
 from app.canvas.node_status_item import LoopProgress
 from app.canvas.operation_builders import add, add_step
 from app.canvas.run_view import RunDecorations
-from app.history.iteration_selection import LookedAt
+from app.history.iteration_detail import LookedAt
 from app.inspector.template_variables import variables_at
 from app.runs.run_view_model import RunViewModel
 from app.window.quick_fixes import quick_fixes

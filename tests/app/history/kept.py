@@ -23,7 +23,7 @@ from engine.models.base import Usage
 from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions
 from engine.runner.run import start
-from engine.store.base import Store
+from engine.store.store_protocol import Store
 
 DAY = 86_400.0
 

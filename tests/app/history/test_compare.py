@@ -17,8 +17,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.history.compare_pane import Change, ComparePane, Comparison, compare, shown, summary
-from app.history.compare_source import live_source
-from app.history.compare_window import CompareWindow, Wanted
+from app.history.compare_window import CompareWindow, Wanted, live_source
 from app.history.store_client import StoreAccess
 from app.theme.style import style
 from engine.document.files import dumps

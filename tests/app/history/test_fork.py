@@ -11,8 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.history.fork_dialog import ForkDialog, read_place
-from app.history.fork_form import ForkForm, ForkLoop, ForkPlace
+from app.history.fork_dialog import ForkDialog, ForkForm, ForkLoop, ForkPlace, read_place
 from app.history.store_client import StoreAccess
 from app.theme.widgets import PlainLabel
 from app.window.document_page import DocumentPage

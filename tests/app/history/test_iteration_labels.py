@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPointF
 
-from app.history.chart_series import Kind, Threshold, all_series, scale, thresholds, ticks
-from app.history.iteration_chart import lines
-from app.history.iteration_labels import MOST, beginning, cost, facts, token_count, verdict
-from app.history.loop_path import Crumb, crumbs
+from app.history.iteration_chart import Kind, Threshold, all_series, lines, scale, thresholds, ticks
+from app.history.iteration_table import MOST, beginning, cost, facts, token_count, verdict
+from app.history.iterations_panel import Crumb, crumbs
 from app.runs.loop_status import findings, sentence
 from app.runs.run_view_model import RunViewModel
 from engine.models.base import Usage

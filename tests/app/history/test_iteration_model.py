@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
-from app.history.chart_series import Figures, Kind
+from app.history.iteration_chart import Figures, Kind
 from app.history.iteration_table import Column, IterationModel
 from app.history.similarity_worker import Similarities
 from app.runs.run_view_model import RunViewModel

@@ -16,12 +16,11 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.history.chart_series import Kind
+from app.history.iteration_chart import Kind
 from app.history.iteration_table import Column
 from app.history.iterations_panel import IterationsPanel
 from app.history.store_client import StoreAccess
-from app.history.store_session import StoredSession
-from app.history.stored_run import read_outline
+from app.history.stored_session import StoredSession, read_outline
 from app.runs.run_view_model import RunViewModel
 from app.session import Session
 from engine.document.model import Workflow

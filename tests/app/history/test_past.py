@@ -16,8 +16,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.history.past_run_bar import differences
-from app.history.store_session import READ_ONLY
-from app.history.stored_run import read_level, read_outline
+from app.history.stored_session import READ_ONLY, read_level, read_outline
 from app.window.document_page import DocumentPage
 from app.window.log_lines import LogLine, LogWriter
 from app.workbench import Workbench

@@ -13,8 +13,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from app.inspector.editor import FieldProblem
 from engine.document.model import Node, Workflow
-from engine.document.operation import UNSET
-from engine.document.operations import Connect, SetConfig
+from engine.document.operations import UNSET, Connect, SetConfig
 from engine.document.problems import Problem
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from app.inspector.field_spec import FieldKind, choice_help, field_specs, is_visible
-from engine.document.operation import UNSET
-from engine.document.settings import Settings
+from engine.document.model import Settings
+from engine.document.operations import UNSET
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.registry import builtin_registry
 

@@ -28,8 +28,16 @@ from app.session import ReplaceDocument
 from app.theme.style import style
 from engine.document.clipboard import copy_fragment
 from engine.document.model import Node, Workflow
-from engine.document.operation import Batch
-from engine.document.operations import AddNode, RemoveNode, RenameNode, SetConfig, SetLayout, SetSettings, SetTitle
+from engine.document.operations import (
+    AddNode,
+    Batch,
+    RemoveNode,
+    RenameNode,
+    SetConfig,
+    SetLayout,
+    SetSettings,
+    SetTitle,
+)
 from engine.nodes.registry import builtin_registry
 from engine.runner.options import RunOptions
 from tests.app.inspector.conftest import Bench, OpenInspector, refine

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMessageBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.batch.batch_window import BatchWindow
-from app.history.store_session import StoredSession
+from app.history.stored_session import StoredSession
 from app.window.document_page import DocumentPage
 from app.window.question_cards import QuestionCard
 from app.workbench import Workbench

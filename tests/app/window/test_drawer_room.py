@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.history.chart_series import Kind
+from app.history.iteration_chart import Kind
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from tests.app.window.conftest import MakeWindow

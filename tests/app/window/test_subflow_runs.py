@@ -10,7 +10,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.canvas.node_status_item import NodeStatus
-from app.history.subflow_session import READ_ONLY, PartBar
+from app.history.past_run_bar import PartBar
+from app.history.stored_session import SUBFLOW_READ_ONLY
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.document.builder import Builder
@@ -135,7 +136,7 @@ def test_nothing_in_it_can_be_changed_and_its_workflow_is_one_press_away(workben
     refused: list[str] = []
     part.session.refused.connect(refused.append)
     assert not part.session.do(SetConfig("draft", ("prompt",), "Other"))
-    assert refused == [READ_ONLY]
+    assert refused == [SUBFLOW_READ_ONLY]
     workbench.refresh_actions()
     assert not workbench.actions_by_name["run"].isEnabled()
     qtbot.waitUntil(bar_of(part).open.isVisible)

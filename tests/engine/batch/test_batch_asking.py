@@ -13,9 +13,9 @@ import pytest
 from engine import BatchOptions, RunOptions, run_batch
 from engine.nodes.context import Answer
 from engine.store.answers import question_at
-from engine.store.base import RunStatus
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume
+from engine.store.store_protocol import RunStatus
 from tests.engine.batch.test_batch import CENTS, Models, play
 from tests.engine.batch.test_cluster import script
 from tests.engine.semantics.documents import entry, flow, llm, part, result

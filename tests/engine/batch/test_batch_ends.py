@@ -11,8 +11,8 @@ import pytest
 from engine.batch.result import RowResult
 from engine.batch.results_file import ResultsFile
 from engine.batch.table import TableError
-from engine.store.base import StoreError
 from engine.store.memory import MemoryStore
+from engine.store.store_protocol import StoreError
 from tests.engine.batch.test_batch import Models, longer, play
 from tests.engine.semantics.models import Call
 

@@ -13,10 +13,10 @@ from engine.events import LoopIterationStarted
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped, set_shown_cap
 from engine.nodes.loop import SPEC
 from engine.nodes.loop_config import LoopConfig
+from engine.store.exit_explanation import loop_config, what_was_tested
 from engine.store.export_markdown import run_to_markdown
 from engine.store.memory import MemoryStore
 from engine.store.run_sections import state_of
-from engine.store.stopping import loop_config, what_was_tested
 from tests.engine.cli.kit import Program, drafts, refine, write
 from tests.engine.semantics.documents import around, formula, llm
 from tests.engine.semantics.kit import play

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine import InputError
 from engine.cli.arguments import parse_inputs
-from engine.document.parser import to_workflow
+from engine.document.files import to_workflow
 from engine.runner.declared_inputs import MAX_FILE_BYTES, declared_inputs
 from tests.engine.cli.kit import document, echo
 

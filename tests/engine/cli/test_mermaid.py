@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.cli.mermaid import flowchart
-from engine.document.parser import to_workflow
+from engine.document.files import to_workflow
 from tests.engine.cli.kit import Program, document, refine, write
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from engine.document.config_errors import config_errors
-from engine.document.settings import Settings
+from engine.document.model import Settings
+from engine.document.problems import config_errors
 from engine.nodes.registry import builtin_registry
 from engine.tools.registry import builtin_tools
 

@@ -9,7 +9,7 @@ import math
 import pytest
 from hypothesis import given
 
-from engine.document import DocumentError, Node, Problem, Workflow, dumps, is_newer, loads, parser
+from engine.document import DocumentError, Node, Problem, Workflow, dumps, is_newer, loads
 from tests.engine.document.strategies import examples, workflows
 
 CANONICAL = """\
@@ -293,12 +293,11 @@ def test_a_hundred_faults_are_enough() -> None:
 
 @pytest.mark.parametrize("key", ["nodes", "edges"])
 def test_more_parts_than_anybody_can_draw_are_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser, "MAX_PARTS", 3)
+    monkeypatch.setattr("engine.document.files.MAX_PARTS", 3)
     assert f"has 4 {key}; the maximum is 3" in failure(document(**{key: [1] * 4})).message
 
 
 def test_a_text_beyond_the_cap_is_neither_read_nor_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser, "MAX_BYTES", 1_000_000)
     monkeypatch.setattr("engine.document.files.MAX_BYTES", 1_000_000)
     assert "larger than 1 MB" in failure("x" * 1_000_001).message
     assert "not JSON" in failure("x" * 1_000_000).message

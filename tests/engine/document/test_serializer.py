@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.document import Edge, Node, Workflow, dumps, save
+from engine.document.files import RulesBrokenError, TextWriter
 from engine.document.json_rules import faults
-from engine.document.serializer import RulesBrokenError, TextWriter
 from tests.engine.document.strategies import examples, texts, values, workflows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from engine.document.settings import MAX_CONCURRENCY_DEFAULT, Settings, unknown_settings
+from engine.document.model import MAX_CONCURRENCY_DEFAULT, Settings, unknown_settings
 
 
 def test_settings_that_are_left_out_have_their_defaults() -> None:

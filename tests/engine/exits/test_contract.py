@@ -29,7 +29,7 @@ from engine.export.langgraph_module import export_langgraph
 from engine.export.python_script import export_python
 from engine.formatting import format_exit_reason
 from engine.nodes.loop_config import LoopConfig
-from engine.store.stopping import what_was_tested, why_stopped
+from engine.store.exit_explanation import what_was_tested, why_stopped
 from tests.engine.semantics.documents import around, formula, rules
 from tests.engine.semantics.kit import play
 

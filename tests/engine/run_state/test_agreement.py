@@ -42,9 +42,9 @@ from engine.run_state.selectors import QUESTION_EVENTS, active_nodes, nodes_on, 
 from engine.run_state.state import Detail, NodeState, RunState, RunStatus
 from engine.runner.iteration_record import IterationRecord
 from engine.runner.journal import RunHead
-from engine.store.base import OPEN, level_of
 from engine.store.memory import MemoryStore
 from engine.store.run_sections import level_state
+from engine.store.store_protocol import OPEN, level_of
 
 CALL = ModelCall("m", Request((Message("user", "?"),)), Reply("x"), 0.5, 0.1)
 RECORD = IterationRecord(0, None, None, None, None, None, None, None, Usage(), 0.5, 0.0)

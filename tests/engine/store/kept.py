@@ -12,7 +12,7 @@ from engine.events import AnyEvent
 from engine.models.base import Message, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
 from engine.runner.journal import Journal, RunHead
-from engine.store.base import Store
+from engine.store.store_protocol import Store
 
 WITHIN_S = 10
 

@@ -14,10 +14,10 @@ from engine import EngineError, Run, RunOptions, start
 from engine.events import NodeAnswered, NodeWaiting
 from engine.nodes.context import Answer
 from engine.runner.questions import LOOK_S
+from engine.store import open_store
 from engine.store.answers import give_answer, question_at
-from engine.store.base import RunStatus, Store, StoreError
-from engine.store.opening import open_store
 from engine.store.resume import resume
+from engine.store.store_protocol import RunStatus, Store, StoreError
 from tests.engine.semantics.documents import entry, flow, part, result
 from tests.engine.semantics.kit import options
 from tests.engine.semantics.models import FakeModels, FunctionModel

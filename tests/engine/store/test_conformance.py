@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.base import Store
+from engine.store import open_store
 from engine.store.memory import MemoryStore
-from engine.store.opening import open_store
+from engine.store.store_protocol import Store
 from tests.engine.store.conformance import StoreConformance
 
 

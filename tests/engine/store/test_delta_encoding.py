@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.store.sqlite.delta_encoding import (
+from engine.store.sqlite.blobs import (
     MIN_COPY_BYTES,
     CopyRange,
     Piece,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.base import RunStatus
-from engine.store.opening import open_store
+from engine.store import open_store
 from engine.store.sqlite.schema import STEPS
+from engine.store.store_protocol import RunStatus
 from tests.data.make_history import CALL, FOLDER, REPLY_KEY, heads, told
 from tests.engine.store.kept import node, started, write_all
 

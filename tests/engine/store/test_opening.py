@@ -7,15 +7,15 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from engine.store.opening import PLACE_VARIABLE, open_store, store_path
+from engine.store import PATH_VARIABLE, open_store, store_path
 
 
 @pytest.mark.parametrize("named", [None, ""])
 def test_the_folder_of_the_usual_history_is_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: str) -> None:
     monkeypatch.setattr(platformdirs, "user_data_path", lambda *_names, **_more: tmp_path / "data" / "loopwright")
-    monkeypatch.delenv(PLACE_VARIABLE, raising=False)
+    monkeypatch.delenv(PATH_VARIABLE, raising=False)
     if named is not None:
-        monkeypatch.setenv(PLACE_VARIABLE, named)
+        monkeypatch.setenv(PATH_VARIABLE, named)
 
     open_store().close()
 
@@ -26,7 +26,7 @@ def test_the_folder_of_the_usual_history_is_made(monkeypatch: pytest.MonkeyPatch
 def test_the_folder_of_a_history_that_was_named_is_left_to_whoever_named_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(PLACE_VARIABLE, str(tmp_path / "nowhere" / "h.sqlite3"))
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path / "nowhere" / "h.sqlite3"))
 
     with pytest.raises(Exception, match="does not exist"):
         open_store()

@@ -19,9 +19,9 @@ from engine.events import (
 )
 from engine.runner.journal import RunHead
 from engine.runner.run_path import PlaceError
-from engine.store.base import RunStatus, StoreError
 from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, fork, plan_fork, resume, resume_with, unknown_calls
+from engine.store.store_protocol import RunStatus, StoreError
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import Played, begin, finish, options, play
 from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, TEN_OUT, Call, FakeModels, FunctionModel

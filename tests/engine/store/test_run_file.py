@@ -11,7 +11,6 @@ from hypothesis import given
 from engine.events import AnyEvent, LoopIterationStarted, NodeAnswered
 from engine.run_state.reducer import reduce_events
 from engine.runner.options import RunOptions, options_with_kept
-from engine.store.base import StoreError
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume
 from engine.store.run_file import (
@@ -23,6 +22,7 @@ from engine.store.run_file import (
     run_from_json,
     run_to_json,
 )
+from engine.store.store_protocol import StoreError
 from tests.engine.cli.kit import Events
 from tests.engine.semantics.documents import around, llm
 from tests.engine.semantics.kit import begin

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.base import StoreError
-from engine.store.opening import open_store
+from engine.store import open_store
 from engine.store.sqlite import schema
 from engine.store.sqlite.run_mutations import free_pages
 from engine.store.sqlite.schema import connect, mark_closed, mark_open, open_lock, prepare
+from engine.store.store_protocol import StoreError
 from tests.engine.store.kept import head, keep, node, whole
 
 

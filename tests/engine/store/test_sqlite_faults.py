@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from engine.errors import EngineError
-from engine.store.base import RunStatus, StoreError
 from engine.store.sqlite import SqliteStore
-from engine.store.sqlite.error_mapping import to_store_error
+from engine.store.sqlite.schema import to_store_error
+from engine.store.store_protocol import RunStatus, StoreError
 from tests.engine.store.kept import Watcher, completed, end, head, keep, node, started, whole, write_all
 
 

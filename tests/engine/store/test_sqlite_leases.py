@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.sqlite import SqliteStore, leases, writer_thread
-from engine.store.sqlite.leases import BEAT_S, STALE_S, Owner, live_owners
+from engine.store.sqlite import SqliteStore, writer_thread
 from engine.store.sqlite.schema import connect, prepare
+from engine.store.sqlite.writer_thread import BEAT_S, STALE_S, Owner, live_owners
 from tests.engine.store.kept import end, head, keep, started
 
 
@@ -27,7 +27,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(leases.time, "time", lambda: clock.now)
+    monkeypatch.setattr(writer_thread.time, "time", lambda: clock.now)
     return clock
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.base import StoreError
-from engine.store.opening import open_store, store_path
+from engine.store import open_store, store_path
 from engine.store.sqlite import SqliteStore
 from engine.store.sqlite.schema import APPLICATION_ID, STEPS, connect, prepare
+from engine.store.store_protocol import StoreError
 from tests.engine.store.kept import head, keep, node, whole
 
 

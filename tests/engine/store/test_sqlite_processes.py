@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import EngineError
-from engine.store.base import RunStatus, StoreError
 from engine.store.sqlite import SqliteStore
+from engine.store.store_protocol import RunStatus, StoreError
 from tests.architecture.project import ROOT
 from tests.engine.store.kept import end, head, keep, node, whole, write_all
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from engine.events import AnyEvent
-from engine.store.base import Store
 from engine.store.sqlite import SqliteStore
+from engine.store.store_protocol import Store
 from tests.engine.store.kept import call, head, iteration, keep, node, started, whole
 
 

@@ -11,10 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.store.opening import open_store
-from engine.store.sqlite.leases import Owner
+from engine.store import open_store
 from engine.store.sqlite.schema import connect, prepare
-from engine.store.sqlite.writer_thread import WriterThread
+from engine.store.sqlite.writer_thread import Owner, WriterThread
 from tests.engine.store.kept import head, keep, node, whole
 
 _MORE_THAN_A_FEW = 40

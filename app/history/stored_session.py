@@ -1,0 +1,493 @@
+"""A past run as a read-only document, loaded piece by piece, and a poller for runs of other processes.
+
+Canvas, inspector and panels use it like any session. The outline is loaded first, an iteration when it is displayed.
+When the run is resumed, it becomes live and replays all of its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeVar
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QWidget
+
+from app.engine_thread import EngineThread
+from app.history.store_client import StoreAccess
+from app.runs.run_view_model import RunViewModel, SubflowViewModel, node_of
+from app.session import Session
+from app.worker import Worker
+from engine.document.files import loads
+from engine.document.model import Workflow
+from engine.document.operations import Operation
+from engine.errors import EngineError
+from engine.events import AnyEvent, LoopIterationCompleted
+from engine.nodes.registry import Registry
+from engine.plan.structure import Structure, analyse
+from engine.run_state.reducer import reduce_events
+from engine.run_state.result import RESULT_EVENTS
+from engine.run_state.state import Detail, LoopExecution, NodeExecution, NodeState
+from engine.runner.run import Run
+from engine.store.run_sections import level_state
+from engine.store.store_protocol import OPEN, RunStatus, RunSummary, Store, level_of
+from engine.values import Value
+
+PREVIEW: Final = 200
+"""How many characters of a text an outline has: what a table shows of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of a run (`""`, `loop[2]`), in full.
+
+    Attributes:
+        name: The level.
+        nodes: The executions of its nodes, by path.
+        iteration: The iteration itself; None for the outermost level and for one that has not completed.
+    """
+
+    name: str
+    nodes: Mapping[str, NodeExecution]
+    iteration: LoopIterationCompleted | None
+
+
+@dataclass(slots=True)
+class StoredRun:
+    """A run that was read from a store.
+
+    Attributes:
+        summary: What lists show of it.
+        structure: The structure of the document as it ran.
+        picture: Its view model, as far as it was read.
+        levels: The levels that were read in full.
+        is_held: Whether it waits for a person in another process.
+    """
+
+    summary: RunSummary
+    structure: Structure
+    picture: RunViewModel
+    levels: set[str] = field(default_factory=set[str])
+    is_held: bool = False
+
+    @property
+    def workflow(self) -> Workflow:
+        """The document as it ran."""
+        return self.structure.workflow
+
+    def add_level(self, level: Level) -> None:
+        """Add a level to the view model."""
+        self.levels.add(level.name)
+        self.picture.nodes.update(level.nodes)
+        if level.iteration is not None:
+            loop, index = self.picture.loops[level.iteration.path], level.iteration.index
+            if index < len(loop.iterations):
+                loop.iterations[index] = level.iteration
+            elif index in loop.ahead:
+                loop.ahead[index] = level.iteration
+
+
+def waits_elsewhere(store: Store, summary: RunSummary) -> bool:
+    """Whether a run waits for a person in a process that is there.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
+    return summary.status is RunStatus.WAITING and store.is_held(summary.run_id)
+
+
+def read_outline(store: Store, run_id: str, registry: Registry | None = None) -> StoredRun:
+    """Read a run without its nodes.
+
+    Raises:
+        StoreError: It cannot be read.
+        DocumentError: Its document cannot be read.
+    """
+    summary = store.find(run_id)
+    workflow = loads(store.document(run_id), source="The document of that run")
+    structure = analyse(workflow, registry)
+    events = store.events(run_id, kinds=RESULT_EVENTS, preview=PREVIEW)
+    picture = RunViewModel(structure.parent, state=reduce_events(events, run_id, Detail.LOOPS))
+    run = StoredRun(summary, structure, picture, is_held=waits_elsewhere(store, summary))
+    picture.interruption = _interruption(run)
+    return run
+
+
+def read_level(store: Store, run: StoredRun, name: str) -> Level:
+    """Read all that happened on a level, in full.
+
+    Args:
+        store: The store.
+        run: Its outline.
+        name: The level: `""` for the outermost, `loop[2]`.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
+    state = level_state(store, run.summary, name)
+    for node in state.open.values():
+        if run.picture.is_over and node.state is NodeState.RUNNING:
+            node.state = NodeState.INTERRUPTED
+    return Level(name, state.nodes, _iteration(store, run, name))
+
+
+def _iteration(store: Store, run: StoredRun, level: str) -> LoopIterationCompleted | None:
+    path, _, index = level.removesuffix("]").rpartition("[")
+    loop = run.picture.loops.get(path)
+    outlined = loop.iteration(int(index)) if loop is not None else None
+    if outlined is None:
+        return None
+    kinds = {LoopIterationCompleted}
+    events = store.events(run.summary.run_id, level=level_of(path), kinds=kinds, after=outlined.seq - 1)
+    first = next(iter(events), None)
+    return first if isinstance(first, LoopIterationCompleted) else None
+
+
+def read_results(
+    store: Store, run_id: str, loops: Mapping[str, LoopExecution], path: str, first: int, last: int
+) -> list[Value]:
+    """Read results of iterations in full.
+
+    Args:
+        store: The store.
+        run_id: The run.
+        loops: Its loops, by path.
+        path: The loop.
+        first: The first iteration; it must have completed.
+        last: The last one.
+
+    Raises:
+        StoreError: They cannot be read.
+    """
+    found: list[Value] = []
+    start = loops[path].iteration(first) if path in loops else None
+    since = start.seq - 1 if start is not None else -1
+    for event in store.events(run_id, level=level_of(path), kinds={LoopIterationCompleted}, after=since):
+        if isinstance(event, LoopIterationCompleted) and event.path == path:
+            found.append(event.result)
+            if event.index >= last:
+                break
+    return found
+
+
+def _interruption(run: StoredRun) -> str:
+    """Why a run has not ended and does not run here; empty for one that has ended or runs."""
+    if run.summary.status is RunStatus.INTERRUPTED:
+        return "The program ended during the run."
+    if run.summary.status is RunStatus.WAITING:
+        how = "Answer here or in the program that runs it." if run.is_held else "Resume the run to answer."
+        return f"The run is waiting for your answer. {how}"
+    return ""
+
+
+ResultT = TypeVar("ResultT")
+
+READ_ONLY: Final = "This is a past run and read-only. Choose “Open as new document” to edit the workflow."
+
+
+class StoredSession(Session):
+    """Session of a past run.
+
+    Args:
+        engine: The engine thread.
+        access: Access to the history.
+        workflow: The workflow as it ran.
+        title: Display name of the run.
+
+    Signals:
+        filled: Everything that is displayed has been loaded.
+    """
+
+    is_past = True
+    filled = Signal()
+
+    def __init__(
+        self,
+        engine: EngineThread,
+        access: StoreAccess,
+        workflow: Workflow,
+        title: str,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(engine, workflow, parent=parent)
+        self.is_trusted = False  # an imported file may hold it
+        self.shown.workflow = workflow
+        self._access = access
+        self._title = title
+        self._stored: StoredRun | None = None
+        self._worker = Worker(self)
+        self._asked: set[str] = set()
+        self.shown.view_changed.connect(self._read_shown)
+
+    @property
+    def name(self) -> str:
+        """Display name of the run."""
+        return self._title
+
+    @property
+    def is_read(self) -> bool:
+        """Whether everything that is displayed has been loaded."""
+        return not self._asked
+
+    def show_run(self, run: StoredRun) -> None:
+        """Show a run as far as it was loaded, and load the rest on demand."""
+        self._stored, self._asked = run, set()
+        shown, store, run_id = self.shown, self._access.store, run.summary.run_id
+        shown.chosen = shown.chosen if shown.run_id == run_id else {}
+        shown.picture, shown.run_id = run.picture, run_id
+        if store is not None:
+            shown.read_results = partial(read_results, store, run_id, run.picture.loops)
+        shown.started.emit()
+        self._read_shown()
+
+    def do(self, operation: Operation) -> bool:
+        """Refuse every change."""
+        del operation
+        self.refused.emit(READ_ONLY)
+        return False
+
+    def read_log(self, write: Callable[[Iterable[AnyEvent]], ResultT], told: Callable[[ResultT], object]) -> None:
+        """Read all events for the log, with long texts truncated.
+
+        Args:
+            write: Converts the events to log entries; called in a thread.
+            told: Receives the entries.
+        """
+        run_id = self.shown.run_id
+        self._access.ask(
+            lambda store: write(store.events(run_id, preview=PREVIEW)), told, self._refuse, worker=self._worker
+        )
+
+    def go_on(self, begin: Callable[[], Run]) -> None:
+        """Resume or start the run, which is live from now on.
+
+        Args:
+            begin: Starts it; called in the engine thread.
+        """
+        if self.shown.live is None:
+            stored, self._stored = self._stored, None
+            live = self.shown.follow(self.structure_now, begin)
+            live.refused.connect(lambda _error: self._read_again(stored))
+
+    def read(self, levels: Iterable[str]) -> None:
+        """Load levels of the run (`""`, `loop[2]`) that were not loaded yet; a live run reports them itself."""
+        run = self._stored
+        if run is None:
+            return
+        for name in levels:
+            if name not in run.levels and name not in self._asked:
+                self._asked.add(name)
+                self._access.ask(
+                    lambda store, name=name: read_level(store, run, name),
+                    self._take_up_level,
+                    self._refuse,
+                    worker=self._worker,
+                )
+
+    def _read_again(self, stored: StoredRun | None) -> None:
+        """Load on demand again, because the run could not be resumed."""
+        self._stored, self._asked = stored, set()
+        self._read_shown()
+
+    def _read_shown(self) -> None:
+        if self._stored is not None:
+            self.read(self._stored.picture.levels(self._stored.structure.bodies, self.shown.chosen))
+
+    def _take_up_level(self, level: Level) -> None:
+        run = self._stored
+        self._asked.discard(level.name)
+        if run is None:
+            return
+        run.add_level(level)
+        touched = {node_of(path) for path in level.nodes}
+        if level.iteration is not None:
+            touched.add(node_of(level.iteration.path))
+        self.shown.updated.emit(touched)
+        if not self._asked:
+            self.filled.emit()
+
+    def _refuse(self, error: EngineError) -> None:
+        self._asked.clear()
+        self.refused.emit(str(error))
+
+
+LOOK_MS: Final = 2000
+
+
+class Elsewhere(QObject):
+    """Polls the status of a run of another process while its page is visible.
+
+    That process sends no notifications; the stored events are the only source.
+
+    Args:
+        access: Access to the history.
+        page: The page.
+
+    Signals:
+        changed: The status changed; the current summary.
+    """
+
+    changed = Signal(object)
+
+    def __init__(self, access: StoreAccess, page: QWidget) -> None:
+        super().__init__(page)
+        self._access, self._page = access, page
+        self._worker = Worker(self)
+        self._run_id = ""
+        self._known: tuple[RunStatus, bool] | None = None
+        self._timer = QTimer(self)
+        self._timer.setInterval(LOOK_MS)
+        self._timer.timeout.connect(self._look_if_seen)
+
+    def follow(self, summary: RunSummary, *, is_held: bool) -> None:
+        """Poll a run, unless it has ended.
+
+        Args:
+            summary: Its last known summary.
+            is_held: Whether another process holds it while it waits for input.
+        """
+        self._run_id, self._known = summary.run_id, (summary.status, is_held)
+        if summary.status in OPEN:
+            self._timer.start()
+        else:
+            self._timer.stop()
+
+    def leave(self) -> None:
+        """Stop polling, because the run is live here."""
+        self._timer.stop()
+
+    def look(self) -> None:
+        """Poll now."""
+        run_id, known = self._run_id, self._known
+
+        def work(store: Store) -> StoredRun | None:
+            summary = store.find(run_id)
+            return None if (summary.status, waits_elsewhere(store, summary)) == known else read_outline(store, run_id)
+
+        def answered(run: StoredRun | None) -> None:
+            if run is not None and self._known == known:
+                self.changed.emit(run)
+
+        # A run that cannot be read just now stays as it was shown.
+        self._access.ask(work, answered, worker=self._worker)
+
+    def _look_if_seen(self) -> None:
+        if self._page.isVisible() and not self._worker.is_busy:
+            self.look()
+
+
+SUBFLOW_READ_ONLY: Final = "This subflow of a past run is read-only. Choose “Open workflow” to edit its workflow."
+
+
+class PartSession(Session):
+    """One subflow of a run.
+
+    Args:
+        engine: The engine's thread.
+        around: The session that shows the run, or the subflow around this one.
+        node_id: The subflow in its document.
+        workflow: The workflow in it, as it ran.
+
+    Attributes:
+        around: The session that shows what it is a part of.
+        node_id: The subflow in its document.
+        is_followed: Whether it still shows the run that is shown around it; not where that has begun anew with another
+            workflow in the subflow, or without it.
+    """
+
+    is_past = True
+
+    def __init__(
+        self, engine: EngineThread, around: Session, node_id: str, workflow: Workflow, parent: QObject | None = None
+    ) -> None:
+        super().__init__(engine, workflow, parent=parent, registry=around.registry)
+        self.around, self.node_id = around, node_id
+        self.shown.workflow = workflow
+        self.is_followed = True
+        self._title = _title_of(around, node_id)
+        self._bind()
+        around.shown.started.connect(self._take_up_run)
+        around.shown.updated.connect(self._take_up_update)
+        around.shown.ended.connect(self._show_all)
+        around.shown.view_changed.connect(self._take_up_view)
+        self.shown.view_changed.connect(self._read_shown)
+        self.analysed.connect(self._begin)
+        self._read_shown()
+
+    @property
+    def name(self) -> str:
+        """What to call it: the subflow's title."""
+        return self._title
+
+    def do(self, operation: Operation) -> bool:
+        """Nothing changes what has run."""
+        del operation
+        self.refused.emit(SUBFLOW_READ_ONLY)
+        return False
+
+    def read(self, levels: Iterable[str]) -> None:
+        """Have levels of the run read, where it is one of the history."""
+        if self.is_followed and isinstance(self.around, (StoredSession, PartSession)):
+            self.around.read(levels)
+
+    def _bind(self) -> None:
+        """Show the execution in the iterations that are looked at around it."""
+        shown, around = self.shown, self.around.shown
+        assert around.picture is not None
+        path = around.picture.path_of(self.node_id, around.chosen)
+        shown.picture = self._part = SubflowViewModel(around.picture, path, self.structure.parent)
+        shown.run_id, shown.read_results, shown.chosen = around.run_id, around.read_results, {}
+
+    def _begin(self) -> None:
+        self._bind()
+        self.shown.started.emit()
+        self._read_shown()
+
+    def _take_up_run(self) -> None:
+        """The run around it is another one: the same subflow in it is shown."""
+        if self.around.shown.picture is None or workflow_in(self.around, self.node_id) != self.workflow:
+            self.is_followed = False
+            self.shown.updated.emit(set())
+        else:
+            self.is_followed = True
+            self._begin()
+
+    def _take_up_update(self, touched: set[str]) -> None:
+        around = self.around.shown
+        if not self.is_followed or around.picture is None:
+            return
+        if around.picture.path_of(self.node_id, around.chosen) != self._part.path:
+            self._begin()
+        elif self.node_id in touched:
+            self._show_all()
+
+    def _take_up_view(self) -> None:
+        if self.is_followed:
+            self._take_up_update({self.node_id})
+
+    def _show_all(self) -> None:
+        if not self.is_followed:
+            return
+        self.shown.run_id = self.around.shown.run_id
+        self.shown.updated.emit({node.id for node in self.workflow.nodes})
+        self._read_shown()
+
+    def _read_shown(self) -> None:
+        self.read(self._part.levels(self.structure.bodies, self.shown.chosen))
+
+
+def workflow_in(session: Session, node_id: str) -> Workflow | None:
+    """The workflow in a subflow of the run that a session shows, as it ran; None where there is none."""
+    ran = session.shown.workflow
+    if session.shown.picture is None or ran is None:
+        return None
+    structure = session.structure if session.structure.workflow is ran else analyse(ran, session.registry)
+    part = structure.subflows.get(node_id)
+    return None if part is None else part.workflow
+
+
+def _title_of(session: Session, node_id: str) -> str:
+    assert session.shown.workflow is not None
+    node = session.shown.workflow.nodes_by_id[node_id]
+    return node.title or node.id
