@@ -15,7 +15,7 @@ from tests.architecture.project import in_a_new_process
 PAGE = "docs/agents.md"
 
 
-def test_the_examples_are_settings_that_fit():
+def test_the_examples_are_valid_settings():
     for block in blocks(PAGE):
         if block.language == "json":
             node = json.loads(block.text)
@@ -24,14 +24,14 @@ def test_the_examples_are_settings_that_fit():
                 assert set(node["config"]["tools"]) <= set(tool_choices())
 
 
-def test_the_python_runs_and_prints_what_the_page_says():
+def test_the_python_examples_print_what_the_page_says():
     (code,) = [block.text for block in blocks(PAGE) if block.language == "python"]
     (printed,) = [block.text for block in blocks(PAGE) if block.language == "text"]
 
     assert in_a_new_process(code) == printed
 
 
-def test_ports_and_limits_are_those_of_the_program():
+def test_ports_and_limits_match_the_program():
     text = read(PAGE)
 
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [port.name for port in SPEC.outputs(AgentConfig())]

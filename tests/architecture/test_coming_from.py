@@ -19,13 +19,13 @@ ROWS = [
 ]
 
 
-def test_there_is_a_table_for_each_system() -> None:
+def test_there_is_a_table_for_each_program() -> None:
     assert read(PAGE).count("| Feature | In Loopwright | Shown by |") == SYSTEMS
     assert len(ROWS) > 80
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_each_line_says_what_shows_it_and_that_is_there(row: list[str]) -> None:
+def test_each_line_links_to_evidence_that_exists(row: list[str]) -> None:
     assert len(row) == 3
     assert all(row)
     shown_by = _LINK.findall(row[2])

@@ -48,13 +48,13 @@ def test_the_page_has_every_reason_once():
     assert sorted(name for name, _ in _on_the_page()) == sorted(EXIT_REASON_LABELS)
 
 
-def test_the_words_for_reasons_are_those_of_the_code():
+def test_the_labels_of_reasons_match_the_code():
     assert set(EXIT_REASON_LABELS) == _in_the_code()
 
 
 @pytest.mark.parametrize(
     "reason", ["max_iterations", "until", "plateau+until", "budget", "timeout+until", "budget+timeout"]
 )
-def test_the_page_says_which_reasons_mean_that_a_loop_converged(reason: str):
+def test_the_page_says_which_reasons_mean_converged(reason: str):
     converged = {name for name, is_yes in _on_the_page() if is_yes}
     assert has_converged(reason) is not converged.isdisjoint(reason.split("+"))

@@ -23,7 +23,7 @@ def test_import_engine_loads_nothing_slow_and_no_pydantic():
     assert _loaded_after("import engine") & (SLOW | {"pydantic"}) == set()
 
 
-def test_the_public_face_loads_nothing_slow():
+def test_the_public_api_loads_nothing_slow():
     assert _loaded_after("from engine import *") & SLOW == set()
 
 

@@ -22,7 +22,7 @@ def test_all_import_contracts_are_kept():
 
 
 @pytest.mark.parametrize("package", ["engine", "app"])
-def test_every_part_has_a_layer(package: str) -> None:
+def test_every_package_has_a_layer(package: str) -> None:
     layers = [contract["layers"] for contract in _CONTRACTS if contract["type"] == "layers"]
     placed = {module.strip() for contract in layers for layer in contract for module in layer.split("|")}
     folder = ROOT / package

@@ -52,7 +52,7 @@ def _execute(source: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("example", "printed"), [pytest.param(*pair, id=f"line {pair[0].line}") for pair in _examples()]
 )
-def test_every_example_prints_what_stands_below_it(
+def test_every_example_prints_the_output_below_it(
     example: Block,
     printed: Block,
     tmp_path: Path,

@@ -102,7 +102,7 @@ def hostile(tmp_path: Path) -> Path:
     return path
 
 
-def test_opening_and_checking_a_hostile_document_does_nothing_else(hostile: Path):
+def test_opening_and_checking_a_hostile_document_only_reads_it(hostile: Path):
     told = in_a_new_process(_WATCHED + _OPEN_AND_CHECK, str(hostile.parent), str(hostile), cwd=hostile.parent)
     seen, problems = json.loads(told)
     assert seen == []
@@ -110,7 +110,7 @@ def test_opening_and_checking_a_hostile_document_does_nothing_else(hostile: Path
 
 
 @pytest.mark.parametrize("command", ["validate", "graph"])
-def test_the_commands_that_only_look_do_nothing_else(hostile: Path, command: str):
+def test_read_only_commands_do_nothing_else(hostile: Path, command: str):
     told = in_a_new_process(_WATCHED + _COMMAND, str(hostile.parent), str(hostile), command, cwd=hostile.parent)
     seen, code = json.loads(told.splitlines()[-1])
     assert seen == []
@@ -127,7 +127,7 @@ def test_the_commands_that_only_look_do_nothing_else(hostile: Path, command: str
         ("import evil_plugin", "import"),
     ],
 )
-def test_the_watch_sees_what_is_done(hostile: Path, act: str, event: str):
+def test_the_monitor_detects_side_effects(hostile: Path, act: str, event: str):
     program = f"{_WATCHED}\n{act}\nprint(json.dumps(seen))"
     told = in_a_new_process(program, str(hostile.parent), cwd=hostile.parent)
     assert event in {name for name, _ in json.loads(told)}

@@ -63,7 +63,7 @@ def _program(installed: Path, folder: Path, *arguments: str) -> str:
     return _do([sys.executable, str(script), *arguments], folder, PYTHONPATH=str(installed))
 
 
-def test_the_wheel_holds_program_templates_handbook_and_licence(wheel: Path):
+def test_the_wheel_contains_program_templates_handbook_and_license(wheel: Path):
     names = set(zipfile.ZipFile(wheel).namelist())
     expected = {
         *(file.relative_to(ROOT).as_posix() for file in (ROOT / "engine").rglob("*.py")),
@@ -75,12 +75,12 @@ def test_the_wheel_holds_program_templates_handbook_and_licence(wheel: Path):
     assert expected <= names
 
 
-def test_the_wheel_holds_nothing_else_at_its_top(wheel: Path):
+def test_the_wheel_contains_nothing_else_at_its_top_level(wheel: Path):
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.partition("/")[0] for name in names} == {"engine", "app", f"loopwright-{engine.__version__}.dist-info"}
 
 
-def test_the_wheel_says_version_licence_and_python(wheel: Path):
+def test_the_wheel_states_version_license_and_python(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         about = Parser().parsestr(archive.read(f"loopwright-{engine.__version__}.dist-info/METADATA").decode())
     assert (about["Version"], about["License-Expression"], about["Requires-Python"]) == (
@@ -145,7 +145,7 @@ def test_without_the_built_in_model_the_list_says_so(without_embedded: list[str]
     assert "make env" in built_in["how_to_get"]
 
 
-def test_without_the_built_in_model_others_run(without_embedded: list[str], tmp_path: Path):
+def test_without_the_built_in_model_other_models_run(without_embedded: list[str], tmp_path: Path):
     script = tmp_path / "replies.json"
     script.write_text('{"rules": [], "default": "Good."}', encoding="utf-8")
     shutil.copy(ROOT / "templates" / "self-refine.loop.json", tmp_path)

@@ -71,7 +71,7 @@ def test_every_link_leads_somewhere(page: str):
         ("docs", None),
     ],
 )
-def test_a_broken_link_is_seen(link: str, fault: str | None):
+def test_a_broken_link_is_detected(link: str, fault: str | None):
     assert _broken("README.md", link) == fault
 
 
@@ -92,7 +92,7 @@ def test_every_page_can_be_reached_from_the_readme():
 
 
 @pytest.mark.parametrize(("page", "arguments"), _program_calls())
-def test_every_command_in_a_page_is_one_that_the_program_takes(page: str, arguments: list[str]):
+def test_every_command_in_a_page_is_valid(page: str, arguments: list[str]):
     command = typer.main.get_command(app)
     context = command.make_context("loopwright", list(arguments))
     while hasattr(command, "resolve_command") and (rest := [*context._protected_args, *context.args]):
@@ -111,7 +111,7 @@ def test_every_make_target_in_a_page_exists():
     assert named <= targets
 
 
-def test_the_windows_steps_name_files_that_are_there():
+def test_the_windows_steps_name_existing_files():
     (block,) = [block for block in blocks("README.md") if block.language == "powershell"]
     text = block.text.replace("\\", "/")
     assert all((ROOT / name).is_file() for name in re.findall(r"[\w./-]+\.(?:lock|json)", text))
@@ -127,11 +127,11 @@ def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
-def test_the_built_in_model_is_named_honestly(page: str):
+def test_the_built_in_model_is_described_honestly(page: str):
     assert "tiny: good for trying the program, not for good answers" in " ".join(read(page).split())
 
 
-def test_the_changelog_knows_the_version():
+def test_the_changelog_has_the_version():
     assert engine.__version__ in read("CHANGELOG.md")
     assert "version" in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dynamic"]
 

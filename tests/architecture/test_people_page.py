@@ -46,7 +46,7 @@ async def test_the_example_drafts_until_a_person_approves(tmp_path: Path):
     assert result.loops["loop"].exit_reason == "until"
 
 
-def test_ports_and_settings_are_those_of_the_program():
+def test_ports_and_settings_match_the_program():
     text = read(PAGE)
     named = set(re.findall(r"`(\w+)`", text))
     assert {port.name for port in SPEC.outputs(ApprovalConfig())} <= named

@@ -32,16 +32,16 @@ def test_no_file_names_a_machine_or_a_package_index():
     "text",
     ["/home/someone/x", "see /opt/wheels", "C:\\Users\\x", "https://wheels.example/simple", "--extra-index-url x"],
 )
-def test_what_belongs_to_a_machine_is_seen(text: str):
+def test_machine_specific_text_is_detected(text: str):
     assert _foreign(text)
 
 
 @pytest.mark.parametrize("text", ["--no-emit-index-url", "src/home/x", "a/work/b", "/etc/passwd"])
-def test_what_only_looks_alike_is_allowed(text: str):
+def test_similar_text_is_allowed(text: str):
     assert _foreign(text) == []
 
 
-def test_every_package_of_the_lock_has_its_hashes_and_no_address():
+def test_every_package_of_the_lock_file_has_hashes_and_no_address():
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     packages = re.split(r"^(?=[a-z0-9])", lock, flags=re.MULTILINE | re.IGNORECASE)[1:]
     assert len(packages) > 50

@@ -36,6 +36,6 @@ def test_no_function_of_the_engine_is_long():
     assert {place: length for place, length in lengths.items() if length > MAX_FUNCTION_LINES} == {}
 
 
-def test_every_module_says_what_it_is_for():
+def test_every_module_has_a_docstring():
     files = {path: module for path, module in engine_sources().items() if module.body}
     assert [path for path, module in files.items() if not ast.get_docstring(module)] == []

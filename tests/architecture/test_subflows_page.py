@@ -13,7 +13,7 @@ from tests.architecture.markdown import blocks, read
 PAGE = "docs/subflows.md"
 
 
-def test_the_example_runs_and_what_happens_in_it_has_the_place_that_the_page_names(tmp_path: Path):
+def test_the_example_runs_and_its_paths_match_the_page(tmp_path: Path):
     inner, outer = (block.text for block in blocks(PAGE) if block.language == "json")
     (tmp_path / "polish.loop.json").write_text(inner, encoding="utf-8")
     file = tmp_path / "write.loop.json"

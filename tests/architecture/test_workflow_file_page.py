@@ -70,7 +70,7 @@ def test_the_example_runs_until_the_text_is_short(tmp_path: Path):
     assert (result.loops["loop"].iterations_run, result.loops["loop"].exit_reason) == (2, "evaluator_done")
 
 
-def test_the_problems_are_those_that_the_command_tells(tmp_path: Path):
+def test_the_problems_match_the_command(tmp_path: Path):
     broken = _example().replace('"max_iterations": 4', '"max_iterations": 60').replace("{{input}}", "{{inptu}}")
     (tmp_path / "shorten.loop.json").write_text(broken, encoding="utf-8")
     (said,) = [block for block in blocks(PAGE) if block.language == "text"]
@@ -97,44 +97,44 @@ def test_every_expression_gives_what_the_table_says(expression: str, outcome: st
     assert compile_expression(expression).evaluate({"input": _VALUE}) == json.loads(outcome)
 
 
-def test_the_tables_hold_examples():
+def test_the_tables_have_examples():
     assert len(_pairs("Templates")) >= 4
     assert len(_pairs("Expressions")) >= 6
 
 
-def test_the_value_of_the_examples_is_the_one_that_the_page_names():
+def test_the_example_value_matches_the_page():
     assert f"`{json.dumps(_VALUE)}`" in _section("Templates")
 
 
-def test_all_functions_are_named():
+def test_all_functions_are_listed():
     listed = _section("Expressions").partition("Functions:")[2].partition("; and over lists")[0]
     assert set(re.findall(r"`(\w+)`", listed)) == set(FUNCTIONS)
 
 
-def test_all_settings_are_named():
+def test_all_settings_are_listed():
     assert set(Settings.model_fields) <= _first_column("Settings")
 
 
-def test_all_top_level_keys_are_named():
+def test_all_top_level_keys_are_listed():
     assert set(Workflow.model_fields) == _first_column("File structure")
 
 
-def test_all_port_types_are_named():
+def test_all_port_types_are_listed():
     sentence = _section("File structure").partition("**Port types**")[2].partition(".")[0]
     assert set(re.findall(r"`(\w+)`", sentence)) == {str(kind) for kind in PortType}
 
 
-def test_all_names_in_a_loop_are_named():
+def test_all_loop_names_are_listed():
     assert {name.split(".")[1] for name in _first_column("Names in texts")} == LOOP_MEMBERS
 
 
 @pytest.mark.parametrize("field", ["feedback_mode", "on_max_iterations"])
-def test_all_choices_of_a_loop_are_named(field: str):
+def test_all_loop_choices_are_listed(field: str):
     choices = LoopConfig.model_fields[field].annotation.__args__
     assert [choice for choice in choices if f"`{choice}`" not in _section("Loops")] == []
 
 
-def test_all_conditions_are_named_with_their_settings_and_exit_reasons():
+def test_all_conditions_are_listed_with_their_settings_and_exit_reasons():
     rows = {row[0].strip("`"): row for row in _rows("Loops") if row[0].strip("`") in condition_specs()}
     assert list(rows) == list(condition_specs())
     for name, spec in condition_specs().items():
@@ -142,7 +142,7 @@ def test_all_conditions_are_named_with_their_settings_and_exit_reasons():
         assert name == "all_of" or rows[name][3] == f"`{spec.reason}`"
 
 
-def test_the_limits_are_those_of_the_program():
+def test_the_limits_match_the_program():
     page = read(PAGE)
     assert (MAX_BYTES, MAX_DEPTH, MAX_TEMPLATE_BYTES) == (20_000_000, 200, 1_000_000)
     assert f"at most {MAX_EXPRESSION_LENGTH:,} characters" in page

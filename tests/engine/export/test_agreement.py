@@ -41,7 +41,7 @@ STRUCTURED = {
 @pytest.mark.parametrize("memory", MEMORIES, ids=str)
 @pytest.mark.parametrize("reply", [dressed, second_time])
 @pytest.mark.parametrize("kind", STRUCTURED)
-async def test_a_structured_reply_is_remembered_as_it_was_written(kind: str, reply: Any, memory: dict[str, Any]):
+async def test_a_structured_reply_is_remembered_as_written(kind: str, reply: Any, memory: dict[str, Any]):
     edges = "loop -> ask -> exit"
     both = await Both(around(STRUCTURED[kind], edges=edges, max_iterations=3, **memory), reply).play()
     both.check("loop")
@@ -61,7 +61,7 @@ async def test_an_answer_in_a_tool_call_is_remembered(memory: dict[str, Any]):
 
 
 @pytest.mark.parametrize("memory", MEMORIES, ids=str)
-async def test_routers_and_judges_remember_nothing_and_their_neighbours_do(memory: dict[str, Any]):
+async def test_routers_and_judges_remember_nothing_and_other_nodes_do(memory: dict[str, Any]):
     def reply(node: str, messages: list[tuple[str, str]]) -> str:
         if node == "check":
             return f"{{'Branch': 'continue', 'reason': 'so {len(messages)}',}}"
@@ -77,7 +77,7 @@ async def test_routers_and_judges_remember_nothing_and_their_neighbours_do(memor
 
 
 @pytest.mark.parametrize("memory", MEMORIES, ids=str)
-async def test_a_loop_in_a_loop_remembers_by_itself(memory: dict[str, Any]):
+async def test_a_nested_loop_has_its_own_memory(memory: dict[str, Any]):
     inner = (loop("inner", max_iterations=2, **memory), llm("ask", reply_schema=SCHEMA), leave("end", "inner"))
     body = (*inner, llm("outer_ask", reply_schema=SCHEMA))
     edges = "loop -> inner -> ask -> end\nend -> outer_ask -> exit"
@@ -86,7 +86,7 @@ async def test_a_loop_in_a_loop_remembers_by_itself(memory: dict[str, Any]):
 
 
 @pytest.mark.parametrize("memory", MEMORIES, ids=str)
-async def test_what_a_node_said_before_it_failed_is_remembered(memory: dict[str, Any]):
+async def test_messages_of_a_failed_node_are_remembered(memory: dict[str, Any]):
     def reply(node: str, messages: list[tuple[str, str]]) -> str:
         return dressed(node, messages) if len(messages) > 4 else f"{node}: no JSON at all"
 
@@ -118,7 +118,7 @@ LEAVERS = {
 @pytest.mark.parametrize("output_mode", ["final", "last_iteration", "all_iterations"])
 @pytest.mark.parametrize("iteration", [0, 2])
 @pytest.mark.parametrize("kind", LEAVERS)
-async def test_a_loop_that_a_node_ended_gives_the_same(kind: str, iteration: int, output_mode: str):
+async def test_exit_loop_gives_the_same_result(kind: str, iteration: int, output_mode: str):
     body = (
         llm("ask", reply_schema=SCHEMA),
         LEAVERS[kind],
@@ -134,7 +134,7 @@ async def test_a_loop_that_a_node_ended_gives_the_same(kind: str, iteration: int
 
 @pytest.mark.parametrize("iteration", [0, 1])
 @pytest.mark.parametrize("kind", LEAVERS)
-async def test_a_loop_that_a_node_beside_the_result_ended_gives_the_same(kind: str, iteration: int):
+async def test_exit_loop_by_a_node_beside_the_result_gives_the_same_result(kind: str, iteration: int):
     body = (LEAVERS[kind], llm("draft"), rules("way", {"long": "size(input) > 500", "short": "else"}), llm("never"))
     edges = "loop -> leaver\nloop -> draft -> way\nway.long -> never\nway.short -> exit"
     workflow = around(*body, edges=edges, max_iterations=4, output_mode="last_iteration")
@@ -145,7 +145,7 @@ async def test_a_loop_that_a_node_beside_the_result_ended_gives_the_same(kind: s
 
 @pytest.mark.parametrize("inner_mode", ["final", "last_iteration"])
 @pytest.mark.parametrize("memory", MEMORIES, ids=str)
-async def test_an_inner_loop_that_a_node_ended_gives_the_same(memory: dict[str, Any], inner_mode: str):
+async def test_exit_loop_in_an_inner_loop_gives_the_same_result(memory: dict[str, Any], inner_mode: str):
     inner = (
         loop("inner", max_iterations=3, output_mode=inner_mode, **memory),
         llm("ask", reply_schema=SCHEMA),
@@ -159,7 +159,7 @@ async def test_an_inner_loop_that_a_node_ended_gives_the_same(memory: dict[str, 
     both.check("loop")
 
 
-async def test_a_disabled_inner_loop_and_one_whose_condition_is_false_give_the_same():
+async def test_a_skipped_inner_loop_gives_the_same_result():
     for config in ({"condition": "false"}, {"max_iterations": 1}):
         inner = (loop("inner", **config), llm("leaver", may_exit_loop=True), leave("end", "inner"))
         workflow = around(

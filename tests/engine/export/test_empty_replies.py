@@ -25,7 +25,7 @@ ASKING: dict[str, Part] = {
 
 @pytest.mark.parametrize("empties", [0, 1, 2])
 @pytest.mark.parametrize("kind", ASKING)
-async def test_an_empty_reply_is_a_failure_that_is_tried_again(kind: str, empties: int) -> None:
+async def test_an_empty_reply_is_a_failure_and_retried(kind: str, empties: int) -> None:
     asked = 0
 
     def reply(_node: str, _messages: list[tuple[str, str]]) -> str:
@@ -50,7 +50,7 @@ async def test_an_empty_reply_is_a_failure_that_is_tried_again(kind: str, emptie
 
 
 @pytest.mark.parametrize("kind", ["llm", "single call", "agent"])
-async def test_an_empty_reply_that_is_allowed_is_an_empty_text(kind: str) -> None:
+async def test_an_allowed_empty_reply_is_an_empty_text(kind: str) -> None:
     node = part("ask", ASKING[kind].type, **{**ASKING[kind].config, "allow_empty": True})
     both = await Both(flow(entry(), node, result(), edges="text -> ask -> out"), lambda _node, _said: "").play()
     both.check()
@@ -58,7 +58,7 @@ async def test_an_empty_reply_that_is_allowed_is_an_empty_text(kind: str) -> Non
 
 
 @pytest.mark.parametrize("on_cut_off", ["warn", "continue", "fail"])
-def test_what_becomes_of_a_reply_that_is_cut_off_is_named_where_it_differs(on_cut_off: str) -> None:
+def test_differences_for_truncated_replies_are_listed(on_cut_off: str) -> None:
     workflow = flow(entry(), llm("ask", on_cut_off=on_cut_off), result(), edges="text -> ask -> out")
     said = [sentence for sentence in Both(workflow).exported.left_out if "cut off" in sentence]
     assert len(said) == (on_cut_off != "warn")

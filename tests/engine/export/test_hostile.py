@@ -103,7 +103,7 @@ BENIGN = {export: shape(export(workflow("plain")).text) for export in (export_la
 
 @pytest.mark.parametrize("export", [export_langgraph, export_python])
 @pytest.mark.parametrize("text", HOSTILE, ids=repr)
-def test_a_hostile_text_is_a_text(export: Any, text: str):
+def test_hostile_text_stays_text(export: Any, text: str):
     source = export(workflow(text)).text
     source.encode()
     assert shape(source) == BENIGN[export]
@@ -112,21 +112,21 @@ def test_a_hostile_text_is_a_text(export: Any, text: str):
 @pytest.mark.parametrize("export", [export_langgraph, export_python])
 @settings(max_examples=25)
 @given(text=st.text(min_size=1, max_size=60))
-def test_any_text_is_a_text(export: Any, text: str):
+def test_any_text_stays_text(export: Any, text: str):
     assume("{{" not in text and text.strip())
     assert shape(export(workflow(text)).text) == BENIGN[export]
 
 
 @given(text=st.text())
 @example("".join(HOSTILE))
-def test_a_literal_is_what_it_stands_for(text: str):
+def test_a_literal_evaluates_to_its_value(text: str):
     for value in (text, [text, {text: text}], {"a": [None, True, 1.5, text * 30]}):
         assert ast.literal_eval(literal(value)) == value
         assert ast.literal_eval(literal(value, "        ")) == value
 
 
 @given(text=st.text(alphabet=st.sampled_from('"\\\n\t ab\u2028\x00')))
-def test_a_docstring_ends_where_it_ends(text: str):
+def test_a_docstring_ends_where_it_should(text: str):
     for source in (docstring([text, text]), one_line_docstring(text)):
         (statement,) = ast.parse(source).body
         assert isinstance(statement, ast.Expr)
@@ -134,7 +134,7 @@ def test_a_docstring_ends_where_it_ends(text: str):
 
 
 @pytest.mark.parametrize("text", [text for text in HOSTILE if text.strip()], ids=repr)
-def test_a_hostile_prompt_reaches_the_model_as_it_is(text: str):
+def test_a_hostile_prompt_reaches_the_model_unchanged(text: str):
     module = module_of(export_langgraph(workflow(text)).text)
     asked: list[Any] = []
 
@@ -150,13 +150,13 @@ def test_a_hostile_prompt_reaches_the_model_as_it_is(text: str):
     assert list(results) == [text[:90]]
 
 
-def test_what_the_python_script_builds_is_the_document():
+def test_the_python_script_builds_the_same_document():
     for text in HOSTILE:
         built = module_of(export_python(workflow(text)).text).workflow
         assert built.to_json() == {**workflow(text).to_json(), "version": VERSION, "layout": {}}
 
 
-def test_a_file_of_a_document_goes_through_unchanged(tmp_path: Any):
+def test_a_document_file_passes_through_unchanged(tmp_path: Any):
     import json
 
     source = export_python(loads(json.dumps(document("plain")))).text

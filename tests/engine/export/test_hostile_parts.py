@@ -46,7 +46,7 @@ PLAIN = {export: shape(export(workflow("plain")).text) for export in (export_lan
 
 @pytest.mark.parametrize("export", [export_langgraph, export_python])
 @pytest.mark.parametrize("text", WRITTEN, ids=repr)
-def test_a_hostile_text_is_a_text_there_too(export: Any, text: str):
+def test_hostile_text_stays_text_in_agents_iterators_subflows_and_approvals(export: Any, text: str):
     source = export(workflow(text)).text
     assert shape(source) == PLAIN[export]
     module_of(source)

@@ -51,13 +51,13 @@ def template(name: str) -> Any:
     return load(ROOT / "templates" / f"{name}.loop.json")
 
 
-async def test_self_refine_comes_to_the_same():
+async def test_self_refine_gives_the_same_result():
     both = await Both(template("self-refine")).play({"task": "Describe rain."})
     both.check("loop")
     assert len(both.their_calls) == 6
 
 
-def test_agentic_search_calls_the_tool_that_is_provided():
+def test_agentic_search_calls_the_provided_tool():
     both = Both(
         template("agentic-search"), lambda node, said: verdict("continue") if node == "enough" else told(node, said)
     )
@@ -111,12 +111,12 @@ def test_agentic_search_calls_the_tool_that_is_provided():
     ],
     ids=str,
 )
-async def test_loops_do_what_their_settings_say(config: dict[str, Any]):
+async def test_loop_settings_have_the_same_effect(config: dict[str, Any]):
     both = await Both(critic(max_iterations=4, **config)).play()
     both.check("loop")
 
 
-async def test_a_loop_that_is_to_fail_at_its_count_fails():
+async def test_max_iterations_can_fail_the_loop():
     both = Both(critic(max_iterations=2, until="false", on_max_iterations="fail"))
     with pytest.raises(RuntimeError, match="did not converge within 2 iterations"):
         both.run_module({"text": "seed"})
@@ -138,7 +138,7 @@ async def test_an_evaluator_ends_its_loop(wiring: str):
     assert both.ours.loop.exit_reason == "evaluator_done"
 
 
-async def test_a_verdict_that_cannot_be_read_is_asked_for_twice_and_never_counts_as_done():
+async def test_an_unreadable_verdict_is_requested_twice_and_never_counts_as_done():
     def reply(node: str, messages: list[tuple[str, str]]) -> str:
         return "not done at all" if node == "check" else told(node, messages)
 
@@ -166,7 +166,7 @@ async def test_a_verdict_that_cannot_be_read_is_asked_for_twice_and_never_counts
         ('{"branch": "done" | "continue"}', "continue"),
     ],
 )
-async def test_verdicts_are_read_alike_in_any_dialect(said: str, branch: str):
+async def test_verdicts_are_parsed_the_same_in_any_dialect(said: str, branch: str):
     body = (llm("draft"), judge("check"))
     edges = "loop -> draft -> check\ncheck.done -> exit"
     workflow = around(*body, edges=edges, exit_condition="evaluator", max_iterations=2)
@@ -192,7 +192,7 @@ async def test_verdicts_are_read_alike_in_any_dialect(said: str, branch: str):
         ('{"reason": "r", "score": 9, "done": true', None, "max_iterations"),
     ],
 )
-async def test_judgements_are_read_alike_in_any_dialect(said: str, score: float | None, exit_reason: str):
+async def test_judgments_are_parsed_the_same_in_any_dialect(said: str, score: float | None, exit_reason: str):
     config = {"exit_condition": "judge", "judge": {"criteria": "Good."}, "max_iterations": 2}
     workflow = around(transform("longer", "{{input}}+"), edges="loop -> longer -> exit", **config)
     both = await Both(workflow, lambda _node, _asked: said).play()
@@ -210,7 +210,7 @@ async def test_judgements_are_read_alike_in_any_dialect(said: str, score: float 
         ('[1] {"n": "many"} {"m": 1, "ok": 2}', {"n": 7}),
     ],
 )
-async def test_structured_replies_are_read_alike_in_any_dialect(first: str, gives: Any):
+async def test_structured_replies_are_parsed_the_same_in_any_dialect(first: str, gives: Any):
     properties = {"n": {"type": "integer"}, "ok": {"type": "boolean"}}
     schema = {"type": "object", "properties": properties, "required": ["n"]}
     workflow = flow(entry(), llm("ask", reply_schema=schema), result(), edges="text -> ask -> out")
@@ -219,7 +219,7 @@ async def test_structured_replies_are_read_alike_in_any_dialect(first: str, give
     assert both.theirs == {"out": gives}
 
 
-def test_a_module_that_reads_verdicts_names_what_it_needs():
+def test_a_module_that_parses_verdicts_names_its_packages():
     body = (llm("draft"), judge("check"))
     text = export_langgraph(
         around(*body, edges="loop -> draft -> check\ncheck.done -> exit", exit_condition="evaluator")
@@ -256,7 +256,7 @@ async def test_a_judge_scores_and_ends_its_loop(rubric: list[Any], runs: int):
     assert both.ours.loop.iterations[0].score is not None
 
 
-async def test_loops_in_loops():
+async def test_nested_loops():
     inner = (
         loop("inner", max_iterations=2),
         llm("draft", "{{input}} {{loop.parent.index}}.{{loop.index}}"),
@@ -296,7 +296,7 @@ async def test_structured_replies_and_validators():
         both.check()
 
 
-async def test_a_reply_that_does_not_follow_its_schema_is_asked_for_again():
+async def test_a_reply_that_does_not_follow_its_schema_is_requested_again():
     schema = {"type": "object", "required": ["n"]}
     workflow = flow(entry(), llm("ask", reply_schema=schema), result(), edges="text -> ask -> out")
     both = await Both(workflow, lambda _node, said: '{"n": 1}' if len(said) > 1 else "nothing").play()
@@ -304,20 +304,20 @@ async def test_a_reply_that_does_not_follow_its_schema_is_asked_for_again():
     assert len(both.their_calls) == len(both.our_calls) == 2
 
 
-async def test_state_goes_from_node_to_node():
+async def test_state_passes_between_nodes():
     body = (llm("draft", "{{input}} {{state.note}}"), transform("keep", "{{input}}!", output_key="note"))
     both = await Both(around(*body, edges="loop -> draft -> keep -> exit", max_iterations=3)).play()
     both.check("loop")
 
 
-async def test_disabled_nodes_pass_on_or_are_skipped():
+async def test_disabled_nodes_pass_their_input_on_or_are_skipped():
     parts = (entry(), off(transform("one", "never")), off(llm("two", "{{input}} {{more}}")), result(), result("gone"))
     both = await Both(flow(*parts, edges="text -> one -> out\ntext -> two.input\ntext -> two.more\ntwo -> gone")).play()
     both.check()
     assert both.theirs == {"out": "seed"}
 
 
-async def test_faults_of_disabled_nodes_are_nowhere_in_the_module():
+async def test_problems_of_disabled_nodes_are_not_exported():
     parts = (
         entry(), off(entry("tone")), off(loop(until="1 +")), transform("draft", "{{input"), leave(),
         off(part("part", "subflow")), off(llm("say", temperature="warm")), result(), off(result("old", name="out")),
@@ -350,7 +350,7 @@ async def test_expressions_mean_the_same(expression: str):
     both.check()
 
 
-def test_what_cannot_be_said_is_named_in_the_module_and_fails_there():
+def test_unsupported_parts_are_listed_in_the_module_and_fail_there():
     parts = (
         entry(),
         formula("helper", "bool(input)"),
@@ -364,7 +364,7 @@ def test_what_cannot_be_said_is_named_in_the_module_and_fails_there():
         module_of(exported.text).run({"text": "x"})
 
 
-def test_what_is_not_carried_over_is_named():
+def test_left_out_settings_are_listed():
     workflow = critic(budget_usd=1.0, timeout_s=5.0, retries=1, on_error="continue")
     text = " ".join(export_langgraph(workflow).left_out)
     for words in (
@@ -382,7 +382,7 @@ def test_a_document_with_errors_is_refused():
 
 
 @pytest.mark.parametrize("name", ["self-refine", "agentic-search"])
-def test_the_module_needs_nothing_of_ours(name: str):
+def test_the_module_needs_nothing_of_loopwright(name: str):
     text = export_langgraph(template(name)).text
     assert imports_of(text) <= ALLOWED_IMPORTS
     assert "engine" not in imports_of(text)
@@ -414,7 +414,7 @@ def answering_litellm(monkeypatch: pytest.MonkeyPatch, reply: Callable[..., Any]
     monkeypatch.setitem(sys.modules, "litellm", litellm)
 
 
-def test_every_setting_of_a_model_and_its_fallbacks_reach_litellm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_model_setting_and_fallback_reaches_litellm(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[dict[str, Any]] = []
 
     def reply(*, messages: Any, **asked: Any) -> Any:

@@ -43,7 +43,7 @@ _ADD_SCHEMA: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("misfit", [["x"], "x", 1, True, {}, {"a": "many"}])
-def test_arguments_that_do_not_fit_are_asked_for_again_and_never_replaced_by_the_call_s_own(misfit: Any, tools: Any):
+def test_invalid_arguments_are_requested_again_and_never_replaced_by_the_calls_own(misfit: Any, tools: Any):
     added: list[dict[str, Any]] = []
 
     def add(**arguments: Any) -> float:
@@ -64,7 +64,7 @@ def test_arguments_that_do_not_fit_are_asked_for_again_and_never_replaced_by_the
 
 
 @pytest.mark.parametrize(("value", "misfit"), [({"a": 1}, ["x"]), ([1], "x"), (1, "1"), (True, 1)])
-def test_a_value_of_another_kind_is_asked_for_again(value: Any, misfit: Any):
+def test_a_value_of_another_kind_is_requested_again(value: Any, misfit: Any):
     workflow = flow(
         entry(type="json"), part("check", "approval"), result(), edges="text -> check\ncheck.approved -> out"
     )
@@ -76,9 +76,7 @@ def test_a_value_of_another_kind_is_asked_for_again(value: Any, misfit: Any):
 
 
 @given(st.one_of(*JSON_VALUES), st.one_of(*JSON_VALUES), st.sampled_from(["approve", "reject", "", "x"]), st.booleans())
-def test_an_answer_fits_an_exported_module_where_it_fits_the_engine(
-    value: Any, edited: Any, choice: str, with_schema: bool
-) -> None:
+def test_an_answer_fits_a_module_if_it_fits_the_engine(value: Any, edited: Any, choice: str, with_schema: bool) -> None:
     schema = _ADD_SCHEMA if with_schema else None
     question = Question("check", "approval", value, ("approve", "reject"), schema)
     asked = {"value": value, "choices": ["approve", "reject"]}
@@ -88,7 +86,7 @@ def test_an_answer_fits_an_exported_module_where_it_fits_the_engine(
     assert question.takes(Answer(choice, edited)) is (fault == "")
 
 
-def test_what_a_person_is_asked_on_the_terminal_cannot_steer_it(
+def test_a_question_on_the_terminal_cannot_control_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     said: list[str] = []

@@ -64,7 +64,7 @@ def replies(*said: Any) -> Any:
 
 @pytest.mark.parametrize("patience", [1, 2])
 @pytest.mark.parametrize("exit_when", ["any", "all"])
-async def test_a_plateau_and_a_count_end_a_loop(patience: int, exit_when: str):
+async def test_plateau_and_max_iterations_end_a_loop(patience: int, exit_when: str):
     score = "[1.0, 4.0, 4.0, 3.0, 9.0, 9.0, 9.0][loop.index]"
     listed = [
         {"condition": "plateau", "patience": patience, "epsilon": 0.5},
@@ -78,7 +78,7 @@ async def test_a_plateau_and_a_count_end_a_loop(patience: int, exit_when: str):
     both.check("loop")
 
 
-async def test_a_judges_score_reaches_a_plateau():
+async def test_a_judges_score_counts_for_a_plateau():
     def reply(node: str, messages: list[tuple[str, str]]) -> str:
         return json.dumps({"reason": "so", "score": 5, "done": False}) if node == "judge" else told(node, messages)
 
@@ -96,7 +96,7 @@ async def test_a_judges_score_reaches_a_plateau():
 
 
 @pytest.mark.parametrize("results", ["['this', 'that', 'other', 'this']", "['one', 'one', 'two', 'one']"])
-async def test_a_result_that_comes_back_ends_a_loop(results: str):
+async def test_an_oscillation_ends_a_loop(results: str):
     body = formula("swing", f"{results}[loop.index]")
     listed = [{"condition": "oscillation", "threshold": 1.0}]
     workflow = around(body, edges="loop -> swing -> exit", exit_conditions=listed, max_iterations=9)
@@ -138,13 +138,13 @@ def spending(workflow: Any, dollars_a_call: float) -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_money_ends_a_loop(config: dict[str, Any]):
+def test_a_budget_ends_a_loop(config: dict[str, Any]):
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=9, **config)
     ended = spending(workflow, 0.2)["_values"]["loop"]
     assert (ended["count"], ended["converged"]) == (3, "until" in config)
 
 
-def test_a_run_whose_budget_is_spent_makes_no_more_calls():
+def test_a_run_with_a_used_up_budget_makes_no_more_calls():
     workflow = flow(entry(), llm("a"), llm("b"), result(), edges="text -> a -> b -> out", settings={"budget_usd": 0.5})
     module = module_of(Both(workflow).exported.text)
     module.SPENT.append(0.6)
@@ -161,7 +161,7 @@ def test_a_time_limit_ends_a_loop_after_an_iteration():
     assert (ended["count"], ended["exit_reason"], ended["converged"]) == (1, "timeout", False)
 
 
-async def test_a_model_may_end_its_loop():
+async def test_a_model_can_exit_its_loop():
     def reply(node: str, messages: list[tuple[str, str]]) -> str | Reply:
         calls = both.our_calls if not both.their_calls else both.their_calls
         if node == "refine" and sum(one == "refine" for one, _ in calls) == 3:
@@ -175,7 +175,7 @@ async def test_a_model_may_end_its_loop():
     assert both.ours.loop.exit_reason == "exit_loop"
 
 
-async def test_exit_loop_in_an_inner_loop_ends_that_one_only():
+async def test_exit_loop_ends_the_innermost_loop_only():
     body = (
         loop("inner", max_iterations=4), llm("draft", may_exit_loop=True), leave("end", "inner"),
         transform("join", "{{input}}+"),
@@ -197,7 +197,7 @@ async def test_exit_loop_in_an_inner_loop_ends_that_one_only():
     ],
     ids=str,
 )  # fmt: skip
-async def test_an_iterator_works_on_each_item_and_its_aggregator_joins(gathered: dict[str, Any]):
+async def test_an_iterator_processes_each_item_and_its_aggregator_joins(gathered: dict[str, Any]):
     workflow = for_each(llm("say", "{{item}} {{index}}"), edges="each.item -> say -> gather", gathered=gathered)
     both = await Both(workflow).play()
     both.check(in_order=False)
@@ -214,13 +214,13 @@ async def test_an_iterator_works_on_each_item_and_its_aggregator_joins(gathered:
     ],
     ids=str,
 )
-async def test_where_an_iterators_items_come_from(config: dict[str, Any]):
+async def test_items_come_from_any_source(config: dict[str, Any]):
     both = await Both(for_each(llm("say", "{{input}}"), edges="each.item -> say -> gather", **config)).play()
     both.check(in_order=False)
 
 
 @pytest.mark.parametrize("on_item_error", ["skip", "collect"])
-async def test_an_item_that_fails_is_passed_over(on_item_error: str):
+async def test_a_failed_item_is_skipped(on_item_error: str):
     body = formula("third", "[1, 2, 3][size(item)]")
     workflow = for_each(body, edges="each.item -> third\nthird -> gather", on_item_error=on_item_error)
     both = await Both(workflow).play({"items": ["a", "four", "bb"]})
@@ -243,7 +243,7 @@ async def test_loops_in_iterators_and_iterators_in_loops():
     both.check("loop", in_order=False)
 
 
-async def test_items_that_share_the_named_state_are_worked_on_in_turn():
+async def test_items_that_share_named_state_run_one_after_the_other():
     body = transform("add", "{{state.sum}}{{item}}", output_key="sum")
     workflow = for_each(body, edges="each.item -> add.input\nadd -> gather", max_concurrency=1)
     both = await Both(workflow).play()
@@ -254,7 +254,7 @@ async def test_items_that_share_the_named_state_are_worked_on_in_turn():
 # Subflows
 
 
-async def test_a_subflow_is_a_graph_of_its_own():
+async def test_a_subflow_is_a_separate_graph():
     inner = flow(
         entry("given"), entry("tone", default="kindly"), llm("draft", "{{input}} {{tone}} {{state.note}}"),
         transform("note", "{{input}}", output_key="note"), result("made"),
@@ -270,7 +270,7 @@ async def test_a_subflow_is_a_graph_of_its_own():
     assert [node for node, _ in both.their_calls] == ["draft"] * 3
 
 
-async def test_a_subflow_in_a_loop_and_a_subflow_in_a_subflow():
+async def test_subflows_in_loops_and_in_subflows():
     deepest = flow(entry("given"), llm("draft"), result("made"), edges="given -> draft -> made")
     middle = flow(
         entry("given"), loop(max_iterations=2), subflow(deepest), leave(), result("made"),
@@ -310,7 +310,7 @@ async def test_an_agent_calls_tools_until_it_is_done(tools: Any):
 
 
 @pytest.mark.parametrize("on_max_turns", ["return_last", "flag"])
-async def test_an_agent_runs_out_of_turns(tools: Any, on_max_turns: str):
+async def test_an_agent_reaches_max_turns(tools: Any, on_max_turns: str):
     workflow = flow(
         entry(), agent("agent", tools=["add"], max_turns=2, on_max_turns=on_max_turns), result(), result("status"),
         edges="text -> agent -> out\nagent.status -> status",
@@ -329,7 +329,7 @@ async def test_an_agent_finishes_with_an_answer_of_its_schema():
 
 
 @pytest.mark.parametrize("answer", [{"N": "4"}, "{'n': 4,}", '{"n": 4}', 'It is {"n": "4"}'], ids=str)
-async def test_a_final_answer_is_read_in_any_dialect(answer: Any):
+async def test_a_final_answer_is_parsed_in_any_dialect(answer: Any):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     workflow = flow(entry(), agent("agent", reply_schema=schema), result(), edges="text -> agent -> out")
     for said in (wants(("finish", {"answer": answer})), str(answer)):
@@ -338,7 +338,7 @@ async def test_a_final_answer_is_read_in_any_dialect(answer: Any):
         assert both.theirs == {"out": {"n": 4}}
 
 
-async def test_an_agent_whose_answers_differ_is_asked_again():
+async def test_an_agent_with_an_invalid_answer_is_asked_again():
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     workflow = flow(entry(), agent("agent", reply_schema=schema), result(), edges="text -> agent -> out")
     both = await Both(workflow, replies('{"n": 1} {"n": 2}', '{"n": 3}')).play()
@@ -347,7 +347,7 @@ async def test_an_agent_whose_answers_differ_is_asked_again():
     assert "differ" in both.their_calls[1][1][-1][1]
 
 
-async def test_an_agent_in_a_loop_remembers_and_ends_it():
+async def test_an_agent_in_a_loop_remembers_and_exits_it():
     def reply(_node: str, messages: list[tuple[str, str]]) -> str | Reply:
         turn = sum(role == "assistant" for role, _ in messages)
         return wants(("exit_loop", {})) if turn == 2 else f"Version {turn}."
@@ -359,7 +359,7 @@ async def test_an_agent_in_a_loop_remembers_and_ends_it():
     assert (both.ours.loop.exit_reason, both.theirs) == ("exit_loop", {"out": "Version 1."})
 
 
-async def test_an_agent_of_a_single_call():
+async def test_an_agent_with_a_single_call():
     workflow = flow(entry(), agent("agent", turn_strategy="single_call"), result(), edges="text -> agent -> out")
     both = await Both(workflow).play()
     both.check()
@@ -383,7 +383,7 @@ async def test_a_person_approves_rejects_or_edits(answer: Answer, gives: dict[st
     assert (asked["message"], asked["value"], asked["choices"]) == ("seed?", "seed", ["approve", "reject"])
 
 
-async def test_no_call_is_made_twice_because_a_person_was_waited_for(tools: Any):
+async def test_waiting_for_a_person_repeats_no_call(tools: Any):
     said = (wants(("add", {"a": 1, "b": 1})), wants(("ask_person", {"question": "Which one?"})), "Done.")
     helper = agent("helper", tools=["add", "ask_person"], require_approval=["add"])
     body = (llm("draft"), helper, part("check", "approval"))
@@ -413,7 +413,7 @@ async def test_a_person_is_asked_about_each_item():
 
 
 @pytest.mark.parametrize("on_error", [{"on_error": "continue", "error_value": "none"}, {"on_error": "branch"}], ids=str)
-async def test_a_node_that_fails_may_let_the_run_go_on(on_error: dict[str, Any]):
+async def test_a_failed_node_can_let_the_run_continue(on_error: dict[str, Any]):
     body = formula("third", "[1, 2][size(input)]", **on_error)
     parts, edges = (entry(), body, result()), "text -> third -> out"
     if on_error["on_error"] == "branch":
@@ -423,7 +423,7 @@ async def test_a_node_that_fails_may_let_the_run_go_on(on_error: dict[str, Any])
     assert both.theirs.get("out") == both.ours.result.outputs.get("out")
 
 
-def test_a_call_that_fails_is_made_again_as_often_as_the_workflow_says():
+def test_a_failed_call_is_retried_as_often_as_the_workflow_says():
     workflow = flow(entry(), llm("draft", retries=2, retry_delay_s=0.0), result(), edges="text -> draft -> out")
     module, asked = module_of(Both(workflow).exported.text), list[str]()
 

@@ -31,7 +31,7 @@ _MATTERS = (
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(document=good_documents())
-def test_a_workflow_and_its_module_come_to_the_same(document: dict[str, Any]):
+def test_a_random_workflow_and_its_module_agree(document: dict[str, Any]):
     workflow = loads(json.dumps(document))
     exported = export_langgraph(workflow)
     module_of(exported.text)

@@ -64,7 +64,7 @@ PROVIDED = {"python": _printed, "search_files": _found}
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)
-async def test_a_template_as_a_langgraph_module_comes_to_the_same(file: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_template_as_a_langgraph_module_gives_the_same_result(file: Path, monkeypatch: pytest.MonkeyPatch):
     async def call_tool(_self: Any, name: str, arguments: Any, _context: Any, **_more: Any) -> Any:
         return PROVIDED[name](**arguments)
 
@@ -79,7 +79,7 @@ async def test_a_template_as_a_langgraph_module_comes_to_the_same(file: Path, mo
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_a_template_as_a_script_of_ours_is_the_same_workflow(file: Path):
+def test_a_template_as_a_python_script_is_the_same_workflow(file: Path):
     workflow = load(file)
     exported = export_python(workflow)
     assert imports_of(exported.text) - {"pathlib"} == {"__future__", "argparse", "json", "sys", "typing", "engine"}

@@ -34,7 +34,7 @@ VALUES: Any = st.recursive(
 
 
 @EVERY
-def test_only_its_own_importer_recognises_an_example(spec: ImporterSpec) -> None:
+def test_only_its_own_importer_recognizes_an_example(spec: ImporterSpec) -> None:
     value = read_yaml(spec.example, "example")
     assert [one.name for one in importers.importers() if one.recognise(value) is not None] == [spec.name]
 
@@ -71,7 +71,7 @@ def test_every_member_of_an_example_is_reported(spec: ImporterSpec) -> None:
 
 @EVERY
 @given(value=VALUES)
-def test_recognising_never_fails(spec: ImporterSpec, value: Any) -> None:
+def test_recognizing_never_fails(spec: ImporterSpec, value: Any) -> None:
     assert spec.recognise(value) is None or isinstance(spec.recognise(value), dict)
 
 

@@ -10,7 +10,7 @@ from engine.importing.reactflow import BodyEnds
 from engine.importing.report import ImportReport
 
 
-def test_where_loops_end_is_found_at_once_on_a_canvas_of_many() -> None:
+def test_loop_ends_on_a_large_canvas_are_found_in_linear_time() -> None:
     count = 400
     kinds = {f"c{number}": "loop" if number % 2 else "llm" for number in range(count)}
     edges = [(f"c{number}", f"c{number + step}") for number in range(count - 5) for step in range(1, 6)]
@@ -19,7 +19,7 @@ def test_where_loops_end_is_found_at_once_on_a_canvas_of_many() -> None:
     assert time.perf_counter() - began < 1.0
 
 
-def test_loops_in_loops_end_at_their_own_exits() -> None:
+def test_nested_loops_end_at_their_own_exits() -> None:
     depth = 60
     starts, ends = [f"start{number}" for number in range(depth)], [f"end{number}" for number in range(depth)]
     way = [*starts, "work", *reversed(ends)]
@@ -28,7 +28,7 @@ def test_loops_in_loops_end_at_their_own_exits() -> None:
     assert paths.of_start == dict(zip(starts, ends, strict=True))
 
 
-def test_a_report_of_many_things_is_settled_at_once() -> None:
+def test_a_large_report_takes_linear_time() -> None:
     report = ImportReport()
     began = time.perf_counter()
     for number in range(3_000):

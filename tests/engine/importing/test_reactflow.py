@@ -67,13 +67,13 @@ def test_the_settings_of_a_loop_are_carried_over() -> None:
         ("x", 5, Outcome.LEFT_OUT),
     ],
 )
-def test_the_count_of_iterations(given: Any, kept: int, outcome: Outcome) -> None:
+def test_max_iterations_is_imported(given: Any, kept: int, outcome: Outcome) -> None:
     imported = read(evaluated(maxIterations=given))
     assert config(imported, "loop_1")["max_iterations"] == kept
     assert "node loop-1, maxIterations" in messages(imported, outcome)
 
 
-def test_an_edge_from_output_leads_past_the_loop_where_the_paths_say_so() -> None:
+def test_an_edge_from_output_leads_past_the_loop_if_the_paths_say_so() -> None:
     text = canvas(
         [
             rf_node("in", "input"),
@@ -103,7 +103,7 @@ def test_an_edge_from_output_leads_past_the_loop_where_the_paths_say_so() -> Non
     assert config(imported, "end_second") == {"loop": "second"}
 
 
-def test_nested_loops_are_paired_by_where_they_lie() -> None:
+def test_nested_loops_are_paired_by_their_nesting() -> None:
     text = canvas(
         [
             rf_node("in", "input"),
@@ -154,7 +154,7 @@ def test_names_in_prompts_become_edges() -> None:
     assert messages(imported, Outcome.LEFT_OUT)["node b, {{nobody}}"] == "No node provides this value. Connect one."
 
 
-def test_models_get_their_provider_and_tools_our_name() -> None:
+def test_models_get_their_provider_and_tools_their_name_here() -> None:
     text = canvas(
         [
             rf_node("in", "input"),
@@ -191,7 +191,7 @@ def test_nothing_of_the_file_is_lost_silently() -> None:
     assert any(problem.code == "unknown-type" for problem in validate(imported.workflow))
 
 
-def test_every_card_and_every_edge_has_its_line() -> None:
+def test_every_node_and_every_edge_has_its_line() -> None:
     whole = json.loads(evaluated())
     places = {entry.place for entry in read(json.dumps(whole)).entries}
     assert {f"node {node['id']}" for node in whole["nodes"]} <= places
@@ -199,7 +199,7 @@ def test_every_card_and_every_edge_has_its_line() -> None:
 
 
 @pytest.mark.parametrize("name", ["graph", "workflow", "definition", "graph_json"])
-def test_a_canvas_may_lie_in_another_object(name: str) -> None:
+def test_a_canvas_can_be_nested_in_another_object(name: str) -> None:
     whole = json.loads(evaluated())
     del whole["name"]
     inner = json.dumps(whole) if name == "graph_json" else whole
@@ -208,12 +208,12 @@ def test_a_canvas_may_lie_in_another_object(name: str) -> None:
     assert len(imported.workflow.nodes) == 8
 
 
-def test_cards_that_lie_on_each_other_are_laid_out_anew() -> None:
+def test_overlapping_nodes_are_laid_out_again() -> None:
     text = canvas([rf_node("in", "input"), rf_node("out", "output")], [rf_edge("in", "out")])
     assert read(text).workflow.layout == {}
 
 
-def test_types_may_be_called_as_components_are() -> None:
+def test_types_can_be_named_like_components() -> None:
     nodes = [
         {"id": "in", "type": "inputNode", "data": {"label": "In"}},
         {"id": "out", "type": "custom", "data": {"type": "output", "label": "Out"}},
@@ -223,7 +223,7 @@ def test_types_may_be_called_as_components_are() -> None:
     assert edges(imported) == {"in.value -> out.value"}
 
 
-def test_a_circle_outside_of_a_loop_is_cut_and_told() -> None:
+def test_a_cycle_outside_of_a_loop_is_cut_and_reported() -> None:
     text = canvas(
         [rf_node("a", "llm", prompt="{{input}}"), rf_node("b", "llm", prompt="{{input}}")],
         [rf_edge("a", "b"), rf_edge("b", "a")],
@@ -231,7 +231,7 @@ def test_a_circle_outside_of_a_loop_is_cut_and_told() -> None:
     assert messages(read(text), Outcome.LEFT_OUT)["edge b -> a"] == "It closes a cycle outside of any loop."
 
 
-def test_a_canvas_of_too_many_cards_is_refused() -> None:
+def test_a_canvas_with_too_many_nodes_is_refused() -> None:
     text = canvas([rf_node(f"n{number}", "llm") for number in range(2001)], [])
     with pytest.raises(DocumentError, match="2,001 nodes"):
         read(text)
@@ -247,7 +247,7 @@ def test_a_canvas_of_too_many_cards_is_refused() -> None:
         (rf_node("a", "validator", expression="input?.ok ?? false"), "expression"),
     ],
 )
-def test_what_is_in_another_language_is_a_problem_of_its_node(node: dict[str, Any], field: str) -> None:
+def test_an_expression_in_another_language_is_a_problem_of_its_node(node: dict[str, Any], field: str) -> None:
     nodes = [rf_node("in", "input"), node, rf_node("out", "output")]
     handle = "valid" if "validator" in str(node) else "output"
     imported = read(canvas(nodes, [rf_edge("in", "a"), rf_edge("a", "out", handle, "value")]))

@@ -45,7 +45,7 @@ def around(**of_card: Any) -> str:
     )
 
 
-async def test_a_workflow_in_a_card_is_a_subflow_that_runs() -> None:
+async def test_an_embedded_workflow_is_a_subflow_that_runs() -> None:
     imported = read(around(workflow=INSIDE))
     assert validate(imported.workflow) == []
     assert edges(imported) == {"in.value -> part.topic", "part.text -> out.value", "part.same -> more.value"}
@@ -56,14 +56,14 @@ async def test_a_workflow_in_a_card_is_a_subflow_that_runs() -> None:
     assert loads(dumps(imported.workflow)) == imported.workflow
 
 
-def test_what_lies_in_it_is_told_with_its_place() -> None:
+def test_the_nested_report_has_the_nodes_path() -> None:
     imported = read(around(workflow=INSIDE))
     assert messages(imported, Outcome.LEFT_OUT)["node part: node write, colour"] == "It has no counterpart here."
     assert messages(imported, Outcome.CARRIED_OVER)["node part, workflow"] == "The embedded workflow, with 5 nodes."
     assert "node part: node topic" in messages(imported, Outcome.CARRIED_OVER) | messages(imported, Outcome.CHANGED)
 
 
-def test_handles_without_a_name_of_the_workflow_mean_its_first_ports() -> None:
+def test_unknown_handles_use_the_first_ports() -> None:
     text = canvas(
         [
             rf_node("in", "input"),
@@ -96,7 +96,7 @@ def test_a_subflow_in_a_subflow() -> None:
     ("wish", "file"),
     [("Draft it", "Draft it.loop.json"), ("../../etc/x.json", "etc-x.loop.json"), ("C:\\a\\b", "C-a-b.loop.json")],
 )
-def test_a_workflow_that_is_only_named_is_a_file_to_look_for_and_is_not_opened(wish: str, file: str) -> None:
+def test_a_workflow_given_by_name_is_a_file_reference_and_is_not_opened(wish: str, file: str) -> None:
     imported = read(around(workflowId=wish))
     assert config(imported, "part") == {"file": file}
     assert file in messages(imported, Outcome.CHANGED)["node part"]

@@ -33,13 +33,13 @@ def test_a_file_is_imported_under_its_own_name(tmp_path: Path) -> None:
         ("a.txt", "x", False),
     ],
 )
-def test_what_looks_foreign(tmp_path: Path, name: str, text: str, foreign: bool) -> None:
+def test_a_foreign_file_is_recognized_by_its_first_bytes(tmp_path: Path, name: str, text: str, foreign: bool) -> None:
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
     assert looks_importable(file) is foreign
 
 
-def test_a_file_that_is_not_there_looks_like_none_and_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_recognized_and_is_an_error(tmp_path: Path) -> None:
     assert not looks_importable(tmp_path / "no.json")
     assert not looks_importable(tmp_path / "no.yaml")
     with pytest.raises(DocumentError, match="no such file"):
@@ -58,12 +58,12 @@ def test_a_file_that_is_not_there_looks_like_none_and_is_told(tmp_path: Path) ->
         ("", "The format of this file is unknown"),
     ],
 )
-def test_what_is_no_workflow_is_refused_in_a_sentence(text: str, why: str) -> None:
+def test_a_file_that_is_not_a_workflow_is_refused_with_a_sentence(text: str, why: str) -> None:
     with pytest.raises(DocumentError, match=why):
         read(text)
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_bytes_that_are_not_text_are_refused() -> None:
     with pytest.raises(DocumentError, match="not UTF-8"):
         import_text(b"steps: \xff", is_yaml=True)
 
@@ -76,7 +76,7 @@ def test_a_file_of_100_mb_is_not_even_read(tmp_path: Path) -> None:
         import_file(file)
 
 
-def test_a_json_canvas_may_lie_in_a_yaml_file() -> None:
+def test_a_json_canvas_can_be_in_a_yaml_file() -> None:
     assert len(read(evaluated(), is_yaml=True).workflow.nodes) == 8
 
 

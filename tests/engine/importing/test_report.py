@@ -54,7 +54,7 @@ def silent(imported: ImportResult, place: str, names: Any) -> list[str]:
 
 @settings(max_examples=40)
 @given(kind=st.sampled_from(KINDS), config=members(OF_CARDS), beside=members(("colour", "version", "id")))
-def test_every_member_of_a_card_is_named(kind: str, config: dict[str, Any], beside: dict[str, Any]) -> None:
+def test_every_member_of_a_node_is_reported(kind: str, config: dict[str, Any], beside: dict[str, Any]) -> None:
     text = canvas(
         [rf_node("in", "input"), rf_node("it", kind, **config), rf_node("out", "output")],
         [{**rf_edge("in", "it"), "animated": True}, rf_edge("it", "out")],
@@ -77,7 +77,7 @@ def test_every_member_of_a_card_is_named(kind: str, config: dict[str, Any], besi
     options=members(OF_OPTIONS),
     top=members(("name", "description", "model", "version")),
 )
-def test_every_member_of_a_step_an_agent_and_the_options_is_named(
+def test_every_member_of_a_step_an_agent_and_the_options_is_reported(
     step: dict[str, Any], loop: Any, agent: dict[str, Any], options: dict[str, Any], top: dict[str, Any]
 ) -> None:
     whole = {"id": "it", "instructions": "Do it.", **step, **({"loop": loop} if loop is not None else {})}
@@ -95,14 +95,14 @@ def test_every_member_of_a_step_an_agent_and_the_options_is_named(
 
 
 @pytest.mark.parametrize("text", [evaluated(), DEV_CYCLE, FAN_OUT], ids=["canvas", "repeat", "for each"])
-def test_a_line_is_told_once_and_a_thing_has_one_fate(text: str) -> None:
+def test_a_member_is_reported_once_with_one_outcome(text: str) -> None:
     places = [entry.place for entry in read(text).entries]
     said = [str(entry) for entry in read(text).entries]
     assert len(set(said)) == len(said)
     assert all(places)
 
 
-def test_what_stands_around_a_canvas_is_named_too() -> None:
+def test_members_around_a_canvas_are_reported_too() -> None:
     inner = json.loads(canvas([rf_node("in", "input"), rf_node("out", "output")], [rf_edge("in", "out")]))
     imported = read(json.dumps({"name": "Outer", "owner": "me", "graph": inner}))
     assert imported.workflow.name == "Canvas"
@@ -115,6 +115,6 @@ def test_two_synonyms_of_a_setting_have_a_line_each() -> None:
     assert {"node it, prompt", "node it, systemPrompt"} <= {entry.place for entry in imported.entries}
 
 
-def test_a_label_that_is_no_text_is_reported_for_any_type() -> None:
+def test_a_label_that_is_not_text_is_reported_for_any_type() -> None:
     imported = read(canvas([rf_node("in", "input"), {"id": "it", "type": "x", "data": {"label": {"a": 1}}}], []))
     assert "node it, label" in {entry.place for entry in imported.entries}

@@ -73,7 +73,7 @@ _BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: \x00", "not valid YAML: "),
     ],
 )
-def test_what_is_refused(text: str, why: str) -> None:
+def test_unsafe_yaml_is_refused(text: str, why: str) -> None:
     began = time.process_time()
     with pytest.raises(DocumentError) as refused:
         read_yaml(text, "file")
@@ -97,7 +97,7 @@ def _loads(yaml: YAML, text: str) -> bool:
 
 
 @given(_VALUES)
-def test_what_a_yaml_program_writes_is_read_as_it_was_meant(value: Any) -> None:
+def test_output_of_a_yaml_library_is_read_correctly(value: Any) -> None:
     stream = io.StringIO()
     yaml = YAML(typ="safe", pure=True)
     yaml.dump(value, stream)
@@ -111,7 +111,7 @@ def test_any_text_is_a_value_or_a_sentence(text: str) -> None:
         read_yaml(text, "file")
 
 
-def test_nothing_is_constructed_by_the_library() -> None:
+def test_the_library_constructs_no_objects() -> None:
     read_yaml("a: 1", "file")
     loaded = sys.modules["ruamel.yaml.constructor"].SafeConstructor.construct_document
     sys.modules["ruamel.yaml.constructor"].SafeConstructor.construct_document = None

@@ -58,7 +58,7 @@ def test_the_settings_of_a_repeated_step_are_carried_over() -> None:
     assert judge["criteria"].startswith("You are referee: Decides whether the work is over.")
 
 
-def test_agents_are_system_prompts_and_their_tools_ours() -> None:
+def test_agents_become_system_prompts_and_tools() -> None:
     imported = read(DEV_CYCLE)
     build = config(imported, "build")
     assert build["system"] == "You are builder: Writes small modules."
@@ -112,7 +112,7 @@ def test_for_each_over_a_list_in_the_file() -> None:
     assert "step review, agent reader" in messages(imported, Outcome.LEFT_OUT)
 
 
-def test_a_loop_around_a_single_step_that_waits_for_nothing() -> None:
+def test_a_loop_around_a_single_step_without_dependencies() -> None:
     text = """
 steps:
   - id: probe
@@ -161,7 +161,7 @@ steps:
     assert config(imported, "again")["condition"] == "input != ''"
 
 
-def test_what_cannot_be_said_is_told() -> None:
+def test_unsupported_members_are_reported() -> None:
     text = """
 steps:
   - {id: a, instructions: A., dependsOn: [nobody, a], mood: good}
@@ -285,7 +285,7 @@ steps:
     assert errors(read(steps)) == {("b_if", "branches.0.when"), ("c", "condition")}
 
 
-def test_a_condition_on_a_step_that_nothing_leads_to_is_a_problem() -> None:
+def test_a_condition_on_a_step_without_input_is_a_problem() -> None:
     imported = read('steps:\n  - {id: a, instructions: A., condition: "context.ready"}')
     assert ("a_if", "input") in errors(imported)
     assert "step a, condition" in messages(imported, Outcome.LEFT_OUT)
@@ -296,7 +296,7 @@ def test_items_without_counterpart_are_a_problem() -> None:
     assert errors(imported) == {("a", "items")}
 
 
-def test_steps_that_wait_for_each_other_are_told_and_imported() -> None:
+def test_steps_that_wait_for_each_other_are_reported_and_imported() -> None:
     text = "steps:\n  - {id: a, instructions: A., dependsOn: [b]}\n  - {id: b, instructions: B., dependsOn: [a]}"
     imported = read(text)
     assert messages(imported, Outcome.LEFT_OUT) == {"step a, dependsOn b": "The two steps wait for each other."}
@@ -319,12 +319,12 @@ def _ours(step: str | None, member: str) -> str:
         ("x.content", "x.content"),
     ],
 )
-def test_expressions_in_our_words(expression: str, ours: str) -> None:
+def test_expressions_are_translated(expression: str, ours: str) -> None:
     assert translate_expression(expression, ["a", "a-b"], _ours) == ours
 
 
 @pytest.mark.parametrize("expression", ["steps.other.content", "steps", "steps['other'].content == 1"])
-def test_an_expression_that_names_an_unknown_step_cannot_be_said(expression: str) -> None:
+def test_an_expression_with_an_unknown_step_cannot_be_translated(expression: str) -> None:
     with pytest.raises(UntranslatableError, match="is not a step"):
         translate_expression(expression, ["a"], _ours)
 
@@ -337,7 +337,7 @@ def test_durations(text: Any, seconds: float | None) -> None:
     assert as_seconds(text) == seconds
 
 
-def test_braces_in_what_a_loop_begins_with_are_text() -> None:
+def test_braces_in_a_loop_input_are_text() -> None:
     text = (
         'description: "For {{mustache}} files"\nsteps:\n- id: a\n  instructions: Write.\n  loop: {maxIterations: 2}\n'
     )
@@ -347,7 +347,7 @@ def test_braces_in_what_a_loop_begins_with_are_text() -> None:
     assert start.config["template"] == "For \\{{mustache}} files"
 
 
-def test_a_time_or_a_count_that_cannot_be_is_left_out_and_told() -> None:
+def test_an_invalid_duration_or_count_is_left_out_and_reported() -> None:
     imported = read(
         "steps:\n- id: a\n  instructions: x\n  timeout: -5\n  loop: {forEach: [1, 2], maxConcurrency: many}\n"
         "- id: b\n  instructions: x\n  loop: {maxIterations: 2, delay: -1}\n"

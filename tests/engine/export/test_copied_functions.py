@@ -27,7 +27,7 @@ def exported() -> Any:
 
 
 @given(values, values, st.integers(0, 100))
-def test_results_are_as_alike_as_the_engine_finds_them(one: Any, other: Any, hundredths: int) -> None:
+def test_similarity_agrees_with_the_engine(one: Any, other: Any, hundredths: int) -> None:
     alike, least = similarity(one, other), hundredths / 100
 
     assert exported().similarity(one, other) == alike
@@ -37,7 +37,7 @@ def test_results_are_as_alike_as_the_engine_finds_them(one: Any, other: Any, hun
 
 @settings(deadline=None)
 @given(long_pairs())
-def test_long_results_are_never_less_alike_than_the_engine_finds_them(pair: tuple[str, str]) -> None:
+def test_similarity_of_long_results_is_never_below_the_engines(pair: tuple[str, str]) -> None:
     exact = exported().similarity(*pair)
     with small_bounds():
         assert similarity(*pair) <= exact
@@ -48,13 +48,13 @@ def test_an_exported_module_compares_long_results_exactly(case: str) -> None:
     assert exported().similarity(*LONG_CASES[case]) == similarity(*LONG_CASES[case])
 
 
-def test_it_carries_no_edit_distance_of_its_own() -> None:
+def test_no_edit_distance_is_copied() -> None:
     text = export_langgraph(around(llm("draft"), edges="loop -> draft -> exit", exit_condition="stable_output")).text
     assert "from Levenshtein import distance" in text
     assert "pip install langgraph litellm python-Levenshtein" in text
 
 
-def test_the_note_about_the_iteration_is_the_engines_own() -> None:
+def test_the_iteration_note_is_the_engines() -> None:
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3, inject_feedback=True)
 
     module = module_of(export_langgraph(workflow).text)

@@ -36,7 +36,7 @@ def answering(module: Any, text: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", THOUGHTS)
-def test_reasoning_is_no_verdict_and_no_text(kind: str) -> None:
+def test_reasoning_is_not_part_of_verdicts_and_texts(kind: str) -> None:
     loop = around(
         llm("draft"), judge("check"), edges="loop -> draft -> check\ncheck.done -> exit",
         exit_condition="evaluator", max_iterations=1,
@@ -51,6 +51,6 @@ def test_reasoning_is_no_verdict_and_no_text(kind: str) -> None:
         assert module.run({"text": "x"}) == {"out": "Rain."}
 
 
-def test_no_two_things_that_are_carried_have_one_name() -> None:
+def test_runtime_names_are_unique() -> None:
     names = [name for module in langgraph_module.RUNTIME_MODULES for name in langgraph_module.definitions(module)]
     assert {name for name in names if names.count(name) > 1} == set()
