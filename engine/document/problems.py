@@ -40,6 +40,7 @@ class Problem:
         field: The config field of that node as a dotted path (`branches.0.when`), or a top-level field of the
             document (`settings.budget_usd`).
         edge: Its edge, as `from -> to`.
+        correction: A text for the field that may be what was meant; empty without one.
     """
 
     code: str
@@ -50,6 +51,7 @@ class Problem:
     port: str | None = None
     field: str | None = None
     edge: str | None = None
+    correction: str = ""
 
     @property
     def place(self) -> str:
@@ -75,6 +77,7 @@ class FieldProblem:
     message: str
     remedy: str = ""
     severity: Severity = Severity.ERROR
+    correction: str = ""
 
 
 class DocumentError(EngineError):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from engine.expr import ExpressionError, TemplateError, compile_expression, compile_template
+from engine.expr.correction import correct
 from engine.nodes.spec import RESERVED_NAMES, FieldProblem, NamedText, Port, TextKind
 
 CACHED_TEXTS: Final = 1024
@@ -58,4 +59,6 @@ def text_problems(texts: Iterable[NamedText]) -> Iterator[FieldProblem]:
         except TemplateError as error:
             yield FieldProblem("bad-template", text.field, error.message, error.remedy)
         except ExpressionError as error:
-            yield FieldProblem("bad-expression", text.field, error.message, error.remedy)
+            correction = correct(text.text, {*text.names, *text.namespaces}) or ""
+            remedy = f"Did you mean `{correction}`?" if correction else error.remedy
+            yield FieldProblem("bad-expression", text.field, error.message, remedy, correction=correction)

@@ -149,7 +149,8 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
             field="on_error",
         )
     for fault in spec.check(config):
-        yield Problem(fault.code, fault.message, fault.remedy, fault.severity, node=node.id, field=fault.field)
+        place = {"node": node.id, "field": fault.field}
+        yield Problem(fault.code, fault.message, fault.remedy, fault.severity, **place, correction=fault.correction)
 
 
 @dataclass(frozen=True, slots=True)

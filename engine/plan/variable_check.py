@@ -8,8 +8,9 @@ from typing import Final
 
 from engine.document.problems import Problem
 from engine.errors import did_you_mean
+from engine.expr.correction import correct
 from engine.nodes.pairs import ITERATOR, LOOP
-from engine.nodes.spec import RESERVED_NAMES, NamedText, PortType
+from engine.nodes.spec import RESERVED_NAMES, NamedText, PortType, TextKind
 from engine.nodes.texts import elements_of, paths_of
 from engine.plan.resolve import Resolved
 from engine.plan.structure import Structure
@@ -62,11 +63,10 @@ class _Fault:
     prefix: str = ""
 
     @property
-    def remedy(self) -> str:
-        """What to do about it, with a name that may have been meant."""
+    def suggestion(self) -> str:
+        """The question whether a similar name was meant; empty where none is similar."""
         known = (f"{self.prefix}{name}" for name in self.known)
-        question = did_you_mean(f"{self.prefix}{self.name}", known) if self.name else ""
-        return f"{question} Correct the name.".lstrip()
+        return did_you_mean(f"{self.prefix}{self.name}", known) if self.name else ""
 
 
 def name_problems(structure: Structure) -> Iterator[Problem]:
@@ -79,7 +79,12 @@ def name_problems(structure: Structure) -> Iterator[Problem]:
             checker = _Checker(structure, resolved, text, states)
             for name, fault in checker.faults():
                 message = f"`{shown(name, 120)}` cannot be filled in: {fault.sentence}"
-                yield Problem("unknown-name", message, fault.remedy, node=resolved.id, field=text.field)
+                suggestion = fault.suggestion
+                correction = "" if suggestion else checker.correction
+                remedy = f"Did you mean `{correction}`?" if correction else f"{suggestion} Correct the name.".lstrip()
+                yield Problem(
+                    "unknown-name", message, remedy, node=resolved.id, field=text.field, correction=correction
+                )
 
 
 def _are_ports(text: NamedText, resolved: Resolved) -> bool:
@@ -113,6 +118,14 @@ class _Checker:
         self._text = text
         self._states = tuple(sorted(states))
         self._loop = resolved.id if "nodes" in text.namespaces else structure.around(resolved.id, LOOP)
+
+    @property
+    def correction(self) -> str:
+        """The expression that may have been meant, if a bare word in it was meant as a text; else empty."""
+        if self._text.kind is not TextKind.EXPRESSION:
+            return ""
+        ports = self._resolved.inputs if self._text.ports else ()
+        return correct(self._text.text, {*self._text.names, *ports, *self._text.namespaces}) or ""
 
     def faults(self) -> Iterator[tuple[str, _Fault]]:
         """Each name that can have no value, and why."""
