@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 
 from engine.errors import EngineError
 from engine.models.catalogue import Models
-from engine.runner.tool_threads import ToolThreads
+from engine.runner.event_loop import ToolThreads
 
 ResultT = TypeVar("ResultT")
 

@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    from engine.runner.tool_threads import end_process
+    from engine.runner.event_loop import end_process
 
     return end_process(_run(list(sys.argv[1:] if arguments is None else arguments)))
 

@@ -24,8 +24,8 @@ from engine.document.undo_stack import UndoStack
 from engine.errors import EngineError
 from engine.nodes.iteration_cap import shown_cap
 from engine.nodes.registry import Registry, builtin_registry
-from engine.plan.check import check_structure
 from engine.plan.structure import Structure, analyse
+from engine.plan.validation import validate_structure
 from engine.runner.options import RunOptions
 from engine.values import Value
 
@@ -75,7 +75,7 @@ NEVER_SAVED: Final = -1
 def analyse_document(workflow: Workflow, registry: Registry) -> Analysis:
     """Find structure and problems. For a large document, call it in a thread."""
     structure = analyse(workflow, registry)
-    return structure, check_structure(structure, max_iterations_cap=shown_cap())
+    return structure, validate_structure(structure, max_iterations_cap=shown_cap())
 
 
 class Session(QObject):

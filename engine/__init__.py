@@ -14,7 +14,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.api import compile, run, run_blocking, validate  # noqa: A004 - the public name
     from engine.batch.batch import Batch, BatchOptions, BatchResult, run_batch
     from engine.batch.read_table import read_table
     from engine.batch.rows import inputs_of_table
@@ -28,11 +27,13 @@ if TYPE_CHECKING:
     from engine.export.python_source import Exported
     from engine.importing.reader import ImportResult, import_file, import_text
     from engine.nodes.context import Answer
+    from engine.plan.compiler import compile_workflow as compile  # noqa: A004 - the public name
     from engine.plan.execution_plan import Plan
+    from engine.plan.validation import validate
     from engine.run_state.result import LoopResult, RunError, RunResult
     from engine.runner.declared_inputs import InputError
     from engine.runner.options import RunOptions
-    from engine.runner.run import Run, start
+    from engine.runner.run import Run, run, run_blocking, start
     from engine.store import open_store
     from engine.store.resume import Changes, ForkPlan, fork, plan_fork, resume, resume_with
     from engine.store.store_protocol import Store, StoreError
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "engine.api": ("compile", "run", "run_blocking", "validate"),
     "engine.batch.batch": ("Batch", "BatchOptions", "BatchResult", "run_batch"),
     "engine.batch.rows": ("inputs_of_table",),
     "engine.batch.read_table": ("read_table",),
@@ -54,11 +54,13 @@ _HOMES = {
     "engine.export.python_script": ("export_python",),
     "engine.importing.reader": ("ImportResult", "import_file", "import_text"),
     "engine.nodes.context": ("Answer",),
+    "engine.plan.compiler": ("compile",),
     "engine.plan.execution_plan": ("Plan",),
+    "engine.plan.validation": ("validate",),
     "engine.runner.options": ("RunOptions",),
     "engine.runner.declared_inputs": ("InputError",),
     "engine.run_state.result": ("LoopResult", "RunError", "RunResult"),
-    "engine.runner.run": ("Run", "start"),
+    "engine.runner.run": ("Run", "run", "run_blocking", "start"),
     "engine.store.store_protocol": ("Store", "StoreError"),
     "engine.store": ("open_store",),
     "engine.store.resume": ("Changes", "ForkPlan", "fork", "plan_fork", "resume", "resume_with"),
@@ -115,7 +117,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'engine' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    home = importlib.import_module(_HOME_OF[name])
+    value = getattr(home, "compile_workflow" if name == "compile" else name)
     globals()[name] = value
     return value
 

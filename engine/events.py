@@ -12,14 +12,14 @@ attempt of the same loop reported.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Any, ClassVar, TypeAlias
 
-from engine.immutable import immutable
 from engine.models.base import Request, Usage
 from engine.nodes.context import QuestionKind
 from engine.nodes.spec import ModelCall, Outputs
-from engine.values import Value
+from engine.values import Value, immutable
 
 
 @immutable
@@ -509,3 +509,35 @@ AnyEvent: TypeAlias = (
     | RunFailed
     | RunCancelled
 )
+
+
+UNKNOWN_ATTEMPT = 0
+"""The attempt of a start that was not reported; readers count it."""
+
+
+def missing_start(announced: set[str], event: LoopIterationStarted) -> LoopStarted | None:
+    """The `loop.started` that is missing before an iteration; None where nothing is.
+
+    Args:
+        announced: The loops whose start was reported and whose iteration 0 has not started yet; updated.
+        event: The iteration.
+    """
+    if event.index > 0:
+        return None
+    if event.path in announced:
+        announced.discard(event.path)
+        return None
+    return LoopStarted(event.run_id, event.seq, event.time, event.path, UNKNOWN_ATTEMPT, event.total)
+
+
+def with_loop_starts(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
+    """The events of a log, with the missing `loop.started` put in; each has the number of the event after it."""
+    announced: set[str] = set()
+    for event in events:
+        if isinstance(event, LoopStarted):
+            announced.add(event.path)
+        elif isinstance(event, LoopIterationStarted):
+            start = missing_start(announced, event)
+            if start is not None:
+                yield start
+        yield event

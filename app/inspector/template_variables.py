@@ -23,7 +23,7 @@ from engine.nodes.spec import AnySpec, NamedText, TextKind
 from engine.plan.structure import Structure
 from engine.plan.variable_check import state_names
 from engine.run_state.state import LoopExecution, NodeState
-from engine.runner.iteration_record import history_entry
+from engine.runner.loop_variables import history_entry
 from engine.values import Value
 
 LOOP_HELP: Final = {

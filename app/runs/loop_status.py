@@ -15,7 +15,7 @@ from engine.nodes.judge import JUDGE
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import ITERATOR
 from engine.nodes.registry import Registry
-from engine.plan.subflows import node_at
+from engine.plan.structure import node_at
 from engine.run_state.state import LoopExecution, NodeExecution
 from engine.store.exit_explanation import loop_config, what_was_tested, why_stopped
 from engine.values import Value

@@ -32,7 +32,7 @@ from engine.errors import EngineError
 from engine.events import NodeWaiting
 from engine.formatting import format_members
 from engine.nodes.context import Answer
-from engine.runner.questions import check_answer, value_of_text
+from engine.runner.human_input import check_answer, value_of_text
 from engine.text_sanitizing import harmless, visible
 from engine.values import Value, to_text
 

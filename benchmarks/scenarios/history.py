@@ -17,7 +17,7 @@ from benchmarks.timing import Span, Spans, measured, take_turns
 from benchmarks.work import STEPS
 from engine import events
 from engine.models.base import Usage
-from engine.runner.journal import RunHead
+from engine.runner.run_storage import RunHead
 from engine.store import RunFilter, RunStatus, Store
 
 _OURS = ("kept_ours_function", "kept_ours_llm")

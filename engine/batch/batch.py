@@ -29,8 +29,8 @@ from engine.plan.execution_plan import Plan
 from engine.runner.budget import Account
 from engine.runner.declared_inputs import read_parameters
 from engine.runner.options import Catalogue, RunOptions
-from engine.runner.prepare import prepare
 from engine.runner.retry import unexpected
+from engine.runner.run import prepare
 from engine.store.store_protocol import Store
 from engine.values import Value
 

@@ -18,8 +18,7 @@ from engine.errors import EngineError
 from engine.plan.execution_plan import Plan
 from engine.run_state.reducer import apply, reduce_events
 from engine.run_state.result import RESULT_EVENTS, RunResult, result_of
-from engine.run_state.selectors import SETTLE_S, waits_only
-from engine.run_state.state import Detail, RunState
+from engine.run_state.state import SETTLE_S, Detail, RunState, waits_only
 from engine.runner.options import Catalogue, RunOptions
 from engine.runner.run import Run, start
 from engine.store.resume import refuse_unknown, resume, unknown_calls

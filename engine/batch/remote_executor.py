@@ -26,12 +26,11 @@ from engine.events import AnyEvent
 from engine.models.catalogue import default_model_name
 from engine.run_state.reducer import reduce_events
 from engine.run_state.result import RunResult, result_of
-from engine.run_state.selectors import QUESTION_EVENTS
-from engine.run_state.state import Detail
-from engine.runner.background import run_and_wait
-from engine.runner.journal import RunHead
+from engine.run_state.state import QUESTION_EVENTS, Detail
+from engine.runner.event_loop import run_and_wait
 from engine.runner.options import RunOptions, options_to_json, options_with_kept
 from engine.runner.run import start
+from engine.runner.run_storage import RunHead
 from engine.store.memory import MemoryStore
 from engine.store.run_file import head_of, run_from_json, run_to_json
 from engine.store.store_protocol import ACTIVE, RunStatus, Store, StoreError

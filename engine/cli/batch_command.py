@@ -111,7 +111,7 @@ def batch_command(
     from engine.cli.consent import ask_consent
     from engine.cli.history import models_with
     from engine.cli.run_command import check_document, open_history
-    from engine.runner.tool_threads import run_with_tools
+    from engine.runner.event_loop import run_with_tools
 
     source = open_source(file)
     options = RunOptions(

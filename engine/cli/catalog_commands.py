@@ -122,7 +122,7 @@ def _refresh(names: Iterable[str]) -> None:
     from engine.cli.output import err
     from engine.errors import EngineError
     from engine.extensions import extensions_path, listings_path, read_extensions, refresh_server
-    from engine.runner.background import run_and_wait
+    from engine.runner.event_loop import run_and_wait
 
     path = extensions_path()
     servers = read_extensions(path).servers

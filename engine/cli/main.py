@@ -20,7 +20,7 @@ from engine.cli.output import discard_stdout, err, prepare_streams
 from engine.cli.run_command import run_command
 from engine.cli.runs_command import runs_app
 from engine.errors import EngineError
-from engine.runner.tool_threads import end_process
+from engine.runner.event_loop import end_process
 
 
 def _activate_extensions(plugins: Sequence[str]) -> None:

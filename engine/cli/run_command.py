@@ -66,7 +66,7 @@ def run_command(
     """
     from engine import RunOptions, start
     from engine.cli.run_monitor import OutputFormat, monitor, report
-    from engine.runner.tool_threads import run_with_tools
+    from engine.runner.event_loop import run_with_tools
 
     output = OutputFormat(events, as_json)
     kept: Store | None = None

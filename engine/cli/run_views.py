@@ -39,9 +39,7 @@ from engine.formatting import (
     format_tokens,
 )
 from engine.nodes.pairs import ITERATOR, PAIR_BY_START
-from engine.run_state.selectors import active_nodes
-from engine.run_state.state import LoopExecution, NodeExecution, RunState
-from engine.run_state.warnings import budget_warning, not_stored
+from engine.run_state.state import LoopExecution, NodeExecution, RunState, active_nodes, budget_warning, not_stored
 from engine.store.exit_explanation import loop_config, why_stopped
 from engine.text_sanitizing import harmless, one_line
 from engine.values import to_text

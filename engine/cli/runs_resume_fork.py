@@ -201,7 +201,7 @@ class ResumedRun:
     def watch(self, begin: Callable[[RunOptions], Run]) -> int:
         """Start the run, watch it until it ends, and return the exit code."""
         from engine.cli.run_monitor import OutputFormat, monitor, report
-        from engine.runner.tool_threads import run_with_tools
+        from engine.runner.event_loop import run_with_tools
 
         form = OutputFormat(self.events, self.as_json)
         models: Models = models_with(None, self.store)
@@ -344,7 +344,7 @@ def _given(asked: NodeWaiting, choice: str, value: str | None, comment: str) -> 
     """The answer given by options, or None."""
     from engine.cli.arguments import text_or_file
     from engine.nodes.context import Answer
-    from engine.runner.questions import value_of_text
+    from engine.runner.human_input import value_of_text
 
     if not choice and (asked.choices or (value is None and not comment)):
         return None

@@ -102,7 +102,7 @@ class _Shown:
 
     def given(self, level: str) -> dict[str, Value]:
         """What each node of a level gave, by id."""
-        from engine.run_state.selectors import nodes_on
+        from engine.run_state.state import nodes_on
         from engine.store.run_sections import given_by
 
         nodes = nodes_on(self.level(level), level)
@@ -187,7 +187,7 @@ def _row(path: str, iteration: LoopIterationCompleted, loop: LoopExecution) -> t
 
 def _tested(shown: _Shown, place: Place) -> tuple[RunState, LoopIterationCompleted | None, tuple[str, ...]]:
     """The level of a loop, the iteration at that place, and what was tested after it."""
-    from engine.run_state.selectors import iteration_at
+    from engine.run_state.state import iteration_at
     from engine.store.exit_explanation import loop_config, what_was_tested
     from engine.store.run_sections import nothing_at
 
@@ -204,7 +204,7 @@ def _tested(shown: _Shown, place: Place) -> tuple[RunState, LoopIterationComplet
 
 
 def _write_iteration(screen: Screen, shown: _Shown, place: Place, *, in_full: bool) -> None:
-    from engine.run_state.selectors import nodes_on
+    from engine.run_state.state import nodes_on
 
     around, ended, tested = _tested(shown, place)
     inside, workflow = shown.level(str(place)), shown.workflow()
@@ -296,7 +296,7 @@ def _write_reasoning(screen: Screen, node: NodeExecution, *, in_full: bool) -> N
 
 def _run_json(shown: _Shown) -> dict[str, Any]:
     from engine.run_state.result import loop_result
-    from engine.run_state.selectors import nodes_on
+    from engine.run_state.state import nodes_on
 
     state, workflow = shown.level(""), shown.workflow()
     loops = {
@@ -318,7 +318,7 @@ def _run_json(shown: _Shown) -> dict[str, Any]:
 
 def _iteration_json(shown: _Shown, place: Place) -> dict[str, Any]:
     from engine.run_state.result import loop_result
-    from engine.run_state.selectors import nodes_on
+    from engine.run_state.state import nodes_on
 
     _, ended, tested = _tested(shown, place)
     inside = shown.level(str(place))

@@ -17,8 +17,8 @@ from engine.cli.output import err
 from engine.errors import EngineError
 from engine.formatting import format_count, format_members, format_value
 from engine.nodes.context import Answer
-from engine.run_state.selectors import SETTLE_S, waits_only
-from engine.runner.questions import check_answer, value_of_text
+from engine.run_state.state import SETTLE_S, waits_only
+from engine.runner.human_input import check_answer, value_of_text
 from engine.text_sanitizing import one_line, visible
 from engine.values import Value
 

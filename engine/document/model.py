@@ -1,7 +1,7 @@
 """The document model: a workflow as stored in a `NAME.loop.json` file, and node ids.
 
 Frozen pydantic models that hold what the file says and no derived data. They are tolerant: a document with problems is
-still a document (`engine.plan.check` finds the problems), and unknown keys survive a save. Knows no node types.
+still a document (`engine.plan.validation` finds the problems), and unknown keys survive a save. Knows no node types.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from engine.document.problems import FieldProblem
 from engine.expr import ExpressionError, Scope, compile_expression
 from engine.formatting import format_percent
-from engine.immutable import immutable
-from engine.values import Value, to_text
+from engine.values import Value, immutable, to_text
 
 _PREVIEW_LENGTH: Final = 60
 

@@ -12,7 +12,7 @@ from engine.nodes.registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan
 from engine.runner.capabilities import tools_in
-from engine.runner.prepare import limits_money
+from engine.runner.run import limits_money
 from engine.tools.registry import all_tools
 from engine.tools.web_tools import HTTP_GET
 from engine.values import Value

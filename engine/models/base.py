@@ -12,8 +12,7 @@ from enum import StrEnum
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from engine.errors import EngineError
-from engine.immutable import immutable
-from engine.values import Value, compact_json
+from engine.values import Value, compact_json, immutable
 
 OnText = Callable[[str], None]
 """Receives each new piece of a streamed reply's text. It must not block."""

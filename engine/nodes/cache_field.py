@@ -1,4 +1,4 @@
-"""The setting `cache`: whether a node may use an earlier reply again. `engine.runner.cache` does it."""
+"""The setting `cache`: whether a node may use an earlier reply again. `engine.runner.run_storage` does it."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ other.
 
 from __future__ import annotations
 
-from engine.immutable import immutable
-from engine.values import Value, to_text
+from engine.values import Value, immutable, to_text
 
 NO_CHANCE = 40
 """From how many characters on a result that stands in a prompt does not stand there by chance, as a 5 might."""

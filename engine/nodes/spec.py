@@ -15,9 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.document.problems import FieldProblem
 from engine.errors import EngineError
-from engine.immutable import immutable
 from engine.models.base import Reply, Request
-from engine.values import Value
+from engine.values import Value, immutable
 
 if TYPE_CHECKING:
     from engine.nodes.context import NodeContext

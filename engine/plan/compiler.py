@@ -3,15 +3,20 @@
 The body of each loop becomes a synthetic graph: `__loop_input__` replaces the loop, `__loop_output__` its exit, and
 values from outside the body become constants. Iterators and their aggregators are compiled in the same way. A document
 is compiled once for any number of runs and iterations.
+
+A stand-in replaces a disabled node with problems of its own, so that people can disable a broken node and run the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from engine.document.model import Workflow, make_id
-from engine.document.problems import DocumentError, has_errors
+from pydantic import ValidationError
+
+from engine.document.model import Node, Workflow, make_id
+from engine.document.problems import DocumentError, Problem, has_errors
 from engine.expr import compile_expression
 from engine.formatting import format_count
 from engine.nodes.input import InputConfig
@@ -23,9 +28,7 @@ from engine.nodes.loop_config import LoopConfig
 from engine.nodes.output import OutputConfig
 from engine.nodes.pairs import ITERATOR, LOOP, is_body_port
 from engine.nodes.registry import Registry
-from engine.nodes.spec import ModelChoice, PortType
-from engine.plan.check import check_structure
-from engine.plan.disabled_nodes import planned_nodes
+from engine.nodes.spec import AnySpec, Category, ModelChoice, NodeConfig, NodeSpec, Port, PortType
 from engine.plan.execution_plan import (
     LOOP_INPUT,
     LOOP_OUTPUT,
@@ -40,6 +43,7 @@ from engine.plan.execution_plan import (
 from engine.plan.graph_algorithms import Graph, make_graph
 from engine.plan.resolve import Link, Resolved
 from engine.plan.structure import Structure, analyse
+from engine.plan.validation import affects_only_node, validate_structure
 
 
 def compile_workflow(
@@ -60,14 +64,14 @@ def compile_workflow(
 
 def compile_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERATIONS_CAP) -> Plan:
     """Compile a document that was analysed before; see `compile_workflow`."""
-    problems = check_structure(structure, max_iterations_cap=max_iterations_cap)
+    problems = validate_structure(structure, max_iterations_cap=max_iterations_cap)
     if has_errors(problems):
         errors = [problem for problem in problems if problem.severity == "error"]
         count = format_count(len(errors), "problem")
         raise DocumentError(
             f"The workflow does not run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
         )
-    planned = _Planned(structure, planned_nodes(structure, problems, structure.registry), max_iterations_cap)
+    planned = _Planned(structure, _with_stand_ins(structure, problems), max_iterations_cap)
     return Plan(
         graph=_GraphCompiler(planned).build(),
         models=tuple(dict.fromkeys(_models(structure))),
@@ -115,8 +119,8 @@ class _Planned:
         inner = self.structure.subflows.get(node)
         if inner is None or node in self.structure.disabled:
             return None
-        problems = check_structure(inner, max_iterations_cap=self.cap) if inner.disabled else ()
-        return _Planned(inner, planned_nodes(inner, problems, inner.registry), self.cap)
+        problems = validate_structure(inner, max_iterations_cap=self.cap) if inner.disabled else ()
+        return _Planned(inner, _with_stand_ins(inner, problems), self.cap)
 
 
 class _GraphCompiler:
@@ -310,3 +314,70 @@ def _judge(config: LoopConfig, body: Sequence[str]) -> NodePlan:
         outputs=(),
         followers=(),
     )
+
+
+def _with_stand_ins(structure: Structure, problems: Iterable[Problem]) -> dict[str, Resolved]:
+    """Return all nodes by id, with stand-ins for disabled nodes that have problems."""
+    faulty = {problem.node for problem in problems if affects_only_node(problem, structure)}
+    nodes = structure.workflow.nodes_by_id
+    stand_ins = {node: _stand_in(nodes[node], structure) for node in faulty if node is not None}
+    return {**structure.resolution.nodes, **stand_ins}
+
+
+def _stand_in(node: Node, structure: Structure) -> Resolved:
+    """Create a disabled node of the same type, with default settings and the ports that edges use."""
+    spec, config = _defaults(node.type, structure.registry)
+    inputs, outputs = _known_ports(structure.resolution.nodes.get(node.id), spec, config)
+    for link in structure.links_to.get(node.id, ()):
+        inputs.setdefault(link.target_port, Port(link.target_port))
+    is_branching = any(port.branch for port in spec.outputs(config))
+    for link in structure.links_from.get(node.id, ()):
+        outputs.setdefault(link.source_port, Port(link.source_port, branch=is_branching))
+    stand_in = NodeSpec(
+        type=node.type,
+        title=spec.title,
+        category=spec.category,
+        help=spec.help,
+        icon=spec.icon,
+        config=spec.config,
+        inputs=lambda _config: tuple(inputs.values()),
+        outputs=lambda _config: tuple(outputs.values()),
+        run=spec.run,
+        recorded=spec.recorded,
+    )
+    return Resolved(node.model_copy(update={"enabled": False}), stand_in, config)
+
+
+def _known_ports(resolved: Resolved | None, spec: AnySpec, config: Any) -> tuple[dict[str, Port], dict[str, Port]]:
+    """Return the ports that are known without the edges; without valid settings, those that do not depend on them."""
+    if resolved is not None:
+        return dict(resolved.inputs), dict(resolved.outputs)
+    if spec.run is None:  # the engine runs loops and exits by these ports
+        return {port.name: port for port in spec.inputs(config)}, {port.name: port for port in spec.outputs(config)}
+    return {}, {}
+
+
+def _defaults(node_type: str, registry: Registry) -> tuple[AnySpec, Any]:
+    """Return a node type with its default settings; a placeholder for an unknown type, or one without defaults."""
+    spec = registry.find(node_type)
+    try:
+        if spec is not None:
+            return spec, spec.config()
+    except ValidationError:
+        pass
+    unknown = NodeSpec(
+        type=node_type,
+        title=node_type,
+        category=Category.LOGIC,
+        help="",
+        icon="",
+        config=NodeConfig,
+        inputs=lambda _config: (),
+        outputs=lambda _config: (),
+        run=_run_disabled,
+    )
+    return unknown, NodeConfig()
+
+
+async def _run_disabled(_context: Any) -> dict[str, Any]:
+    raise AssertionError("a disabled node does not run")

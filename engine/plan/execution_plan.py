@@ -12,13 +12,12 @@ from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.expr import Expression
-from engine.immutable import immutable
 from engine.nodes.input import InputConfig
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import AnySpec, ModelChoice, PortType
 from engine.plan.structure import Structure
-from engine.values import Value
+from engine.values import Value, immutable
 
 LOOP_INPUT: Final = "__loop_input__"
 LOOP_OUTPUT: Final = "__loop_output__"

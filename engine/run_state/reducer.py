@@ -42,15 +42,20 @@ from engine.events import (
     RunPaused,
     RunResumed,
     RunStarted,
+    missing_start,
 )
 from engine.nodes.pairs import PAIR_BY_START
-from engine.nodes.subflow import SUBFLOW
-from engine.run_state.loop_starts import missing_start
-from engine.run_state.state import Detail, LoopExecution, NodeExecution, NodeState, RunState, RunStatus
-from engine.run_state.warnings import budget_warning, not_stored
-
-CONTAINERS: Final = frozenset({*PAIR_BY_START, SUBFLOW})
-"""The types of nodes that contain other nodes."""
+from engine.run_state.state import (
+    CONTAINERS,
+    Detail,
+    LoopExecution,
+    NodeExecution,
+    NodeState,
+    RunState,
+    RunStatus,
+    budget_warning,
+    not_stored,
+)
 
 
 def apply(state: RunState, event: AnyEvent) -> None:

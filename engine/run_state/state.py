@@ -3,15 +3,99 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
+from typing import Final
 
-from engine.events import BudgetWarning, LoopIterationCompleted, NodeToolCalled, NodeWaiting
+from engine.events import (
+    AnyEvent,
+    BudgetWarning,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
+    NodeAnswered,
+    NodeCompleted,
+    NodeFailed,
+    NodeRetrying,
+    NodeSkipped,
+    NodeStarted,
+    NodeToolCalled,
+    NodeWaiting,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunPaused,
+    RunResumed,
+)
+from engine.formatting import format_spending
 from engine.models.base import Usage
+from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.spec import ModelCall
-from engine.run_state.warnings import WarningLog
+from engine.nodes.subflow import SUBFLOW
 from engine.values import Value
+
+_ITERATION_END: Final = re.compile(r"\]")
+
+
+class WarningLog:
+    """The warnings of a run, in order.
+
+    One reads `loop[2].draft: The reply was cut off.`; one of the run itself has no place.
+    """
+
+    def __init__(self) -> None:
+        self._all: dict[str, None] = {}
+        self._by_path: dict[str, list[str]] = {}
+        self._by_iteration: dict[str, dict[str, None]] = {}
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All warnings so far."""
+        return tuple(self._all)
+
+    def inside(self, iteration: str) -> tuple[str, ...]:
+        """The warnings of an iteration (`loop[2]`) and of everything in it."""
+        return tuple(self._by_iteration.get(iteration, ()))
+
+    def add(self, path: str, warning: str) -> None:
+        """Add a warning of a node, a loop or an iteration; with an empty path of the run."""
+        self.add_text(path, f"{path}: {warning}" if path else warning)
+
+    def add_text(self, path: str, text: str) -> None:
+        """Add a warning that names its place already."""
+        if text in self._all:
+            return
+        self._all[text] = None
+        self._by_path.setdefault(path, []).append(text)
+        for end in _ITERATION_END.finditer(path):
+            self._by_iteration.setdefault(path[: end.end()], {})[text] = None
+
+    def drop(self, path: str) -> None:
+        """Drop the warnings of the node or loop at a path itself."""
+        if not self._by_path:
+            return
+        for text in self._by_path.pop(path, ()):
+            self._all.pop(text, None)
+            for end in _ITERATION_END.finditer(path):
+                self._by_iteration.get(path[: end.end()], {}).pop(text, None)
+
+    def drop_inside(self, path: str) -> None:
+        """Drop the warnings of everything in a loop or a subflow."""
+        inside = (f"{path}[", f"{path}.")
+        for other in [other for other in self._by_path if other.startswith(inside)]:
+            self.drop(other)
+
+
+def budget_warning(spent: float, limit: float, unit: str) -> str:
+    """The warning that most of a budget is used; `unit`: `usd` or `tokens`."""
+    return f"Most of the budget is used ({format_spending(spent, limit, unit)})."
+
+
+def not_stored(error: str) -> str:
+    """The warning that the history no longer stores a run."""
+    return f"The run is no longer stored in the history: {error}"
 
 
 class RunStatus(StrEnum):
@@ -314,3 +398,58 @@ class RunState:
         other.questions, other.unanswered = dict(self.questions), dict(self.unanswered)
         other.announced = set(self.announced)
         return other
+
+
+CONTAINERS: Final = frozenset({*PAIR_BY_START, SUBFLOW})
+"""The types of nodes that contain other nodes."""
+
+SETTLE_S: Final = 0.3
+"""Seconds without an event after which a run counts as waiting only; before, another node may be about to start."""
+
+QUESTION_EVENTS: Final[frozenset[type[AnyEvent]]] = frozenset(
+    {
+        NodeStarted,
+        NodeWaiting,
+        NodeAnswered,
+        NodeRetrying,
+        NodeCompleted,
+        NodeFailed,
+        NodeSkipped,
+        LoopStarted,
+        LoopIterationStarted,
+        LoopIterationCompleted,
+        RunPaused,
+        RunResumed,
+        RunCompleted,
+        RunFailed,
+        RunCancelled,
+    }
+)
+"""The types of events that are enough for the questions of a run."""
+
+
+def active_nodes(state: RunState) -> dict[str, NodeExecution]:
+    """The nodes that have started and not ended, by path; not those that contain others."""
+    return {path: node for path, node in state.open.items() if node.node_type not in CONTAINERS}
+
+
+def waits_only(state: RunState) -> bool:
+    """Whether nothing is left to do before a person answers."""
+    return bool(state.questions) and active_nodes(state).keys() == state.questions.keys()
+
+
+def nodes_on(state: RunState, level: str) -> list[NodeExecution]:
+    """The nodes directly on a level (`loop[2]`, or empty for the outermost), in the order in which they started."""
+    return [node for node in state.nodes.values() if node.level == level]
+
+
+def iteration_at(state: RunState, place: str) -> LoopIterationCompleted | None:
+    """The iteration at a place such as `outer[1].inner[0]`; None where it has not completed."""
+    path, _, index = place.removesuffix("]").rpartition("[")
+    loop = state.loops.get(path)
+    return loop.iteration(int(index)) if loop is not None and index.isdigit() else None
+
+
+def unanswered_questions(state: RunState) -> dict[str, NodeWaiting]:
+    """The open questions and those that the run ended with, by path, the oldest first."""
+    return {**state.unanswered, **state.questions}

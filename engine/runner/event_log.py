@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from engine.errors import EngineError
 from engine.events import AnyEvent, NodeStreaming, RunNotKept
-from engine.runner.journal import Journal
+from engine.runner.run_storage import Journal
 
 _LOG: Final = logging.getLogger("loopwright")
 

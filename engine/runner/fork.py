@@ -28,11 +28,11 @@ from engine.events import (
     NodeWaiting,
     NotePosted,
     RunStarted,
+    with_loop_starts,
 )
 from engine.models.base import Usage
 from engine.nodes.spec import AnySpec, Outputs
 from engine.plan.execution_plan import GraphPlan, NodePlan, Plan
-from engine.run_state.loop_starts import with_loop_starts
 from engine.runner.named_state import READ, REUSED_WRITE, WRITE, StateOrder
 from engine.runner.run_path import Place, PlaceError, Step, parse_place
 from engine.values import Value

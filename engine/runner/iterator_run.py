@@ -23,12 +23,10 @@ from engine.nodes.iterator import MAX_ITEMS, IteratorConfig
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import NodePlan
 from engine.runner.budget import Account, BudgetError
-from engine.runner.iteration_record import IterationRecord, record_json
 from engine.runner.level import Level, LoopExit
-from engine.runner.loop_iteration import PREVIEW_LENGTH
-from engine.runner.loop_lifecycle import ALL_ITEMS, run_told
-from engine.runner.loop_scope import GivenByNodes
-from engine.runner.node import converted, outputs_on_error, run_leaf, skip
+from engine.runner.loop_run import PREVIEW_LENGTH
+from engine.runner.loop_variables import GivenByNodes, IterationRecord, record_json
+from engine.runner.node_execution import ALL_ITEMS, converted, outputs_on_error, run_leaf, run_told, skip
 from engine.runner.retry import NodeFailure, out_of_time
 from engine.runner.scheduler import DEAD, GraphRun, stop_all
 from engine.values import Value, to_text

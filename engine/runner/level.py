@@ -33,12 +33,11 @@ from engine.nodes.replies import failure_of
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.nodes.tool_approval import CHOICES, approval_question, approved_arguments, confirmed_as
 from engine.runner.budget import Account, estimate, reply_tokens, request_tokens, text_tokens
-from engine.runner.cache import RunCache, may_reuse, recalled_call, request_key, tool_key
-from engine.runner.loop_scope import LoopFrame, LoopMemory
+from engine.runner.human_input import Note, Question, check_note
+from engine.runner.loop_variables import LoopFrame, LoopMemory
 from engine.runner.named_state import StateView
-from engine.runner.notes import Note, check_note
-from engine.runner.questions import Question
 from engine.runner.run_context import BoundModel, Core
+from engine.runner.run_storage import RunCache, may_reuse, recalled_call, request_key, tool_key
 from engine.text_sanitizing import quoted
 from engine.tools.registry import all_tools, find_tool
 from engine.tools.tool import AnyTool, ToolError

@@ -11,7 +11,7 @@ from engine.models.base import Model
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry, builtin_registry
 from engine.runner.budget import Account
-from engine.runner.journal import RunKeeper
+from engine.runner.run_storage import RunKeeper
 from engine.values import Value
 
 

@@ -13,13 +13,12 @@ from engine.models.base import Model, Price
 from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
 from engine.plan.execution_plan import GraphPlan, NodePlan
-from engine.run_state.warnings import WarningLog
-from engine.runner.cache import RunCache
+from engine.run_state.state import WarningLog
 from engine.runner.event_log import EventBus
+from engine.runner.human_input import Mailbox, Note
 from engine.runner.named_state import State
-from engine.runner.notes import Note
-from engine.runner.questions import Mailbox
 from engine.runner.replay import Replay
+from engine.runner.run_storage import RunCache
 from engine.tools.tool import ToolContext
 from engine.values import Value
 

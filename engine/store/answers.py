@@ -1,7 +1,7 @@
 """Answer the questions of a stored run, whether or not a process is running it.
 
 Without a process, the answer is appended to the history. With one, it is left in the history file, where that process
-looks for answers while it waits (`engine.runner.questions`). The first answer counts; a later one is an error.
+looks for answers while it waits (`engine.runner.human_input`). The first answer counts; a later one is an error.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import Final
 from engine.events import NodeAnswered, NodeWaiting
 from engine.nodes.context import APPROVE, REJECT, Answer
 from engine.run_state.reducer import reduce_events
-from engine.run_state.selectors import QUESTION_EVENTS, unanswered_questions
-from engine.run_state.state import Detail
-from engine.runner.journal import LeftAnswer
-from engine.runner.questions import check_answer
+from engine.run_state.state import QUESTION_EVENTS, Detail, unanswered_questions
+from engine.runner.human_input import check_answer
+from engine.runner.run_storage import LeftAnswer
 from engine.store.store_protocol import RunHeldError, RunStatus, Store, StoreError, answered_before
 from engine.text_sanitizing import shown
 

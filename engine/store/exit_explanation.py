@@ -16,7 +16,7 @@ from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.formatting import format_duration, format_exit_reason, format_score
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.pairs import ITERATOR
-from engine.plan.subflows import node_at
+from engine.plan.structure import node_at
 from engine.values import Value
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_money, format_percent, format_score, format_tokens
-from engine.plan.subflows import node_at
+from engine.plan.structure import node_at
 from engine.run_state.state import NodeExecution, RunState
 from engine.store.exit_explanation import loop_config, what_was_tested, why_stopped
 from engine.store.run_sections import readable, workflow_of

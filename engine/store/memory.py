@@ -15,7 +15,7 @@ from engine.events import AnyEvent, RunStarted
 from engine.models.base import Reply
 from engine.run_state.reducer import apply
 from engine.run_state.state import Detail, RunState
-from engine.runner.journal import LeftAnswer, RunHead
+from engine.runner.run_storage import LeftAnswer, RunHead
 from engine.store.codec import cut_event, encode_fields
 from engine.store.store_protocol import (
     EVERY_RUN,

@@ -27,14 +27,13 @@ from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, LoopPlan, Plan
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail, LoopExecution
-from engine.runner.call_log import CallLog, UnknownCall
 from engine.runner.declared_inputs import still_declared
 from engine.runner.fork import ForkPoint, fork_point, latest, past_before, state_order, with_given_output
-from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions, options_with_kept
-from engine.runner.prepare import Beginning, begin_kept, head_options, new_run_id, prepare
-from engine.runner.run import Run
+from engine.runner.replay import CallLog, UnknownCall
+from engine.runner.run import Beginning, Run, begin_kept, head_options, new_run_id, prepare
 from engine.runner.run_path import Place, PlaceError, parse_place
+from engine.runner.run_storage import RunHead
 from engine.store.run_file import is_imported, mark_imported
 from engine.store.store_protocol import RunStatus, RunSummary, Store, StoreError
 from engine.values import Value

@@ -22,7 +22,7 @@ from engine.events import AnyEvent, NodeAnswered, NodeCompleted, NodeFailed, Nod
 from engine.formatting import format_json
 from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.plan.secrets import text_without_secrets
-from engine.runner.journal import RunHead
+from engine.runner.run_storage import RunHead
 from engine.safe_file_io import read_text_file
 from engine.store.store_protocol import Store, StoreError
 from engine.text_sanitizing import shown

@@ -26,14 +26,13 @@ from engine.events import (
     RunCompleted,
     RunFailed,
     RunResumed,
+    with_loop_starts,
 )
 from engine.formatting import format_value
 from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.spec import ModelCall
-from engine.run_state.loop_starts import with_loop_starts
 from engine.run_state.reducer import end_open_nodes, reduce_events
-from engine.run_state.selectors import iteration_at
-from engine.run_state.state import NodeExecution, NodeState, RunState, RunStatus
+from engine.run_state.state import NodeExecution, NodeState, RunState, RunStatus, iteration_at
 from engine.runner.run_path import Place, parse_place
 from engine.store.store_protocol import OPEN, RunSummary, Store, StoreError, level_of
 from engine.values import Value

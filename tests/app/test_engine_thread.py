@@ -7,14 +7,14 @@ import pytest
 
 from app import engine_thread
 from app.engine_thread import EngineThread
-from engine.runner import tool_threads
+from engine.runner import event_loop
 
 
 def test_the_end_of_the_program_gives_up_a_tool_that_takes_no_notice(
     qapp: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_thread, "ENDS_WITHIN_S", 0.1)
-    monkeypatch.setattr(tool_threads, "ENDS_WITHIN_S", 0.1)
+    monkeypatch.setattr(event_loop, "ENDS_WITHIN_S", 0.1)
     before = set(threading.enumerate())
     has_begun, answers = threading.Event(), threading.Event()
 

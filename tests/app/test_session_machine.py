@@ -38,8 +38,8 @@ from engine.document.operations import (
     SetSettings,
     SetTitle,
 )
-from engine.plan.check import check_structure
 from engine.plan.structure import analyse
+from engine.plan.validation import validate_structure
 
 TYPES = st.sampled_from(["input", "output", "llm", "loop", "exit", "router", "transform", "nonsense"])
 TEXTS = st.text(max_size=8)
@@ -164,7 +164,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "session"):
-            check_structure(analyse(self.session.workflow))  # whatever was done, it can be looked at
+            validate_structure(analyse(self.session.workflow))  # whatever was done, it can be looked at
             self.session.deleteLater()
 
 

@@ -12,7 +12,7 @@ from engine.exits.registry import condition_specs
 from engine.exits.stop_decision import has_converged
 from engine.formatting import EXIT_REASON_LABELS
 from engine.nodes.agent_tools import EXIT_LOOP
-from engine.runner.loop_lifecycle import ALL_ITEMS
+from engine.runner.node_execution import ALL_ITEMS
 from tests.architecture.markdown import read
 from tests.architecture.project import engine_sources
 

@@ -11,7 +11,7 @@ from engine import RunOptions, loads, start, validate
 from engine.events import NodeWaiting
 from engine.nodes.approval import SPEC, ApprovalConfig
 from engine.nodes.context import Answer
-from engine.runner.questions import LOOK_S
+from engine.runner.human_input import LOOK_S
 from tests.architecture.markdown import blocks, read
 
 PAGE = "docs/people.md"

@@ -15,7 +15,7 @@ from engine import events
 from engine.events import AnyEvent
 from engine.models.base import Finish, Message, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
-from engine.runner.journal import RunHead
+from engine.runner.run_storage import RunHead
 from engine.store.sqlite import SqliteStore
 from engine.store.sqlite.schema import STEPS
 

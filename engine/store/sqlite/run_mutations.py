@@ -15,9 +15,8 @@ from typing import Final
 from engine.models.base import Reply
 from engine.nodes.context import Answer
 from engine.run_state.reducer import reduce_events
-from engine.run_state.selectors import QUESTION_EVENTS
-from engine.run_state.state import Detail, RunState
-from engine.runner.journal import LeftAnswer, RunHead
+from engine.run_state.state import QUESTION_EVENTS, Detail, RunState
+from engine.runner.run_storage import LeftAnswer, RunHead
 from engine.store.codec import encode_reply
 from engine.store.sqlite.blobs import BlobWriter
 from engine.store.sqlite.journal import RunWriter

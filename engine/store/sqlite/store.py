@@ -17,7 +17,7 @@ from typing import Any, Final
 from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.base import Reply
-from engine.runner.journal import LeftAnswer, RunHead
+from engine.runner.run_storage import LeftAnswer, RunHead
 from engine.store.codec import decode_reply
 from engine.store.sqlite import queries, run_mutations
 from engine.store.sqlite.blobs import BlobReader

@@ -18,8 +18,8 @@ from engine.events import LoopIterationCompleted, LoopIterationStarted, NodeStar
 from engine.models.base import Usage
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import NamedText, TextKind
-from engine.plan.check import check_structure
 from engine.plan.structure import analyse
+from engine.plan.validation import validate_structure
 from engine.run_state.state import NodeState
 from engine.runner.options import RunOptions
 from tests.app.canvas.conftest import Hand, MakeCanvas
@@ -219,7 +219,7 @@ def test_a_missing_aggregator_can_be_added() -> None:
     whole = items()
     broken = whole.model_copy(update={"nodes": tuple(there for there in whole.nodes if there.id != "gather")})
     structure = analyse(broken)
-    (problem,) = [problem for problem in check_structure(structure) if problem.code == "missing-exit"]
+    (problem,) = [problem for problem in validate_structure(structure) if problem.code == "missing-exit"]
 
     (fix,) = quick_fixes(problem, structure)
 

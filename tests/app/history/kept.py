@@ -20,9 +20,9 @@ from engine.events import (
     RunStarted,
 )
 from engine.models.base import Usage
-from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions
 from engine.runner.run import start
+from engine.runner.run_storage import RunHead
 from engine.store.store_protocol import Store
 
 DAY = 86_400.0

@@ -24,7 +24,7 @@ from engine.document.files import dumps
 from engine.errors import EngineError
 from engine.events import AnyEvent, LoopIterationStarted, RunStarted
 from engine.plan.structure import analyse
-from engine.runner.journal import RunHead
+from engine.runner.run_storage import RunHead
 from engine.store import Store
 from tests.app.history.kept import refine, refine_script, run_kept
 from tests.app.history.loops import iteration, one_loop, told

@@ -19,9 +19,9 @@ from engine.document.files import dumps
 from engine.document.model import Node, Workflow
 from engine.document.operations import SetConfig
 from engine.events import RunStarted
-from engine.runner.journal import RunHead
 from engine.runner.options import RunOptions
 from engine.runner.run import start
+from engine.runner.run_storage import RunHead
 from engine.store import RunStatus, Store
 from engine.store.consent import approve
 from tests.app.history.kept import refine, refine_script

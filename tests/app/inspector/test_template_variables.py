@@ -10,8 +10,8 @@ from engine.document.model import Workflow
 from engine.document.operations import SetConfig
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import TextKind
-from engine.plan.check import check_structure
 from engine.plan.structure import analyse
+from engine.plan.validation import validate_structure
 from engine.plan.variable_check import LOOP_MEMBERS, RECORD_MEMBERS
 from tests.app.inspector.conftest import refine
 
@@ -106,7 +106,7 @@ def test_every_name_on_offer_passes_the_check(workflow: Workflow, node_id: str, 
         before = workflow.node(node_id).config.get(field, "")  # its names keep the node in its loop
         written = f"{before} {{{{{text}}}}}" if kind is TextKind.TEMPLATE else f"{text} == {text}"
         flow, _ = SetConfig(node_id, (field,), written).apply(workflow)
-        codes = {problem.code for problem in check_structure(analyse(flow)) if problem.field == field}
+        codes = {problem.code for problem in validate_structure(analyse(flow)) if problem.field == field}
         assert "unknown-name" not in codes, text
 
 

@@ -20,8 +20,8 @@ from engine.document.files import load
 from engine.document.model import Node, Workflow
 from engine.exits.registry import condition_specs
 from engine.nodes.registry import builtin_registry
-from engine.plan.check import check_structure
 from engine.plan.structure import analyse
+from engine.plan.validation import validate_structure
 from tests.app.whole.conftest import CTRL, TEMPLATE, Whole, focus, meaning, own_config
 from tests.app.window.conftest import await_files
 
@@ -59,7 +59,7 @@ def check(whole: Whole) -> None:
     """The document is what was wanted, clean; all of it can be undone and done again."""
     whole.settle()
     built = whole.workflow
-    assert check_structure(analyse(built, builtin_registry())) == []
+    assert validate_structure(analyse(built, builtin_registry())) == []
     assert meaning(built) == meaning(wanted_workflow())
     session = whole.document.session
     whole.document.canvas.setFocus()

@@ -11,7 +11,7 @@ from PySide6.QtCore import QTimer
 import app.main
 from app.entry import main
 from app.workbench import Workbench
-from engine.runner import tool_threads
+from engine.runner import event_loop
 
 
 class HangingWorkbench(Workbench):
@@ -37,6 +37,6 @@ class HangingWorkbench(Workbench):
 
 
 if __name__ == "__main__":
-    tool_threads.ENDS_WITHIN_S = 0.1
+    event_loop.ENDS_WITHIN_S = 0.1
     app.main.Workbench = HangingWorkbench
     sys.exit(main())

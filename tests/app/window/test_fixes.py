@@ -8,8 +8,8 @@ from app.window.quick_fixes import quick_fixes
 from engine.document.builder import Builder
 from engine.document.files import loads
 from engine.document.model import Edge, Node, Workflow
-from engine.plan.check import check_structure
 from engine.plan.structure import analyse
+from engine.plan.validation import validate_structure
 
 
 def looped(**loop: Any) -> Builder:
@@ -30,13 +30,13 @@ def looped(**loop: Any) -> Builder:
 
 
 def codes(workflow: Workflow) -> list[str]:
-    return [problem.code for problem in check_structure(analyse(workflow))]
+    return [problem.code for problem in validate_structure(analyse(workflow))]
 
 
 def fixed(workflow: Workflow, code: str, choice: int = 0) -> tuple[str, Workflow]:
     """The title of a fix for the first problem of that code, and the document after it."""
     structure = analyse(workflow)
-    problem = next(problem for problem in check_structure(structure) if problem.code == code)
+    problem = next(problem for problem in validate_structure(structure) if problem.code == code)
     fix = quick_fixes(problem, structure)[choice]
     after, back = fix.operation.apply(workflow)
     assert back.apply(after)[0] == workflow
@@ -247,4 +247,4 @@ def test_a_missing_output_is_added_alone_where_several_ends_are() -> None:
 def test_what_takes_thought_has_no_fix() -> None:
     structure = analyse(Workflow())
 
-    assert [quick_fixes(problem, structure) for problem in check_structure(structure)] == [()]
+    assert [quick_fixes(problem, structure) for problem in validate_structure(structure)] == [()]

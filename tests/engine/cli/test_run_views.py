@@ -10,8 +10,7 @@ from engine.cli.output import Screen
 from engine.cli.run_views import EventView, LineView, LiveView, ShownRun, live_display, loop_bars
 from engine.models.base import Usage
 from engine.run_state.reducer import apply, reduce_events
-from engine.run_state.selectors import active_nodes
-from engine.run_state.state import RunState
+from engine.run_state.state import RunState, active_nodes
 from tests.engine.cli.kit import Events
 
 TINY = {"embedded:smollm2-135m": "tiny: good for trying the program, not for good answers"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.models.base import Usage
-from engine.runner.journal import RunHead
+from engine.runner.run_storage import RunHead
 from engine.store import open_store
 from tests.engine.cli.kit import Events, Program
 

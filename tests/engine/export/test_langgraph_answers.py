@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine import Answer
 from engine.export import langgraph_runtime_agents
-from engine.runner.questions import Question
+from engine.runner.human_input import Question
 from tests.engine.export.kit import Both
 from tests.engine.semantics.agents import agent, tools_fixture, wants
 from tests.engine.semantics.documents import entry, flow, part, result

@@ -38,10 +38,18 @@ from engine.models.base import Message, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
 from engine.run_state.reducer import end_open_nodes, reduce_events
 from engine.run_state.result import RESULT_EVENTS, result_of
-from engine.run_state.selectors import QUESTION_EVENTS, active_nodes, nodes_on, waits_only
-from engine.run_state.state import Detail, NodeState, RunState, RunStatus
-from engine.runner.iteration_record import IterationRecord
-from engine.runner.journal import RunHead
+from engine.run_state.state import (
+    QUESTION_EVENTS,
+    Detail,
+    NodeState,
+    RunState,
+    RunStatus,
+    active_nodes,
+    nodes_on,
+    waits_only,
+)
+from engine.runner.loop_variables import IterationRecord
+from engine.runner.run_storage import RunHead
 from engine.store.memory import MemoryStore
 from engine.store.run_sections import level_state
 from engine.store.store_protocol import OPEN, level_of

@@ -8,8 +8,7 @@ from engine.events import LoopStarted
 from engine.models.base import Message, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
 from engine.run_state.reducer import apply, reduce_events
-from engine.run_state.selectors import iteration_at, nodes_on
-from engine.run_state.state import Detail, LoopExecution
+from engine.run_state.state import Detail, LoopExecution, iteration_at, nodes_on
 from tests.engine.cli.kit import Events
 
 

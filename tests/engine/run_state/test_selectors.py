@@ -8,8 +8,7 @@ import pytest
 
 from engine.models.base import Usage
 from engine.run_state.reducer import apply, reduce_events
-from engine.run_state.selectors import active_nodes, unanswered_questions, waits_only
-from engine.run_state.state import Detail, RunStatus
+from engine.run_state.state import Detail, RunStatus, active_nodes, unanswered_questions, waits_only
 from tests.engine.cli.kit import Events
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.immutable import immutable
 from engine.models.base import LongPrice, Message, Price, Request, ToolCall, ToolDefinition, Usage
 from engine.models.structured_output import with_instruction
 from engine.runner.budget import Account, BudgetError, Estimate, estimate, reply_tokens, text_tokens
+from engine.values import immutable
 
 DOLLAR = Estimate(1.0, 10)
 

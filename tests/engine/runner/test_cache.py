@@ -12,7 +12,7 @@ from engine import Workflow, loads
 from engine.events import NodeCalled, NodeCalling, NodeCompleted
 from engine.models.base import Message, Request, Usage
 from engine.nodes.spec import ModelChoice
-from engine.runner.cache import request_key, tool_key
+from engine.runner.run_storage import request_key, tool_key
 from engine.store import open_store
 from engine.store.memory import MemoryStore
 from tests.engine.cli.kit import document, refine

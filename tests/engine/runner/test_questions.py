@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import EngineError
 from engine.nodes.context import Answer
-from engine.runner.questions import Question, check_answer, value_of_text
+from engine.runner.human_input import Question, check_answer, value_of_text
 
 _SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engine.errors import EngineError
 from engine.events import AnyEvent
-from engine.runner.journal import LeftAnswer, RunHead
+from engine.runner.run_storage import LeftAnswer, RunHead
 
 
 class ListJournal:

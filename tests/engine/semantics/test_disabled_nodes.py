@@ -12,7 +12,7 @@ from engine.document.problems import Problem, Severity
 from engine.events import NodeSkipped
 from engine.runner.declared_inputs import InputError, declared_inputs
 from engine.runner.options import RunOptions
-from engine.runner.prepare import prepare
+from engine.runner.run import prepare
 from tests.engine.semantics.documents import (
     Part,
     around,

@@ -10,7 +10,7 @@ import pytest
 from engine import Run
 from engine.events import NodeCalled, NodeCompleted, NodeFailed, NodeRetrying, RunFailed
 from engine.models.base import ModelError, ModelErrorKind, Price, Reply, ToolCall, Usage
-from engine.runner.prepare import Beginning, prepare
+from engine.runner.run import Beginning, prepare
 from engine.store.memory import MemoryStore
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import around, entry, flow, llm, result

@@ -12,7 +12,7 @@ from engine import Workflow, validate
 from engine.events import LoopIterationCompleted, LoopIterationStarted
 from engine.models.base import ModelError, ModelErrorKind
 from engine.runner.fork import fork_point, past_before
-from engine.runner.prepare import prepare
+from engine.runner.run import prepare
 from engine.runner.run_path import parse_place
 from engine.values import Value
 from tests.engine.semantics.agents import wants

@@ -16,7 +16,7 @@ from engine.events import (
     RunNotKept,
     RunStarted,
 )
-from engine.runner.journal import RunHead
+from engine.runner.run_storage import RunHead
 from tests.engine.semantics.documents import around, llm, transform
 from tests.engine.semantics.kept import ListJournal, ListKeeper
 from tests.engine.semantics.kit import begin, finish, play, settle

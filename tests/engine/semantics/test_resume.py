@@ -22,10 +22,9 @@ from engine.events import (
     NodeRetrying,
     RunStarted,
 )
-from engine.runner.call_log import CallLog
 from engine.runner.fork import fork_point, past_before, state_order
-from engine.runner.prepare import Beginning, prepare
-from engine.runner.run import Run
+from engine.runner.replay import CallLog
+from engine.runner.run import Beginning, Run, prepare
 from engine.runner.run_path import parse_place
 from tests.engine.semantics.documents import each, entry, flow, gather, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kept import ListJournal, ListKeeper

@@ -19,9 +19,9 @@ from engine.events import (
 )
 from engine.models.base import ModelError, ModelErrorKind
 from engine.nodes.context import Answer
-from engine.runner.call_log import CallLog
 from engine.runner.fork import fork_point, past_before
-from engine.runner.prepare import Beginning, prepare
+from engine.runner.replay import CallLog
+from engine.runner.run import Beginning, prepare
 from engine.runner.run_path import parse_place
 from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result, transform

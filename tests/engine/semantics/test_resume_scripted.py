@@ -14,8 +14,8 @@ from engine.document.files import dumps
 from engine.events import AnyEvent, NodeCalling, NodeFailed, NodeRetrying, RunCompleted, RunFailed
 from engine.models.base import RemembersCalls
 from engine.models.catalogue import Models
-from engine.runner.journal import RunHead
 from engine.runner.run import start
+from engine.runner.run_storage import RunHead
 from engine.store.memory import MemoryStore
 from engine.store.recorded_model import RecordedModel, recorded_models
 from engine.store.resume import Changes, fork, plan_fork, resume

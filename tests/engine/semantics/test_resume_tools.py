@@ -14,7 +14,7 @@ from engine import Batch, BatchOptions, EngineError, Run, RunOptions, Workflow, 
 from engine.document.files import dumps
 from engine.events import NodeToolCalled, NodeToolCalling, NodeWaiting
 from engine.nodes.context import Answer
-from engine.runner.journal import RunHead
+from engine.runner.run_storage import RunHead
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume, resume_with, unknown_calls
 from engine.tools.registry import set_tools

@@ -10,9 +10,9 @@ from engine import Workflow
 from engine.events import NodeCompleted, NodeFailed, NodeStarted
 from engine.nodes.spec import ModelChoice
 from engine.nodes.subflow import SPEC, SubflowConfig
-from engine.plan.check import check
 from engine.plan.compiler import compile_workflow
-from engine.plan.subflows import node_at
+from engine.plan.structure import node_at
+from engine.plan.validation import validate
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import FunctionModel
@@ -138,24 +138,24 @@ async def test_a_money_budget_of_a_loop_in_a_subflow_needs_a_known_price_too() -
 
 def test_problems_in_a_subflow_are_reported_at_the_node() -> None:
     broken = flow(entry("given"), llm("draft", "{{nowhere}}"), result("made"), edges="given -> draft -> made")
-    (problem,) = check(around_part(broken))
+    (problem,) = validate(around_part(broken))
     assert (problem.code, problem.node, problem.field) == ("unconnected-port", "part", "file")
     assert problem.message.startswith('In "part.loop.json": node "draft", port "nowhere": Nothing')
 
 
 def test_an_unread_file_is_a_problem() -> None:
     unread = flow(entry(), part("part", "subflow", file="part.loop.json"), result())
-    codes = {(problem.code, problem.node) for problem in check(unread)}
+    codes = {(problem.code, problem.node) for problem in validate(unread)}
     assert ("subflow-not-read", "part") in codes
     nameless = flow(entry(), part("part", "subflow"), result())
-    assert ("no-subflow", "part") in {(problem.code, problem.node) for problem in check(nameless)}
+    assert ("no-subflow", "part") in {(problem.code, problem.node) for problem in validate(nameless)}
 
 
 def test_subflows_nested_too_deeply_are_a_problem() -> None:
     inner = DRAFT
     for _ in range(20):
         inner = flow(entry("given"), nested(inner), result("made"), edges="given -> part.given\npart.made -> made")
-    assert "nested-too-deep" in {problem.code for problem in check(around_part(inner))}
+    assert "nested-too-deep" in {problem.code for problem in validate(around_part(inner))}
 
 
 def test_a_node_is_found_by_its_run_path_through_subflows() -> None:

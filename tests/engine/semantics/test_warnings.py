@@ -21,7 +21,7 @@ from engine.events import (
 from engine.models.base import Finish, ModelError, ModelErrorKind, Reply, Usage
 from engine.run_state.reducer import reduce_events
 from engine.run_state.result import RESULT_EVENTS, result_of
-from engine.runner.iteration_record import IterationRecord
+from engine.runner.loop_variables import IterationRecord
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume
 from engine.store.run_file import head_of

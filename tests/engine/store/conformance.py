@@ -28,7 +28,7 @@ from engine.models.base import Finish, Reply, Usage
 from engine.nodes.context import Answer
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail
-from engine.runner.journal import LeftAnswer
+from engine.runner.run_storage import LeftAnswer
 from engine.store.codec import cut_event
 from engine.store.store_protocol import RunFilter, RunStatus, Store, StoreError
 from tests.engine.store.kept import call, completed, end, head, iteration, keep, node, started, whole, write_all

@@ -11,7 +11,7 @@ from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.base import Message, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
-from engine.runner.journal import Journal, RunHead
+from engine.runner.run_storage import Journal, RunHead
 from engine.store.store_protocol import Store
 
 WITHIN_S = 10

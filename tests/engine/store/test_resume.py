@@ -17,8 +17,8 @@ from engine.events import (
     RunResumed,
     RunStarted,
 )
-from engine.runner.journal import RunHead
 from engine.runner.run_path import PlaceError
+from engine.runner.run_storage import RunHead
 from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, fork, plan_fork, resume, resume_with, unknown_calls
 from engine.store.store_protocol import RunStatus, StoreError

@@ -7,7 +7,7 @@ from typing import Any
 from engine.events import AnyEvent
 from engine.models.base import Finish, Message, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
-from engine.runner.journal import RunHead
+from engine.runner.run_storage import RunHead
 from tests.engine.cli.kit import Events
 
 VALUE: Any = {"text": "é \ud83d \0 \u2028 ```", "list": [1, 2.5, True, None, {"deep": list[Any]()}], "": ""}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -19,51 +21,31 @@ from engine.nodes.output import OutputConfig
 from engine.nodes.pairs import LOOP
 from engine.nodes.registry import Registry
 from engine.nodes.spec import Category, ModelChoice
-from engine.plan.disabled_nodes import with_disabled_as_warnings
-from engine.plan.secrets import secret_problems
-from engine.plan.structure import Structure, analyse
-from engine.plan.subflows import problem_of_subflow
+from engine.plan.secrets import SECRET_CODE, secret_problems
+from engine.plan.structure import Structure, analyse, problem_of_subflow
 from engine.plan.variable_check import name_problems
 from engine.text_sanitizing import shown
 
-
-def exit_loop_problems(structure: Structure) -> Iterator[Problem]:
-    """A problem for each node outside of all loops that is given the tool `exit_loop`."""
-    for resolved in structure.resolution.nodes.values():
-        field = _field(resolved.config)
-        if field and structure.order and structure.around(resolved.id, LOOP) is None:
-            yield Problem(
-                "exit-loop-outside",
-                f'"{resolved.id}" may end the loop around it, and lies in none.',
-                "Put it between a Loop and its Exit, or take the tool exit_loop from it.",
-                node=resolved.id,
-                field=field,
-            )
+_DOCUMENT_WIDE: Final = frozenset({"bad-id", "duplicate-id", "unknown-loop", SECRET_CODE})
+"""Codes of problems with a field that concern more than the node itself."""
 
 
-def _field(config: object) -> str:
-    """The setting that lets a node end its loop; empty where none does."""
-    if isinstance(config, LlmConfig):
-        return "may_exit_loop" if config.may_exit_loop else ""
-    return "tools" if isinstance(config, AgentConfig) and EXIT_LOOP in config.tools else ""
-
-
-def check(
+def validate(
     workflow: Workflow, registry: Registry | None = None, *, max_iterations_cap: int = MAX_ITERATIONS_CAP
 ) -> list[Problem]:
-    """Find all problems of a document.
+    """Find all problems of a document, each with its place.
 
-    Nothing is executed and nothing fetched; the result is the same whatever the machine's settings.
+    Nothing is executed or fetched; the result does not depend on the machine.
 
     Args:
         workflow: The document.
         registry: The node types; None for the built-in ones.
         max_iterations_cap: The most iterations that a loop may ask for.
     """
-    return check_structure(analyse(workflow, registry), max_iterations_cap=max_iterations_cap)
+    return validate_structure(analyse(workflow, registry), max_iterations_cap=max_iterations_cap)
 
 
-def check_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERATIONS_CAP) -> list[Problem]:
+def validate_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERATIONS_CAP) -> list[Problem]:
     """The same, for a document that was analysed before. The structure remembers what was found."""
     if max_iterations_cap not in structure.checked:
         structure.checked[max_iterations_cap] = tuple(_all_problems(structure, max_iterations_cap))
@@ -75,7 +57,7 @@ def _all_problems(structure: Structure, max_iterations_cap: int) -> list[Problem
         *_document_problems(structure.workflow),
         *structure.problems,
         *name_problems(structure),
-        *exit_loop_problems(structure),
+        *_exit_loop_problems(structure),
         *_parameter_problems(structure),
         *_loop_problems(structure, max_iterations_cap),
         *_judge_problems(structure),
@@ -84,8 +66,20 @@ def _all_problems(structure: Structure, max_iterations_cap: int) -> list[Problem
     ]
     position = {node.id: index for index, node in enumerate(structure.workflow.nodes)}
     return sorted(
-        with_disabled_as_warnings(problems, structure), key=lambda problem: position.get(problem.node or "", -1)
+        (_softened(problem, structure) for problem in problems),
+        key=lambda problem: position.get(problem.node or "", -1),
     )
+
+
+def affects_only_node(problem: Problem, structure: Structure) -> bool:
+    """Whether a problem belongs to a disabled node alone, so that it does not prevent a run."""
+    if problem.node not in structure.disabled:
+        return False
+    return problem.code == "unconnected-port" or (problem.field is not None and problem.code not in _DOCUMENT_WIDE)
+
+
+def _softened(problem: Problem, structure: Structure) -> Problem:
+    return replace(problem, severity=Severity.WARNING) if affects_only_node(problem, structure) else problem
 
 
 def _document_problems(workflow: Workflow) -> Iterator[Problem]:
@@ -129,6 +123,27 @@ def _unknown_key(message: str, place: str) -> Problem:
         Severity.WARNING,
         field=place,
     )
+
+
+def _exit_loop_problems(structure: Structure) -> Iterator[Problem]:
+    """Report nodes outside of all loops that have the tool `exit_loop`."""
+    for resolved in structure.resolution.nodes.values():
+        field = _exit_loop_field(resolved.config)
+        if field and structure.order and structure.around(resolved.id, LOOP) is None:
+            yield Problem(
+                "exit-loop-outside",
+                f'"{resolved.id}" may end the loop around it, and lies in none.',
+                "Put it between a Loop and its Exit, or take the tool exit_loop from it.",
+                node=resolved.id,
+                field=field,
+            )
+
+
+def _exit_loop_field(config: object) -> str:
+    """Return the setting that lets a node end its loop, or an empty string."""
+    if isinstance(config, LlmConfig):
+        return "may_exit_loop" if config.may_exit_loop else ""
+    return "tools" if isinstance(config, AgentConfig) and EXIT_LOOP in config.tools else ""
 
 
 def _parameter_problems(structure: Structure) -> Iterator[Problem]:
@@ -189,6 +204,6 @@ def _part_problems(structure: Structure, cap: int) -> Iterator[Problem]:
     """The problems of the workflows in subflows, reported at the subflow."""
     for node_id, inner in structure.subflows.items():
         subflow = structure.resolution.nodes[node_id]
-        for problem in check_structure(inner, max_iterations_cap=cap):
+        for problem in validate_structure(inner, max_iterations_cap=cap):
             if problem.code != "no-output":
                 yield problem_of_subflow(subflow, problem)

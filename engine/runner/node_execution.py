@@ -12,11 +12,13 @@ from engine.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
 from engine.nodes.context import NodeContext
 from engine.nodes.convert import ConversionError, convert
 from engine.nodes.spec import ModelCall, NodeError, Outputs
-from engine.plan.execution_plan import NodePlan
-from engine.runner.budget import BudgetError
+from engine.plan.execution_plan import NodePlan, SubflowPlan
+from engine.runner.budget import Account, BudgetError
+from engine.runner.declared_inputs import read_parameters
 from engine.runner.level import Level
 from engine.runner.named_state import NAMED_PORT, StateView
 from engine.runner.retry import NodeFailure, make_attempts
+from engine.runner.scheduler import GraphRun
 from engine.values import Value
 
 MOST_BEHIND: Final = 256
@@ -181,3 +183,138 @@ def bypass(level: Level, node: NodePlan, inputs: dict[str, Value]) -> Outputs | 
     if len(inputs) == len(node.inputs) == len(used) == 1 and used[0] not in branches:
         return {used[0]: next(iter(inputs.values()))}
     return None
+
+
+ALL_ITEMS: Final = "all_items"
+"""The exit reason of an iterator that has worked on all its items."""
+
+
+async def run_told(
+    level: Level,
+    node: NodePlan,
+    inputs: dict[str, Value],
+    account: Account,
+    attempt: Callable[[int], Awaitable[Outputs]],
+    stand_in: Callable[[EngineError], Outputs | None],
+    exits_loop: Callable[[], bool] = lambda: False,
+) -> Outputs:
+    """Attempt a loop or an iterator, and tell how it begins and ends.
+
+    Args:
+        level: Where it stands.
+        node: It itself.
+        inputs: What reached it, by port.
+        account: What it spends.
+        attempt: Makes one attempt; its number counts from 1.
+        stand_in: What it gives all the same when it has failed; None where its failure ends what it is part of.
+        exits_loop: Whether a node in it has ended the loop around it.
+
+    Raises:
+        NodeFailure: It failed, and nothing stands in.
+        BudgetError: The budget is spent.
+    """
+    path, kind, replay = level.prefix + node.id, node.spec.type, level.core.replay
+    if level.core.paused:
+        await level.core.free_to_start()
+    emit = level.core.bus.emit
+    emit(NodeStarted, path, kind, inputs)
+    started = time.perf_counter()
+    error = ""
+    attempts = 0
+    made = replay.attempts(path).made if replay is not None else 0
+
+    async def attempt_anew() -> Outputs:
+        nonlocal attempts
+        if attempts:
+            level.core.take_back(f"{path}[")
+        if replay is not None:
+            if attempts:
+                replay.take_back(path)
+            replay.charge(path, account)
+        attempts += 1
+        return await attempt(made + attempts)
+
+    try:
+        # They keep their time limits themselves, since they have to tell that they ran out of time.
+        outputs = await make_attempts(level, path, node.config, attempt_anew, None)
+    except EngineError as failure:
+        given = None if isinstance(failure, BudgetError) else stand_in(failure)
+        if given is None:
+            duration = time.perf_counter() - started
+            emit(NodeFailed, path, kind, failure.message, failure.remedy, duration, account.usage, account.cost_usd)
+            if isinstance(failure, (BudgetError, NodeFailure)):
+                raise
+            raise NodeFailure(path, node.title, failure) from failure
+        outputs, error = given, str(failure)
+    duration = time.perf_counter() - started
+    used = account.usage if account.usage.total_tokens else None
+    cost = account.cost_usd
+    emit(NodeCompleted, path, kind, outputs, used, cost, duration, False, (), (), error, "", exits_loop())
+    return outputs
+
+
+async def run_subflow(level: Level, node: NodePlan, part: SubflowPlan, inputs: dict[str, Value]) -> Outputs:
+    """Run the workflow in a subflow to its end.
+
+    Returns:
+        Its named results, by port.
+
+    Raises:
+        NodeFailure: A node in it failed, and the settings say that this ends what the subflow is part of.
+        BudgetError: The budget is spent.
+    """
+    core, path, kind = level.core, level.prefix + node.id, node.spec.type
+    replay = core.replay
+    if replay is not None:
+        known = replay.outputs(path)
+        if known is not None and replay.had_error(path):
+            replay.take_back_part(path)
+        replay.charge(path, level.account)
+        if known is not None:
+            if not replay.had_error(path):  # for what its nodes cost, and what they warned of
+                await _pass(level, path, part, converted(node, inputs))
+            return known
+    if core.paused:
+        await core.free_to_start()
+    core.bus.emit(NodeStarted, path, kind, inputs)
+    started = time.perf_counter()
+    error, attempts = "", 0
+
+    async def attempt() -> Outputs:
+        nonlocal attempts
+        if attempts:
+            core.take_back(f"{path}.")
+            if replay is not None:
+                replay.take_back_part(path)
+                replay.charge(path, level.account)
+        attempts += 1
+        return await _pass(level, path, part, converted(node, inputs))
+
+    try:
+        outputs = await make_attempts(level, path, node.config, attempt, node.config.timeout_s)
+    except EngineError as failure:
+        outputs = None if isinstance(failure, BudgetError) else outputs_on_error(node, failure)
+        if outputs is None:
+            duration = time.perf_counter() - started
+            core.bus.emit(NodeFailed, path, kind, failure.message, failure.remedy, duration)
+            if isinstance(failure, (BudgetError, NodeFailure)):
+                raise
+            raise NodeFailure(path, node.title, failure) from failure
+        error = str(failure)
+    duration = time.perf_counter() - started
+    core.bus.emit(NodeCompleted, path, kind, outputs, None, 0.0, duration, False, (), (), error)
+    return outputs
+
+
+async def _pass(level: Level, path: str, part: SubflowPlan, inputs: dict[str, Value]) -> Outputs:
+    """Run the workflow once."""
+    given = {name: value for name, value in inputs.items() if name in part.parameters}  # others are switched off
+    inner = Level(
+        level.core,
+        level.account,
+        f"{path}.",
+        parameters=read_parameters(part.parameters, given),
+        outputs={},
+    )
+    await GraphRun(part.body, inner).run()
+    return inner.outputs

@@ -1,7 +1,7 @@
 """The threads in which tools do what blocks, and an event loop whose end none of them holds up.
 
 A tool that hangs, on a disk that does not answer, stays in its thread when its run is over. The end of the loop waits a
-moment for it, so that a tool may end what it is writing, and no longer; `engine.runner.tool_threads` ends the process.
+moment for it, so that a tool may end what it is writing, and no longer; `engine.runner.event_loop` ends the process.
 """
 
 from __future__ import annotations
@@ -74,3 +74,41 @@ def run_with_tools(work: Coroutine[Any, Any, ResultT]) -> ResultT:
         return await work
 
     return asyncio.run(in_loop())
+
+
+_LONGEST_END_S: Final = 10.0
+"""How long an interrupted run may take to end before it is left to itself."""
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def run_and_wait(coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine in the background loop, which is made on first use and ends with the process.
+
+    What interrupts the waiting (Ctrl+C) cancels the coroutine, and goes on once that has come to its end.
+    """
+    ended = threading.Event()
+    future = asyncio.run_coroutine_threadsafe(_telling(coroutine, ended), _background_loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        ended.wait(_LONGEST_END_S)
+        raise
+
+
+async def _telling(coroutine: Coroutine[Any, Any, ResultT], ended: threading.Event) -> ResultT:
+    try:
+        return await coroutine
+    finally:
+        ended.set()
+
+
+def _background_loop() -> asyncio.AbstractEventLoop:
+    global _loop  # noqa: PLW0603 - one for the whole process is the point
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="loopwright engine", daemon=True).start()
+        return _loop
