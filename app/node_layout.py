@@ -394,18 +394,18 @@ def _combined(blocks: Iterable[_Block], width: float, *, is_loop: bool) -> _Bloc
 Rect = tuple[float, float, float, float]
 """Left, top, width, height."""
 
-ALIGNMENTS: Final = ("left", "centre", "right", "top", "middle", "bottom")
+ALIGNMENTS: Final = ("left", "center", "right", "top", "middle", "bottom")
 
 
 def align(rects: Mapping[str, Rect], where: str) -> dict[str, Position]:
-    """Align cards by their left, centre, right, top, middle or bottom."""
+    """Align cards by their left, center, right, top, middle or bottom."""
     if len(rects) < 2:
         return {}
-    across = where in {"left", "centre", "right"}
+    across = where in {"left", "center", "right"}
     axis, extent = (0, 2) if across else (1, 3)
     low = min(rect[axis] for rect in rects.values())
     high = max(rect[axis] + rect[extent] for rect in rects.values())
-    share = {"left": 0.0, "top": 0.0, "centre": 0.5, "middle": 0.5, "right": 1.0, "bottom": 1.0}[where]
+    share = {"left": 0.0, "top": 0.0, "center": 0.5, "middle": 0.5, "right": 1.0, "bottom": 1.0}[where]
     line = low + (high - low) * share
     moved: dict[str, Position] = {}
     for node_id, rect in rects.items():
@@ -415,7 +415,7 @@ def align(rects: Mapping[str, Rect], where: str) -> dict[str, Position]:
 
 
 def distribute(rects: Mapping[str, Rect], *, across: bool) -> dict[str, Position]:
-    """Equalise the gaps between cards; the first and the last keep their position."""
+    """Equalize the gaps between cards; the first and the last keep their position."""
     if len(rects) < 3:
         return {}
     axis, extent = (0, 2) if across else (1, 3)

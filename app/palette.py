@@ -132,7 +132,7 @@ class PaletteEntry:
         key: Name of the node type, `tool:NAME` of a tool, or path of a template; empty for a header.
         help: One-line description.
         icon: Name of its icon.
-        category: Category that determines its colour.
+        category: Category that determines its color.
     """
 
     kind: EntryKind
@@ -243,13 +243,13 @@ def drag_pixmap(row: PaletteEntry, ratio: float) -> QPixmap:
     outline.addRoundedRect(area, 8, 8)
     painter.fillPath(outline, QColor(theme.card))
     painter.setClipPath(outline)
-    painter.fillRect(QRectF(0, 0, UNIT, size.height()), QColor(_colour(row)))
+    painter.fillRect(QRectF(0, 0, UNIT, size.height()), QColor(_color(row)))
     painter.setClipping(False)
     painter.setPen(QPen(QColor(theme.edge), 1))
     painter.drawPath(outline)
     side = round(20 * style().scale)
     place = QRect(4 * UNIT, (size.height() - side) // 2, side, side)
-    icon(row.icon, _colour(row)).paint(painter, place)
+    icon(row.icon, _color(row)).paint(painter, place)
     font = style().font(weight=QFont.Weight.DemiBold)
     painter.setFont(font)
     painter.setPen(QColor(theme.text))
@@ -272,7 +272,7 @@ def _small(weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
     return style().font(FONT_SIZE_SMALL, weight)
 
 
-def _colour(row: PaletteEntry) -> str:
+def _color(row: PaletteEntry) -> str:
     theme = style().theme
     return theme.category[row.category] if row.category is not None else theme.dim
 
@@ -309,13 +309,13 @@ def _paint_row(painter: QPainter, option: QStyleOptionViewItem, row: PaletteEntr
     width = _words_width(area.width())
     left = area.right() - UNIT - width
     lines = [(row.title, name, theme.text), *((line, small, theme.dim) for line in help_lines(row, width))]
-    top = area.top() + (area.height() - sum(QFontMetrics(font).height() for _text, font, _colour in lines)) // 2
+    top = area.top() + (area.height() - sum(QFontMetrics(font).height() for _text, font, _color in lines)) // 2
     place = QRect(area.left() + 2 * UNIT, top + (QFontMetrics(name).height() - side) // 2, side, side)
-    icon(row.icon, _colour(row)).paint(painter, place)
-    for text, font, colour in lines:
+    icon(row.icon, _color(row)).paint(painter, place)
+    for text, font, color in lines:
         metrics = QFontMetrics(font)
         painter.setFont(font)
-        painter.setPen(QColor(colour))
+        painter.setPen(QColor(color))
         shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
         painter.drawText(QRect(left, top, width, metrics.height()), Qt.AlignmentFlag.AlignVCenter, shown)
         top += metrics.height()

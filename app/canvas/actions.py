@@ -60,7 +60,7 @@ ADD: Final = (
 ARRANGE: Final = (
     CanvasAction("tidy", "Tidy up", ("Ctrl+L",), "", "mdi6.auto-fix"),
     CanvasAction("align_left", "Align left edges", (), "two"),
-    CanvasAction("align_centre", "Align horizontal centers", (), "two"),
+    CanvasAction("align_center", "Align horizontal centers", (), "two"),
     CanvasAction("align_right", "Align right edges", (), "two"),
     CanvasAction("align_top", "Align top edges", (), "two"),
     CanvasAction("align_middle", "Align vertical centers", (), "two"),

@@ -24,12 +24,13 @@ from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.node_layout import coordinate, layout_entries
 from app.theme.style import elide
 from engine.document.model import Workflow
-from engine.document.operations import UNSET, SetLayout, Unset
+from engine.document.operations import UNSET, SetLayout
 from engine.values import Value
 
 Kind = Literal["frames", "notes"]
 
 SMALLEST: Final = (80.0, 48.0)
+DEFAULT_SIZES: Final[dict[Kind, tuple[float, float]]] = {"frames": (320.0, 200.0), "notes": (200.0, 96.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Annotation:
         width: Width in scene units.
         height: Height in scene units.
         text: A frame's title or a note's text.
-        colour: Name of a frame's colour.
+        color: Name of a frame's color.
     """
 
     kind: Kind
@@ -54,7 +55,7 @@ class Annotation:
     width: float
     height: float
     text: str = ""
-    colour: str = "grey"
+    color: str = "grey"
 
     @property
     def path(self) -> tuple[str, str]:
@@ -67,11 +68,10 @@ class Annotation:
 
     def to_json(self, before: Mapping[str, Any] | None = None) -> dict[str, Value]:
         """Return the layout entry; unknown keys of `before` are preserved."""
-        place: dict[str, Value] = {"x": self.x, "y": self.y, "width": self.width, "height": self.height}
-        words: dict[str, Value] = {"text": self.text}
+        entry = {**(before or {}), "x": self.x, "y": self.y, "width": self.width, "height": self.height}
         if self.kind == "frames":
-            words = {"title": self.text, "colour": self.colour}
-        return {**(before or {}), **place, **words}
+            return {**entry, "title": self.text, "colour": self.color}
+        return {**entry, "text": self.text}
 
     def set_in(self, workflow: Workflow) -> SetLayout:
         """Return the operation that stores the annotation in the layout."""
@@ -79,8 +79,7 @@ class Annotation:
 
     def unset(self) -> SetLayout:
         """Return the operation that removes the annotation from the layout."""
-        value: Unset = UNSET
-        return SetLayout(self.path, value)
+        return SetLayout(self.path, UNSET)
 
 
 def read_annotations(workflow: Workflow) -> dict[tuple[str, str], Annotation]:
@@ -99,21 +98,12 @@ def _annotation(kind: Kind, key: str, entry: Mapping[str, Any]) -> Annotation | 
     x, y = coordinate(entry.get("x")), coordinate(entry.get("y"))
     if x is None or y is None:
         return None
-    default = (320.0, 200.0) if kind == "frames" else (200.0, 96.0)
+    default = DEFAULT_SIZES[kind]
     width = max(coordinate(entry.get("width"), default[0]) or 0.0, SMALLEST[0])
     height = max(coordinate(entry.get("height"), default[1]) or 0.0, SMALLEST[1])
-    text = entry.get("title" if kind == "frames" else "text", "")
-    colour = entry.get("colour", "grey")
-    return Annotation(
-        kind,
-        key,
-        x,
-        y,
-        width,
-        height,
-        text if isinstance(text, str) else "",
-        colour if isinstance(colour, str) else "grey",
-    )
+    text, color = entry.get("title" if kind == "frames" else "text"), entry.get("colour")
+    text, color = text if isinstance(text, str) else "", color if isinstance(color, str) else "grey"
+    return Annotation(kind, key, x, y, width, height, text, color)
 
 
 TITLE_HEIGHT: Final = 28.0
@@ -129,16 +119,9 @@ class AnnotationItem(AbstractNodeItem):
 
     Attributes:
         annotation: The frame or note.
-        contained_items: Returns the items that move with a frame.
-        resized: Called with the item after a resize.
     """
 
-    def __init__(
-        self,
-        annotation: Annotation,
-        contained_items: Callable[[AnnotationItem], list[QGraphicsItem]],
-        resized: Callable[[AnnotationItem], None],
-    ) -> None:
+    def __init__(self, annotation: Annotation, view: AnnotationView) -> None:
         QGraphicsItem.__init__(self)  # the base class's own __init__ creates unused items
         self.setFlags(
             QGraphicsItem.GraphicsItemFlag.ItemIsSelectable
@@ -153,8 +136,8 @@ class AnnotationItem(AbstractNodeItem):
         }
         self.inputs: list[QGraphicsItem] = []
         self.outputs: list[QGraphicsItem] = []
-        self.contained_items, self.resized = contained_items, resized
-        self._load: list[QGraphicsItem] = []
+        self._view = view
+        self._dragged_items: list[QGraphicsItem] = []
         self._is_resizing = False
         self.setAcceptHoverEvents(True)
         self.setZValue(BEHIND if annotation.kind == "frames" else 0.5)
@@ -186,7 +169,7 @@ class AnnotationItem(AbstractNodeItem):
         """Update the item from the document."""
         self.prepareGeometryChange()
         self.annotation = annotation
-        self._load = []
+        self._dragged_items = []
         self.setPos(annotation.x, annotation.y)
         self._hit = self._clickable_area()
         self.update()
@@ -201,9 +184,9 @@ class AnnotationItem(AbstractNodeItem):
 
     def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: Any) -> Any:
         """Move the contained items with a dragged frame."""
-        if change == QGraphicsItem.GraphicsItemChange.ItemPositionChange and self._load:
+        if change == QGraphicsItem.GraphicsItemChange.ItemPositionChange and self._dragged_items:
             delta: QPointF = value - self.pos()
-            for item in self._load:
+            for item in self._dragged_items:
                 if not item.isSelected():
                     item.moveBy(delta.x(), delta.y())
         return value
@@ -212,7 +195,7 @@ class AnnotationItem(AbstractNodeItem):
         """Start a drag or a resize."""
         self._is_resizing = event.button() == Qt.MouseButton.LeftButton and self._handle().contains(event.pos())
         if self.is_frame and not self._is_resizing:
-            self._load = self.contained_items(self)
+            self._dragged_items = self._view.contained_items(self)
         super().mousePressEvent(event)
 
     def mouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:
@@ -230,10 +213,10 @@ class AnnotationItem(AbstractNodeItem):
     def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Finish a resize."""
         super().mouseReleaseEvent(event)
-        self._load = []
+        self._dragged_items = []
         if self._is_resizing:
             self._is_resizing = False
-            self.resized(self)
+            self._view.resized(self)
 
     def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Show the resize cursor over the handle."""
@@ -245,40 +228,39 @@ class AnnotationItem(AbstractNodeItem):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if option.state & QStyle.StateFlag.State_Selected:
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(pen(canvas_style().colour("accent"), 2.0))
+            painter.setPen(pen(canvas_style().color("accent"), 2.0))
             painter.drawRoundedRect(self.rect.adjusted(-3, -3, 3, 3), RADIUS + 2, RADIUS + 2)
         if self.is_frame:
             self._paint_frame(painter)
         else:
             self._paint_note(painter)
-        painter.setPen(pen(canvas_style().colour("dim", 160), 1.5))
+        painter.setPen(pen(canvas_style().color("dim", 160), 1.5))
         corner = self.rect.bottomRight() - QPointF(5, 5)
         for length in (4.0, 8.0):
             painter.drawPolyline(QPolygonF([corner - QPointF(length, 0), corner - QPointF(0, length)]))
 
     def _paint_frame(self, painter: QPainter) -> None:
         theme, used, annotation = canvas_style(), fonts(), self.annotation
-        painter.setPen(pen(theme.frame(annotation.colour, 120), 1.0))
-        painter.setBrush(theme.frame(annotation.colour, 16))
+        painter.setPen(pen(theme.frame(annotation.color, 120), 1.0))
+        painter.setBrush(theme.frame(annotation.color, 16))
         painter.drawRoundedRect(self.rect, RADIUS, RADIUS)
         painter.setFont(used.small_bold)
-        painter.setPen(theme.colour("text"))
-        words = elide(used.bold_metrics, annotation.text or "Frame", self.text_rect.width() - 16)
-        dot = QRectF(12, TITLE_HEIGHT / 2 - 4, 8, 8)
-        painter.drawText(self.text_rect.adjusted(16, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, words)
+        painter.setPen(theme.color("text"))
+        title = elide(used.bold_metrics, annotation.text or "Frame", self.text_rect.width() - 16)
+        painter.drawText(self.text_rect.adjusted(16, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, title)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.frame(annotation.colour))
-        painter.drawEllipse(dot)
+        painter.setBrush(theme.frame(annotation.color))
+        painter.drawEllipse(QRectF(12, TITLE_HEIGHT / 2 - 4, 8, 8))
 
     def _paint_note(self, painter: QPainter) -> None:
         theme, annotation = canvas_style(), self.annotation
-        painter.setPen(pen(theme.colour("warning", 120), 1.0))
-        painter.setBrush(theme.colour("panel"))
+        painter.setPen(pen(theme.color("warning", 120), 1.0))
+        painter.setBrush(theme.color("panel"))
         painter.drawRoundedRect(self.rect, NOTE_RADIUS, NOTE_RADIUS)
-        painter.setBrush(theme.colour("warning", 24))
+        painter.setBrush(theme.color("warning", 24))
         painter.drawRoundedRect(self.rect, NOTE_RADIUS, NOTE_RADIUS)
         painter.setFont(fonts().text)
-        painter.setPen(theme.colour("text" if annotation.text else "dim"))
+        painter.setPen(theme.color("text" if annotation.text else "dim"))
         flags = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop
         painter.drawText(self.text_rect, flags, annotation.text[:4000] or "Double-click to edit")
 
@@ -286,16 +268,13 @@ class AnnotationItem(AbstractNodeItem):
         return QRectF(self.annotation.width - HANDLE, self.annotation.height - HANDLE, HANDLE, HANDLE)
 
     def _clickable_area(self) -> QPainterPath:
-        path = QPainterPath()
+        area, inside, handle = QPainterPath(), QPainterPath(), QPainterPath()
+        area.addRect(self.rect)
         if not self.is_frame:
-            path.addRect(self.rect)
-            return path
-        path.addRect(self.rect)
-        inside = QPainterPath()
+            return area
         inside.addRect(self.rect.adjusted(BORDER, TITLE_HEIGHT, -BORDER, -BORDER))
-        inside_less_handle = QPainterPath()
-        inside_less_handle.addRect(self._handle())
-        return path.subtracted(inside.subtracted(inside_less_handle))
+        handle.addRect(self._handle())
+        return area.subtracted(inside.subtracted(handle))
 
 
 class AnnotationView:
@@ -321,19 +300,18 @@ class AnnotationView:
         for path, annotation in wanted.items():
             item = self.items.get(path)
             if item is None:
-                self._add(annotation)
+                item = AnnotationItem(annotation, self)
+                self._scene.addItem(item)
+                self.items[path] = item
             elif item.annotation != annotation or (item.x(), item.y()) != (annotation.x, annotation.y):
                 item.set_annotation(annotation)
 
-    def _add(self, annotation: Annotation) -> None:
-        item = AnnotationItem(annotation, self._carried, self._store_size)
-        self._scene.addItem(item)
-        self.items[annotation.path] = item
+    @property
+    def selected(self) -> list[AnnotationItem]:
+        """The selected frames and notes."""
+        return [item for item in self.items.values() if item.isSelected()]
 
-    def _store_size(self, item: AnnotationItem) -> None:
-        self.resized(item)
-
-    def _carried(self, frame: AnnotationItem) -> list[QGraphicsItem]:
+    def contained_items(self, frame: AnnotationItem) -> list[QGraphicsItem]:
         """Return the items that lie entirely inside a frame."""
         rect = frame.scene_rect
         inside: list[QGraphicsItem] = [item for item in self._cards.values() if rect.contains(item.card_rect)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QObject, QPoint, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QImage, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import isValid
 
@@ -23,106 +23,17 @@ from app.canvas.popups import Popups
 from app.canvas.run_view import RunView
 from app.canvas.viewer import CanvasViewer
 from app.canvas.viewport_controls import CursorHint, EmptyCanvasHint, FitToView, Minimap, ZoomControls
+from app.node_layout import ALIGNMENTS
 from app.session import Session
 from app.theme.style import style
 from engine.document.model import Workflow
 from engine.nodes.subflow import SUBFLOW
 
-
-def nearest(places: Sequence[QPointF], start: QPointF, way: tuple[int, int] | None) -> int | None:
-    """Return the index of the nearest place in a direction, or None.
-
-    Args:
-        places: The candidates.
-        start: Where to search from.
-        way: Direction as -1, 0 or 1 horizontally and vertically; None for any direction.
-    """
-    best: tuple[float, int] | None = None
-    for position, place in enumerate(places):
-        apart = place - start
-        distance = apart.manhattanLength()
-        if way is not None:
-            along, aside = apart.x() * way[0] + apart.y() * way[1], abs(apart.x() * way[1]) + abs(apart.y() * way[0])
-            if along <= 0:
-                continue
-            distance = along + 2 * aside  # prefer items straight ahead
-        if best is None or distance < best[0]:
-            best = (distance, position)
-    return best[1] if best is not None else None
-
-
-Item = NodeItem | AnnotationItem
-
-
-class KeyboardNavigation(QObject):
-    """Keyboard navigation on one canvas."""
-
-    def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer) -> None:
-        super().__init__(viewer)
-        self._session, self._view, self._viewer = session, view, viewer
-
-    def go(self, across: int, down: int) -> None:
-        """Select the nearest item in a direction, or the one nearest to the centre if none is selected."""
-        start = self._start()
-        from_ = _hit(start).center() if start is not None else self._viewer.centre
-        items = [item for item in self._items() if item is not start]
-        places = [_place(item, from_) for item in items]
-        found = nearest(places, from_, (across, down) if start is not None else None)
-        if found is not None:
-            self.choose(items[found])
-
-    def step(self, by: int) -> None:
-        """Select the next (1) or previous (-1) item from left to right, wrapping around.
-
-        Directions alone do not reach every item: others may always be nearer.
-        """
-        items, start = self._items(), self._start()
-        items.sort(key=lambda item: (item.x(), item.y()))
-        if items:
-            place = items.index(start) + by if start is not None else min(by, 0)
-            self.choose(items[place % len(items)])
-
-    def choose(self, item: Item) -> None:
-        """Select one item and nothing else."""
-        for other in self._selected_annotations():
-            other.setSelected(other is item)
-        if isinstance(item, NodeItem):
-            self._session.select([item.content.id])
-        else:
-            item.setSelected(True)
-            self._session.select([])
-        self._viewer.ensure_visible(_hit(item))
-
-    def _items(self) -> list[Item]:
-        return [*self._view.nodes.values(), *self._view.annotations.items.values()]
-
-    def _start(self) -> Item | None:
-        if self._session.selection:
-            return self._view.nodes[self._session.selection[-1]]
-        return next(iter(self._selected_annotations()), None)
-
-    def _selected_annotations(self) -> list[AnnotationItem]:
-        return [item for item in self._view.annotations.items.values() if item.isSelected()]
-
-
-def _hit(item: Item) -> QRectF:
-    """Return the rectangle of an item; a frame counts as its title, since it surrounds other items."""
-    if isinstance(item, NodeItem):
-        return item.card_rect
-    return item.text_rect.translated(item.pos()) if item.is_frame else item.scene_rect
-
-
-def _place(item: Item, from_: QPointF) -> QPointF:
-    """Return the point of an item that is nearest for navigation; a frame's title may be wide."""
-    rect = _hit(item)
-    if isinstance(item, NodeItem) or not item.is_frame:
-        return rect.center()
-    return QPointF(min(max(from_.x(), rect.left()), rect.right()), rect.center().y())
-
-
 ZOOM_STEP: Final = 1.25
 NUDGE: Final = 8.0
 FAR_NUDGE: Final = 40.0
+
+Item = NodeItem | AnnotationItem
 
 _ARROWS: Final = {
     Qt.Key.Key_Left: (-1, 0),
@@ -198,27 +109,26 @@ class Canvas(QWidget):
 
     def _handlers(self) -> dict[str, Callable[[], object]]:
         commands = self.commands
-        ways = ("left", "centre", "right", "top", "middle", "bottom")
         return {
-            **{f"align_{where}": partial(commands.align, where) for where in ways},
-            "cut": self.cut,
-            "copy": self.copy,
-            "paste": lambda: commands.paste(self.popups.menu_place),
-            "duplicate": self.duplicate,
-            "delete": self.delete,
+            **{f"align_{edge}": partial(commands.align, edge) for edge in ALIGNMENTS},
+            "cut": commands.cut,
+            "copy": commands.copy,
+            "paste": lambda: commands.paste(self.popups.menu_position),
+            "duplicate": commands.duplicate,
+            "delete": commands.delete,
             "delete_reconnect": commands.delete_and_reconnect,
-            "select_all": self.select_all,
+            "select_all": lambda: self.session.select(self.view.nodes),
             "select_next": partial(self.navigation.step, 1),
             "select_previous": partial(self.navigation.step, -1),
             "set_up": self.properties_requested.emit,
-            "open_subflow": self._open_selected,
+            "open_subflow": lambda: self.subflow_requested.emit(self.session.selection[0]),
             "rename": self.popups.rename_selected,
             "toggle_enabled": commands.toggle_enabled,
             "toggle_ports": self._toggle_ports,
             "quick_add": self.popups.quick_add,
             "connect_to": lambda: self.popups.connect_to(self.gestures.connect_ports),
-            "add_frame": lambda: commands.add_annotation("frames", self.popups.menu_place),
-            "add_note": lambda: commands.add_annotation("notes", self.popups.place),
+            "add_frame": lambda: commands.add_annotation("frames", self.popups.menu_position),
+            "add_note": lambda: commands.add_annotation("notes", self.popups.position),
             "tidy": commands.tidy,
             "distribute_across": lambda: commands.distribute(across=True),
             "distribute_down": lambda: commands.distribute(across=False),
@@ -230,16 +140,6 @@ class Canvas(QWidget):
         }
 
     # API for the window
-
-    @property
-    def view_state(self) -> tuple[float, float, float]:
-        """Zoom and centre of the view, to restore later."""
-        return (self.viewer.zoom, self.viewer.centre.x(), self.viewer.centre.y())
-
-    @view_state.setter
-    def view_state(self, state: tuple[float, float, float]) -> None:
-        self.viewer.zoom_to(state[0])
-        self.viewer.center_at(QPointF(state[1], state[2]))
 
     def fit_all(self) -> None:
         """Fit the whole document in the view."""
@@ -258,44 +158,14 @@ class Canvas(QWidget):
         self.viewer.zoom_to(factor)
 
     def center_on(self, node_id: str) -> None:
-        """Centre the view on a node."""
+        """Center the view on a node."""
         item = self.view.nodes.get(node_id)
         if item is not None:
             self.viewer.center_at(item.card_rect.center())
 
-    def add_node(self, node_type: str, place: QPointF | None = None) -> str | None:
+    def add_node(self, node_type: str, position: QPointF | None = None) -> str | None:
         """Add a node, and with a loop its exit. Return its id, or None if that is not possible."""
-        return self.commands.add_node(node_type, place)
-
-    def copy(self) -> None:
-        """Copy the selected nodes to the clipboard as text."""
-        self.commands.copy()
-
-    def cut(self) -> None:
-        """Cut the selected nodes to the clipboard."""
-        self.commands.cut()
-
-    def paste(self) -> None:
-        """Paste the nodes on the clipboard."""
-        self.commands.paste()
-
-    def duplicate(self) -> None:
-        """Duplicate the selected nodes."""
-        self.commands.duplicate()
-
-    def delete(self) -> None:
-        """Delete the selection."""
-        self.commands.delete()
-
-    def select_all(self) -> None:
-        """Select all nodes."""
-        self.session.select(self.view.nodes)
-
-    def render_image(self) -> QImage:
-        """Render the whole document as an image."""
-        from app.canvas.image_export import picture
-
-        return picture(self.viewer.scene(), self.view.content_rect, 1.0)
+        return self.commands.add_node(node_type, position)
 
     def export_png(self, path: Path, scale: float = 2.0) -> None:
         """Export the whole document as PNG.
@@ -367,49 +237,132 @@ class Canvas(QWidget):
         self.viewer.apply_zoom()
         self.viewer.update_background()
         self.view.restyle()
-        self.fit_to_view.place_overlays(self.size())
-        self.empty_hint.center_in_parent()
+        self._place_overlays()
         if was_fitted:
             self.fit_to_view.fit_again()
 
-    def _show_hint(self, text: str, place: QPoint) -> None:
-        self.hint.say(text, self.viewer.mapTo(self, place))
+    def _place_overlays(self) -> None:
+        self.fit_to_view.place_overlays(self.size())
+        self.empty_hint.center_in_parent()
+
+    def _show_hint(self, text: str, position: QPoint) -> None:
+        self.hint.say(text, self.viewer.mapTo(self, position))
 
     def _toggle_ports(self) -> None:
         for node_id in self.session.selection:
             self.view.toggle_ports(node_id)
 
     def _enable_actions(self) -> None:
-        others = len(self.commands.selected_annotations) + len(self.commands.selected_edges)
+        others = len(self.view.annotations.selected) + len(self.commands.selected_edges)
         selection = self.session.selection
         first = self.session.node(selection[0]) if selection else None
         is_subflow = first is not None and first.type == SUBFLOW
         enable(self.actions_by_name, len(selection), others, is_subflow=is_subflow)
-
-    def _open_selected(self) -> None:
-        self.subflow_requested.emit(self.session.selection[0])
 
     def _key(self, event: QKeyEvent) -> bool:
         """Move the selection with the arrow keys; with Ctrl or without a selection, navigate instead.
 
         While an older iteration is shown, the window uses the arrow keys to step through iterations.
         """
-        way = _ARROWS.get(Qt.Key(event.key()))
-        if way is None or self.session.shown.chosen:
+        direction = _ARROWS.get(Qt.Key(event.key()))
+        if direction is None or self.session.shown.chosen:
             return False
         modifiers = event.modifiers()
-        has_selection = bool(self.session.selection) or bool(self.commands.selected_annotations)
+        has_selection = bool(self.session.selection or self.view.annotations.selected)
         if modifiers & Qt.KeyboardModifier.ControlModifier or not has_selection:
-            self.navigation.go(*way)
+            self.navigation.go(direction)
         else:
             step = FAR_NUDGE if modifiers & Qt.KeyboardModifier.ShiftModifier else NUDGE
-            self.commands.nudge(way[0] * step, way[1] * step)
+            self.commands.nudge(direction[0] * step, direction[1] * step)
         return True
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the overlays in their corners, and keep a fitted document fitted."""
         super().resizeEvent(event)
-        self.fit_to_view.place_overlays(self.size())
-        self.empty_hint.center_in_parent()
+        self._place_overlays()
         if self.fit_to_view.is_fitted:
             self.fit_to_view.fit_again()
+
+
+class KeyboardNavigation(QObject):
+    """Keyboard navigation between the cards, frames and notes of one canvas."""
+
+    def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer) -> None:
+        super().__init__(viewer)
+        self._session, self._view, self._viewer = session, view, viewer
+
+    def go(self, direction: tuple[int, int]) -> None:
+        """Select the nearest item in a direction, or the one nearest to the center if none is selected."""
+        start = self._start()
+        origin = _target_rect(start).center() if start is not None else self._viewer.center
+        items = [item for item in self._items() if item is not start]
+        points = [_target_point(item, origin) for item in items]
+        found = nearest(points, origin, direction if start is not None else None)
+        if found is not None:
+            self.choose(items[found])
+
+    def step(self, by: int) -> None:
+        """Select the next (1) or previous (-1) item from left to right, wrapping around.
+
+        Directions alone do not reach every item: others may always be nearer.
+        """
+        items, start = self._items(), self._start()
+        items.sort(key=lambda item: (item.x(), item.y()))
+        if items:
+            index = items.index(start) + by if start is not None else min(by, 0)
+            self.choose(items[index % len(items)])
+
+    def choose(self, item: Item) -> None:
+        """Select one item and nothing else."""
+        for other in self._view.annotations.selected:
+            other.setSelected(other is item)
+        if isinstance(item, NodeItem):
+            self._session.select([item.content.id])
+        else:
+            item.setSelected(True)
+            self._session.select([])
+        self._viewer.ensure_visible(_target_rect(item))
+
+    def _items(self) -> list[Item]:
+        return [*self._view.nodes.values(), *self._view.annotations.items.values()]
+
+    def _start(self) -> Item | None:
+        if self._session.selection:
+            return self._view.nodes[self._session.selection[-1]]
+        return next(iter(self._view.annotations.selected), None)
+
+
+def nearest(points: Sequence[QPointF], start: QPointF, direction: tuple[int, int] | None) -> int | None:
+    """Return the index of the nearest point in a direction, or None.
+
+    Args:
+        points: The candidates.
+        start: Where to search from.
+        direction: -1, 0 or 1 horizontally and vertically; None for any direction.
+    """
+    distances: dict[int, float] = {}
+    for index, point in enumerate(points):
+        delta = point - start
+        if direction is None:
+            distances[index] = delta.manhattanLength()
+            continue
+        across, down = direction
+        ahead = delta.x() * across + delta.y() * down
+        if ahead > 0:  # prefer items straight ahead
+            distances[index] = ahead + 2 * (abs(delta.x() * down) + abs(delta.y() * across))
+    return min(distances, key=distances.__getitem__, default=None)
+
+
+def _target_rect(item: Item) -> QRectF:
+    """Return the rectangle of an item; a frame counts as its title, since it surrounds other items."""
+    if isinstance(item, NodeItem):
+        return item.card_rect
+    return item.text_rect.translated(item.pos()) if item.is_frame else item.scene_rect
+
+
+def _target_point(item: Item, origin: QPointF) -> QPointF:
+    """Return the point of an item to measure from; a frame's title may be wide."""
+    rect = _target_rect(item)
+    if isinstance(item, NodeItem) or not item.is_frame:
+        return rect.center()
+    return QPointF(min(max(origin.x(), rect.left()), rect.right()), rect.center().y())

@@ -1,4 +1,4 @@
-"""Colours, fonts and pens of the canvas, derived from the theme.
+"""Colors, fonts and pens of the canvas, derived from the theme.
 
 Items call `canvas_style()` while painting. Sizes are those at 100 %: the view scales the scene with the text size, so
 positions in the document fit every text size.
@@ -17,8 +17,8 @@ from app.theme.style import glyph, glyph_font, style
 from app.theme.tokens import FONT_FAMILY, FONT_SIZE, FONT_SIZE_SMALL, FONT_SIZE_TITLE, Theme
 from engine.nodes.spec import Category, PortType
 
-FRAME_COLOURS: Final = ("grey", "blue", "violet", "orange", "teal")
-"""Colours of frames as named in documents; each theme has its own shade."""
+FRAME_COLORS: Final = ("grey", "blue", "violet", "orange", "teal")
+"""Colors of frames as named in documents; each theme has its own shade."""
 
 
 def _font(size: float, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
@@ -31,22 +31,22 @@ def _font(size: float, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
 
 @dataclass(frozen=True)
 class CanvasStyle:
-    """Colours and pens of one theme."""
+    """Colors and pens of one theme."""
 
     theme: Theme
-    colours: dict[str, QColor] = field(default_factory=dict[str, QColor])
+    colors: dict[str, QColor] = field(default_factory=dict[str, QColor])
     pens: dict[tuple[str, int, float, Qt.PenStyle], QPen] = field(
         default_factory=dict[tuple[str, int, float, Qt.PenStyle], QPen]
     )
 
-    def colour(self, name: str, alpha: int = 255) -> QColor:
-        """Return a colour of the theme by name, or `#rrggbb`, with an alpha value."""
+    def color(self, name: str, alpha: int = 255) -> QColor:
+        """Return a color of the theme by name, or `#rrggbb`, with an alpha value."""
         key = f"{name}/{alpha}"
-        found = self.colours.get(key)
+        found = self.colors.get(key)
         if found is None:
             found = QColor(name if name.startswith("#") else getattr(self.theme, name))
             found.setAlpha(alpha)
-            self.colours[key] = found
+            self.colors[key] = found
         return found
 
     def pen(self, name: str, alpha: int, width: float, line: Qt.PenStyle) -> QPen:
@@ -54,21 +54,21 @@ class CanvasStyle:
         key = (name, alpha, width, line)
         found = self.pens.get(key)
         if found is None:
-            found = self.pens[key] = pen(self.colour(name, alpha), width, line)
+            found = self.pens[key] = pen(self.color(name, alpha), width, line)
         return found
 
     def category(self, category: Category | None, alpha: int = 255) -> QColor:
-        """Return the colour of a category, or dim text for unknown types."""
-        return self.colour("dim" if category is None else self.theme.category[category], alpha)
+        """Return the color of a category, or dim text for unknown types."""
+        return self.color("dim" if category is None else self.theme.category[category], alpha)
 
     def port(self, port_type: PortType, alpha: int = 255) -> QColor:
-        """Return the colour of a port type."""
-        return self.colour(self.theme.port[port_type], alpha)
+        """Return the color of a port type."""
+        return self.color(self.theme.port[port_type], alpha)
 
     def frame(self, name: str, alpha: int = 255) -> QColor:
-        """Return the colour of a frame by its name in the document."""
+        """Return the color of a frame by its name in the document."""
         order = (None, Category.IO, Category.AI, Category.LOGIC, Category.TOOLS)
-        return self.category(order[FRAME_COLOURS.index(name) if name in FRAME_COLOURS else 0], alpha)
+        return self.category(order[FRAME_COLORS.index(name) if name in FRAME_COLORS else 0], alpha)
 
     @property
     def is_light(self) -> bool:
@@ -145,9 +145,9 @@ def icon_path(name: str, size: int) -> QPainterPath:
     return path
 
 
-def pen(colour: QColor, width: float = 1.0, style_: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+def pen(color: QColor, width: float = 1.0, style_: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
     """Create a pen with round caps."""
-    made = QPen(colour, width, style_, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
+    made = QPen(color, width, style_, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
     if style_ is Qt.PenStyle.DashLine:
         made.setDashPattern([3.0, 3.0])
     return made

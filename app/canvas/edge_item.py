@@ -136,16 +136,16 @@ class EdgeItem(PipeItem):
         output, input_ = self.ports
         own = canvas_style().theme.port[output.content.type]
         known = output.content.known and input_.content.known
-        colour, alpha, width, line = own if known else "bad", REST_ALPHA, WIDTH, _SOLID if known else _DASHED
+        color, alpha, width, line = own if known else "bad", REST_ALPHA, WIDTH, _SOLID if known else _DASHED
         if self.disabled() or self.flow is EdgeFlow.DEAD:
-            colour, alpha, line = "dim", 120, _DASHED
+            color, alpha, line = "dim", 120, _DASHED
         elif self.flow is EdgeFlow.CARRIED:
-            colour, alpha = own, 255
+            color, alpha = own, 255
         if self.isSelected() or self.is_target:
-            colour, alpha, width = "accent", 255, 3.0
+            color, alpha, width = "accent", 255, 3.0
         elif self.hovered:
-            colour, alpha, width = own, 255, 3.0
-        self.setPen(canvas_style().pen(colour, alpha, width, line))
+            color, alpha, width = own, 255, 3.0
+        self.setPen(canvas_style().pen(color, alpha, width, line))
 
     def set_flow(self, flow: EdgeFlow) -> None:
         """Show what the edge did."""
@@ -199,7 +199,7 @@ class LiveEdgeItem(EdgeItem):
             return
         ends = (cursor_pos, start_port.middle) if start_port.port_type == INPUT else (start_port.middle, cursor_pos)
         self.setPath(edge_path(*ends))
-        self.setPen(pen(canvas_style().colour(color or "accent"), 2.5, Qt.PenStyle.DashLine))
+        self.setPen(pen(canvas_style().color(color or "accent"), 2.5, Qt.PenStyle.DashLine))
 
     def draw_index_pointer(self, start_port: CanvasPort, cursor_pos: QPointF, color: str | None = None) -> None:
         """Route the edge; called by the viewer at the start. No pointer is drawn beside the mouse."""
@@ -235,7 +235,7 @@ class EdgeAnimation:
         if len(self._dots) >= MOST or path.isEmpty():
             return
         dot = QGraphicsEllipseItem(QRectF(-RADIUS, -RADIUS, 2 * RADIUS, 2 * RADIUS))
-        dot.setBrush(canvas_style().colour("accent"))
+        dot.setBrush(canvas_style().color("accent"))
         dot.setPen(Qt.PenStyle.NoPen)
         dot.setZValue(0.5)
         dot.setAcceptedMouseButtons(Qt.MouseButton.NoButton)

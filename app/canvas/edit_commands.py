@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QGraphicsItem
 
 from app import node_layout
 from app.canvas import operation_builders
-from app.canvas.annotations import Annotation, AnnotationItem, Kind
+from app.canvas.annotations import DEFAULT_SIZES, Annotation, AnnotationItem, Kind
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
 from app.canvas.gestures import Gestures
@@ -30,6 +30,9 @@ from engine.errors import EngineError
 LARGEST: Final = 20_000_000
 """Maximum length of a text on the clipboard that is parsed."""
 
+BACKGROUND_LAYOUT_FROM: Final = 150
+"""Documents with more nodes are laid out in a worker thread."""
+
 
 class Clipboard:
     """Copy and paste of nodes as text for one document."""
@@ -39,13 +42,12 @@ class Clipboard:
         self._last = ""
         self._times = 0
 
-    def copy(self, node_ids: Iterable[str]) -> bool:
+    def copy(self, node_ids: list[str]) -> bool:
         """Copy nodes and the edges between them to the clipboard."""
-        wanted = list(node_ids)
-        if not wanted:
+        if not node_ids:
             return False
         try:
-            text = copy_fragment(self._session.workflow, wanted)
+            text = copy_fragment(self._session.workflow, node_ids)
         except EngineError as error:
             self._session.refused.emit(str(error))
             return False
@@ -53,12 +55,12 @@ class Clipboard:
         self._last, self._times = text, 0
         return True
 
-    def paste(self, seen: QRectF, at: QPointF | None = None) -> None:
+    def paste(self, visible: QRectF, position: QPointF | None = None) -> None:
         """Paste the nodes on the clipboard.
 
         Args:
-            seen: The visible part of the scene; nodes that would be pasted outside are centred in it.
-            at: Position of the upper left corner, or None.
+            visible: The visible part of the scene; nodes that would be pasted outside are centered in it.
+            position: Position of the upper left corner, or None.
         """
         text = QGuiApplication.clipboard().text()
         if not text.strip():
@@ -68,44 +70,39 @@ class Clipboard:
             return
         self._times = self._times + 1 if text == self._last else 1
         self._last = text
-        self.add(text, seen, at)
+        self._add(text, visible, position)
 
-    def duplicate(self, node_ids: Iterable[str], seen: QRectF) -> None:
+    def duplicate(self, node_ids: list[str], visible: QRectF) -> None:
         """Duplicate nodes without using the clipboard."""
-        wanted = list(node_ids)
-        if wanted:
+        if node_ids:
             times, self._times = self._times, 1
-            self.add(copy_fragment(self._session.workflow, wanted), seen, verb="Duplicate")
+            self._add(copy_fragment(self._session.workflow, node_ids), visible, verb="Duplicate")
             self._times = times
 
-    def add(self, text: str, seen: QRectF, at: QPointF | None = None, verb: str = "Paste") -> None:
+    def _add(self, text: str, visible: QRectF, position: QPointF | None = None, verb: str = "Paste") -> None:
         """Add the nodes of a text and select them."""
         try:
-            step = paste_fragment(self._session.workflow, text, offset=self._offset(text, seen, at))
+            step = paste_fragment(self._session.workflow, text, offset=self._offset(text, visible, position))
         except EngineError as error:
             self._session.refused.emit(str(error))
             return
         if self._session.do(Batch(step.title.replace("Paste", verb, 1), step.operations)):
             self._session.select([step.node.id for step in step.operations if isinstance(step, AddNode)])
 
-    def _offset(self, text: str, seen: QRectF, at: QPointF | None) -> tuple[float, float]:
+    def _offset(self, text: str, visible: QRectF, position: QPointF | None) -> tuple[float, float]:
         fragment = loads(text, source="clipboard")
-        places = [place for node in fragment.nodes if (place := stored_position(fragment, node.id)) is not None]
-        usual = (PASTE_OFFSET[0] * self._times, PASTE_OFFSET[1] * self._times)
-        if not places:
-            return usual
-        left, top = min(x for x, _ in places), min(y for _, y in places)
-        if at is not None:
-            return (at.x() - left, at.y() - top)
-        if seen.contains(QPointF(left + usual[0], top + usual[1])):
-            return usual
-        width, height = max(x for x, _ in places) - left, max(y for _, y in places) - top
-        middle = seen.center()
+        stored = [found for node in fragment.nodes if (found := stored_position(fragment, node.id)) is not None]
+        offset = (PASTE_OFFSET[0] * self._times, PASTE_OFFSET[1] * self._times)
+        if not stored:
+            return offset
+        left, top = min(x for x, _ in stored), min(y for _, y in stored)
+        if position is not None:
+            return (position.x() - left, position.y() - top)
+        if visible.contains(QPointF(left + offset[0], top + offset[1])):
+            return offset
+        width, height = max(x for x, _ in stored) - left, max(y for _, y in stored) - top
+        middle = visible.center()
         return (round(middle.x() - left - width / 2), round(middle.y() - top - height / 2))
-
-
-BACKGROUND_LAYOUT_FROM: Final = 150
-"""Documents with more nodes are laid out in a worker thread."""
 
 
 class EditCommands(QObject):
@@ -118,64 +115,55 @@ class EditCommands(QObject):
         self._worker = Worker(self)
 
     @property
-    def selection(self) -> list[str]:
-        """The ids of the selected nodes."""
-        return list(self._session.selection)
-
-    @property
-    def selected_annotations(self) -> list[AnnotationItem]:
-        """The selected frames and notes."""
-        return [item for item in self._view.annotations.items.values() if item.isSelected()]
-
-    @property
     def selected_edges(self) -> list[tuple[str, str]]:
         """The selected edges by their ends."""
         return [item.ends for item in self._viewer.scene().selectedItems() if isinstance(item, EdgeItem)]
 
     @property
-    def seen(self) -> QRectF:
+    def visible_rect(self) -> QRectF:
         """The visible part of the scene."""
         return self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
 
-    def add_node(self, node_type: str, place: QPointF | None = None) -> str | None:
+    def add_node(self, node_type: str, position: QPointF | None = None) -> str | None:
         """Add a node, with a loop also its exit; on an edge, insert it. Return its id, or None if that is not possible.
 
         Args:
             node_type: The type, or `tool:NAME` for a tool node with that tool.
-            place: Position, or None for a free one.
+            position: Position, or None for a free one.
         """
+        added = self._added_node(node_type, position if position is not None else self._default_position())
+        if added is None:
+            return None
+        edge = self._viewer.edge_at(position) if position is not None else None
+        insertion = self._gestures.insertion_operations(edge, added.first, added.last) if edge is not None else None
+        return self._add(added, *(insertion or ()))
+
+    def add_connected(self, node_type: str, position: QPointF, end: str, port: str, *, from_output: bool) -> str | None:
+        """Add a node as `add_node` does and connect `end` to its `port`; return its id."""
+        added = self._added_node(node_type, position)
+        if added is None:
+            return None
+        if from_output:
+            return self._add(added, Connect(end, f"{added.first.id}.{port}"))
+        node_id, _, name = end.partition(".")
+        item = self._view.nodes[node_id].port(name, is_input=True)
+        takes_many = item is not None and item.content.many
+        source = f"{added.last.id}.{port}"
+        return self._add(added, *operation_builders.connect(self._session.workflow, source, end, takes_many=takes_many))
+
+    def _added_node(self, node_type: str, position: QPointF) -> operation_builders.AddedNode | None:
         node_type, _, tool = node_type.partition(":")
         spec = self._session.registry.find(node_type)
         if spec is None:
             self._session.refused.emit(f"Unknown node type “{node_type[:60]}”. Choose one from the palette.")
             return None
-        where = place if place is not None else self._default_position()
-        added = operation_builders.add(self._session.workflow, spec, (where.x(), where.y()), tool=tool)
-        pipe = self._viewer.edge_at(where) if place is not None else None
-        pieces = self._gestures.insertion_operations(pipe, added) if pipe is not None else None
-        if not self._session.do(operation_builders.add_step(spec, added, *(pieces or ()))):
-            return None
-        self._session.select([added.first])
-        return added.first
+        return operation_builders.add(self._session.workflow, spec, (position.x(), position.y()), tool=tool)
 
-    def add_connected(self, node_type: str, place: QPointF, end: str, port: str, *, from_output: bool) -> str | None:
-        """Add a node and connect `end` to its `port`; return its id.
-
-        The type may be `tool:NAME`, as for `add_node`.
-        """
-        node_type, _, tool = node_type.partition(":")
-        spec = self._session.registry.find(node_type)
-        if spec is None:
+    def _add(self, added: operation_builders.AddedNode, *more: Operation) -> str | None:
+        if not self._session.do(added.with_operations(*more)):
             return None
-        added = operation_builders.add(self._session.workflow, spec, (place.x(), place.y()), tool=tool)
-        edge = Connect(end, f"{added.first}.{port}") if from_output else Connect(f"{added.last}.{port}", end)
-        replaced: tuple[Operation, ...] = ()
-        if not from_output:
-            replaced = self._disconnect_operations(end)
-        if not self._session.do(operation_builders.add_step(spec, added, *replaced, edge)):
-            return None
-        self._session.select([added.first])
-        return added.first
+        self._session.select([added.first.id])
+        return added.first.id
 
     def copy(self) -> bool:
         """Copy the selected nodes to the clipboard."""
@@ -183,152 +171,136 @@ class EditCommands(QObject):
 
     def cut(self) -> None:
         """Cut the selected nodes to the clipboard."""
-        wanted = self._selected_pairs()
-        if self._clipboard.copy(wanted):
-            step = operation_builders.delete(self._session.workflow, wanted, ())
+        node_ids = self._selected_pairs()
+        if self._clipboard.copy(node_ids):
+            step = operation_builders.delete(self._session.workflow, node_ids, ())
             if step is not None:
                 self._session.do(Batch(step.title.replace("Delete", "Cut", 1), step.operations))
 
-    def paste(self, at: QPointF | None = None) -> None:
+    def paste(self, position: QPointF | None = None) -> None:
         """Paste the nodes on the clipboard."""
-        self._clipboard.paste(self.seen, at)
+        self._clipboard.paste(self.visible_rect, position)
 
     def duplicate(self) -> None:
         """Duplicate the selected nodes."""
-        self._clipboard.duplicate(self._selected_pairs(), self.seen)
+        self._clipboard.duplicate(self._selected_pairs(), self.visible_rect)
 
     def delete(self) -> None:
         """Delete the selection."""
-        workflow = self._session.workflow
-        nodes = self._selected_pairs()
-        annotations = [item.annotation.unset() for item in self.selected_annotations]
-        step = operation_builders.delete(workflow, nodes, self.selected_edges, annotations)
-        if step is not None:
-            self._session.do(step)
+        annotations = [item.annotation.unset() for item in self._view.annotations.selected]
+        nodes, edges = self._selected_pairs(), self.selected_edges
+        self._do(operation_builders.delete(self._session.workflow, nodes, edges, annotations))
 
     def delete_and_reconnect(self) -> None:
         """Delete the selected nodes and connect their predecessors to their successors."""
-        workflow, structure = self._session.workflow, self._session.structure
-        nodes = self._selected_pairs()
-        step = operation_builders.delete_and_reconnect(workflow, self._session.registry, structure, nodes)
-        if step is not None:
-            self._session.do(step)
+        self._do(operation_builders.delete_and_reconnect(self._gestures.ports, self._selected_pairs()))
 
     def toggle_enabled(self) -> None:
         """Disable the selected nodes, or enable them if all are disabled."""
-        step = operation_builders.toggle_enabled(self._session.workflow, self.selection)
-        if step is not None:
-            self._session.do(step)
+        self._do(operation_builders.toggle_enabled(self._session.workflow, self._session.selection))
 
     def nudge(self, across: float, down: float) -> None:
         """Move the selection a little, frames with their contents."""
-        selected = (*(self._view.nodes[node_id] for node_id in self.selection), *self.selected_annotations)
-        moved: dict[QGraphicsItem, None] = dict.fromkeys(selected)
-        for frame in self.selected_annotations:
-            moved.update(dict.fromkeys(frame.contained_items(frame) if frame.is_frame else ()))
-        places = {item.content.id: (item.x() + across, item.y() + down) for item in moved if isinstance(item, NodeItem)}
-        annotations: list[Operation] = [
+        annotations, nodes = self._view.annotations.selected, self._view.nodes
+        moved: dict[QGraphicsItem, None] = dict.fromkeys(
+            (*(nodes[node_id] for node_id in self._session.selection), *annotations)
+        )
+        for frame in annotations:
+            moved.update(dict.fromkeys(self._view.annotations.contained_items(frame) if frame.is_frame else ()))
+        positions = {
+            item.content.id: (item.x() + across, item.y() + down) for item in moved if isinstance(item, NodeItem)
+        }
+        others: list[Operation] = [
             item.annotation.moved(item.annotation.x + across, item.annotation.y + down).set_in(self._session.workflow)
             for item in moved
             if isinstance(item, AnnotationItem)
         ]
-        self._do_move(places, annotations)
+        self._move(positions, others)
 
-    def align(self, where: str) -> None:
+    def align(self, edge: str) -> None:
         """Align the selected nodes."""
-        self._do_move(node_layout.align(self._rects(), where), verb="Align")
+        self._move(node_layout.align(self._rects(), edge), verb="Align")
 
     def distribute(self, *, across: bool) -> None:
         """Make the gaps between the selected nodes equal."""
-        self._do_move(node_layout.distribute(self._rects(), across=across), verb="Distribute")
+        self._move(node_layout.distribute(self._rects(), across=across), verb="Distribute")
 
     def tidy(self) -> None:
         """Lay out all nodes; large documents in a worker thread."""
         workflow, structure, boxes = self._session.workflow, self._session.structure, self._view.card_boxes()
         if len(boxes) <= BACKGROUND_LAYOUT_FROM:
             self._apply_layout(workflow, auto_layout(workflow, structure, boxes))
-            return
+        else:
+            layout = partial(auto_layout, workflow, structure, boxes)
+            self._worker.ask(layout, partial(self._apply_layout, workflow))
 
-        take_up = partial(self._apply_layout, workflow)
-        self._worker.ask(partial(auto_layout, workflow, structure, boxes), take_up)
-
-    def _apply_layout(self, workflow: Workflow, places: dict[str, Position]) -> None:
+    def _apply_layout(self, workflow: Workflow, positions: dict[str, Position]) -> None:
         if workflow is not self._session.workflow:  # edited in the meantime
             return
-        moved = {node: place for node, place in places.items() if self._view.document_positions.get(node) != place}
-        step = operation_builders.move(self._session.workflow, moved)
-        if step is not None:
-            self._session.do(Batch("Tidy up", step.operations))
+        before = self._view.document_positions
+        moved = {node: position for node, position in positions.items() if before.get(node) != position}
+        if moved:
+            self._session.do(Batch("Tidy up", (operation_builders.set_positions(workflow, moved),)))
 
-    def add_annotation(self, kind: Kind, place: QPointF | None = None) -> tuple[str, str]:
+    def add_annotation(self, kind: Kind, position: QPointF | None = None) -> tuple[str, str]:
         """Add a note, or a frame around the selected nodes, and return its path in the layout."""
-        there = layout_entries(self._session.workflow, kind)
+        workflow = self._session.workflow
+        existing = layout_entries(workflow, kind)
         number = 1
-        while f"{kind[:-1]}_{number}" in there:
+        while f"{kind[:-1]}_{number}" in existing:
             number += 1
-        rect = self._room_for(kind, place)
+        rect = self._annotation_rect(kind, position)
         annotation = Annotation(kind, f"{kind[:-1]}_{number}", rect.x(), rect.y(), rect.width(), rect.height())
-        title = "Add frame" if kind == "frames" else "Add note"
-        self._session.do(Batch(title, (annotation.set_in(self._session.workflow),)))
+        self._session.do(Batch("Add frame" if kind == "frames" else "Add note", (annotation.set_in(workflow),)))
         return annotation.path
 
-    def change_annotation(self, item: AnnotationItem, annotation: Annotation, what: str) -> None:
-        """Change text or colour of a frame or note."""
-        step = self.annotation_operation(item, annotation, what)
-        if step is not None:
-            self._session.do(step)
+    def annotation_operation(self, item: AnnotationItem, annotation: Annotation, title: str) -> Batch | None:
+        """Return the operation that changes text or color of a frame or note, or None if nothing changes."""
+        return None if annotation == item.annotation else Batch(title, (annotation.set_in(self._session.workflow),))
 
-    def annotation_operation(self, item: AnnotationItem, annotation: Annotation, what: str) -> Batch | None:
-        """Return the operation for such a change, or None if nothing changes."""
-        return None if annotation == item.annotation else Batch(what, (annotation.set_in(self._session.workflow),))
+    def change_annotation(self, item: AnnotationItem, annotation: Annotation, title: str) -> None:
+        """Change text or color of a frame or note."""
+        self._do(self.annotation_operation(item, annotation, title))
 
     def _selected_pairs(self) -> list[str]:
-        """The ids of the selected nodes, including the partner of each loop and exit."""
-        return operation_builders.include_pairs(self._session.workflow, self._session.structure, self.selection)
+        """Return the ids of the selected nodes, including the partner of each loop and exit."""
+        session = self._session
+        return operation_builders.include_pairs(session.workflow, session.structure, session.selection)
 
-    def _room_for(self, kind: Kind, place: QPointF | None) -> QRectF:
-        nodes = [self._view.nodes[node_id].card_rect for node_id in self.selection]
-        if kind == "frames" and nodes and place is None:
+    def _annotation_rect(self, kind: Kind, position: QPointF | None) -> QRectF:
+        nodes = [self._view.nodes[node_id].card_rect for node_id in self._session.selection]
+        if kind == "frames" and nodes and position is None:
             around = QRectF()
             for rect in nodes:
                 around = around.united(rect)
             return QRectF(around.adjusted(-24, -48, 24, 24).toRect())
-        size = (320.0, 200.0) if kind == "frames" else (200.0, 96.0)
-        middle = place if place is not None else self.seen.center() - QPointF(size[0] / 2, size[1] / 2)
-        return QRectF(round(middle.x()), round(middle.y()), *size)
+        width, height = DEFAULT_SIZES[kind]
+        corner = position if position is not None else self.visible_rect.center() - QPointF(width / 2, height / 2)
+        return QRectF(round(corner.x()), round(corner.y()), width, height)
 
     def _default_position(self) -> QPointF:
         """Return a free position right of the selection, or in the middle of the view."""
-        cards = self._view.nodes
-        taken = {node_id: (item.x(), item.y()) for node_id, item in cards.items()}
-        last = self.selection[-1] if self.selection else None
-        if last is not None:
-            wish = (taken[last][0] + cards[last].geometry.width + 72, taken[last][1])
-        else:
-            wish = (self.seen.center().x() - 88, self.seen.center().y() - 40)
+        taken = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
         boxes = self._view.card_boxes()
-        sample = boxes.get(last or next(iter(cards), ""))
+        last = self._session.selection[-1] if self._session.selection else None
+        if last is not None:
+            wish = (taken[last][0] + boxes[last].width + node_layout.COLUMN_GAP, taken[last][1])
+        else:
+            wish = (self.visible_rect.center().x() - 88, self.visible_rect.center().y() - 40)
+        sample = boxes.get(last or next(iter(boxes), ""))  # the new card is about as large
         return QPointF(*(wish if sample is None else free_position(sample, wish, taken, boxes)))
 
-    def _disconnect_operations(self, input_end: str) -> tuple[Operation, ...]:
-        workflow = self._session.workflow
-        node, _, name = input_end.partition(".")
-        port = self._view.nodes[node].port(name, is_input=True)
-        takes_many = port is not None and port.content.many
-        step = operation_builders.connect(workflow, "", input_end, None, takes_many=takes_many)
-        return step.operations[:-1] if isinstance(step, Batch) else ()
-
     def _rects(self) -> dict[str, node_layout.Rect]:
-        items: dict[str, NodeItem] = {node_id: self._view.nodes[node_id] for node_id in self.selection}
-        return {
-            node_id: (item.x(), item.y(), item.geometry.width, item.geometry.height) for node_id, item in items.items()
-        }
+        rects = {node_id: self._view.nodes[node_id].card_rect for node_id in self._session.selection}
+        return {node_id: (rect.x(), rect.y(), rect.width(), rect.height()) for node_id, rect in rects.items()}
 
-    def _do_move(self, places: dict[str, Position], others: list[Operation] | None = None, verb: str = "Move") -> None:
-        if places:
+    def _move(self, positions: dict[str, Position], others: Iterable[Operation] = (), verb: str = "Move") -> None:
+        if positions:
             nodes = self._view.nodes
             computed = {node: (nodes[node].x(), nodes[node].y()) for node in self._view.positions.computed}
-            places = {**computed, **places}
-        step = operation_builders.move(self._session.workflow, places, others or (), verb)
+            positions = {**computed, **positions}
+        self._do(operation_builders.move(self._session.workflow, positions, others, verb))
+
+    def _do(self, step: Operation | None) -> None:
         if step is not None:
             self._session.do(step)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 
 from app.canvas import operation_builders
 from app.canvas.annotations import AnnotationItem, read_annotations
@@ -15,19 +13,13 @@ from app.canvas.node_item import CanvasPort, NodeItem, PortHighlightItem
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Position
 from app.session import Session
-from engine.document.model import Edge
-from engine.document.operations import AddNode, Batch, Disconnect, Operation
+from engine.document.model import Edge, Node
+from engine.document.operations import Batch, Disconnect, Operation
 from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
 
 
 class Gestures(QObject):
-    """Turns the viewer's signals into operations.
-
-    Signals:
-        highlight_changed: Cards were dimmed or restored.
-    """
-
-    highlight_changed = Signal()
+    """Turns the viewer's signals into operations."""
 
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, parent: QObject) -> None:
         super().__init__(parent)
@@ -49,9 +41,10 @@ class Gestures(QObject):
 
         Once a card has moved, that includes the computed positions of all others.
         """
-        places = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
-        moved = {node: place for node, place in places.items() if self._view.document_positions.get(node) != place}
-        return moved and {node: places[node] for node in (*moved, *self._view.positions.computed) if node in places}
+        here = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
+        before = self._view.document_positions
+        moved = {node: position for node, position in here.items() if before.get(node) != position}
+        return moved and {node: here[node] for node in (*moved, *self._view.positions.computed) if node in here}
 
     def commit_positions(self) -> None:
         """Store dragged positions, and insert a node that was dropped on an edge."""
@@ -75,26 +68,20 @@ class Gestures(QObject):
         if not self._session.do(step):
             self._view.reset_positions()
 
-    def insertion_operations(self, pipe: EdgeItem, added: operation_builders.Added) -> tuple[Operation, ...] | None:
-        """Return the operations that insert new nodes into an edge, or None if they do not fit."""
-        registry, structure = self._session.registry, self._session.structure
-        nodes = {step.node.id: step.node for step in added.operations if isinstance(step, AddNode)}
-        first = operation_builders.main_ports(nodes[added.first], registry, structure)[0]
-        last = operation_builders.main_ports(nodes[added.last], registry, structure)[1]
-        if first is None or last is None:
-            return None
-        return self._into(pipe, (added.first, first), (added.last, last))
+    def insertion_operations(self, pipe: EdgeItem, first: Node, last: Node) -> tuple[Operation, ...] | None:
+        """Return the operations that insert a node, or a loop with its exit, into an edge; None if it does not fit."""
+        return operation_builders.insert_into_edge(self._edge_of(pipe), first, last, self.ports)
+
+    @property
+    def ports(self) -> operation_builders.PortLookup:
+        """The ports of the document's nodes."""
+        session = self._session
+        return operation_builders.PortLookup(session.workflow, session.registry, session.structure)
 
     def _insertion(self, item: NodeItem, pipe: EdgeItem) -> tuple[Operation, ...] | None:
         ends = self._ends_of(item.content.id)
-        if ends is None:
-            return None
-        nodes, registry, structure = self._session.workflow.nodes_by_id, self._session.registry, self._session.structure
-        first = operation_builders.main_ports(nodes[ends[0]], registry, structure)[0]
-        last = operation_builders.main_ports(nodes[ends[1]], registry, structure)[1]
-        if first is None or last is None:
-            return None
-        return self._into(pipe, (ends[0], first), (ends[1], last))
+        nodes = self._session.workflow.nodes_by_id
+        return None if ends is None else self.insertion_operations(pipe, nodes[ends[0]], nodes[ends[1]])
 
     def _ends_of(self, node_id: str) -> tuple[str, str] | None:
         """Return the ids between which an edge can be rerouted, or None.
@@ -109,17 +96,6 @@ class Gestures(QObject):
         body = structure.bodies.get(node_id)
         end = self._view.nodes.get(body.exit) if body is not None else None
         return (node_id, end.content.id) if end is not None and not _has_edges(end) else None
-
-    def _into(
-        self, pipe: EdgeItem, first: tuple[str, operation_builders.Port], last: tuple[str, operation_builders.Port]
-    ) -> tuple[Operation, ...] | None:
-        workflow, registry, structure = self._session.workflow, self._session.registry, self._session.structure
-        edge = self._edge_of(pipe)
-        source = operation_builders.find_port(edge.from_, workflow, registry, structure, is_input=False)
-        target = operation_builders.find_port(edge.to, workflow, registry, structure, is_input=True)
-        if source is None or target is None:
-            return None
-        return operation_builders.insert_into_edge(edge, source, target, first, last)
 
     def _update_drop_target(self, item: object) -> None:
         """Highlight the edge that a dragged unconnected card would be inserted into."""
@@ -152,7 +128,8 @@ class Gestures(QObject):
             return
         workflow = self._session.workflow
         takes_many = input_.content.many or not input_.content.known
-        self._session.do(operation_builders.connect(workflow, output.end, input_.end, edge, takes_many=takes_many))
+        steps = operation_builders.connect(workflow, output.end, input_.end, edge, takes_many=takes_many)
+        self._session.do(steps[0] if len(steps) == 1 else Batch(steps[-1].title, steps))
 
     def _disconnect(self, pipe: EdgeItem) -> None:
         self._session.do(Disconnect(*pipe.ends))
@@ -163,7 +140,6 @@ class Gestures(QObject):
             self.port_highlight.show_ports(())
             for item in self._view.nodes.values():
                 item.dim(by_connection=False)
-            self.highlight_changed.emit()
             return
         old = self._viewer.detached_pipe
         self._rules = ConnectionRules(
@@ -174,14 +150,16 @@ class Gestures(QObject):
             is_input=start.is_input,
             without=self._edge_of(old) if old is not None else None,
         )
-        lit = [
+        matching = [
             port
             for item in self._view.nodes.values()
             for port in (item.outputs if start.is_input else item.inputs)
             if self._rejection_reason(start, port) is None
         ]
-        self.port_highlight.show_ports(lit)
-        _dim_others(self._view.nodes, lit, start)
+        self.port_highlight.show_ports(matching)
+        bright = {port.parentItem() for port in (*matching, start)}
+        for item in self._view.nodes.values():
+            item.dim(by_connection=item not in bright)
 
     def _rejection_reason(self, _start: CanvasPort, end: CanvasPort) -> str | None:
         assert self._rules is not None
@@ -192,19 +170,10 @@ class Gestures(QObject):
         return next(edge for edge in self._session.workflow.edges if (edge.from_, edge.to) == ends)
 
     def _store_size(self, item: AnnotationItem) -> None:
-        if (
-            read_annotations(self._session.workflow).get(item.annotation.path) == item.annotation
-        ):  # not just a click on the handle
-            return
-        self._session.do(Batch("Resize frame or note", (item.annotation.set_in(self._session.workflow),)))
+        workflow = self._session.workflow
+        if read_annotations(workflow).get(item.annotation.path) != item.annotation:  # not just a click on the handle
+            self._session.do(Batch("Resize frame or note", (item.annotation.set_in(workflow),)))
 
 
 def _has_edges(item: NodeItem) -> bool:
     return any(port.connected_pipes for port in (*item.inputs, *item.outputs))
-
-
-def _dim_others(nodes: Mapping[str, NodeItem], lit: Iterable[CanvasPort], start: CanvasPort) -> None:
-    """Dim the cards without a matching port."""
-    bright = {port.parentItem() for port in lit} | {start.parentItem()}
-    for item in nodes.values():
-        item.dim(by_connection=item not in bright)

@@ -31,13 +31,13 @@ class ExportError(EngineError):
     """An export that could not be written."""
 
 
-def picture(scene: QGraphicsScene, content: QRectF, scale: float) -> QImage:
+def render_image(scene: QGraphicsScene, content: QRectF, scale: float) -> QImage:
     """Render the whole scene; very large documents are scaled down."""
     rect = _around(content)
     scale = min(scale, LARGEST_SIDE / rect.width(), LARGEST_SIDE / rect.height())
     size = QSize(max(round(rect.width() * scale), 1), max(round(rect.height() * scale), 1))
     image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
-    image.fill(canvas_style().colour("ground"))
+    image.fill(canvas_style().color("ground"))
     painter = QPainter(image)
     _render(scene, painter, QRectF(image.rect()), rect)
     painter.end()
@@ -52,7 +52,7 @@ def write_png(scene: QGraphicsScene, content: QRectF, path: Path, scale: float) 
     """
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    picture(scene, content, scale).save(buffer, "PNG")  # pyright: ignore - the stub wants bytes
+    render_image(scene, content, scale).save(buffer, "PNG")  # pyright: ignore - the stub wants bytes
     _write(path, bytes(buffer.data().data()))
 
 
@@ -73,7 +73,7 @@ def write_svg(scene: QGraphicsScene, content: QRectF, path: Path, title: str) ->
     generator.setViewBox(QRectF(0, 0, rect.width(), rect.height()))
     generator.setTitle(title)
     painter = QPainter(generator)
-    painter.fillRect(QRectF(0, 0, rect.width(), rect.height()), canvas_style().colour("ground"))
+    painter.fillRect(QRectF(0, 0, rect.width(), rect.height()), canvas_style().color("ground"))
     _render(scene, painter, QRectF(0, 0, rect.width(), rect.height()), rect)
     painter.end()
     drawing = bytes(buffer.data().data()).decode("utf-8", "replace")

@@ -157,7 +157,7 @@ class LoopLabelItem(QGraphicsItem):
         return range(first, first + MAX_DOTS)
 
     def dot(self, index: int) -> QPointF:
-        """Return the centre of a dot at 100 %."""
+        """Return the center of a dot at 100 %."""
         left = 28 + fonts().bold_metrics.horizontalAdvance(self._title) + self._counter_width + 8
         return QPointF(left + (index - self.dots().start + 0.5) * DOT_STEP, 0)
 
@@ -171,22 +171,22 @@ class LoopLabelItem(QGraphicsItem):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.scale(self._growth(zoom), self._growth(zoom))
         body = QRectF(0, -LABEL_HEIGHT / 2, self._width, LABEL_HEIGHT)
-        painter.setPen(pen(theme.colour("accent", 140), 1.0))
-        painter.setBrush(theme.colour("panel"))
+        painter.setPen(pen(theme.color("accent", 140), 1.0))
+        painter.setBrush(theme.color("panel"))
         painter.drawRoundedRect(body, 8, 8)
         painter.save()
         painter.translate(8, -7)
-        painter.fillPath(icon_path(self.icon, 14), theme.colour("accent"))
+        painter.fillPath(icon_path(self.icon, 14), theme.color("accent"))
         painter.restore()
         painter.setFont(used.small_bold)
-        painter.setPen(theme.colour("accent"))
+        painter.setPen(theme.color("accent"))
         words = self._title + (f" · {content.counter}" if content.counter else "")
         painter.drawText(body.adjusted(28, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, words)
         for index in self.dots():
             self._paint_dot(painter, index)
         if content.cost:
             painter.setFont(used.small)
-            painter.setPen(theme.colour("dim"))
+            painter.setPen(theme.color("dim"))
             right = body.adjusted(0, 0, -12, 0)
             painter.drawText(right, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, content.cost)
 
@@ -250,11 +250,11 @@ class LoopLabelItem(QGraphicsItem):
         body = QRectF(0, -height / 2, metrics.horizontalAdvance(words) + 2 * inset, height)
         theme = canvas_style()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(pen(theme.colour("accent", 140), 1.0))
-        painter.setBrush(theme.colour("panel"))
+        painter.setPen(pen(theme.color("accent", 140), 1.0))
+        painter.setBrush(theme.color("panel"))
         painter.drawRoundedRect(body, height / 4, height / 4)
         painter.setFont(font)
-        painter.setPen(theme.colour("accent"))
+        painter.setPen(theme.color("accent"))
         painter.drawText(body, Qt.AlignmentFlag.AlignCenter, words)
 
     def _paint_dot(self, painter: QPainter, index: int) -> None:
@@ -263,22 +263,22 @@ class LoopLabelItem(QGraphicsItem):
         radius = DOT_RADIUS if index != self._hovered or index > content.current else DOT_RADIUS + 1
         painter.setPen(Qt.PenStyle.NoPen)
         if index in content.failed:
-            painter.setPen(pen(theme.colour("bad"), 2.0))
+            painter.setPen(pen(theme.color("bad"), 2.0))
             for way in (QPointF(3.5, 3.5), QPointF(3.5, -3.5)):
                 painter.drawLine(middle - way, middle + way)
         elif index < content.done or index in content.ended_ahead:
-            painter.setBrush(theme.colour("good" if index == content.returned else "accent"))
+            painter.setBrush(theme.color("good" if index == content.returned else "accent"))
             painter.drawEllipse(middle, radius - 0.5, radius - 0.5)
         elif index == content.current or (content.unit == "item" and index < content.current):
-            painter.setBrush(theme.colour("accent", 70))
-            painter.setPen(pen(theme.colour("accent"), 1.5))
+            painter.setBrush(theme.color("accent", 70))
+            painter.setPen(pen(theme.color("accent"), 1.5))
             painter.drawEllipse(middle, radius - 1, radius - 1)
         else:
-            painter.setBrush(theme.colour("dim", 120))
+            painter.setBrush(theme.color("dim", 120))
             painter.drawEllipse(middle, 2.5, 2.5)
         if index == content.shown:
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(pen(theme.colour("text"), 1.5))
+            painter.setPen(pen(theme.color("text"), 1.5))
             painter.drawEllipse(middle, radius + 2, radius + 2)
 
 
@@ -368,15 +368,15 @@ class LoopRegionItem(QGraphicsItem):
         theme = canvas_style()
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(pen(theme.colour("accent", 110), 1.0))
-        painter.setBrush(theme.colour("accent", background_alpha()))
+        painter.setPen(pen(theme.color("accent", 110), 1.0))
+        painter.setBrush(theme.color("accent", background_alpha()))
         painter.drawRoundedRect(self.rect, CORNER, CORNER)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(pen(theme.colour("accent", 220), 2.0, Qt.PenStyle.DashLine))
+        painter.setPen(pen(theme.color("accent", 220), 2.0, Qt.PenStyle.DashLine))
         painter.drawPath(self._arrow)
         if scale < 0.2:
             return
-        painter.setPen(pen(theme.colour("accent"), 2.0))
+        painter.setPen(pen(theme.color("accent"), 2.0))
         painter.drawPolyline(self._head)
         zoom = zoom_from_scale(scale)
         if zoom >= ARROW_LABEL_FROM and not self._words_rect.isNull():
@@ -385,12 +385,12 @@ class LoopRegionItem(QGraphicsItem):
             painter.scale(grown, grown)
             painter.translate(-middle)
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(theme.colour("ground"))
+            painter.setBrush(theme.color("ground"))
             painter.drawRoundedRect(self._words_rect, 6, 6)
-            painter.setBrush(theme.colour("accent", background_alpha()))
+            painter.setBrush(theme.color("accent", background_alpha()))
             painter.drawRoundedRect(self._words_rect, 6, 6)
             painter.setFont(fonts().small)
-            painter.setPen(theme.colour("accent"))
+            painter.setPen(theme.color("accent"))
             painter.drawText(self._words_rect, Qt.AlignmentFlag.AlignCenter, self.words)
 
     def _route(self, start: QPointF, end: QPointF, lane: float) -> None:
@@ -462,11 +462,11 @@ class RegionLodItem(QGraphicsItem):
             self._gather()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
         painter.setPen(Qt.PenStyle.NoPen)  # the border would be thinner than a pixel
-        painter.setBrush(theme.colour("accent", background_alpha()))
+        painter.setBrush(theme.color("accent", background_alpha()))
         painter.drawRects(self._rects)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(pen(theme.colour("accent", 220), 2.0, Qt.PenStyle.DashLine))
+        painter.setPen(pen(theme.color("accent", 220), 2.0, Qt.PenStyle.DashLine))
         for arrow in self._arrows:
             painter.drawPath(arrow)
 

@@ -184,8 +184,8 @@ class CardGeometry:
         height: Height of the card.
         title: The elided title.
         summary: The elided summary.
-        inputs: Centres of the input ports.
-        outputs: Centres of the output ports.
+        inputs: Centers of the input ports.
+        outputs: Centers of the output ports.
         fold: Where the number of hidden ports is painted; empty if there are none.
     """
 

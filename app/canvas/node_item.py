@@ -90,7 +90,7 @@ class CanvasPort(PortItem):
 
     @property
     def middle(self) -> QPointF:
-        """Centre in scene coordinates."""
+        """Center in scene coordinates."""
         return self.scenePos()
 
     def boundingRect(self) -> QRectF:
@@ -133,7 +133,7 @@ class PortHighlightItem(QGraphicsItem):
 
     @property
     def places(self) -> list[QPointF]:
-        """Centres of the highlighted ports."""
+        """Centers of the highlighted ports."""
         return self._places
 
     def show_ports(self, ports: Iterable[CanvasPort]) -> None:
@@ -156,8 +156,8 @@ class PortHighlightItem(QGraphicsItem):
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint the rings."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(pen(canvas_style().colour("accent"), 2.0))
-        painter.setBrush(canvas_style().colour("accent", 60))
+        painter.setPen(pen(canvas_style().color("accent"), 2.0))
+        painter.setBrush(canvas_style().color("accent", 60))
         for place in self._places:
             painter.drawEllipse(place, HIGHLIGHT_RADIUS, HIGHLIGHT_RADIUS)
 
@@ -170,7 +170,7 @@ PORTS_FROM: Final = 0.4
 
 EDGE: Final = 4.0
 LEAST_EDGE: Final = 3.0
-"""Minimum width of the coloured edge in screen pixels."""
+"""Minimum width of the colored edge in screen pixels."""
 
 PORT_RADIUS: Final = 5.0
 SKIPPED: Final = 0.55
@@ -276,16 +276,16 @@ class NodeItem(AbstractNodeItem):
         if scale >= SHADOW_FROM:
             for spread, alpha in ((3.0, 10), (2.0, 14), (1.0, 18)):
                 painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(theme.colour("#000000", alpha))
+                painter.setBrush(theme.color("#000000", alpha))
                 around = card.adjusted(-spread, -spread + 1, spread, spread + 1)
                 painter.drawRoundedRect(around, RADIUS + spread, RADIUS + spread)
         if is_selected:
-            painter.setPen(pen(theme.colour("accent"), 2.0))
-            painter.setBrush(theme.colour("accent", 40))
+            painter.setPen(pen(theme.color("accent"), 2.0))
+            painter.setBrush(theme.color("accent", 40))
             painter.drawRoundedRect(card.adjusted(-3, -3, 3, 3), RADIUS + 3, RADIUS + 3)
         line = Qt.PenStyle.SolidLine if self.content.enabled else Qt.PenStyle.DashLine
-        painter.setBrush(theme.colour("card"))
-        painter.setPen(pen(theme.colour("line" if self.content.enabled else "dim"), 1.0, line))
+        painter.setBrush(theme.color("card"))
+        painter.setPen(pen(theme.color("line" if self.content.enabled else "dim"), 1.0, line))
         painter.drawRoundedRect(card.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
         painter.save()
         painter.setClipRect(QRectF(0, 0, max(EDGE, LEAST_EDGE / scale), card.height()))
@@ -304,11 +304,11 @@ class NodeItem(AbstractNodeItem):
             painter.fillPath(icon_path(content.icon, ICON), theme.category(content.category))
             painter.translate(-16, -12)
         painter.setFont(used.title)
-        painter.setPen(theme.colour("text" if content.enabled else "dim"))
+        painter.setPen(theme.color("text" if content.enabled else "dim"))
         painter.drawText(words.room, Qt.AlignmentFlag.AlignVCenter, "\n".join(words.title))
         if words.has_line:
             painter.setFont(used.small)
-            painter.setPen(theme.colour("dim"))
+            painter.setPen(theme.color("dim"))
             summary = content.summary if content.enabled else f"disabled · {content.summary}"
             room = words.line_rect
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, summary, room.width()))
@@ -322,15 +322,15 @@ class NodeItem(AbstractNodeItem):
         theme, shape = canvas_style(), self.geometry
         painter.setFont(fonts().small)
         for port, place in self._placed_ports():
-            painter.setPen(theme.colour("bad" if not port.content.known else "text" if port.hovered else "dim"))
+            painter.setPen(theme.color("bad" if not port.content.known else "text" if port.hovered else "dim"))
             text = QRectF(SIDE, place.y() - ROW / 2, shape.width - 2 * SIDE, ROW)
             side = Qt.AlignmentFlag.AlignLeft if port.is_input else Qt.AlignmentFlag.AlignRight
             painter.drawText(text, side | Qt.AlignmentFlag.AlignVCenter, port.name)
         if self.content.folded:
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(theme.colour("line"))
+            painter.setBrush(theme.color("line"))
             painter.drawRoundedRect(shape.fold, 6, 6)
-            painter.setPen(theme.colour("dim"))
+            painter.setPen(theme.color("dim"))
             painter.drawText(shape.fold, Qt.AlignmentFlag.AlignCenter, f"+{self.content.folded}")
 
     def _fitted(
@@ -353,15 +353,15 @@ class NodeItem(AbstractNodeItem):
 def paint_port(painter: QPainter, port: CanvasPort, place: QPointF) -> None:
     """Paint a port: filled if connected, a ring if not, taller if it accepts several edges."""
     theme = canvas_style()
-    colour = theme.port(port.content.type) if port.content.known else theme.colour("bad")
+    color = theme.port(port.content.type) if port.content.known else theme.color("bad")
     radius = PORT_RADIUS + (1.5 if port.hovered else 0.0)
     tall = 2.5 if port.content.many and port.is_input else 0.0
     body = QRectF(place.x() - radius, place.y() - radius - tall, 2 * radius, 2 * (radius + tall))
-    painter.setPen(pen(theme.colour("card"), 4.0))
-    painter.setBrush(theme.colour("card"))
+    painter.setPen(pen(theme.color("card"), 4.0))
+    painter.setBrush(theme.color("card"))
     painter.drawRoundedRect(body, radius, radius)
-    painter.setPen(pen(colour, 2.0))
-    painter.setBrush(colour if port.connected_pipes else theme.colour("ground"))
+    painter.setPen(pen(color, 2.0))
+    painter.setBrush(color if port.connected_pipes else theme.color("ground"))
     painter.drawRoundedRect(body.adjusted(1, 1, -1, -1), radius - 1, radius - 1)
 
 
@@ -385,7 +385,7 @@ SPOTS_BELOW: Final = 0.2
 """Below this zoom, the level-of-detail item paints all cards."""
 
 SPOT_EDGE: Final = 3.0
-"""Width of a card's coloured edge in screen pixels when zoomed far out."""
+"""Width of a card's colored edge in screen pixels when zoomed far out."""
 
 RING: Final = 2.5
 """Width of the selection ring in screen pixels."""
@@ -457,10 +457,10 @@ class NodeLodItem(QGraphicsItem):
             self._gather()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
         ratio = painter.device().devicePixelRatioF()  # cosmetic pens count device pixels
-        painter.setPen(_stroke(theme.colour("accent"), 2 * RING * ratio))
+        painter.setPen(_stroke(theme.color("accent"), 2 * RING * ratio))
         painter.drawRects(self._chosen)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour("card"))
+        painter.setBrush(theme.color("card"))
         painter.drawRects(self._cards)
         painter.translate(SPOT_EDGE / scale / 2, 0)
         for (category, enabled), edges in self._edges.items():
@@ -480,8 +480,8 @@ class NodeLodItem(QGraphicsItem):
             self._edges.setdefault((item.content.category, item.content.enabled), []).append(edge)
 
 
-def _stroke(colour: QColor, width: float) -> QPen:
+def _stroke(color: QColor, width: float) -> QPen:
     """Create a cosmetic pen, equally wide at every zoom."""
-    made = QPen(colour, width, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap, Qt.PenJoinStyle.MiterJoin)
+    made = QPen(color, width, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap, Qt.PenJoinStyle.MiterJoin)
     made.setCosmetic(True)
     return made

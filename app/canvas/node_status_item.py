@@ -23,7 +23,7 @@ GROWS_FROM: Final = 6.0
 """Fixed point of that enlargement below the card's upper edge: badges grow upwards, off the title."""
 MARK: Final = 12
 SPOT_BELOW: Final = 0.2
-"""Below this zoom, the status is a coloured stroke."""
+"""Below this zoom, the status is a colored stroke."""
 
 SPOT_WIDTH: Final = 80.0
 TURN: Final = 24
@@ -150,7 +150,7 @@ class NodeStatusItem(QGraphicsItem):
         return QPainterPath()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Paint the badges, or a coloured stroke when zoomed far out."""
+        """Paint the badges, or a colored stroke when zoomed far out."""
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         if scale < SPOT_BELOW:
             self._paint_spot(painter)
@@ -163,12 +163,12 @@ class NodeStatusItem(QGraphicsItem):
             self._paint_bar(painter, self.status.bar)
         self._grow(painter, zoom)
         if self.status.state is not None:
-            icon, colour, _ = _STATUS_STYLES[self.status.state]
-            self._paint_pill(painter, self._pill, canvas_style().colour(colour), icon, self._words())
+            icon, color, _ = _STATUS_STYLES[self.status.state]
+            self._paint_pill(painter, self._pill, canvas_style().color(color), icon, self._words())
         if not self._badge.isNull():
-            colour = canvas_style().colour("bad" if self.status.errors else "warning")
+            color = canvas_style().color("bad" if self.status.errors else "warning")
             words = str(self.status.errors or self.status.warnings)
-            self._paint_pill(painter, self._badge, colour, "mdi6.alert", words)
+            self._paint_pill(painter, self._badge, color, "mdi6.alert", words)
 
     def _grow(self, painter: QPainter, zoom: float) -> None:
         """Enlarge the badges from the card's upper right corner, at most to its width."""
@@ -180,12 +180,12 @@ class NodeStatusItem(QGraphicsItem):
         painter.translate(8 - card.width, -GROWS_FROM)
 
     def _paint_spot(self, painter: QPainter) -> None:
-        """Paint a stroke along the top in the colour of the state."""
-        colour = "bad" if self.status.errors else "warning" if self.status.warnings else ""
+        """Paint a stroke along the top in the color of the state."""
+        color = "bad" if self.status.errors else "warning" if self.status.warnings else ""
         if self.status.state is not None:
-            colour = _STATUS_STYLES[self.status.state][1]
-        if colour:
-            painter.fillRect(self._spot, canvas_style().colour(colour))
+            color = _STATUS_STYLES[self.status.state][1]
+        if color:
+            painter.fillRect(self._spot, canvas_style().color(color))
 
     def _words(self) -> str:
         assert self.status.state is not None
@@ -202,14 +202,14 @@ class NodeStatusItem(QGraphicsItem):
         count = self.status.errors or self.status.warnings
         return 8 + MARK + 4 + fonts().bold_metrics.horizontalAdvance(str(count)) + 8 if count else 0.0
 
-    def _paint_pill(self, painter: QPainter, pill: QRectF, colour: QColor, icon: str, words: str) -> None:
+    def _paint_pill(self, painter: QPainter, pill: QRectF, color: QColor, icon: str, words: str) -> None:
         theme = canvas_style()
-        tint = QColor(colour)
+        tint = QColor(color)
         tint.setAlpha(36)
-        edge = QColor(colour)
+        edge = QColor(color)
         edge.setAlpha(150)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour("card"))
+        painter.setBrush(theme.color("card"))
         painter.drawRoundedRect(pill, PILL_HEIGHT / 2, PILL_HEIGHT / 2)
         painter.setPen(pen(edge, 1.0))
         painter.setBrush(tint)
@@ -218,19 +218,19 @@ class NodeStatusItem(QGraphicsItem):
         if icon:
             painter.save()
             painter.translate(mark)
-            painter.fillPath(icon_path(icon, MARK), colour)
+            painter.fillPath(icon_path(icon, MARK), color)
             painter.restore()
         else:
             ring = QRectF(mark.x() + 1, mark.y() + 1, MARK - 2, MARK - 2)
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(pen(tint, 2.5))
             painter.drawEllipse(ring)
-            painter.setPen(pen(colour, 2.5))
+            painter.setPen(pen(color, 2.5))
             painter.drawArc(ring, self._angle * 16, 110 * 16)
         if words:
             painter.setFont(fonts().small_bold)
             quiet = self.status.state in _QUIET and pill is self._pill
-            painter.setPen(theme.colour("dim" if quiet else "text"))
+            painter.setPen(theme.color("dim" if quiet else "text"))
             text = pill.adjusted(8 + MARK + 4, 0, 0, 0)
             painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, words)
 
@@ -239,12 +239,12 @@ class NodeStatusItem(QGraphicsItem):
         theme, card = canvas_style(), self._geometry
         place = QRectF(12, card.height - 8, card.width - 24, 4)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour("line"))
+        painter.setBrush(theme.color("line"))
         painter.drawRoundedRect(place, 2, 2)
         share = place.width() / max(bar.total, 1)
-        for colour, count in (("bad", bar.done + bar.failed), ("accent", bar.done)):
-            if count and (colour == "accent" or bar.failed):
-                painter.setBrush(theme.colour(colour))
+        for color, count in (("bad", bar.done + bar.failed), ("accent", bar.done)):
+            if count and (color == "accent" or bar.failed):
+                painter.setBrush(theme.color(color))
                 painter.drawRoundedRect(QRectF(place.x(), place.y(), count * share, 4), 2, 2)
 
     def _paint_line(self, painter: QPainter, zoom: float) -> None:
@@ -255,11 +255,11 @@ class NodeStatusItem(QGraphicsItem):
         place = words.line_rect
         painter.save()
         painter.scale(words.scale, words.scale)
-        painter.fillRect(place, theme.colour("card"))
+        painter.fillRect(place, theme.color("card"))
         painter.setFont(used.small)
         state = self.status.state
-        colour = "accent" if state is NodeState.RUNNING else "bad" if state is NodeState.FAILED else "text"
-        painter.setPen(theme.colour(colour))
+        color = "accent" if state is NodeState.RUNNING else "bad" if state is NodeState.FAILED else "text"
+        painter.setPen(theme.color(color))
         line = self.status.line
         if state is NodeState.RUNNING:  # show the end of a stream
             line = used.small_metrics.elidedText(line, Qt.TextElideMode.ElideLeft, place.width())

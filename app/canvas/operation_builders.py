@@ -37,70 +37,71 @@ BODY_ROOM = 520.0
 """Distance between a new loop and its exit, with room for a body."""
 
 
-def snap(place: Position) -> dict[str, Value]:
-    """Return a position as stored in the layout."""
-    return {"x": SNAP * round(place[0] / SNAP), "y": SNAP * round(place[1] / SNAP)}
-
-
-def set_positions(workflow: Workflow, places: Mapping[str, Position]) -> SetLayout:
+def set_positions(workflow: Workflow, positions: Mapping[str, Position]) -> SetLayout:
     """Return one operation that stores any number of positions and preserves other layout data."""
     before = layout_entries(workflow, "nodes")
     after: dict[str, Value] = dict(before)
-    for node_id, place in places.items():
+    for node_id, (x, y) in positions.items():
         stored = before.get(node_id)
-        after[node_id] = {**(stored if isinstance(stored, dict) else {}), **snap(place)}
+        snapped = {"x": SNAP * round(x / SNAP), "y": SNAP * round(y / SNAP)}
+        after[node_id] = {**(stored if isinstance(stored, dict) else {}), **snapped}
     return SetLayout(("nodes",), after)
 
 
 def move(
-    workflow: Workflow, places: Mapping[str, Position], others: Iterable[Operation] = (), verb: str = "Move"
+    workflow: Workflow, positions: Mapping[str, Position], others: Iterable[Operation] = (), verb: str = "Move"
 ) -> Batch | None:
     """Move nodes, frames and notes."""
     operations: list[Operation] = [*others]
-    count = len(places) + len(operations)
-    if places:
-        operations.append(set_positions(workflow, places))
+    count = len(positions) + len(operations)
+    if positions:
+        operations.append(set_positions(workflow, positions))
     if not count:
         return None
-    if count == 1 and places:
-        what = title_of(workflow, next(iter(places)))
+    if count == 1 and positions:
+        what = title_of(workflow, next(iter(positions)))
     else:
-        what = f"{count} nodes" if count == len(places) else f"{count} items" if count > 1 else "frame or note"
+        what = f"{count} nodes" if count == len(positions) else f"{count} items" if count > 1 else "frame or note"
     return Batch(f"{verb} {what}", tuple(operations))
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedNode:
     """The edit that adds a node.
 
     Attributes:
+        title: Title of the edit.
         operations: The operations in order.
-        first: Id of the node, or of the loop or iterator of a pair.
-        last: Id of the node, or of the exit or aggregator of a pair.
+        first: The node, or the loop or iterator of a pair.
+        last: The node, or the exit or aggregator of a pair.
     """
 
+    title: str
     operations: tuple[Operation, ...]
-    first: str
-    last: str
+    first: Node
+    last: Node
+
+    def with_operations(self, *more: Operation) -> Batch:
+        """Combine everything that adding the node takes."""
+        return Batch(self.title, (*self.operations, *more))
 
 
-def add(workflow: Workflow, spec: AnySpec, place: Position, *, tool: str = "") -> Added:
+def add(workflow: Workflow, spec: AnySpec, position: Position, *, tool: str = "") -> AddedNode:
     """Add a node, with its partner if it is a loop or iterator; a tool node may be preset to a tool."""
     taken = set(workflow.nodes_by_id)
     known = all_tools().get(tool)
     title = spec.title if known is None else known.title.partition(" (")[0]
-    node = _new_node(title, spec.type, {"tool": tool} if tool else {}, taken)
+    node = last = _new_node(title, spec.type, {"tool": tool} if tool else {}, taken)
     operations: list[Operation] = [AddNode(node)]
-    places = {node.id: place}
-    last = node.id
+    positions = {node.id: position}
     pair = PAIR_BY_START.get(spec.type)
     if pair is not None:
         taken.add(node.id)
-        exit_ = _new_node(pair.end.capitalize(), pair.end, {pair.field: node.id}, taken)
-        operations.append(AddNode(exit_))
-        places[exit_.id] = (place[0] + BODY_ROOM, place[1])
-        last = exit_.id
-    return Added((*operations, set_positions(workflow, places)), node.id, last)
+        last = _new_node(pair.end.capitalize(), pair.end, {pair.field: node.id}, taken)
+        operations.append(AddNode(last))
+        positions[last.id] = (position[0] + BODY_ROOM, position[1])
+    operations.append(set_positions(workflow, positions))
+    return AddedNode(f"Add {display_title(spec)}", tuple(operations), node, last)
 
 
 def _new_node(title: str, node_type: str, config: dict[str, Value], taken: set[str]) -> Node:
@@ -115,50 +116,56 @@ def display_title(spec: AnySpec) -> str:
     return spec.title if pair is None else f"{spec.title} and {pair.end.capitalize()}"
 
 
-def add_step(spec: AnySpec, added: Added, *more: Operation) -> Batch:
-    """Combine everything that adding a node takes."""
-    return Batch(f"Add {display_title(spec)}", (*added.operations, *more))
+@dataclass(frozen=True, slots=True)
+class PortLookup:
+    """The ports of the nodes of a document.
 
-
-def connect(workflow: Workflow, source: str, target: str, old: Edge | None, *, takes_many: bool) -> Operation:
-    """Connect two ports, replacing edges if the input accepts only one."""
-    gone = [] if old is None else [old]
-    if not takes_many:
-        gone += [edge for edge in workflow.edges if edge.to == target and edge is not old]
-    made = Connect(source, target)
-    if not gone:
-        return made
-    return Batch(made.title, (*(Disconnect(edge.from_, edge.to) for edge in gone), made))
-
-
-def main_ports(node: Node, registry: Registry, structure: Structure) -> tuple[Port | None, Port | None]:
-    """Return the main input and the main output of a node."""
-    spec = registry.find(node.type)
-    config = validated_config(node, spec, structure)
-    if spec is None or config is None:
-        return None, None
-    inputs, outputs = spec.inputs(config), spec.all_outputs(config)
-    return (inputs[0] if inputs else None), (outputs[0] if outputs else None)
-
-
-def insert_into_edge(
-    edge: Edge, source: Port, target: Port, first: tuple[str, Port], last: tuple[str, Port]
-) -> tuple[Operation, ...] | None:
-    """Insert a node, or a loop with its exit, into an edge; None if the types do not fit.
-
-    Args:
-        edge: The edge.
-        source: Its source port.
-        target: Its target port.
-        first: Node id and input port.
-        last: Node id and output port.
+    Attributes:
+        workflow: The document.
+        registry: The node types.
+        structure: The structure, which may be slightly out of date.
     """
-    if not (can_ever_fit(source.type, first[1].type) and can_ever_fit(last[1].type, target.type)):
+
+    workflow: Workflow
+    registry: Registry
+    structure: Structure
+
+    def of(self, node: Node) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        """Return inputs and outputs of a node; empty if its type or configuration is invalid."""
+        spec = self.registry.find(node.type)
+        config = validated_config(node, spec, self.structure)
+        return ((), ()) if spec is None or config is None else (spec.inputs(config), spec.all_outputs(config))
+
+    def at(self, end: str, *, is_input: bool) -> Port | None:
+        """Return the port at an end of an edge, or None if it does not exist."""
+        node_id, _, name = end.partition(".")
+        node = self.workflow.nodes_by_id.get(node_id)
+        if node is None:
+            return None
+        inputs, outputs = self.of(node)
+        return next((port for port in (inputs if is_input else outputs) if port.name == name), None)
+
+
+def connect(
+    workflow: Workflow, source: str, target: str, old: Edge | None = None, *, takes_many: bool
+) -> tuple[Operation, ...]:
+    """Connect two ports, replacing the old edge, and all others if the input accepts only one."""
+    replaced = [edge for edge in workflow.edges if edge is old or (edge.to == target and not takes_many)]
+    return (*(Disconnect(edge.from_, edge.to) for edge in replaced), Connect(source, target))
+
+
+def insert_into_edge(edge: Edge, first: Node, last: Node, ports: PortLookup) -> tuple[Operation, ...] | None:
+    """Insert a node, or a loop (`first`) with its exit (`last`), into an edge; None if the types do not fit."""
+    source, target = ports.at(edge.from_, is_input=False), ports.at(edge.to, is_input=True)
+    inputs, outputs = ports.of(first)[0], ports.of(last)[1]
+    if source is None or target is None or not inputs or not outputs:
+        return None
+    if not (can_ever_fit(source.type, inputs[0].type) and can_ever_fit(outputs[0].type, target.type)):
         return None
     return (
         Disconnect(edge.from_, edge.to),
-        Connect(edge.from_, f"{first[0]}.{first[1].name}"),
-        Connect(f"{last[0]}.{last[1].name}", edge.to),
+        Connect(edge.from_, f"{first.id}.{inputs[0].name}"),
+        Connect(f"{last.id}.{outputs[0].name}", edge.to),
     )
 
 
@@ -178,13 +185,13 @@ def delete(
 ) -> Batch | None:
     """Delete nodes, edges, frames and notes."""
     gone = set(node_ids)
-    chosen = set(edges)
-    cut = [
+    selected = set(edges)
+    disconnected = [
         Disconnect(edge.from_, edge.to)
         for edge in workflow.edges
-        if (edge.from_, edge.to) in chosen and not {edge.source[0], edge.target[0]} & gone
+        if (edge.from_, edge.to) in selected and not {edge.source[0], edge.target[0]} & gone
     ]
-    operations: list[Operation] = [*cut, *_removal(node_ids), *others]
+    operations: list[Operation] = [*disconnected, *_remove(node_ids), *others]
     if not operations:
         return None
     count = len(operations) - bool(node_ids) + len(node_ids)
@@ -192,38 +199,35 @@ def delete(
         first = operations[0]
         if isinstance(first, SetLayout):
             return Batch("Delete frame or note", (first,))
-        words = f"Delete {title_of(workflow, node_ids[0])}" if node_ids else first.title
-        return Batch(words, (first,))
+        return Batch(f"Delete {title_of(workflow, node_ids[0])}" if node_ids else first.title, (first,))
     return Batch(f"Delete {count} items" if len(gone) != count else f"Delete {count} nodes", tuple(operations))
 
 
-def _removal(node_ids: list[str]) -> list[Operation]:
+def _remove(node_ids: list[str]) -> list[Operation]:
     return [RemoveNodes(tuple(node_ids))] if node_ids else []
 
 
-def delete_and_reconnect(
-    workflow: Workflow, registry: Registry, structure: Structure, node_ids: list[str]
-) -> Batch | None:
+def delete_and_reconnect(ports: PortLookup, node_ids: list[str]) -> Batch | None:
     """Delete nodes and connect their predecessors to their successors where the types fit."""
-    gone = set(node_ids)
+    workflow, gone = ports.workflow, set(node_ids)
     if not node_ids:
         return None
-    joined: dict[tuple[str, str], None] = {}
+    connected: dict[tuple[str, str], None] = {}
     taken = {edge.to for edge in workflow.edges if edge.source[0] not in gone}
-    there = {(edge.from_, edge.to) for edge in workflow.edges}
+    existing = {(edge.from_, edge.to) for edge in workflow.edges}
     for edge in workflow.edges:
         if edge.source[0] not in gone or edge.target[0] in gone:
             continue
-        for source in _sources_before(edge.source[0], workflow, gone):
-            pair = (source, edge.to)
-            if pair in there or pair in joined or not _ports_fit(pair, workflow, registry, structure):
+        target = ports.at(edge.to, is_input=True)
+        for end in _sources_before(edge.source[0], workflow, gone):
+            source, pair = ports.at(end, is_input=False), (end, edge.to)
+            if source is None or target is None or not can_ever_fit(source.type, target.type):
                 continue
-            if edge.to in taken and not _takes_many(edge.to, workflow, registry, structure):
-                continue
-            joined[pair] = None
-            taken.add(edge.to)
+            if pair not in existing and pair not in connected and (target.many or edge.to not in taken):
+                connected[pair] = None
+                taken.add(edge.to)
     what = title_of(workflow, node_ids[0]) if len(node_ids) == 1 else f"{len(node_ids)} nodes"
-    return Batch(f"Delete {what} and reconnect", (*_removal(node_ids), *(Connect(*pair) for pair in joined)))
+    return Batch(f"Delete {what} and reconnect", (*_remove(node_ids), *(Connect(*pair) for pair in connected)))
 
 
 def _sources_before(node_id: str, workflow: Workflow, gone: set[str]) -> list[str]:
@@ -241,29 +245,6 @@ def _sources_before(node_id: str, workflow: Workflow, gone: set[str]) -> list[st
                 seen.add(edge.source[0])
                 waiting.append(edge.source[0])
     return list(found)
-
-
-def find_port(end: str, workflow: Workflow, registry: Registry, structure: Structure, *, is_input: bool) -> Port | None:
-    """Return the port at an end of an edge, or None if it does not exist."""
-    node_id, _, name = end.partition(".")
-    node = workflow.nodes_by_id.get(node_id)
-    spec = registry.find(node.type) if node is not None else None
-    config = validated_config(node, spec, structure) if node is not None else None
-    if spec is None or config is None:
-        return None
-    ports = spec.inputs(config) if is_input else spec.all_outputs(config)
-    return next((port for port in ports if port.name == name), None)
-
-
-def _ports_fit(pair: tuple[str, str], workflow: Workflow, registry: Registry, structure: Structure) -> bool:
-    source = find_port(pair[0], workflow, registry, structure, is_input=False)
-    target = find_port(pair[1], workflow, registry, structure, is_input=True)
-    return source is not None and target is not None and can_ever_fit(source.type, target.type)
-
-
-def _takes_many(end: str, workflow: Workflow, registry: Registry, structure: Structure) -> bool:
-    port = find_port(end, workflow, registry, structure, is_input=True)
-    return port is not None and port.many
 
 
 def toggle_enabled(workflow: Workflow, node_ids: Iterable[str]) -> Operation | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -25,10 +25,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.canvas.annotations import AnnotationItem
-from app.canvas.canvas_style import FRAME_COLOURS, canvas_style
+from app.canvas.canvas_style import FRAME_COLORS, canvas_style
 from app.canvas.connection_rules import ConnectionRules
 from app.canvas.document_view import DocumentView
-from app.canvas.edge_item import EdgeItem
 from app.canvas.edit_commands import EditCommands
 from app.canvas.node_card import PortViewModel
 from app.canvas.node_item import CanvasPort, NodeItem
@@ -61,14 +60,14 @@ class Entry:
         title: Its title.
         help: One-line description.
         icon: Name of its icon.
-        colour: Colour of the icon.
+        color: Color of the icon.
         value: Passed on when the entry is picked.
     """
 
     title: str
     help: str
     icon: str
-    colour: str
+    color: str
     value: Any
 
     def fits(self, words: Iterable[str]) -> bool:
@@ -110,8 +109,8 @@ def matching_node_types(
         config = caller.config(tool=row.key.removeprefix("tool:"))
         joined = _fitting(caller, config, port, is_input=is_input) if port is not None else ""
         if joined is not None:
-            colour = theme.category[caller.category]
-            entries.append(Entry(row.title, row.help, row.icon, colour, TypeAndPort(row.key, joined)))
+            color = theme.category[caller.category]
+            entries.append(Entry(row.title, row.help, row.icon, color, TypeAndPort(row.key, joined)))
     return entries
 
 
@@ -220,7 +219,7 @@ class PickList(QFrame):
         words = self.filter.text().casefold().split()
         fitting = [entry for entry in self._entries if entry.fits(words)]
         for entry in fitting[:MAX_ROWS]:
-            item = QListWidgetItem(icon(entry.icon, entry.colour), entry.title)
+            item = QListWidgetItem(icon(entry.icon, entry.color), entry.title)
             item.setToolTip(plain_tool_tip(entry.help))
             item.setData(Qt.ItemDataRole.AccessibleDescriptionRole, entry.help)
             item.setData(Qt.ItemDataRole.UserRole, entry)
@@ -263,10 +262,8 @@ class InlineEditor(QObject):
         self.area.setAccessibleName("Note")
         self.area.setTabChangesFocus(True)
         self._step: Step | None = None
-        self._outside_filter = _OutsideEventFilter(self)
         for field in (self.line, self.area):
             field.hide()
-            field.installEventFilter(self)
             field.textChanged.connect(self._update_pending_edit)
 
     @property
@@ -291,7 +288,7 @@ class InlineEditor(QObject):
         make, self._step = self._step, None
         if make is None:
             return
-        self._outside_filter.ignore()
+        _application().removeEventFilter(self)
         text = self._text()
         self._close()
         step = make(text)
@@ -301,14 +298,17 @@ class InlineEditor(QObject):
 
     def cancel(self) -> None:
         """Close the editor without a change."""
-        self._outside_filter.ignore()
+        _application().removeEventFilter(self)
         self._step = None
         self._close()
         self._session.draft.put(None)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Commit on Enter and on losing the focus; cancel on Escape."""
-        if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+        """Commit on Enter, on losing the focus, and before anything else happens; cancel on Escape."""
+        if watched is not self.line and watched is not self.area:
+            if self._is_outside(watched, event):
+                self.commit()
+        elif event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             is_enter = event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}
             with_control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
             if event.key() == Qt.Key.Key_Escape:
@@ -317,21 +317,21 @@ class InlineEditor(QObject):
             if is_enter and (watched is self.line or with_control):
                 self.commit()
                 return True
-        if event.type() == QEvent.Type.FocusOut and self.is_open and not self.owns(QApplication.activePopupWidget()):
+        elif event.type() == QEvent.Type.FocusOut and self.is_open and not self._owns(QApplication.activePopupWidget()):
             self.commit()
-        return super().eventFilter(watched, event)
+        return False
 
-    def owns(self, thing: QObject | None) -> bool:
+    def _owns(self, thing: QObject | None) -> bool:
         """Whether an object is an editor or part of one, such as its context menu."""
         while thing is not None and thing is not self.line and thing is not self.area:
             thing = thing.parent()
         return thing is not None
 
-    def is_outside(self, watched: QObject, event: QEvent) -> bool:
+    def _is_outside(self, watched: QObject, event: QEvent) -> bool:
         """Whether an event starts something else: a shortcut, a mouse press elsewhere, closing the window."""
         kind = event.type()
         if kind == QEvent.Type.MouseButtonPress:
-            return isinstance(watched, QWidget) and not self.owns(watched)
+            return isinstance(watched, QWidget) and not self._owns(watched)
         return kind == QEvent.Type.Shortcut or (kind == QEvent.Type.Close and watched is self._parent.window())
 
     def _text(self) -> str:
@@ -344,7 +344,7 @@ class InlineEditor(QObject):
     def _open(self, field: QLineEdit | QPlainTextEdit, rect: QRect, step: Step) -> None:
         self.commit()
         self._step = step
-        self._outside_filter.watch()
+        _application().installEventFilter(self)
         scale = style().scale
         width = max(rect.width(), round(SMALLEST[0] * scale))
         height = max(rect.height(), round(SMALLEST[1] * scale))
@@ -367,26 +367,10 @@ class InlineEditor(QObject):
             self._parent.setFocus()
 
 
-class _OutsideEventFilter(QObject):
-    """Application-wide event filter while an editor is open."""
-
-    def __init__(self, edit: InlineEditor) -> None:
-        super().__init__(edit)
-        self._edit = edit
-        application = QApplication.instance()
-        assert application is not None
-        self._application = application
-
-    def watch(self) -> None:
-        self._application.installEventFilter(self)
-
-    def ignore(self) -> None:
-        self._application.removeEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if self._edit.is_outside(watched, event):
-            self._edit.commit()
-        return False
+def _application() -> QCoreApplication:
+    application = QCoreApplication.instance()
+    assert application is not None
+    return application
 
 
 _NODE_MENU: Final = (
@@ -395,11 +379,11 @@ _NODE_MENU: Final = (
     ("add_frame", "fit_selection"),
 )
 _ARRANGE_MENU: Final = (
-    ("align_left", "align_centre", "align_right"),
+    ("align_left", "align_center", "align_right"),
     ("align_top", "align_middle", "align_bottom"),
     ("distribute_across", "distribute_down"),
 )
-_GROUND_MENU: Final = (
+_CANVAS_MENU: Final = (
     ("quick_add", "add_frame", "add_note"),
     ("paste", "select_all"),
     ("tidy", "fit_all", "zoom_100"),
@@ -413,6 +397,8 @@ class Popups(QObject):
         list: The pick list.
         text: The inline editor.
         menu: The context menu that was opened last.
+        menu_position: Position of the last right click, while its menu is open or its action runs.
+        actions: The actions of the canvas by name.
 
     Signals:
         opened: The user wants to open the workflow of the subflow node of this id.
@@ -429,7 +415,7 @@ class Popups(QObject):
         self.list = PickList(canvas)
         self.text = InlineEditor(session, canvas)
         self.menu: QMenu | None = None
-        self._menu_place: QPointF | None = None
+        self.menu_position: QPointF | None = None
         self.actions: dict[str, QAction] = {}
         viewer.dropped_on_empty.connect(self.choose_for_port)
         viewer.opened.connect(self._open)
@@ -438,76 +424,67 @@ class Popups(QObject):
         session.changed.connect(self.list.close_if_open)  # its entries belong to the previous state of the document
 
     @property
-    def menu_place(self) -> QPointF | None:
-        """Position of the last right click, while its menu is open or its action runs."""
-        return self._menu_place
-
-    @property
-    def place(self) -> QPointF:
-        """Position for new items: the right click, else the mouse, else the centre."""
-        if self._menu_place is not None:
-            return self._menu_place
-        mouse = self._viewer.mouse_position()
-        return mouse if mouse is not None else self._viewer.centre
+    def position(self) -> QPointF:
+        """Position for new items: the right click, else the mouse, else the center."""
+        candidates = (self.menu_position, self._viewer.mouse_position(), self._viewer.center)
+        return next(position for position in candidates if position is not None)
 
     def quick_add(self) -> None:
         """Pick a node type to add at the mouse."""
-        place = self.place
-
-        def add(choice: TypeAndPort) -> None:
-            self._commands.add_node(choice.type, place)
-
+        position = self.position
         entries = matching_node_types(self._session.registry, None, is_input=False)
-        self.list.open(self._on_canvas(place), "Add node", entries, add)
+        self.list.open(
+            self._on_canvas(position),
+            "Add node",
+            entries,
+            lambda choice: self._commands.add_node(choice.type, position),
+        )
 
-    def choose_for_port(self, port: CanvasPort, place: QPointF) -> None:
+    def choose_for_port(self, port: CanvasPort, position: QPointF) -> None:
         """Pick a node type that fits a port, to add it with an edge."""
-        end, is_input = port.end, port.is_input
-
-        def add(choice: TypeAndPort) -> None:
-            self._commands.add_connected(choice.type, place, end, choice.port, from_output=not is_input)
-
-        node_id, structure = port.node_id, self._session.structure
+        node_id, end, is_input, structure = port.node_id, port.end, port.is_input, self._session.structure
         in_body = not is_input and (
             node_id in structure.parent
             or (node_id in structure.bodies and port.name in structure.bodies[node_id].kind.body_ports)
         )
         entries = matching_node_types(self._session.registry, port.content, is_input=is_input, in_body=in_body)
-        self.list.open(self._on_canvas(place), "Add matching node", entries, add)
+        self.list.open(
+            self._on_canvas(position),
+            "Add matching node",
+            entries,
+            lambda choice: self._commands.add_connected(
+                choice.type, position, end, choice.port, from_output=not is_input
+            ),
+        )
 
     def connect_to(self, connect: Callable[[CanvasPort, CanvasPort], object]) -> None:
         """Pick an input to connect the selected node to, without the mouse."""
         item = self._view.nodes.get(self._session.selection[0]) if self._session.selection else None
-        if item is None:
-            return
-
-        def chosen(ports: tuple[CanvasPort, CanvasPort]) -> None:
-            connect(*ports)
-
-        place = self._viewer.mapFromScene(item.card_rect.topRight())
-        self.list.open(place + QPoint(8, 0), f"Connect {item.content.title} to", self._targets(item), chosen)
+        if item is not None:
+            corner = self._viewer.mapFromScene(item.card_rect.topRight()) + QPoint(8, 0)
+            prompt = f"Connect {item.content.title} to"
+            self.list.open(corner, prompt, self._targets(item), lambda ports: connect(*ports))
 
     def _targets(self, item: NodeItem) -> list[Entry]:
+        """Return an entry for each input that an output of a node may be connected to."""
+        workflow, structure = self._session.workflow, self._session.structure
         entries: list[Entry] = []
         for output in item.outputs:
-            fits = ConnectionRules(
-                self._session.workflow, self._session.structure, item.content.id, output.content, is_input=False
-            )
+            rules = ConnectionRules(workflow, structure, item.content.id, output.content, is_input=False)
+            prefix = "" if len(item.outputs) == 1 else f"{output.name} → "
             for other in self._view.nodes.values():
-                for input_ in other.inputs:
-                    if fits.rejection_reason(other.content.id, input_.content, is_input=True) is None:
-                        title = f"{other.content.title} · {input_.name}"
-                        help_ = f"from {output.name}"
-                        title = title if len(item.outputs) == 1 else f"{output.name} → {title}"
-                        entries.append(
-                            Entry(
-                                title,
-                                help_,
-                                other.content.icon,
-                                canvas_style().category(other.content.category).name(),
-                                (output, input_),
-                            )
-                        )
+                color = canvas_style().category(other.content.category).name()
+                entries += [
+                    Entry(
+                        f"{prefix}{other.content.title} · {input_.name}",
+                        f"from {output.name}",
+                        other.content.icon,
+                        color,
+                        (output, input_),
+                    )
+                    for input_ in other.inputs
+                    if rules.rejection_reason(other.content.id, input_.content, is_input=True) is None
+                ]
         return entries
 
     def _open(self, item: AbstractNodeItem) -> None:
@@ -549,20 +526,22 @@ class Popups(QObject):
 
         self.text.edit_line(rect, node.title, step)
 
-    def open_menu(self, at: QPoint, place: QPointF) -> None:
+    def open_menu(self, global_position: QPoint, position: QPointF) -> None:
         """Select the item at a scene position and open its context menu."""
-        self._menu_place = place
-        items = self._viewer.scene().items(place)
+        self.menu_position = position
+        items = self._viewer.scene().items(position)
         item = next((item for item in items if isinstance(item, (NodeItem, AnnotationItem))), None)
-        pipe = self._viewer.edge_at(place) if item is None else None
+        edge = self._viewer.edge_at(position) if item is None else None
+        clicked = item or edge
+        if clicked is not None and not clicked.isSelected():
+            self._viewer.scene().clearSelection()
+            clicked.setSelected(True)
         self.menu = QMenu(self._canvas)
         self.menu.setAccessibleName("Actions")
-        if item is not None or pipe is not None:
-            self._select_only(item if item is not None else pipe)
         if isinstance(item, AnnotationItem):
             self._fill(self.menu, (("rename", "delete"),))
             if item.is_frame:
-                self._add_colours(self.menu, item)
+                self._add_colors(self.menu, item)
         elif isinstance(item, NodeItem):
             if self.actions["open_subflow"].isEnabled():
                 self._fill(self.menu, (("open_subflow",), ()))
@@ -570,24 +549,19 @@ class Popups(QObject):
             if len(self._session.selection) > 1:
                 self._fill(self.menu.addMenu("Align and distribute"), _ARRANGE_MENU)
         else:
-            self._fill(self.menu, (("delete",),) if pipe is not None else _GROUND_MENU)
+            self._fill(self.menu, (("delete",),) if edge is not None else _CANVAS_MENU)
         self.menu.aboutToHide.connect(self._menu_closed)
-        self.menu.popup(at)
+        self.menu.popup(global_position)
 
     def _menu_closed(self) -> None:
         # The chosen action runs after this signal and still needs the position; the next menu replaces it.
         menu = self.sender()
         assert isinstance(menu, QMenu)
         menu.deleteLater()
-        self._viewer.call_later(self._forget_menu_place)
+        QTimer.singleShot(0, self, self._forget_menu_position)
 
-    def _forget_menu_place(self) -> None:
-        self._menu_place = None
-
-    def _select_only(self, item: AbstractNodeItem | EdgeItem | None) -> None:
-        if item is not None and not item.isSelected():
-            self._viewer.scene().clearSelection()
-            item.setSelected(True)
+    def _forget_menu_position(self) -> None:
+        self.menu_position = None
 
     def _fill(self, menu: QMenu, groups: tuple[tuple[str, ...], ...]) -> None:
         for index, group in enumerate(groups):
@@ -596,26 +570,26 @@ class Popups(QObject):
             for name in group:
                 menu.addAction(self.actions[name])
 
-    def _add_colours(self, menu: QMenu, item: AnnotationItem) -> None:
-        colours = menu.addMenu("Color")
-        for name in FRAME_COLOURS:
-            action = colours.addAction(name.capitalize())
+    def _add_colors(self, menu: QMenu, item: AnnotationItem) -> None:
+        colors = menu.addMenu("Color")
+        for name in FRAME_COLORS:
+            action = colors.addAction(name.capitalize())
             action.setCheckable(True)
-            action.setChecked(item.annotation.colour == name)
+            action.setChecked(item.annotation.color == name)
             action.triggered.connect(
                 lambda _checked=False, name=name: self._commands.change_annotation(
-                    item, replace(item.annotation, colour=name), "Change frame color"
+                    item, replace(item.annotation, color=name), "Change frame color"
                 )
             )
 
     def _annotation_operation(self, item: AnnotationItem, text: str) -> Operation | None:
         if item.scene() is None:
             return None
-        words = "Rename frame" if item.is_frame else "Edit note"
-        return self._commands.annotation_operation(item, replace(item.annotation, text=text), words)
+        title = "Rename frame" if item.is_frame else "Edit note"
+        return self._commands.annotation_operation(item, replace(item.annotation, text=text), title)
 
-    def _on_canvas(self, place: QPointF) -> QPoint:
-        return self._viewer.mapTo(self._canvas, self._viewer.mapFromScene(place))
+    def _on_canvas(self, position: QPointF) -> QPoint:
+        return self._viewer.mapTo(self._canvas, self._viewer.mapFromScene(position))
 
     def _in_view(self, rect: QRectF) -> QRect:
         return QRect(self._on_canvas(rect.topLeft()), self._on_canvas(rect.bottomRight()))

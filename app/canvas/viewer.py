@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QRect, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -47,15 +47,15 @@ MARGIN: Final = 6.0 * UNIT
 
 @dataclass(frozen=True, slots=True)
 class ViewportFrame:
-    """Zoom and centre of a view.
+    """Zoom and center of a view.
 
     Attributes:
         factor: Screen pixels per scene unit.
-        centre: Scene position in the centre of the view.
+        center: Scene position in the center of the view.
     """
 
     factor: float
-    centre: QPointF
+    center: QPointF
 
 
 def fit_frame(rect: QRectF, view: QRectF, overlays: Sequence[QRectF], largest: float) -> ViewportFrame:
@@ -110,7 +110,7 @@ def _in_area(rect: QRectF, area: QRectF, view: QRectF, largest: float) -> Viewpo
 
 def _seen(rect: QRectF, view: QRectF, frame: ViewportFrame) -> QRectF:
     """Return a scene rectangle in view coordinates, including items that stand out."""
-    corner = view.center() + (rect.topLeft() - frame.centre) * frame.factor
+    corner = view.center() + (rect.topLeft() - frame.center) * frame.factor
     half = MARGIN / 2
     return QRectF(corner, rect.size() * frame.factor).adjusted(-half, -half, half, half)
 
@@ -189,16 +189,16 @@ class ZoomPanView(NodeViewer):
         return self._zoom * style().scale
 
     @property
-    def centre(self) -> QPointF:
-        """Scene position in the centre of the view."""
+    def center(self) -> QPointF:
+        """Scene position in the center of the view."""
         return self.mapToScene(self.viewport().rect()).boundingRect().center()
 
     def apply_zoom(self) -> None:
-        """Apply zoom and text size around the centre."""
-        centre = self.centre
+        """Apply zoom and text size around the center."""
+        center = self.center
         self.setTransform(QTransform.fromScale(self.factor, self.factor))
         self._tile = QPixmap()
-        self.center_at(centre)
+        self.center_at(center)
 
     def extend_scene_rect(self, rect: QRectF) -> None:
         """Extend the scene rectangle, so that visible items are found fast.
@@ -218,13 +218,13 @@ class ZoomPanView(NodeViewer):
         scene.setItemIndexMethod(index.NoIndex if are_most_seen else index.BspTreeIndex)
         scene.sceneRectChanged.emit(scene.sceneRect())  # a new index does not ask for the scene rectangle
 
-    def center_at(self, centre: QPointF) -> None:
-        """Centre the view on a scene position."""
-        self.centerOn(centre)
+    def center_at(self, center: QPointF) -> None:
+        """Center the view on a scene position."""
+        self.centerOn(center)
         self.view_moved.emit()
 
     def zoom_to(self, zoom: float, anchor: QPoint | None = None) -> None:
-        """Set the zoom, keeping the position under `anchor` (default: the centre) in place."""
+        """Set the zoom, keeping the position under `anchor` (default: the center) in place."""
         zoom = min(max(zoom, SMALLEST), LARGEST)
         anchor = anchor if anchor is not None else self.viewport().rect().center()
         before = self.mapToScene(anchor)
@@ -254,7 +254,7 @@ class ZoomPanView(NodeViewer):
         self._zoom = max(frame.factor / style().scale, SMALLEST)
         self.setTransform(QTransform.fromScale(self.factor, self.factor))
         self._tile = QPixmap()
-        self.center_at(frame.centre)
+        self.center_at(frame.center)
 
     def ensure_visible(self, rect: QRectF) -> None:
         """Scroll as little as needed to show a scene rectangle."""
@@ -298,10 +298,6 @@ class ZoomPanView(NodeViewer):
         """Return the scene position of the mouse, or None if it is elsewhere."""
         return self.mapToScene(self._previous_pos) if self.underMouse() else None
 
-    def call_later(self, call: Callable[[], object]) -> None:
-        """Call a function after the current event."""
-        QTimer.singleShot(0, self, call)
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep zoom and position; the base class would zoom."""
         QGraphicsView.resizeEvent(self, event)
@@ -311,7 +307,7 @@ class ZoomPanView(NodeViewer):
         """Paint the background with its dot grid."""
         theme = canvas_style()
         if self._tile.isNull():
-            self._tile = _dots(theme.colour("ground"), theme.colour("line"), self.factor)
+            self._tile = _dots(theme.color("ground"), theme.color("line"), self.factor)
         painter.save()
         painter.resetTransform()
         origin = self.mapFromScene(QPointF(0, 0))

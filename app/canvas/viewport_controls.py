@@ -78,12 +78,12 @@ class Minimap(QWidget):
         seen = self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
         frame = QRectF(self._to_map(seen.topLeft()), self._to_map(seen.bottomRight()))
         inside = QRectF(self.rect()).adjusted(2, 2, -2, -2)
-        painter.setPen(pen(theme.colour("accent"), 1.5))
-        painter.setBrush(theme.colour("accent", 24))
+        painter.setPen(pen(theme.color("accent"), 1.5))
+        painter.setBrush(theme.color("accent", 24))
         painter.drawRoundedRect(frame.intersected(inside), 3, 3)
         if self.hasFocus():
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(pen(theme.colour("accent"), 2.0))
+            painter.setPen(pen(theme.color("accent"), 2.0))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 8, 8)
 
     def leaveEvent(self, event: QEvent) -> None:
@@ -117,7 +117,7 @@ class Minimap(QWidget):
         if step is None:
             super().keyPressEvent(event)
         else:
-            self._viewer.center_at(self._viewer.centre + QPointF(*step) / self._viewer.factor)
+            self._viewer.center_at(self._viewer.center + QPointF(*step) / self._viewer.factor)
 
     def _follow(self) -> None:
         self.update_visibility()
@@ -153,15 +153,15 @@ class Minimap(QWidget):
         self._picture.fill(Qt.GlobalColor.transparent)
         painter = QPainter(self._picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(pen(theme.colour("edge"), 1.0))
-        painter.setBrush(theme.colour("panel"))
+        painter.setPen(pen(theme.color("edge"), 1.0))
+        painter.setBrush(theme.color("panel"))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
         painter.setPen(Qt.PenStyle.NoPen)
         middle, scale = self._shown.center(), self._scale
         painter.translate(self.width() / 2, self.height() / 2)
         painter.scale(scale, scale)
         painter.translate(-middle)
-        painter.setBrush(theme.colour("accent", 30))
+        painter.setBrush(theme.color("accent", 30))
         painter.drawRects([region.rect for region in self._view.regions.items.values()])
         least = LEAST / scale
         for category, rects in self._rects().items():
@@ -171,7 +171,7 @@ class Minimap(QWidget):
         painter.end()
 
     def _rects(self) -> dict[Category | None, list[QRectF]]:
-        """Return the cards by colour, so that each colour is painted with one call."""
+        """Return the cards by color, so that each color is painted with one call."""
         rects: dict[Category | None, list[QRectF]] = {}
         for item in self._view.nodes.values():
             rects.setdefault(item.content.category, []).append(item.card_rect)
@@ -257,7 +257,7 @@ class EmptyCanvasHint(PlainLabel):
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
 
     def center_in_parent(self) -> None:
-        """Centre in the canvas, on one line if there is room."""
+        """Center in the canvas, on one line if there is room."""
         room = self._canvas.rect()
         one_line = self.fontMetrics().horizontalAdvance(FIRST_STEPS) + 2 * UNIT
         width = max(min(one_line, room.width() - 8 * UNIT), UNIT)

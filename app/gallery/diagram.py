@@ -168,7 +168,7 @@ def draw(diagram: Diagram | None, theme: Theme, size: QSize, ratio: float = 1.0)
 
 
 def place(diagram: Diagram, size: QSize) -> dict[str, QRectF]:
-    """Return the rectangle of each node in a picture of a size, centred."""
+    """Return the rectangle of each node in a picture of a size, centerd."""
     boxes, wide = diagram.boxes.values(), diagram.node_width
     left, top = min(box.x for box in boxes), min(box.y for box in boxes)
     width = max(box.x for box in boxes) + wide - left
@@ -249,14 +249,14 @@ def _draw_edge(painter: QPainter, theme: Theme, source: QRectF, target: QRectF) 
 
 
 def _draw_box(painter: QPainter, theme: Theme, area: QRectF, box: DiagramNode) -> None:
-    colour = QColor(theme.category[box.category] if box.category is not None else theme.outline)
+    color = QColor(theme.category[box.category] if box.category is not None else theme.outline)
     radius = min(4.0, area.height() / 4)
     outline = QPainterPath()
     outline.addRoundedRect(area, radius, radius)
     painter.fillPath(outline, QColor(theme.card))
     painter.save()
     painter.setClipPath(outline)
-    painter.fillRect(QRectF(area.left(), area.top(), max(2.0, area.width() * 0.07), area.height()), colour)
+    painter.fillRect(QRectF(area.left(), area.top(), max(2.0, area.width() * 0.07), area.height()), color)
     painter.restore()
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QPen(QColor(theme.edge), 1))
@@ -265,4 +265,4 @@ def _draw_box(painter: QPainter, theme: Theme, area: QRectF, box: DiagramNode) -
     if side >= 8:
         mark = QRectF(0, 0, side, side)
         mark.moveCenter(area.center() + QPointF(area.width() * 0.03, 0))
-        icon(box.icon, colour.name()).paint(painter, mark.toAlignedRect())
+        icon(box.icon, color.name()).paint(painter, mark.toAlignedRect())

@@ -1,6 +1,6 @@
 """Apply a theme to the running program: palette, style sheet, fonts and icons; elide texts to the available width.
 
-Widgets ask `Style` for the current theme and follow its signal `changed`; they store no colours.
+Widgets ask `Style` for the current theme and follow its signal `changed`; they store no colors.
 
 Icons are drawn from the font Material Design Icons 6, which ships with QtAwesome. The font and its list of names are
 read as files. QtAwesome itself is never imported: it needs QtPy, which creates every Qt class, and that takes a third
@@ -72,20 +72,20 @@ class GlyphEngine(QIconEngine):
 
     Args:
         name: The icon's name.
-        colour: Its colour.
-        disabled: Its colour on disabled controls.
+        color: Its color.
+        disabled: Its color on disabled controls.
     """
 
-    def __init__(self, name: str, colour: str, disabled: str) -> None:
+    def __init__(self, name: str, color: str, disabled: str) -> None:
         super().__init__()
         self._glyph = glyph(name)
-        self._colour = QColor(colour)
+        self._color = QColor(color)
         self._disabled = QColor(disabled)
 
     def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, _state: QIcon.State) -> None:
-        """Draw the glyph centred in a rectangle."""
+        """Draw the glyph centerd in a rectangle."""
         painter.save()
-        painter.setPen(self._disabled if mode == QIcon.Mode.Disabled else self._colour)
+        painter.setPen(self._disabled if mode == QIcon.Mode.Disabled else self._color)
         painter.setFont(glyph_font(round(_FONT_SCALE * rect.height())))
         painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, self._glyph)
         painter.restore()
@@ -125,7 +125,7 @@ ICON_SIZE: Final = 16
 
 
 class ThemedIcon(QObject):
-    """Keeps the icon of a button or action in a colour of the current theme.
+    """Keeps the icon of a button or action in a color of the current theme.
 
     On buttons it scales with the text size. It is a child of its target.
     """
@@ -136,7 +136,7 @@ class ThemedIcon(QObject):
         Args:
             target: The button or action.
             name: Name of the icon, such as `mdi6.play`.
-            role: Name of a colour of `Theme`.
+            role: Name of a color of `Theme`.
         """
         super().__init__(target)
         self._target = target
@@ -162,7 +162,7 @@ class Style(QObject):
     """The program's style; `app.main` creates the only one right after the application.
 
     Attributes:
-        theme: The current colours.
+        theme: The current colors.
         scale: Text size as a factor from 1.0 to 2.0.
     """
 
@@ -240,18 +240,18 @@ def style() -> Style:
     return found
 
 
-def icon(name: str, colour: str | None = None) -> QIcon:
-    """Return an icon (`mdi6.…`), by default in the theme's text colour.
+def icon(name: str, color: str | None = None) -> QIcon:
+    """Return an icon (`mdi6.…`), by default in the theme's text color.
 
-    Its colour is fixed; `ThemedIcon` follows the theme.
+    Its color is fixed; `ThemedIcon` follows the theme.
     """
     theme = style().theme
-    return _cached_icon(name, colour or theme.text, theme.faint)
+    return _cached_icon(name, color or theme.text, theme.faint)
 
 
 @lru_cache(maxsize=256)
-def _cached_icon(name: str, colour: str, disabled: str) -> QIcon:
-    return QIcon(GlyphEngine(name, colour, disabled))
+def _cached_icon(name: str, color: str, disabled: str) -> QIcon:
+    return QIcon(GlyphEngine(name, color, disabled))
 
 
 def set_style_properties(widget: QWidget, **properties: bool | str) -> None:
@@ -280,7 +280,7 @@ def fixed_font() -> QFont:
 
 def _palette(theme: Theme) -> QPalette:
     role = QPalette.ColorRole
-    colours = {
+    colors = {
         role.Window: theme.ground,
         role.WindowText: theme.text,
         role.Base: theme.panel,
@@ -301,8 +301,8 @@ def _palette(theme: Theme) -> QPalette:
         role.Light: theme.card,
     }
     palette = QPalette()
-    for where, colour in colours.items():
-        palette.setColor(where, QColor(colour))
+    for where, color in colors.items():
+        palette.setColor(where, QColor(color))
     for where in (role.WindowText, role.Text, role.ButtonText):
         palette.setColor(QPalette.ColorGroup.Disabled, where, QColor(theme.faint))
     return palette

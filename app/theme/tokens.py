@@ -1,6 +1,6 @@
-"""Design tokens: colours, spacing and font sizes.
+"""Design tokens: colors, spacing and font sizes.
 
-Both themes, dark and light, have the same names. No other module defines a colour or font size. No Qt here.
+Both themes, dark and light, have the same names. No other module defines a color or font size. No Qt here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FONT_SIZE_HEADING: Final = 24.0
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """The colours of one theme, each `#rrggbb`.
+    """The colors of one theme, each `#rrggbb`.
 
     Attributes:
         name: `dark` or `light`; also the folder of the style sheet's images.
@@ -38,7 +38,7 @@ class Theme:
         text: Primary text.
         dim: Secondary text.
         faint: Disabled text.
-        accent: The accent colour; as text, and as a background under `on_accent`.
+        accent: The accent color; as text, and as a background under `on_accent`.
         on_accent: Text and icons on `accent`.
         good: Success; also as text.
         warning: Warning; also as text.
@@ -46,8 +46,8 @@ class Theme:
         good_soft: Background of a success badge.
         warning_soft: Background of a warning badge.
         bad_soft: Background of an error badge.
-        category: Colours of the node categories.
-        port: Colours of the port types.
+        category: Colors of the node categories.
+        port: Colors of the port types.
     """
 
     name: str

@@ -202,7 +202,7 @@ class ElidedLabel(PlainLabel):
 
 
 class Badge(PlainLabel):
-    """A few words in a pill, such as a state or a count; the colour is never the only sign."""
+    """A few words in a pill, such as a state or a count; the color is never the only sign."""
 
     def __init__(self, text: str = "", kind: str = "plain", parent: QWidget | None = None) -> None:
         """Create the badge; kinds are `plain`, `accent`, `good`, `warning` and `bad`."""

@@ -152,7 +152,7 @@ def test_a_header_cannot_be_dragged(palette: Palette) -> None:
 
 
 @pytest.mark.parametrize(("name", "theme"), [("dark", DARK), ("light", LIGHT)])
-def test_the_dragged_card_has_the_theme_and_the_colour_of_its_category(
+def test_the_dragged_card_has_the_theme_and_the_color_of_its_category(
     qapp: QApplication, name: str, theme: Theme
 ) -> None:
     style().choose(name, 1.0)
@@ -217,13 +217,13 @@ def test_rows_follow_the_theme_and_the_size_of_texts(palette: Palette) -> None:
     index = palette.list.model().index(titles(palette).index("LLM"), 0)
     before = palette.list.visualRect(index).height()
 
-    def colours() -> set[str]:
+    def colors() -> set[str]:
         image = palette.list.viewport().grab(palette.list.visualRect(index)).toImage()
         return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
 
-    assert DARK.category[Category.AI] in colours()
+    assert DARK.category[Category.AI] in colors()
     style().choose("light", 1.5)
-    assert LIGHT.category[Category.AI] in colours()
+    assert LIGHT.category[Category.AI] in colors()
     assert palette.list.visualRect(index).height() > before
 
 

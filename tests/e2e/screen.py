@@ -101,8 +101,8 @@ class Screen:
         """What is shown in a rectangle. The server keeps its picture in a file in the format XWD."""
         with self._memory.open("rb") as file:
             header = struct.unpack(">25I", file.read(100))
-            header_size, bits, line_bytes, colours = header[0], header[11], header[12], header[19]
-            start = header_size + colours * 12
+            header_size, bits, line_bytes, colors = header[0], header[11], header[12], header[19]
+            start = header_size + colors * 12
             rows = []
             for row in range(top, top + height):
                 file.seek(start + row * line_bytes + left * bits // 8)

@@ -35,7 +35,7 @@ def screen(tmp_path: Path) -> Iterator[Screen]:
 def environment(tmp_path: Path, screen: Screen) -> dict[str, str]:
     """An environment with folders of its own, and a model that plays a script."""
     script = tmp_path / "replies.json"
-    script.write_text(json.dumps({"default": "A friendly note to the neighbours."}))
+    script.write_text(json.dumps({"default": "A friendly note to the neighbors."}))
     home = tmp_path / "home"
     home.mkdir()
     folders = {

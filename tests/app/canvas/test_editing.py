@@ -103,8 +103,8 @@ def test_copies_are_text_with_new_ids_and_inner_edges(hand: Hand) -> None:
 
 def test_a_loop_is_copied_with_its_exit(hand: Hand) -> None:
     hand.session.select(["loop", "draft"])
-    hand.canvas.copy()
-    hand.canvas.paste()
+    hand.canvas.commands.copy()
+    hand.canvas.commands.paste()
     pasted = [hand.session.workflow.node(node_id) for node_id in hand.session.selection]
     assert [node.type for node in pasted] == ["loop", "llm", "exit"]
     assert pasted[2].config["loop"] == pasted[0].id
@@ -113,8 +113,8 @@ def test_a_loop_is_copied_with_its_exit(hand: Hand) -> None:
 def test_a_copy_is_pasted_into_another_window(make_canvas: MakeCanvas) -> None:
     first, second = make_canvas(), make_canvas(workflow([], []))
     first.session.select(["loop", "draft", "exit"])
-    first.canvas.copy()
-    second.canvas.paste()
+    first.canvas.commands.copy()
+    second.canvas.commands.paste()
     assert set(second.canvas.view.nodes) == {"loop", "draft", "exit"}
     assert len(second.canvas.view.edge_items) == 2
 
@@ -140,16 +140,16 @@ def test_a_foreign_text_is_refused_in_words(hand: Hand) -> None:
 def test_an_empty_clipboard_pastes_nothing(hand: Hand) -> None:
     said = refusals(hand)
     QGuiApplication.clipboard().clear()
-    hand.canvas.paste()
+    hand.canvas.commands.paste()
     assert said == []
     assert hand.session.undo_title is None
 
 
 def test_what_would_be_pasted_out_of_sight_comes_to_the_middle(hand: Hand) -> None:
     hand.session.select(["draft"])
-    hand.canvas.copy()
+    hand.canvas.commands.copy()
     hand.canvas.viewer.center_at(QPointF(9000, 9000))
-    hand.canvas.paste()
+    hand.canvas.commands.paste()
     x, y = hand.place("draft_2")
     assert abs(x - 9000) < 200
     assert abs(y - 9000) < 200

@@ -28,7 +28,7 @@ TEMPLATES = sorted(templates_folder().glob("*.loop.json"))
 
 
 def on_screen(rect: QRectF, frame: ViewportFrame, view: QRectF = VIEW) -> QRectF:
-    corner = view.center() + (rect.topLeft() - frame.centre) * frame.factor
+    corner = view.center() + (rect.topLeft() - frame.center) * frame.factor
     return QRectF(corner, rect.size() * frame.factor)
 
 
@@ -81,15 +81,15 @@ def test_a_large_document_is_first_seen_from_its_start_with_legible_titles(make_
     hand = make_canvas(chain(40))
     hand.canvas.fit_initial_view()
     assert hand.canvas.viewer.zoom == MIN_INITIAL_ZOOM
-    assert hand.canvas.commands.seen.contains(hand.item("n0").card_rect)
+    assert hand.canvas.commands.visible_rect.contains(hand.item("n0").card_rect)
     assert hand.canvas.minimap.isVisible()
     hand.canvas.fit_all()
-    assert hand.canvas.commands.seen.contains(hand.canvas.view.content_rect)
+    assert hand.canvas.commands.visible_rect.contains(hand.canvas.view.content_rect)
 
 
 def test_a_small_document_is_first_seen_as_a_whole(hand: Hand) -> None:
     hand.canvas.fit_initial_view()
-    assert hand.canvas.commands.seen.contains(hand.canvas.view.content_rect)
+    assert hand.canvas.commands.visible_rect.contains(hand.canvas.view.content_rect)
 
 
 def test_the_map_stands_back_while_everything_is_seen(hand: Hand) -> None:
@@ -174,7 +174,7 @@ def test_a_fitted_document_is_fitted_again_when_the_view_becomes_lower(hand: Han
     hand.canvas.fit_all()
     hand.canvas.resize(1200, 260)
     QApplication.processEvents()
-    assert hand.canvas.commands.seen.contains(hand.canvas.view.content_rect)
+    assert hand.canvas.commands.visible_rect.contains(hand.canvas.view.content_rect)
     smaller = hand.canvas.viewer.zoom
     hand.canvas.resize(1200, 800)
     QApplication.processEvents()
@@ -187,7 +187,7 @@ def test_a_view_that_somebody_moved_stays_where_it_is(move: str, hand: Hand) -> 
     if move == "zoom":
         hand.canvas.zoom_to(0.7)
     else:
-        hand.canvas.viewer.center_at(hand.canvas.viewer.centre + QPointF(30, 0))
+        hand.canvas.viewer.center_at(hand.canvas.viewer.center + QPointF(30, 0))
     zoom, corner = hand.canvas.viewer.zoom, hand.canvas.viewer.mapToScene(0, 0)
     hand.canvas.resize(1200, 260)
     QApplication.processEvents()
@@ -221,7 +221,7 @@ def test_a_fitted_document_is_fitted_again_with_larger_texts(hand: Hand) -> None
         style().choose("dark", 1.5)
         QApplication.processEvents()
         assert hand.canvas.fit_to_view.is_fitted
-        assert hand.canvas.commands.seen.contains(hand.canvas.view.content_rect)
+        assert hand.canvas.commands.visible_rect.contains(hand.canvas.view.content_rect)
     finally:
         style().choose("dark", 1.0)
 

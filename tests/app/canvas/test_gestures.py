@@ -303,14 +303,14 @@ def test_the_wheel_zooms_at_the_mouse_within_limits(hand: Hand) -> None:
 
 
 def test_the_wheel_with_shift_moves_sideways(hand: Hand) -> None:
-    before = hand.canvas.viewer.centre
+    before = hand.canvas.viewer.center
     wheel(hand, -120, Qt.KeyboardModifier.ShiftModifier)
-    assert hand.canvas.viewer.centre.x() - before.x() == 120
+    assert hand.canvas.viewer.center.x() - before.x() == 120
     assert hand.canvas.viewer.zoom == 1.0
 
 
 def test_the_middle_button_and_space_pan(hand: Hand) -> None:
-    before = hand.canvas.viewer.centre
+    before = hand.canvas.viewer.center
     hand.press(QPointF(500, 500), Qt.MouseButton.MiddleButton)
     viewport = hand.canvas.viewer.viewport()
     at = hand.canvas.viewer.mapFromScene(QPointF(500, 500))
@@ -318,14 +318,14 @@ def test_the_middle_button_and_space_pan(hand: Hand) -> None:
 
     QTest.mouseMove(viewport, at + QPoint(60, 30))
     QTest.mouseRelease(viewport, Qt.MouseButton.MiddleButton, Qt.KeyboardModifier.NoModifier, at + QPoint(60, 30))
-    moved = hand.canvas.viewer.centre - before
+    moved = hand.canvas.viewer.center - before
     assert (moved.x(), moved.y()) == (-60, -30)
     QTest.keyPress(hand.canvas.viewer, Qt.Key.Key_Space)
     QTest.mousePress(viewport, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
     QTest.mouseMove(viewport, at + QPoint(-60, -30))
     QTest.mouseRelease(viewport, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at + QPoint(-60, -30))
     QTest.keyRelease(hand.canvas.viewer, Qt.Key.Key_Space)
-    assert (hand.canvas.viewer.centre - before).manhattanLength() < 1
+    assert (hand.canvas.viewer.center - before).manhattanLength() < 1
     assert hand.session.selection == ()
 
 

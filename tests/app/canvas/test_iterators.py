@@ -7,7 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.edge_item import EdgeFlow
 from app.canvas.node_status_item import LoopProgress
-from app.canvas.operation_builders import add, add_step
+from app.canvas.operation_builders import add
 from app.canvas.run_view import RunDecorations
 from app.history.iteration_detail import LookedAt
 from app.inspector.template_variables import variables_at
@@ -47,7 +47,7 @@ def hand(make_canvas: MakeCanvas) -> Hand:
 def test_an_iterator_comes_with_its_aggregator() -> None:
     spec = builtin_registry().find("iterator")
     assert spec is not None
-    step = add_step(spec, add(Workflow(), spec, (0, 0)))
+    step = add(Workflow(), spec, (0, 0)).with_operations()
 
     after, _ = step.apply(Workflow())
 

@@ -49,7 +49,7 @@ def test_an_exit_can_be_removed_and_brought_back_after_a_run(
     for _ in range(3):
         items = items_of(hand, "exit")
         hand.session.select(["exit"])
-        hand.canvas.delete()
+        hand.canvas.commands.delete()
         settle(hand, qtbot)
         assert hand.canvas.view.regions.items == {}
         qtbot.waitUntil(lambda items=items: are_gone(items))
@@ -74,6 +74,6 @@ def test_every_card_that_goes_is_freed(
     qtbot.waitUntil(lambda: not hand.canvas.run_view.is_moving)
     items = items_of(hand, node_id)[:-1]
     hand.session.select([node_id])
-    hand.canvas.delete()
+    hand.canvas.commands.delete()
     settle(hand, qtbot)
     qtbot.waitUntil(lambda: are_gone(items))

@@ -43,15 +43,15 @@ def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zo
     corner = item.pos() + QPointF(item.geometry.width - 8 - width + 8 * grown, top)
     image = hand.canvas.viewer.viewport().grab().toImage()
 
-    def colours(rect: QRectF) -> Counter[str]:
+    def colors(rect: QRectF) -> Counter[str]:
         seen = hand.canvas.viewer.mapFromScene(rect).boundingRect()
         places = ((x, y) for x in range(seen.left(), seen.right()) for y in range(seen.top(), seen.bottom()))
         return Counter(image.pixelColor(x, y).name() for x, y in places)
 
     above = corner + QPointF(2 * grown, (MARK - PILL_HEIGHT) / 2 * grown + 2.5 * grown)
-    [(ground, _)] = colours(QRectF(above, above + QPointF(6 * grown, 2 * grown))).most_common(1)
-    mark = colours(QRectF(corner.x(), corner.y(), MARK * grown, MARK * grown))
-    strong = sum(count for colour, count in mark.items() if contrast(colour, ground) >= LEAST_CONTRAST)
+    [(ground, _)] = colors(QRectF(above, above + QPointF(6 * grown, 2 * grown))).most_common(1)
+    mark = colors(QRectF(corner.x(), corner.y(), MARK * grown, MARK * grown))
+    strong = sum(count for color, count in mark.items() if contrast(color, ground) >= LEAST_CONTRAST)
     assert strong / mark.total() >= LEAST_INK
 
 

@@ -150,7 +150,7 @@ def test_the_menu_of_the_ground_adds_where_it_was_opened(hand: Hand) -> None:
 
 def test_paste_from_the_menu_goes_where_it_was_opened(hand: Hand) -> None:
     hand.session.select(["draft"])
-    hand.canvas.copy()
+    hand.canvas.commands.copy()
     choose(open_menu(hand, QPointF(304, 500)), "Paste")
     assert hand.place("draft_2") == (304, 500)
 
@@ -165,7 +165,7 @@ def test_the_menu_key_opens_the_menu_of_what_is_selected(hand: Hand) -> None:
     menu = hand.canvas.popups.menu
     assert menu is not None
     assert hand.session.selection == ("task",)
-    assert hand.canvas.commands.seen.contains(hand.item("task").card_rect)
+    assert hand.canvas.commands.visible_rect.contains(hand.item("task").card_rect)
     choose(menu, "Enable or disable")
     assert not hand.session.workflow.node("task").enabled
 
@@ -203,16 +203,16 @@ def test_a_rubber_band_starts_inside_a_frame(make_canvas: MakeCanvas) -> None:
     assert hand.session.selection == ("draft",)
 
 
-def test_a_frame_is_renamed_coloured_and_resized(hand: Hand) -> None:
+def test_a_frame_is_renamed_colored_and_resized(hand: Hand) -> None:
     hand.canvas.commands.add_annotation("frames", QPointF(300, 400))
     frame = hand.canvas.view.annotations.items["frames", "frame_1"]
     hand.double_click(frame.pos() + QPointF(60, 14))
     QTest.keyClicks(hand.canvas.popups.text.line, "Ideas")
     QTest.keyClick(hand.canvas.popups.text.line, Qt.Key.Key_Return)
     menu = open_menu(hand, frame.pos() + QPointF(60, 14))
-    colours = next(action.menu() for action in menu.actions() if action.text() == "Color")
-    assert isinstance(colours, QMenu)
-    choose(colours, "Teal")
+    colors = next(action.menu() for action in menu.actions() if action.text() == "Color")
+    assert isinstance(colors, QMenu)
+    choose(colors, "Teal")
     corner = frame.scene_rect.bottomRight() - QPointF(6, 6)
     hand.drag(corner, corner + QPointF(100, 40))
     kept = hand.session.workflow.layout["frames"]["frame_1"]

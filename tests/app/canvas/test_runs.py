@@ -181,7 +181,7 @@ def test_a_region_that_comes_back_shows_the_run_again(hand: Hand, qtbot: QtBot, 
     assert regions["loop"].label.content.counter == "iteration 3 of 3"
 
 
-def test_marks_are_strokes_of_colour_when_zoomed_far_out(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+def test_marks_are_strokes_of_color_when_zoomed_far_out(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     run(hand, qtbot, script(tmp_path))
     hand.canvas.zoom_to(0.15)
     hand.canvas.center_on("draft")

@@ -21,7 +21,7 @@ def diagrams() -> list[Diagram]:
     return [make_diagram(found.workflow, builtin_registry()) for found in bundled_templates()[0]]
 
 
-def colours(image: QImage) -> set[str]:
+def colors(image: QImage) -> set[str]:
     return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
 
 
@@ -42,8 +42,8 @@ def test_a_single_node_stands_in_the_middle_and_is_no_larger_than_a_small_card()
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
-def test_a_picture_is_drawn_in_the_colours_of_the_theme(qapp: QApplication, theme: Theme) -> None:
-    seen = colours(draw(diagrams()[0], theme, SIZE).toImage())
+def test_a_picture_is_drawn_in_the_colors_of_the_theme(qapp: QApplication, theme: Theme) -> None:
+    seen = colors(draw(diagrams()[0], theme, SIZE).toImage())
     assert {theme.ground, theme.card, theme.category[Category.AI], theme.category[Category.IO]} <= seen
 
 
@@ -55,9 +55,9 @@ def test_the_region_of_a_loop_is_tinted_and_the_way_back_is_drawn(qapp: QApplica
     tint = with_loop.pixelColor(200, round(below))
     assert tint.name() not in {DARK.ground, DARK.card}
     accent = QColor(DARK.accent)
-    near = [colour for colour in colours(with_loop) if abs(QColor(colour).blue() - accent.blue()) < 8]
+    near = [color for color in colors(with_loop) if abs(QColor(color).blue() - accent.blue()) < 8]
     assert DARK.accent in near
-    assert DARK.accent not in colours(draw(bare, DARK, SIZE).toImage())
+    assert DARK.accent not in colors(draw(bare, DARK, SIZE).toImage())
 
 
 def test_nothing_to_draw_is_an_empty_ground(qapp: QApplication) -> None:
@@ -85,5 +85,5 @@ def test_a_picture_is_kept_until_the_theme_changes(qtbot: QtBot) -> None:
     style().choose("light")
     image = picture.grab().toImage()
     style().choose("dark")
-    assert LIGHT.category[Category.AI] in colours(image)
+    assert LIGHT.category[Category.AI] in colors(image)
     assert picture.accessibleName() == "Picture of Self-Refine"

@@ -65,13 +65,13 @@ def test_a_card_has_title_description_use_and_a_picture(qtbot: QtBot, gallery: G
     assert card.template.when.startswith("For ")
     assert texts(card) == ["Self-Refine", card.template.about, card.template.when]
 
-    def colours() -> set[str]:
+    def colors() -> set[str]:
         image = card.picture.grab().toImage()
         return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
 
-    qtbot.waitUntil(lambda: DARK.category[Category.AI] in colours(), timeout=10_000)
+    qtbot.waitUntil(lambda: DARK.category[Category.AI] in colors(), timeout=10_000)
     style().choose("light")
-    assert LIGHT.category[Category.AI] in colours()
+    assert LIGHT.category[Category.AI] in colors()
 
 
 def test_a_double_click_on_the_picture_opens_a_template(qtbot: QtBot, gallery: Gallery) -> None:

@@ -19,19 +19,19 @@ themes = pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme
 
 
 def ink(icon: QIcon, mode: QIcon.Mode = QIcon.Mode.Normal) -> str:
-    """The colour in which an icon is drawn: that of its most opaque dot."""
+    """The color in which an icon is drawn: that of its most opaque dot."""
     image = icon.pixmap(64, 64, mode).toImage()
     dots = (image.pixelColor(x, y) for x in range(image.width()) for y in range(image.height()))
     return max(dots, key=QColor.alpha).name()
 
 
 def ground_of(widget: QWidget) -> str:
-    """The colour of a widget a little left of its middle, above its text."""
+    """The color of a widget a little left of its middle, above its text."""
     image = widget.grab().toImage()
     return image.pixelColor(image.width() // 2, 4).name()
 
 
-def test_choosing_a_theme_colours_widgets_that_are_there_already(qtbot: QtBot, style: Style) -> None:
+def test_choosing_a_theme_colors_widgets_that_are_there_already(qtbot: QtBot, style: Style) -> None:
     field = QLineEdit()
     qtbot.addWidget(field)
     field.resize(120, 30)
@@ -89,7 +89,7 @@ def test_a_style_sheet_asks_only_for_marks_that_are_there(theme: Theme) -> None:
 
 
 @themes
-def test_marks_are_drawn_in_colours_of_their_theme(theme: Theme) -> None:
+def test_marks_are_drawn_in_colors_of_their_theme(theme: Theme) -> None:
     allowed = {"none", theme.dim, theme.on_accent, theme.text}
     for file in (resources_folder() / "marks" / theme.name).iterdir():
         used = set(re.findall(r'(?:stroke|fill)="([^"]+)"', file.read_text(encoding="utf-8")))

@@ -33,7 +33,7 @@ def shown(qtbot: QtBot, widget: QWidget) -> QWidget:
     return widget
 
 
-def colours(widget: QWidget) -> set[str]:
+def colors(widget: QWidget) -> set[str]:
     image = widget.grab().toImage()
     return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
 
@@ -85,13 +85,13 @@ def test_the_lines_of_a_text_stand_in_one_line_of_a_label(qtbot: QtBot) -> None:
     assert label.text() == "first second"
 
 
-def test_a_badge_says_its_state_in_words_and_in_a_colour(qtbot: QtBot, style: Style) -> None:
+def test_a_badge_says_its_state_in_words_and_in_a_color(qtbot: QtBot, style: Style) -> None:
     badge = Badge("running", "accent")
     shown(qtbot, badge)
-    assert DARK.selection in colours(badge)
+    assert DARK.selection in colors(badge)
     badge.show_state("failed", "bad")
     assert badge.text() == "failed"
-    assert DARK.bad_soft in colours(badge)
+    assert DARK.bad_soft in colors(badge)
 
 
 def test_a_switch_turns_by_mouse_and_by_keyboard(qtbot: QtBot) -> None:
@@ -123,9 +123,9 @@ def test_a_switch_shows_its_state(qtbot: QtBot, style: Style, on: bool, enabled:
     switch.setChecked(on)
     switch.setEnabled(enabled)
     shown(qtbot, switch)
-    assert getattr(DARK, expected) in colours(switch)
+    assert getattr(DARK, expected) in colors(switch)
     style.choose("light")
-    assert getattr(LIGHT, expected) in colours(switch)
+    assert getattr(LIGHT, expected) in colors(switch)
 
 
 def test_a_switch_has_room_for_its_text_and_shows_it(qtbot: QtBot, style: Style) -> None:
@@ -134,17 +134,17 @@ def test_a_switch_has_room_for_its_text_and_shows_it(qtbot: QtBot, style: Style)
         shown(qtbot, switch)
     words = named.fontMetrics().horizontalAdvance(named.text())
     assert named.minimumSizeHint().width() >= bare.minimumSizeHint().width() + words
-    assert DARK.text in colours(named) - colours(bare)
+    assert DARK.text in colors(named) - colors(bare)
 
 
 def test_a_switch_shows_that_it_has_the_keyboard(qtbot: QtBot, style: Style) -> None:
     switch = Switch("")
     shown(qtbot, switch)
-    without = colours(switch)
+    without = colors(switch)
     switch.activateWindow()
     switch.setFocus()
     qtbot.waitUntil(switch.hasFocus)
-    assert DARK.text in colours(switch) - without
+    assert DARK.text in colors(switch) - without
 
 
 def test_a_fold_opens_and_closes_by_mouse_and_by_keyboard(qtbot: QtBot) -> None:
@@ -178,12 +178,12 @@ def test_a_hint_says_what_is_the_matter_and_offers_what_can_be_done(qtbot: QtBot
     button = hint.add_button("Reload", lambda: pressed.append("reload"), primary=True)
     shown(qtbot, hint)
     assert hint.accessibleName() == hint.text == "The file has changed."
-    assert DARK.warning_soft in colours(hint)
+    assert DARK.warning_soft in colors(hint)
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
     assert pressed == ["reload"]
     hint.say(MARKUP, "bad")
     assert hint.text == MARKUP
-    assert DARK.bad_soft in colours(hint)
+    assert DARK.bad_soft in colors(hint)
 
 
 def test_a_hint_can_be_put_away(qtbot: QtBot) -> None:
