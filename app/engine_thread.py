@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from PySide6.QtCore import QObject, Qt, Signal
 
 from engine.errors import EngineError
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
 from engine.runner.event_loop import ToolThreads
 
 ResultT = TypeVar("ResultT")

@@ -22,9 +22,8 @@ from app.window.crash_reporter import CrashDialog, CrashReporter
 from app.window.main_window import program_icon
 from app.workbench import Workbench
 from app.worker import Worker, wait_for_workers
-from engine.models.base import ModelError
-from engine.models.catalogue import Models
-from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.models.catalog import Models
+from engine.models.protocol import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX, ModelError
 
 if TYPE_CHECKING:
     from engine.models.embedded import EmbeddedModel

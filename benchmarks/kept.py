@@ -15,7 +15,7 @@ from benchmarks import work
 from benchmarks.timing import Span, Stopwatch
 from benchmarks.workflows import STEP_SPEC, InstantModel, OneModel, loop_of_three, options
 from engine import Workflow, start
-from engine.models.base import OnText, Reply, Request
+from engine.models.protocol import OnText, Reply, Request
 from engine.nodes.context import NodeContext
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import NodeConfig, NodeSpec, Outputs

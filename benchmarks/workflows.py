@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.work import START, STEPS, step
 from engine import RunOptions, Workflow
-from engine.models.base import OnText, Price, Reply, Request
+from engine.models.protocol import OnText, Price, Reply, Request
 from engine.nodes.context import NodeContext
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import Category, NodeConfig, NodeSpec, Outputs, Port

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Any, ClassVar, TypeAlias
 
-from engine.models.base import Request, Usage
+from engine.models.protocol import Request, Usage
 from engine.nodes.context import QuestionKind
 from engine.nodes.spec import ModelCall, Outputs
 from engine.values import Value, immutable

@@ -7,7 +7,7 @@ from app.runs.run_status import ModelsInUse, run_budget
 from app.session import Session
 from app.settings.preferences import Preferences
 from app.window.run_bar import RunBar
-from engine.models.model_names import SCRIPTED_PREFIX
+from engine.models.protocol import SCRIPTED_PREFIX
 
 
 class RunBarPresenter:

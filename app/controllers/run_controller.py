@@ -25,8 +25,8 @@ from app.window.permissions_form import Permissions, needs_in
 from app.window.run_dialog import RunDialog, RunRequest, known_values
 from engine.document.model import Workflow
 from engine.document.problems import has_errors
-from engine.models.catalogue import Models, default_model_name
-from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.models.catalog import Models, default_model_name
+from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.runner.declared_inputs import declared_inputs
 from engine.runner.options import Catalogue, RunOptions
 from engine.store.store_protocol import Store

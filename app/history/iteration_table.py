@@ -38,7 +38,7 @@ from app.theme.tokens import FONT_SIZE, FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import make_read_only, plain_tool_tip
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_money, format_percent, format_score, format_tokens
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.run_state.state import LoopExecution
 from engine.values import Value
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from app.runs.run_view_model import node_of
 from engine.formatting import format_duration, format_money, format_spending, format_tokens
-from engine.models.model_names import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.models.protocol import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.run_state.state import NodeState
 
 if TYPE_CHECKING:

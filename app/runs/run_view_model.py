@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.run_state.reducer import apply
 from engine.run_state.state import LoopExecution, NodeExecution, NodeState, RunState, RunStatus
 

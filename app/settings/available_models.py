@@ -7,10 +7,9 @@ from collections.abc import Iterable
 
 from app.settings.preferences import Preferences
 from app.settings.preferences_schema import CustomServer
-from engine.models.base import Model
-from engine.models.catalogue import Models, known_examples
+from engine.models.catalog import Models, known_examples
 from engine.models.keys import Keys
-from engine.models.model_names import EMBEDDED_MODEL
+from engine.models.protocol import EMBEDDED_MODEL, Model
 from engine.models.providers import provider_named
 
 

@@ -19,8 +19,8 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.errors import EngineError
 from engine.formatting import format_duration
-from engine.models.base import Message, Request
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
+from engine.models.protocol import Message, Request
 
 TIMEOUT_S: Final = 60.0
 SHOWN_CHARACTERS: Final = 120

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import PydanticCustomError
 
 from engine.errors import EngineError
-from engine.models.model_names import check_model_name
+from engine.models.catalog import check_model_name
 from engine.models.providers import origin_of
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 

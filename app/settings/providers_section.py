@@ -29,9 +29,9 @@ from app.theme.style import icon, set_style_properties, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, make_read_only, plain_tool_tip
 from engine.errors import EngineError
-from engine.models.catalogue import KnownModel, known_models
+from engine.models.catalog import KnownModel, check_model_name, known_models
 from engine.models.keys import Keys, KeySource
-from engine.models.model_names import EMBEDDED_MODEL, check_model_name
+from engine.models.protocol import EMBEDDED_MODEL
 from engine.models.providers import PROVIDERS
 
 EMBEDDED_MODEL_NOTE = "Built-in demo model (135M): real, but not reliable"

@@ -20,7 +20,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import CollapsibleSection, PlainLabel
 from engine.errors import EngineError
 from engine.formatting import format_count
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
 from engine.models.keys import Keys, KeyStoreError
 from engine.models.providers import origin_of, provider_named
 

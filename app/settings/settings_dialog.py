@@ -34,8 +34,8 @@ from app.theme.widgets import MessageBar, PlainLabel, ignore_wheel_in_fields
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.formatting import format_bytes, format_count
-from engine.models.catalogue import default_model_name
-from engine.models.model_names import EMBEDDED_MODEL
+from engine.models.catalog import default_model_name
+from engine.models.protocol import EMBEDDED_MODEL
 from engine.store.store_protocol import EVERY_RUN, Store
 
 

@@ -16,7 +16,7 @@ from benchmarks.tables import Table, aim, milliseconds, times
 from benchmarks.timing import Span, Spans, measured, take_turns
 from benchmarks.work import STEPS
 from engine import events
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.runner.run_storage import RunHead
 from engine.store import RunFilter, RunStatus, Store
 

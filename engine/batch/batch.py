@@ -21,8 +21,8 @@ from engine.batch.rows import BatchRow, batch_id, make_rows
 from engine.batch.table import TableError
 from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
-from engine.models.base import Usage
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
+from engine.models.protocol import Usage
 from engine.nodes.output import OutputConfig
 from engine.plan.compiler import compiled
 from engine.plan.execution_plan import Plan

@@ -23,7 +23,7 @@ from engine.document.files import dumps, loads
 from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.events import AnyEvent
-from engine.models.catalogue import default_model_name
+from engine.models.catalog import default_model_name
 from engine.run_state.reducer import reduce_events
 from engine.run_state.result import RunResult, result_of
 from engine.run_state.state import QUESTION_EVENTS, Detail

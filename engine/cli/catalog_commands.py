@@ -193,7 +193,7 @@ def models_command(
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
     from engine.cli.output import out, write_json
-    from engine.models.catalogue import default_model_name, known_models
+    from engine.models.catalog import default_model_name, known_models
     from engine.models.keys import Keys
 
     default = default_model_name()

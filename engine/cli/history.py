@@ -15,7 +15,7 @@ import typer
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from engine.models.catalogue import Models
+    from engine.models.catalog import Models
     from engine.store.store_protocol import RunSummary, Store
 
 StorePath = Annotated[
@@ -57,7 +57,7 @@ def models_with(path: Path | None, opened: Store | None = None) -> Models:
         path: The history file, opened when a recorded model needs it; None for the default.
         opened: The history, if it is already open.
     """
-    from engine.models.catalogue import Models
+    from engine.models.catalog import Models
     from engine.store import open_store
     from engine.store.recorded_model import recorded_models
 

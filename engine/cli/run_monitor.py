@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine import Run, RunResult
     from engine.cli.run_views import NoteOf, ShownRun, View
     from engine.events import NodeWaiting
-    from engine.models.catalogue import Models
+    from engine.models.catalog import Models
 
 
 def write_report(screen: Screen, result: RunResult) -> None:

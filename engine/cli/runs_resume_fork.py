@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine import Run, RunOptions
     from engine.document.model import Workflow
     from engine.events import NodeWaiting
-    from engine.models.catalogue import Models
+    from engine.models.catalog import Models
     from engine.nodes.context import Answer
     from engine.store.resume import ForkPlan
     from engine.store.store_protocol import Store

@@ -13,8 +13,8 @@ from engine.exits.registry import add_condition, condition_specs
 from engine.formatting import format_count
 from engine.importing.importers import add_importer, importers
 from engine.importing.spec import ImporterSpec
-from engine.models.base import Model
-from engine.models.model_names import add_models, added_prefixes, can_be_prefix
+from engine.models.catalog import add_models, added_prefixes, can_be_prefix
+from engine.models.protocol import Model
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import AnySpec, NodeSpec, PortType
 from engine.nodes.turns.base import TurnStrategy

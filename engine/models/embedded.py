@@ -31,8 +31,18 @@ from typing import IO, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from engine.models.base import Finish, Message, ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
-from engine.models.model_names import EMBEDDED_MODEL
+from engine.models.protocol import (
+    EMBEDDED_MODEL,
+    Finish,
+    Message,
+    ModelError,
+    ModelErrorKind,
+    OnText,
+    Price,
+    Reply,
+    Request,
+    Usage,
+)
 from engine.models.reply_text import ReplyText
 from engine.models.tool_calls import in_words, read_in_words
 from engine.values import Value, clean_text

@@ -25,7 +25,8 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any, Final
 
-from engine.models.base import (
+from engine.models.keys import Destination, Keys, find_destination
+from engine.models.protocol import (
     LongPrice,
     ModelError,
     ModelErrorKind,
@@ -33,15 +34,12 @@ from engine.models.base import (
     Price,
     Reply,
     Request,
+    clean_request,
 )
-from engine.models.checked_model import clean_request
-from engine.models.endpoint import Destination, find_destination
-from engine.models.keys import Keys
-from engine.models.litellm_errors import Refusal, refusal, translate
 from engine.models.providers import AddressError, origin_of, provider_named
+from engine.models.quirks import Change, Changes, changed, next_change, response_format, schema_mode, warnings_of
 from engine.models.reply_parser import ReplyParser, read_cost_usd
-from engine.models.request_form import Change, Changes, changed, next_change, schema_mode, warnings_of
-from engine.models.structured_output import response_format
+from engine.models.server_errors import Refusal, refusal, translate
 from engine.models.tool_calls import call_message, offered, read_in_words
 from engine.values import Value
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from engine.errors import EngineError
-from engine.models.base import Finish, ModelErrorKind, OnText, Reply, Request, ToolCall, Usage, estimated_usage
-from engine.models.endpoint import Destination
-from engine.models.keys import Keys
-from engine.models.litellm_errors import model_error
+from engine.models.keys import Destination, Keys
+from engine.models.protocol import Finish, ModelErrorKind, OnText, Reply, Request, ToolCall, Usage, estimated_usage
 from engine.models.reply_text import ReplyText
+from engine.models.server_errors import model_error
 from engine.models.tool_calls import PartialCalls
 from engine.values import Value, clean_text, compact_json, map_texts
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from engine.models.base import OnText
 from engine.models.keys import Keys
+from engine.models.protocol import OnText
 from engine.values import clean_text
 
 _NAMES: Final = (

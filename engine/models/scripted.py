@@ -19,8 +19,18 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from engine.models.base import Finish, ModelError, ModelErrorKind, OnText, Price, Reply, Request, ToolCall, Usage
-from engine.models.model_names import SCRIPTED_PREFIX
+from engine.models.protocol import (
+    SCRIPTED_PREFIX,
+    Finish,
+    ModelError,
+    ModelErrorKind,
+    OnText,
+    Price,
+    Reply,
+    Request,
+    ToolCall,
+    Usage,
+)
 from engine.models.reply_text import ReplyText
 from engine.safe_file_io import read_text_file
 from engine.values import Value

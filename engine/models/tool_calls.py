@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any, Final, cast
 
 from engine.lenient_json import find_json, parse_lenient
-from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition
+from engine.models.protocol import Finish, Message, Reply, Request, ToolCall, ToolDefinition
 from engine.values import TooDeepError, Value, compact_json
 
 _MOST_READ: Final = 200_000

@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.models.base import ToolDefinition
+from engine.models.protocol import ToolDefinition
 from engine.tools.registry import all_tools, find_tool
 from engine.tools.tool import ToolError
 

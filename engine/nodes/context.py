@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, Protocol
 
 from engine.expr import Scope
-from engine.models.base import Finish, Message, Reply, Request, ToolDefinition, Usage
+from engine.models.protocol import Finish, Message, Reply, Request, ToolDefinition, Usage
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.replies import (
     MAX_CONTINUATIONS,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from engine.expr import Template, compile_template
-from engine.models.base import Message
+from engine.models.protocol import Message
 from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import ModelFields
 from engine.nodes.spec import Category, NamedText, NodeSpec, Outputs, Port, TextKind

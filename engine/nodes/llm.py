@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from engine.models.base import Reply
+from engine.models.protocol import Reply
 from engine.nodes.agent_tools import EXIT_LOOP, EXIT_LOOP_TOOL
 from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import call_model

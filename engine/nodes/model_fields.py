@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from engine.models.base import Message, Reply, ToolDefinition
+from engine.models.protocol import Message, Reply, ToolDefinition
 from engine.nodes.cache_field import CacheMode
 from engine.nodes.context import NodeContext
 from engine.nodes.extra_parameters import ExtraParameters

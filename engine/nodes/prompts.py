@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from engine.expr import Scope, Template, compile_template
-from engine.models.base import Message
+from engine.models.protocol import Message
 from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import ModelFields
 from engine.nodes.spec import NamedText, Port, TextKind

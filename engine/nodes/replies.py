@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.formatting import format_count
-from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Reply, Request
+from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request
 from engine.text_sanitizing import one_line
 
 if TYPE_CHECKING:

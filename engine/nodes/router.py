@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.exits.evaluator import DONE
 from engine.expr import Expression, Template, compile_expression, compile_template
-from engine.models.base import Message
+from engine.models.protocol import Message
 from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import ModelFields
 from engine.nodes.spec import (

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.document.problems import FieldProblem
 from engine.errors import EngineError
-from engine.models.base import Reply, Request
+from engine.models.protocol import Reply, Request
 from engine.values import Value, immutable
 
 if TYPE_CHECKING:

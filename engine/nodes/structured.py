@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from engine.document.json_rules import faults as faults_in
-from engine.models.base import Finish, Message, Reply
+from engine.models.protocol import Finish, Message, Reply
 from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import ModelFields, call_model
 from engine.nodes.schema import SchemaError, compile_schema

@@ -22,7 +22,7 @@ from engine.events import (
     RunResumed,
     RunStarted,
 )
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.run_state.state import LoopExecution, RunState
 from engine.values import Value
 

@@ -30,7 +30,7 @@ from engine.events import (
     RunResumed,
 )
 from engine.formatting import format_spending
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.spec import ModelCall
 from engine.nodes.subflow import SUBFLOW

@@ -14,8 +14,7 @@ from typing import Final, cast
 
 from engine.errors import EngineError
 from engine.formatting import format_count, format_money, format_spending
-from engine.models.base import Price, Request, Usage
-from engine.models.structured_output import with_instruction
+from engine.models.protocol import Price, Request, Usage, with_instruction
 from engine.values import Value, compact_json
 
 _BYTES_A_TOKEN: Final = 3

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
 from engine.formatting import format_money, indent_lines
-from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.registry import Registry
 from engine.nodes.spec import NodeConfig

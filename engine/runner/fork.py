@@ -30,7 +30,7 @@ from engine.events import (
     RunStarted,
     with_loop_starts,
 )
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.nodes.spec import AnySpec, Outputs
 from engine.plan.execution_plan import GraphPlan, NodePlan, Plan
 from engine.runner.named_state import READ, REUSED_WRITE, WRITE, StateOrder

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from engine.errors import EngineError
 from engine.events import NodeWaiting
 from engine.formatting import format_count
-from engine.models.base import Message
+from engine.models.protocol import Message
 from engine.nodes.context import APPROVE, Answer, QuestionKind
 from engine.nodes.json_text import parse_json
 from engine.nodes.schema import SchemaError, compile_schema

@@ -18,7 +18,7 @@ from engine.exits.budget import BUDGET
 from engine.exits.loop_expressions import evaluate, is_true
 from engine.exits.time_limit import TIMEOUT
 from engine.formatting import format_count
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.nodes.iterator import MAX_ITEMS, IteratorConfig
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import NodePlan

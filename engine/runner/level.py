@@ -25,8 +25,18 @@ from engine.events import (
     NotePosted,
 )
 from engine.expr import Namespace
-from engine.models.base import Message, Model, ModelError, Price, RemembersCalls, Reply, Request, Usage
-from engine.models.checked_model import clean_reply, clean_request
+from engine.models.protocol import (
+    Message,
+    Model,
+    ModelError,
+    Price,
+    RemembersCalls,
+    Reply,
+    Request,
+    Usage,
+    clean_reply,
+    clean_request,
+)
 from engine.nodes.context import Answer, NodeContext, QuestionKind, ToolOutcome
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.replies import failure_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeGuard
 
-from engine.models.base import Model
+from engine.models.protocol import Model
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry, builtin_registry
 from engine.runner.budget import Account

@@ -35,8 +35,7 @@ from engine.events import (
     RunStarted,
     with_loop_starts,
 )
-from engine.models.base import Request, Usage
-from engine.models.checked_model import clean_request
+from engine.models.protocol import Request, Usage, clean_request
 from engine.nodes.context import Answer
 from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.spec import ModelCall, Outputs

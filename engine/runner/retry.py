@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from engine.errors import EngineError
 from engine.events import NodeRetrying
-from engine.models.base import ModelError
+from engine.models.protocol import ModelError
 from engine.nodes.context import NodeContext
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.budget import BudgetError

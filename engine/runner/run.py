@@ -21,7 +21,7 @@ from engine.events import (
     RunResumed,
     RunStarted,
 )
-from engine.models.base import Price, RemembersCalls
+from engine.models.protocol import Price, RemembersCalls
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
@@ -184,7 +184,7 @@ def head_options(ready: Ready) -> dict[str, Value]:
 def _catalogue(options: RunOptions) -> tuple[Catalogue, bool]:
     if options.models is not None:
         return options.models, False
-    from engine.models.catalogue import Models
+    from engine.models.catalog import Models
 
     return Models(), True
 
@@ -192,7 +192,7 @@ def _catalogue(options: RunOptions) -> tuple[Catalogue, bool]:
 def _bind(choice: ModelChoice, settings: Settings, options: RunOptions, catalogue: Catalogue) -> BoundModel:
     name, api_base = options.model or choice.name or settings.model or options.default_model, choice.api_base
     if name is None:
-        from engine.models.catalogue import default_model_name
+        from engine.models.catalog import default_model_name
 
         name = default_model_name()
     stated = settings.prices.get(name)

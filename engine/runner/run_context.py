@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.events import RunPaused, RunResumed
-from engine.models.base import Model, Price
+from engine.models.protocol import Model, Price
 from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
 from engine.plan.execution_plan import GraphPlan, NodePlan

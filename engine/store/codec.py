@@ -14,7 +14,7 @@ from typing import Any, Final, TypeGuard, cast, get_args
 
 from engine import events
 from engine.events import AnyEvent
-from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition, Usage
+from engine.models.protocol import Finish, Message, Reply, Request, ToolCall, ToolDefinition, Usage
 from engine.nodes.spec import ModelCall
 
 Put = Callable[[Any, Any], Any]

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.errors import EngineError
 from engine.events import AnyEvent, RunStarted
-from engine.models.base import Reply
+from engine.models.protocol import Reply
 from engine.run_state.reducer import apply
 from engine.run_state.state import Detail, RunState
 from engine.runner.run_storage import LeftAnswer, RunHead

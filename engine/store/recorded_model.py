@@ -22,8 +22,7 @@ from engine.events import (
     NodeFailed,
 )
 from engine.formatting import format_count
-from engine.models.base import Model, ModelError, ModelErrorKind, OnText, Price, Reply, Request
-from engine.models.model_names import RECORDED_PREFIX
+from engine.models.protocol import RECORDED_PREFIX, Model, ModelError, ModelErrorKind, OnText, Price, Reply, Request
 from engine.nodes.spec import ModelCall
 from engine.run_state.reducer import reduce_events
 from engine.store.run_file import read_run_file

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, cast, get_args, get_origin
 
 from engine.events import AnyEvent, NodeAnswered, NodeCompleted, NodeFailed, NodeToolCalled, RunStarted
 from engine.formatting import format_json
-from engine.models.model_names import RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.plan.secrets import text_without_secrets
 from engine.runner.run_storage import RunHead
 from engine.safe_file_io import read_text_file

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from engine.errors import EngineError
 from engine.events import AnyEvent
-from engine.models.base import Reply
+from engine.models.protocol import Reply
 from engine.run_state.state import RunState, RunStatus
 from engine.runner.run_storage import LeftAnswer, RunHead, RunKeeper
 from engine.text_sanitizing import shown

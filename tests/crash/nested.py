@@ -18,7 +18,7 @@ from pathlib import Path
 
 from engine import RunOptions, Workflow, start
 from engine.events import NodeCompleted
-from engine.models.base import OnText, Price, Reply, Request, Usage
+from engine.models.protocol import OnText, Price, Reply, Request, Usage
 from engine.store import open_store
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result, transform
 

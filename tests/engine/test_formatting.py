@@ -27,7 +27,7 @@ from engine.formatting import (
     format_tokens,
     format_value,
 )
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 
 ANY_NUMBER = st.floats(allow_nan=True, allow_infinity=True)
 AMOUNTS = st.floats(min_value=0, max_value=1e12)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from engine.models.base import Model, ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
+from engine.models.protocol import Model, ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
 
 
 class EchoModel:
-    """What a model has to have is said by `engine.models.base.Model`."""
+    """What a model has to have is said by `engine.models.protocol.Model`."""
 
     def __init__(self, name: str) -> None:
         self.name = f"echo:{name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.models.base import Message
+from engine.models.protocol import Message
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.context import NodeContext
 from engine.nodes.turns.base import AgentEnd, TurnStrategy

@@ -11,7 +11,7 @@ from engine import Builder, RunOptions, RunResult, Workflow, run, validate
 from engine.extensions import enable_plugin, installed_plugins
 from engine.importing.importers import importers
 from engine.importing.reader import import_text
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.models.base import Message
+from engine.models.protocol import Message
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.context import NodeContext
 from engine.nodes.spec import FieldProblem

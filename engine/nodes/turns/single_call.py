@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from engine.models.base import Message
+from engine.models.protocol import Message
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.context import NodeContext
 from engine.nodes.model_fields import call_model

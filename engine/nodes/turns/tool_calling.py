@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from engine.models.base import Message, ModelError, ModelErrorKind, Reply, ToolCall
+from engine.models.protocol import Message, ModelError, ModelErrorKind, Reply, ToolCall
 from engine.nodes.agent_config import TOOL_CALLING as NAME
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.agent_tools import EXIT_LOOP, FINISH

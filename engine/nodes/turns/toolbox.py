@@ -12,7 +12,7 @@ from typing import Final
 
 from engine.errors import EngineError
 from engine.formatting import format_count
-from engine.models.base import ToolCall, ToolDefinition
+from engine.models.protocol import ToolCall, ToolDefinition
 from engine.nodes.agent_config import AgentConfig
 from engine.nodes.agent_tools import (
     ASK_PERSON,

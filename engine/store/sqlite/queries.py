@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from engine.events import AnyEvent, RunStarted
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.run_state.state import Detail, RunState, RunStatus
 from engine.store.codec import KIND_CODES, KINDS, decode_event, field_index
 from engine.store.sqlite.blobs import BlobReader

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from engine.models.base import Reply
+from engine.models.protocol import Reply
 from engine.nodes.context import Answer
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import QUESTION_EVENTS, Detail, RunState

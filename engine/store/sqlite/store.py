@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from engine.errors import EngineError
 from engine.events import AnyEvent
-from engine.models.base import Reply
+from engine.models.protocol import Reply
 from engine.runner.run_storage import LeftAnswer, RunHead
 from engine.store.codec import decode_reply
 from engine.store.sqlite import queries, run_mutations

@@ -23,7 +23,7 @@ from engine import RunOptions, Store, Workflow, read_table
 from engine.batch.batch import BatchOptions
 from engine.batch.result import RowResult
 from engine.document.builder import Builder
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
 from engine.store.memory import MemoryStore
 from engine.values import Value
 from tests.app.history.conftest import access, make_window, store, store_path, workbench

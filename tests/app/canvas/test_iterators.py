@@ -15,7 +15,7 @@ from app.runs.run_view_model import RunViewModel
 from app.window.quick_fixes import quick_fixes
 from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted, LoopIterationStarted, NodeStarted
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import NamedText, TextKind
 from engine.plan.structure import analyse

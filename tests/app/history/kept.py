@@ -19,7 +19,7 @@ from engine.events import (
     RunFailed,
     RunStarted,
 )
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.runner.options import RunOptions
 from engine.runner.run import start
 from engine.runner.run_storage import RunHead

@@ -8,7 +8,7 @@ from app.runs.run_view_model import RunViewModel
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.values import Value
 
 

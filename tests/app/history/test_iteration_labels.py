@@ -15,7 +15,7 @@ from app.history.iteration_table import MOST, beginning, cost, facts, token_coun
 from app.history.iterations_panel import Crumb, crumbs
 from app.runs.loop_status import findings, sentence
 from app.runs.run_view_model import RunViewModel
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.nodes.loop_config import LoopConfig
 from engine.run_state.state import LoopExecution
 from tests.app.history.loops import begin, end, iteration, nested, told

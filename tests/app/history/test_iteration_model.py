@@ -15,7 +15,7 @@ from app.history.similarity_worker import Similarities
 from app.runs.run_view_model import RunViewModel
 from engine.errors import EngineError
 from engine.events import NodeStarted
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
 from engine.values import Value
 from tests.app.history.loops import begin, end, iteration, told

@@ -24,7 +24,7 @@ from app.history.stored_session import StoredSession, read_outline
 from app.runs.run_view_model import RunViewModel
 from app.session import Session
 from engine.document.model import Workflow
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.runner.options import RunOptions
 from engine.store import Store
 from tests.app.conftest import MakeSession

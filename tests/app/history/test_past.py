@@ -25,7 +25,7 @@ from engine.document.builder import Builder
 from engine.document.files import dumps, save
 from engine.document.operations import RemoveNode, SetConfig, SetName
 from engine.events import AnyEvent
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
 from engine.store import RunStatus, Store
 from tests.app.history.conftest import MakeWindow, close

@@ -23,7 +23,7 @@ from engine.events import (
     NodeToolCalled,
     NodeWaiting,
 )
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.nodes.registry import builtin_registry
 from engine.plan.structure import analyse
 from engine.run_state.state import NodeExecution, NodeState

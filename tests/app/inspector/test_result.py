@@ -20,7 +20,7 @@ from app.theme.widgets import plain_tool_tip
 from engine.document.builder import Builder
 from engine.document.operations import SetConfig, SetEnabled
 from engine.events import LoopIterationCompleted
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.run_state.state import NodeExecution, NodeState
 from engine.runner.options import RunOptions
 from tests.app.inspector.conftest import Bench, OpenInspector, refine

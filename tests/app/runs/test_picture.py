@@ -15,7 +15,7 @@ from engine.events import (
     NodeWaiting,
     RunCancelled,
 )
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
 
 CHOICES = ("approve", "reject")

@@ -7,7 +7,7 @@ import pytest
 from app.settings.available_models import CustomServerModels, available_model_names, is_placeholder
 from app.settings.preferences import Preferences
 from app.settings.preferences_schema import CustomServer
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
 from tests.engine.models.test_keys import MemoryKeyring
 
 BUILT_IN = "embedded:smollm2-135m"

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.engine_thread import EngineThread
 from app.settings.model_test import COST_NOTE, ModelTestRow, run_model_test
 from engine.errors import EngineError
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
 from engine.models.keys import Keys
 from tests.app.settings.conftest import CANARY
 from tests.engine.wire.server import WireServer

@@ -16,7 +16,7 @@ from app.settings.preferences import Preferences
 from app.settings.preferences_schema import CustomServer
 from app.settings.servers_section import ServersSection
 from app.settings.settings_dialog import SettingsDialog
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
 from tests.app.settings.conftest import CANARY
 from tests.engine.models.test_keys import MemoryKeyring
 from tests.engine.wire.server import WireServer

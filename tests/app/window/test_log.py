@@ -35,7 +35,7 @@ from engine.events import (
     RunResumed,
     RunStarted,
 )
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from tests.app.conftest import MakeSession
 from tests.app.window.conftest import ended
 

@@ -22,7 +22,7 @@ from engine.document.model import Workflow
 from engine.expr.expression import compile_expression
 from engine.models import litellm_adapter
 from engine.models.embedded import EmbeddedModel
-from engine.models.model_names import EMBEDDED_MODEL
+from engine.models.protocol import EMBEDDED_MODEL
 from tests.app.window.conftest import MakeWindow, open_file, saved, small
 
 # The process tells what it sees, and closes its window itself. Without a file it is quick: it presses this and that

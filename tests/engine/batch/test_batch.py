@@ -11,7 +11,7 @@ import pytest
 from engine import Batch, BatchOptions, BatchResult, DocumentError, RunOptions, open_store, run_batch
 from engine.batch.rows import RowInputs, batch_id, make_rows
 from engine.batch.table import TableError
-from engine.models.base import ModelError, ModelErrorKind, Price, Usage
+from engine.models.protocol import ModelError, ModelErrorKind, Price, Usage
 from engine.store.memory import MemoryStore
 from engine.store.store_protocol import Store
 from tests.engine.semantics.documents import around, entry, flow, llm, result, transform

@@ -15,7 +15,7 @@ import pytest
 
 from engine import events as run_events
 from engine.cli.main import main
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 
 PROGRAM = (sys.executable, "-m", "engine.cli.main")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.runner.run_storage import RunHead
 from engine.store import open_store
 from tests.engine.cli.kit import Events, Program

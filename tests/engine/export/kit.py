@@ -13,7 +13,7 @@ from typing import Any, cast
 from engine import Answer, Run, Workflow
 from engine.events import NodeWaiting
 from engine.export.langgraph_module import export_langgraph
-from engine.models.base import Reply as Said
+from engine.models.protocol import Reply as Said
 from engine.values import Value
 from tests.engine.semantics.kit import Played, begin, finish
 from tests.engine.semantics.models import Call, FunctionModel

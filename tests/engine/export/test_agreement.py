@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import Reply
+from engine.models.protocol import Reply
 from tests.engine.export.kit import Both, told
 from tests.engine.semantics.agents import agent, wants
 from tests.engine.semantics.documents import around, formula, judge, leave, llm, loop, rules, transform

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from engine import Answer
-from engine.models.base import Reply
+from engine.models.protocol import Reply
 from tests.engine.export.kit import Both, module_of, told
 from tests.engine.semantics.agents import agent, tools_fixture, wants  # noqa: F401 # pyright: ignore[reportUnusedImport] - a fixture is used by its name
 from tests.engine.semantics.documents import (

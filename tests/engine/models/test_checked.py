@@ -7,7 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from engine.models.base import (
+from engine.models.catalog import PluginModel
+from engine.models.keys import Keys
+from engine.models.protocol import (
     Finish,
     Message,
     ModelError,
@@ -17,9 +19,8 @@ from engine.models.base import (
     ToolCall,
     ToolDefinition,
     Usage,
+    clean_request,
 )
-from engine.models.checked_model import PluginModel, clean_request
-from engine.models.keys import Keys
 
 KEY = "sk-very-secret-0123456789"
 ASKED = Request((Message("user", "What is up?"),))

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from engine.models import embedded
-from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Price, Reply, Request
 from engine.models.embedded import CONTEXT_TOKENS, DEFAULT_MAX_TOKENS, EMBEDDED_MODEL, EmbeddedModel
+from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Price, Reply, Request
 
 ROUTER_SCHEMA = {
     "type": "object",

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from engine.models import embedded
-from engine.models.base import Message, ModelError, ModelErrorKind, Request, ToolCall, ToolDefinition
 from engine.models.embedded import EmbeddedModel
+from engine.models.protocol import Message, ModelError, ModelErrorKind, Request, ToolCall, ToolDefinition
 
 HELLO = Request((Message("user", "Hi"),), max_tokens=2)
 Make = Callable[..., EmbeddedModel]
@@ -309,7 +309,7 @@ def test_it_opens_no_port_and_leaves_no_way_to_its_socket(tmp_path: Path, monkey
 
 PARENT = """
 import asyncio, sys
-from engine.models.base import Message, Request
+from engine.models.protocol import Message, Request
 from engine.models.embedded import EmbeddedModel
 
 async def main():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.models.base import Message, Request
 from engine.models.embedded import _body, _unused  # pyright: ignore[reportPrivateUsage] - a runtime takes seconds
+from engine.models.protocol import Message, Request
 
 QUESTION = Request((Message("user", "Hi"),))
 

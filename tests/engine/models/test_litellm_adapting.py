@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import Message, ModelErrorKind, Request, ToolDefinition
+from engine.models.protocol import Message, ModelErrorKind, Request, ToolDefinition
 from tests.engine.models.litellm_help import QUESTION, MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.behaviours import REPLY, Body, picky, refusing
 from tests.engine.wire.server import WireServer

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models.base import ModelError, ModelErrorKind
-from engine.models.endpoint import NO_KEY, Destination, find_destination
-from engine.models.keys import Keys
+from engine.models.keys import NO_KEY, Destination, Keys, find_destination
+from engine.models.protocol import ModelError, ModelErrorKind
 from engine.models.providers import PROVIDERS, AddressError, origin_of
 from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.server import WireServer

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.models.base import ModelErrorKind
 from engine.models.keys import Keys
 from engine.models.litellm_adapter import LiteLLMModel, load_litellm
+from engine.models.protocol import ModelErrorKind
 from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.behaviours import REPLY
 from tests.engine.wire.server import WireServer

@@ -8,11 +8,10 @@ from email.utils import format_datetime
 import httpx
 import pytest
 
-from engine.models.base import ModelErrorKind
-from engine.models.endpoint import NO_KEY, Destination
-from engine.models.keys import Keys
-from engine.models.litellm_errors import translate
+from engine.models.keys import NO_KEY, Destination, Keys
+from engine.models.protocol import ModelErrorKind
 from engine.models.providers import provider_named
+from engine.models.server_errors import translate
 
 OPENAI = Destination(provider_named("openai"), None, "sk-1", "OpenAI", "Put a valid one somewhere.")
 ADDRESS = httpx.Request("POST", "http://localhost/")

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from engine.models.base import ModelErrorKind, Request
+from engine.models.protocol import ModelErrorKind, Request
 from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.behaviours import PARTIAL_REPLY, RETRY_AFTER_S
 from tests.engine.wire.server import WireServer

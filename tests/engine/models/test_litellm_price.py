@@ -6,8 +6,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from engine.models.base import LongPrice, Price, Usage
 from engine.models.litellm_adapter import load_litellm, local_price, read_cost_usd
+from engine.models.protocol import LongPrice, Price, Usage
 
 FREE = Price(0.0, 0.0)
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from engine.models.base import Finish, Message, Request, Usage
+from engine.models.protocol import Finish, Message, Request, Usage
 from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, make_model_fixture
 from tests.engine.wire.behaviours import HUGE_REPLY_CHARACTERS, PARTIAL_REPLY, REPLY, STRUCTURED_REPLY
 from tests.engine.wire.server import WireServer

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import ModelErrorKind
+from engine.models.protocol import ModelErrorKind
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.model_fields import ModelFields
 from tests.engine.models.litellm_help import SECRET, MakeModel, failure_of, make_model_fixture

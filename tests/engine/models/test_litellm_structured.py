@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.models.base import Message
-from engine.models.structured_output import SchemaMode, is_strict, response_format, with_instruction
+from engine.models.protocol import Message, with_instruction
+from engine.models.quirks import SchemaMode, is_strict, response_format
 from engine.values import Value
 
 CLOSED: dict[str, Value] = {

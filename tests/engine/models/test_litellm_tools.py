@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.models.base import Finish, Message, Request, ToolCall, ToolDefinition
+from engine.models.protocol import Finish, Message, Request, ToolCall, ToolDefinition
 from tests.engine.models.litellm_help import MakeModel, make_model_fixture
 from tests.engine.wire.behaviours import REPLY
 from tests.engine.wire.server import WireServer

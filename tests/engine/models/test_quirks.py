@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Reply, Request, ToolDefinition
-from engine.models.quirks import QUIRKS
-from engine.models.request_form import Change
+from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request, ToolDefinition
+from engine.models.quirks import QUIRKS, Change
 from tests.engine.models.litellm_help import QUESTION, MakeModel, make_model_fixture
 from tests.engine.models.test_reply_shapes import completion, message
 from tests.engine.wire.behaviours import REPLY, Behaviour, Body, picky, refusing

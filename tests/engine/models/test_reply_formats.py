@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import Finish, Message, ModelErrorKind, Reply, Request, ToolCall, ToolDefinition, Usage
 from engine.models.keys import Keys
 from engine.models.litellm_adapter import LiteLLMModel
+from engine.models.protocol import Finish, Message, ModelErrorKind, Reply, Request, ToolCall, ToolDefinition, Usage
 from tests.engine.models.litellm_help import MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.server import WireServer
 

@@ -18,12 +18,11 @@ from typing import Any
 import httpx
 import pytest
 
-from engine.models.base import Finish, ModelError, Reply, Request, ToolCall, ToolDefinition, Usage
-from engine.models.endpoint import find_destination
-from engine.models.keys import Keys, host_variable
-from engine.models.litellm_errors import translate
+from engine.models.keys import Keys, find_destination, host_variable
+from engine.models.protocol import Finish, ModelError, Reply, Request, ToolCall, ToolDefinition, Usage
 from engine.models.reply_hook import feeding, on_response
 from engine.models.reply_parser import ReplyParser
+from engine.models.server_errors import translate
 from engine.values import compact_json
 from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, make_model_fixture
 from tests.engine.wire.server import WireServer

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import Finish, ModelError, ModelErrorKind, Request, ToolCall, Usage
-from engine.models.endpoint import find_destination
-from engine.models.keys import Keys
+from engine.models.keys import Keys, find_destination
 from engine.models.litellm_adapter import load_litellm
+from engine.models.protocol import Finish, ModelError, ModelErrorKind, Request, ToolCall, Usage
 from engine.models.reply_parser import ReplyParser
 from tests.engine.models.litellm_help import QUESTION
 

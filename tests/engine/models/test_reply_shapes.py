@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import Finish, Message, ModelErrorKind, Reply, Request, ToolCall, ToolDefinition, Usage
+from engine.models.protocol import Finish, Message, ModelErrorKind, Reply, Request, ToolCall, ToolDefinition, Usage
 from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.behaviours import PARTIAL_REPLY, USAGE
 from tests.engine.wire.server import WireServer

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Price, Request, ToolCall, Usage
+from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Price, Request, ToolCall, Usage
 from engine.models.scripted import LARGEST_FILE_BYTES, Script, ScriptedModel, load_script, read_path
 from engine.values import Value
 

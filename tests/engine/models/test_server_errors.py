@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import ModelErrorKind
+from engine.models.protocol import ModelErrorKind
 from engine.models.server_errors import kind_of_error, read_error
 
 Kind = ModelErrorKind

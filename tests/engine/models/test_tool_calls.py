@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition
+from engine.models.protocol import Finish, Message, Reply, Request, ToolCall, ToolDefinition
 from engine.models.tool_calls import in_words, read_arguments, read_in_words
 
 TOOLS = (ToolDefinition("add", "Adds.", {"type": "object"}), ToolDefinition("exit_loop", "Ends the loop.", {}))

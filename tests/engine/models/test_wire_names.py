@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.models.base import Message, ToolCall, ToolDefinition
+from engine.models.protocol import Message, ToolCall, ToolDefinition
 from engine.models.tool_calls import PartialCalls, call_message, offered, wire_name
 
 

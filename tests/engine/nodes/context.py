@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.models.base import Finish, Message, Reply, Request, Usage
+from engine.models.protocol import Finish, Message, Reply, Request, Usage
 from engine.nodes.context import Answer, NodeContext, Services, ToolOutcome
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.registry import builtin_registry

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models.base import Finish, Reply
+from engine.models.protocol import Finish, Reply
 from engine.nodes.judge import JudgeConfig, judge_schema
 from engine.nodes.structured import faults_by
 from engine.nodes.verdicts import UnreadableReplyError, read_branch, read_judgement

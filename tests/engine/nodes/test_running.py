@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import Finish, Message, Reply
+from engine.models.protocol import Finish, Message, Reply
 from engine.nodes.iteration_note import IterationNote
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import ModelChoice, NodeError, primary_output

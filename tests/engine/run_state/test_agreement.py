@@ -34,7 +34,7 @@ from engine.events import (
     RunResumed,
     RunStarted,
 )
-from engine.models.base import Message, Reply, Request, Usage
+from engine.models.protocol import Message, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
 from engine.run_state.reducer import end_open_nodes, reduce_events
 from engine.run_state.result import RESULT_EVENTS, result_of

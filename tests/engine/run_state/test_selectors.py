@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.run_state.reducer import apply, reduce_events
 from engine.run_state.state import Detail, RunStatus, active_nodes, unanswered_questions, waits_only
 from tests.engine.cli.kit import Events

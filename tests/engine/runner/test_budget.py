@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.models.base import LongPrice, Message, Price, Request, ToolCall, ToolDefinition, Usage
-from engine.models.structured_output import with_instruction
+from engine.models.protocol import LongPrice, Message, Price, Request, ToolCall, ToolDefinition, Usage, with_instruction
 from engine.runner.budget import Account, BudgetError, Estimate, estimate, reply_tokens, text_tokens
 from engine.values import immutable
 

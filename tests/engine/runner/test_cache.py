@@ -10,7 +10,7 @@ import pytest
 
 from engine import Workflow, loads
 from engine.events import NodeCalled, NodeCalling, NodeCompleted
-from engine.models.base import Message, Request, Usage
+from engine.models.protocol import Message, Request, Usage
 from engine.nodes.spec import ModelChoice
 from engine.runner.run_storage import request_key, tool_key
 from engine.store import open_store

@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import EngineError
 from engine.events import AnyEvent, NodeRetrying
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.protocol import ModelError, ModelErrorKind
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.budget import BudgetError
 from engine.runner.event_log import EventBus

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from engine.models.base import Reply, ToolCall, Usage
+from engine.models.protocol import Reply, ToolCall, Usage
 from engine.tools.registry import set_tools
 from engine.tools.tool import AnyTool, Tool, ToolContext, ToolError
 from tests.engine.semantics.documents import Part, part

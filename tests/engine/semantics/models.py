@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.models.base import OnText, Price, Reply, Request, Usage
+from engine.models.protocol import OnText, Price, Reply, Request, Usage
 
 FREE = Price(0.0, 0.0)
 DOLLAR_A_TOKEN_OUT = Price(0.0, 1.0)

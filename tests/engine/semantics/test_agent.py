@@ -9,7 +9,7 @@ import pytest
 
 from engine import Workflow
 from engine.events import NodeCompleted, NodeFailed, NodeRetrying, NodeToolCalled
-from engine.models.base import ModelError, ModelErrorKind, Reply
+from engine.models.protocol import ModelError, ModelErrorKind, Reply
 from engine.nodes.schema import compile_schema
 from engine.nodes.turns.tool_calling import MOST_CALLS
 from tests.engine.semantics.agents import Tools, agent, results, said_by_people, script, tools_fixture, wants

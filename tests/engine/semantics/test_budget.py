@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.events import BudgetWarning, NodeStarted
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from tests.engine.semantics.documents import Part, entry, flow, judge, llm, part, result
 from tests.engine.semantics.kit import play, settle
 from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, TEN_OUT, Answer, Call, FunctionModel, Said, numbered

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.events import BudgetWarning
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from tests.engine.semantics.documents import Part, around, entry, flow, leave, llm, loop, result, rules, transform
 from tests.engine.semantics.kit import Played, play, settle
 from tests.engine.semantics.models import (

@@ -13,7 +13,7 @@ from engine.events import (
     LoopIterationCompleted,
     LoopIterationStarted,
 )
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.protocol import ModelError, ModelErrorKind
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import begin, finish, options, play, settle
 from tests.engine.semantics.models import Call, FunctionModel, Gate

@@ -7,7 +7,7 @@ import threading
 
 from engine import RunOptions, run, validate
 from engine.events import AnyEvent, NodeCompleted, RunCompleted
-from engine.models.base import Reply
+from engine.models.protocol import Reply
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import play

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.events import NodeCompleted, NodeFailed, NodeRetrying, NodeSkipped
-from engine.models.base import ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
+from engine.models.protocol import ModelError, ModelErrorKind, OnText, Price, Reply, Request, Usage
 from tests.engine.semantics.documents import Part, around, entry, flow, formula, judge, llm, result, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import Call, FunctionModel, by_node, verdict

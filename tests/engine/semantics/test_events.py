@@ -23,7 +23,7 @@ from engine.events import (
     RunFailed,
     RunStarted,
 )
-from engine.models.base import ModelError, ModelErrorKind, Usage
+from engine.models.protocol import ModelError, ModelErrorKind, Usage
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume
 from tests.engine.semantics.documents import around, entry, flow, for_each, formula, judge, llm, result, transform

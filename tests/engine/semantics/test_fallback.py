@@ -9,7 +9,7 @@ import pytest
 
 from engine import Run
 from engine.events import NodeCalled, NodeCompleted, NodeFailed, NodeRetrying, RunFailed
-from engine.models.base import ModelError, ModelErrorKind, Price, Reply, ToolCall, Usage
+from engine.models.protocol import ModelError, ModelErrorKind, Price, Reply, ToolCall, Usage
 from engine.runner.run import Beginning, prepare
 from engine.store.memory import MemoryStore
 from tests.engine.semantics.agents import agent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from engine import validate
-from engine.models.base import Reply, ToolCall
+from engine.models.protocol import Reply, ToolCall
 from tests.engine.importing.samples import DEV_CYCLE, FAN_OUT, canvas, evaluated, read, rf_edge, rf_node
 from tests.engine.semantics.kit import Played, play
 from tests.engine.semantics.models import Answer, Call, by_node, verdict

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.events import LoopIterationCompleted, LoopIterationStarted, NodeRetrying
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.protocol import ModelError, ModelErrorKind
 from engine.values import Value
 from tests.engine.semantics.documents import for_each, llm
 from tests.engine.semantics.kit import Played, begin, finish, play

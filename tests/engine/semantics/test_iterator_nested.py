@@ -10,7 +10,7 @@ import pytest
 
 from engine import Workflow, validate
 from engine.events import LoopIterationCompleted, LoopIterationStarted
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.protocol import ModelError, ModelErrorKind
 from engine.runner.fork import fork_point, past_before
 from engine.runner.run import prepare
 from engine.runner.run_path import parse_place

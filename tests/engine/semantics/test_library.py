@@ -188,7 +188,7 @@ def test_all_public_names_exist() -> None:
 
 async def test_a_run_closes_the_models_it_created(monkeypatch: pytest.MonkeyPatch) -> None:
     made = FakeModels(FunctionModel(numbered))
-    monkeypatch.setattr("engine.models.catalogue.Models", lambda: made)
+    monkeypatch.setattr("engine.models.catalog.Models", lambda: made)
 
     outcome = await run(_LOOP, _INPUTS)
 

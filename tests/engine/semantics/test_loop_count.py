@@ -9,7 +9,7 @@ import pytest
 from engine import validate
 from engine.document.problems import Severity
 from engine.events import LoopCompleted, LoopIterationStarted
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.protocol import ModelError, ModelErrorKind
 from tests.engine.semantics.documents import around, entry, flow, judge, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import by_node, numbered, verdict

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine import Workflow
-from engine.models.base import Reply
+from engine.models.protocol import Reply
 from tests.engine.semantics.agents import agent, wants
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result
 from tests.engine.semantics.kit import play

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.events import LoopIterationStarted, NodeCompleted, NodeRetrying
-from engine.models.base import ModelError, ModelErrorKind, Usage
+from engine.models.protocol import ModelError, ModelErrorKind, Usage
 from tests.engine.semantics.documents import around, entry, flow, formula, judge, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, TEN_OUT, FunctionModel, by_node, numbered, verdict

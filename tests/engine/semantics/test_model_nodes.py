@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine.events import NodeCompleted
-from engine.models.base import Finish, Message, Price, Reply, Usage
+from engine.models.protocol import Finish, Message, Price, Reply, Usage
 from tests.engine.semantics.documents import Part, entry, flow, judge, llm, result, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import FakeModels, FunctionModel, by_node, verdict

@@ -18,7 +18,7 @@ import pytest
 from pydantic import BaseModel
 
 from engine import Workflow, validate
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.protocol import ModelError, ModelErrorKind
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import NodeConfig
 from engine.store.memory import MemoryStore

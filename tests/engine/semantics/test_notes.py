@@ -9,7 +9,7 @@ import pytest
 
 from engine import EngineError, Run
 from engine.events import NodeCompleted, NodeNoted, NotePosted
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.protocol import ModelError, ModelErrorKind
 from tests.engine.semantics.agents import Tools, agent, results, said_by_people, script, tools_fixture, wants
 from tests.engine.semantics.documents import around, entry, flow, llm, result, transform
 from tests.engine.semantics.kit import begin, finish, play

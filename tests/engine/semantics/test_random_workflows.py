@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine import DocumentError, InputError, Problem, Workflow, loads, start, validate
 from engine.document.problems import has_errors
-from engine.models.base import ModelError, ModelErrorKind, Price, Usage
+from engine.models.protocol import ModelError, ModelErrorKind, Price, Usage
 from tests.engine.document.strategies import workflows
 from tests.engine.semantics.agents import wants
 from tests.engine.semantics.kit import begin, finish, options

@@ -10,7 +10,7 @@ import pytest
 
 from engine import RunResult
 from engine.events import AnyEvent, NodeCompleted, NodeFailed, NodeRetrying
-from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Reply, Request, ToolCall, Usage
+from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request, ToolCall, Usage
 from engine.nodes.replies import CONTINUE, MAX_CONTINUATIONS, join, rest_request
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.models.base import ModelError, ModelErrorKind, Usage
+from engine.models.protocol import ModelError, ModelErrorKind, Usage
 from engine.runner.replay import Replay
 from tests.engine.cli.kit import Events
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, part, result, transform

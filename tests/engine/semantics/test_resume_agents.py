@@ -17,7 +17,7 @@ from engine.events import (
     NodeWaiting,
     RunStarted,
 )
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.protocol import ModelError, ModelErrorKind
 from engine.nodes.context import Answer
 from engine.runner.fork import fork_point, past_before
 from engine.runner.replay import CallLog

@@ -12,8 +12,8 @@ import pytest
 from engine import RunOptions, Workflow
 from engine.document.files import dumps
 from engine.events import AnyEvent, NodeCalling, NodeFailed, NodeRetrying, RunCompleted, RunFailed
-from engine.models.base import RemembersCalls
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
+from engine.models.protocol import RemembersCalls
 from engine.runner.run import start
 from engine.runner.run_storage import RunHead
 from engine.store.memory import MemoryStore

@@ -9,7 +9,7 @@ import pytest
 
 from engine import validate
 from engine.events import NodeCompleted
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.protocol import ModelError, ModelErrorKind
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import around, entry, flow, formula, leave, llm, loop, result, rules, transform
 from tests.engine.semantics.kit import begin, finish, play

@@ -9,7 +9,7 @@ import pytest
 
 from engine.bundled import templates_folder
 from engine.document.files import load
-from engine.models.base import Reply, ToolCall
+from engine.models.protocol import Reply, ToolCall
 from engine.runner.declared_inputs import declared_inputs
 from tests.engine.semantics.kit import Played, play
 from tests.engine.semantics.models import Answer, Call, by_node, verdict

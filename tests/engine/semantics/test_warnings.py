@@ -18,7 +18,7 @@ from engine.events import (
     RunFailed,
     RunNotKept,
 )
-from engine.models.base import Finish, ModelError, ModelErrorKind, Reply, Usage
+from engine.models.protocol import Finish, ModelError, ModelErrorKind, Reply, Usage
 from engine.run_state.reducer import reduce_events
 from engine.run_state.result import RESULT_EVENTS, result_of
 from engine.runner.loop_variables import IterationRecord

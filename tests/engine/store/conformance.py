@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from engine import events
 from engine.errors import EngineError
-from engine.models.base import Finish, Reply, Usage
+from engine.models.protocol import Finish, Reply, Usage
 from engine.nodes.context import Answer
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail

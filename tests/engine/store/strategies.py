@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine import events as events_module
 from engine.events import AnyEvent
-from engine.models.base import Finish, Message, Reply, Request, ToolCall, ToolDefinition, Usage
+from engine.models.protocol import Finish, Message, Reply, Request, ToolCall, ToolDefinition, Usage
 from engine.nodes.spec import ModelCall
 from engine.store.codec import KIND_CODES
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from engine.run_state.reducer import apply
 from engine.run_state.state import RunState
 from engine.store.export_csv import COLUMNS, run_to_csv

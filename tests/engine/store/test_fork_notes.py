@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.events import NodeCompleted
-from engine.models.base import ModelError, ModelErrorKind
+from engine.models.protocol import ModelError, ModelErrorKind
 from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, fork, plan_fork
 from tests.engine.semantics.agents import agent, said_by_people, script, wants

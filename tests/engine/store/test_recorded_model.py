@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from engine import RunOptions, loads, start
-from engine.models.base import Finish, Message, ModelError, ModelErrorKind, Reply, Request, Usage
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
 from engine.models.keys import Keys
+from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
 from engine.run_state.result import RunResult
 from engine.store.memory import MemoryStore

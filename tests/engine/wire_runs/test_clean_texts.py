@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 
 from engine import Builder, RunOptions, Workflow, start
-from engine.models import model_names
-from engine.models.base import Model, OnText, Price, Reply, Request, ToolCall
-from engine.models.catalogue import Models
+from engine.models import catalog
+from engine.models.catalog import Models
+from engine.models.protocol import Model, OnText, Price, Reply, Request, ToolCall
 from engine.store import open_store
 from tests.engine.wire.server import WireServer
 from tests.engine.wire_runs.kit import warm_client
@@ -78,7 +78,7 @@ async def test_no_unclean_text_passes_in_either_direction(
 ) -> None:
     plugin = EchoModel()
     make: Callable[[str], Model] = lambda _name: plugin  # noqa: E731
-    monkeypatch.setitem(cast("Any", model_names)._MAKERS, "echo", make)
+    monkeypatch.setitem(cast("Any", catalog)._MAKERS, "echo", make)
     name = {"server": "openai/unclean", "scripted": _script(tmp_path), "plugin": "echo:x"}[kind]
     models = Models()
     with closing(open_store(tmp_path / "history.db")) as store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.events import NodeFailed, NodeRetrying, NodeStreaming, RunFailed
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from tests.engine.wire.behaviours import BRIEF_RETRY_AFTER_S, PARTIAL_REPLY, PARTIAL_TOKENS, REPLY, RETRY_AFTER_S
 from tests.engine.wire.server import WireServer
 from tests.engine.wire_runs.kit import asking, deciding, ended, looping, warm_client

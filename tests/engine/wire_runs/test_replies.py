@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine.events import LoopIterationCompleted, NodeCompleted, NodeStreaming
-from engine.models.base import Usage
+from engine.models.protocol import Usage
 from tests.engine.wire.behaviours import HUGE_REPLY_CHARACTERS, PARTIAL_REPLY, REPLY, Body
 from tests.engine.wire.server import WireServer
 from tests.engine.wire_runs.kit import GIVEN, asking, deciding, ended, looping, warm_client

@@ -11,7 +11,7 @@ import keyring
 import pytest
 
 from engine import RunOptions, RunResult, Workflow, save, start
-from engine.models.catalogue import Models
+from engine.models.catalog import Models
 from engine.models.keys import Keys
 from engine.store import Store, open_store
 from engine.store.export_csv import run_to_csv

@@ -1,18 +1,21 @@
-"""What a model call is: the protocol between the engine and every kind of model.
+"""The model protocol: what a model call is, for every kind of model.
 
-Standard library only, so that importing it costs nothing. An adapter turns a `Request` into a `Reply` or raises a
-`ModelError`; it makes exactly one attempt. Retries, deadlines, budget and concurrency belong to the engine, and an
-adapter is called with its own switched off.
+It imports little, so importing it costs nothing. An adapter turns a `Request` into a `Reply` or raises a `ModelError`.
+It makes exactly one attempt: retries, deadlines, budget and concurrency belong to the engine, and an adapter switches
+off its own.
+
+`clean_request` and `clean_reply` remove lone surrogates and NUL, which neither the history nor HTTP can carry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from enum import StrEnum
-from typing import Final, Literal, Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, cast, runtime_checkable
 
 from engine.errors import EngineError
-from engine.values import Value, compact_json, immutable
+from engine.values import Value, clean_text, clean_value, compact_json, immutable, is_clean_text
 
 OnText = Callable[[str], None]
 """Receives each new piece of a streamed reply's text. It must not block."""
@@ -327,3 +330,82 @@ class RemembersCalls(Protocol):
             in_flight: The paths whose last call had no outcome yet. When it is made again, it gets the same reply.
         """
         ...
+
+
+def clean_request(request: Request) -> Request:
+    """The request with every text in it cleaned (`clean_text`); the very same where nothing is to be cleaned."""
+    if _is_clean_request(request):
+        return request
+    return replace(
+        request,
+        messages=tuple(
+            Message(
+                message.role,
+                clean_text(message.text),
+                _clean_calls(message.tool_calls),
+                clean_text(message.tool_call_id),
+            )
+            for message in request.messages
+        ),
+        tools=tuple(
+            ToolDefinition(clean_text(tool.name), clean_text(tool.description), _clean_object(tool.parameters))
+            for tool in request.tools
+        ),
+        schema=None if request.schema is None else _clean_object(request.schema),
+        stop=tuple(clean_text(text) for text in request.stop),
+        extra_parameters=None if request.extra_parameters is None else _clean_object(request.extra_parameters),
+    )
+
+
+def _is_clean_request(request: Request) -> bool:
+    """Whether a request has nothing but messages of clean text, as most have."""
+    if request.tools or request.stop or request.schema is not None or request.extra_parameters is not None:
+        return False
+    for message in request.messages:
+        if message.tool_calls or message.tool_call_id or not is_clean_text(message.text):
+            return False
+    return True
+
+
+def clean_reply(reply: Reply) -> Reply:
+    """The reply with every text in it cleaned (`clean_text`); the very same where nothing is to be cleaned."""
+    texts = f"{reply.text}{reply.model}{reply.reasoning}{reply.refusal}"
+    if not reply.tool_calls and is_clean_text(texts):
+        return reply
+    return replace(
+        reply,
+        text=clean_text(reply.text),
+        model=clean_text(reply.model),
+        tool_calls=_clean_calls(reply.tool_calls),
+        reasoning=clean_text(reply.reasoning),
+        refusal=clean_text(reply.refusal),
+    )
+
+
+def _clean_calls(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    return tuple(
+        ToolCall(
+            clean_text(call.id), clean_text(call.name), cast("dict[str, Value] | str", clean_value(call.arguments))
+        )
+        for call in calls
+    )
+
+
+def _clean_object(value: dict[str, Value]) -> dict[str, Value]:
+    return cast("dict[str, Value]", clean_value(value))
+
+
+EMBEDDED_MODEL = "embedded:smollm2-135m"
+SCRIPTED_PREFIX = "scripted:"
+RECORDED_PREFIX = "recorded:"
+
+
+def with_instruction(messages: tuple[Message, ...], schema: dict[str, Value]) -> tuple[Message, ...]:
+    """The messages with the schema in words, at the end of the system message or as one of its own."""
+    words = (
+        "Answer with one JSON value that follows this JSON Schema, and with nothing else, no fences:\n"
+        f"{compact_json(schema)}"
+    )
+    if messages and messages[0].role == "system":
+        return (Message("system", f"{messages[0].text}\n\n{words}"), *messages[1:])
+    return (Message("system", words), *messages)
