@@ -74,9 +74,9 @@ class LiveRun(QObject):
         """Cancel the run."""
         self._with_run(Run.cancel)
 
-    def put_aside(self) -> None:
+    def suspend(self) -> None:
         """Suspend the run without an event. It remains in the history and can be resumed."""
-        self._with_run(Run.put_aside)
+        self._with_run(Run.suspend)
 
     def pause(self) -> None:
         """Pause: running nodes finish, and no others start."""

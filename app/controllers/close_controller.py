@@ -97,7 +97,7 @@ class CloseController(QObject):
         if run is None or picture is None or not picture.questions or is_running(picture):
             return
         if self._waits(document):
-            run.put_aside()
+            run.suspend()
         else:
             run.cancel()
 
@@ -203,7 +203,7 @@ class CloseController(QObject):
         for document in documents:
             run = document.session.shown.live
             if run is not None and self._waits(document):
-                run.put_aside()
+                run.suspend()
             elif run is not None:
                 run.resume()
 

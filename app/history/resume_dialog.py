@@ -16,7 +16,7 @@ from app.history.run_labels import capital, place_words
 from engine.document.files import load, loads
 from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
-from engine.runner.options import RunOptions, options_with_kept
+from engine.runner.options import RunOptions, options_with_stored
 from engine.store.resume import UnknownCall, unknown_calls
 from engine.store.store_protocol import RunSummary, Store
 
@@ -76,7 +76,7 @@ def look_before(store: Store, summary: RunSummary, opened: Workflow | None) -> S
 
 def budget_of(store: Store, run_id: str, ran: Workflow) -> Budget:
     """What a run could spend: by what was said when it was started, else by its document."""
-    given = options_with_kept(RunOptions(), store.options(run_id))
+    given = options_with_stored(RunOptions(), store.options(run_id))
     try:
         settings = Settings.model_validate(ran.settings)
     except ValidationError:  # then it does not go on either, and says so itself

@@ -26,10 +26,10 @@ from engine.models.protocol import Usage
 from engine.nodes.output import OutputConfig
 from engine.plan.compiler import compiled
 from engine.plan.execution_plan import Plan
-from engine.runner.budget import Account
+from engine.runner.budget import Budget
 from engine.runner.declared_inputs import read_parameters
 from engine.runner.options import Catalogue, RunOptions
-from engine.runner.retry import unexpected
+from engine.runner.retry import unexpected_error
 from engine.runner.run import prepare
 from engine.store.store_protocol import Store
 from engine.values import Value
@@ -118,7 +118,7 @@ class Batch:
         self._is_stopped = False
         self._is_ending = False
         self._is_out_of_budget = False
-        self._account = Account(limit_usd=self.options.budget_usd, name="batch")
+        self._budget = Budget(limit_usd=self.options.budget_usd, name="batch")
         self._check()
         self._run_options = _within(self.options.run, self.options.budget_usd, workflow)
 
@@ -202,15 +202,15 @@ class Batch:
 
     @property
     def _is_budget_spent(self) -> bool:
-        budget, account = self.options.budget_usd, self._account
-        return budget is not None and (account.has_refused or 0 < account.spent_usd >= budget)
+        limit_usd, budget = self.options.budget_usd, self._budget
+        return limit_usd is not None and (budget.has_refused or 0 < budget.spent_usd >= limit_usd)
 
     def _take(self, row: BatchRow, result: RowResult, out: ResultsFile | None) -> None:
         # A row may stand elsewhere in the table than when it was done.
         result = replace(result, row=row.number, inputs=row.inputs, extra=row.extra)
         self._results[row.key] = result
         if self.options.executor is not None or result.is_reused:  # no run has charged it
-            self._account.charge(Usage(), result.cost_usd or 0.0)
+            self._budget.charge(Usage(), result.cost_usd or 0.0)
         if out is not None and result.status != "cancelled":
             out.write(result)
         self._on_row(result)
@@ -220,7 +220,7 @@ class Batch:
         if options.executor is not None:
             return ExecutorRows(self.workflow, self._run_options, options.executor, options.store)
         retry = options.retry_in_flight
-        run = replace(self._run_options, account=self._account)
+        run = replace(self._run_options, shared_budget=self._budget)
         return LocalRows(self._plan, run, options.models, options.store, retry_in_flight=retry)
 
     def _results_file(self) -> ResultsFile | None:
@@ -255,7 +255,7 @@ async def _run_row(row: BatchRow, runner: RowRunner) -> RowResult:
     try:
         return await runner.run(row)
     except Exception as error:  # a fault of ours or of a plugin ends one row, not the batch
-        return refused_row(row, str(unexpected(error)))
+        return refused_row(row, str(unexpected_error(error)))
 
 
 def _within(run: RunOptions, budget_usd: float | None, workflow: Workflow) -> RunOptions:

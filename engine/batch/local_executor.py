@@ -43,7 +43,7 @@ async def ended_or_asking(run: Run, *, is_kept: bool) -> tuple[RunResult, tuple[
     def leave() -> None:
         asked.extend(state.questions)
         if is_kept and state.is_stored:
-            run.put_aside()
+            run.suspend()
         else:
             run.cancel()
 

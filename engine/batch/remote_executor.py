@@ -28,7 +28,7 @@ from engine.run_state.reducer import reduce_events
 from engine.run_state.result import RunResult, result_of
 from engine.run_state.state import QUESTION_EVENTS, Detail
 from engine.runner.event_loop import run_and_wait
-from engine.runner.options import RunOptions, options_to_json, options_with_kept
+from engine.runner.options import RunOptions, options_to_json, options_with_stored
 from engine.runner.run import start
 from engine.runner.run_storage import RunHead
 from engine.store.memory import MemoryStore
@@ -47,7 +47,7 @@ def run_row(task: str) -> str:
     """
     wanted = json.loads(task)
     store = MemoryStore()
-    options = options_with_kept(
+    options = options_with_stored(
         RunOptions(
             folder=None if wanted["folder"] is None else Path(wanted["folder"]),
             allow_private_addresses=wanted["allow_private_addresses"],

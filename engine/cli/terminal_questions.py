@@ -206,7 +206,7 @@ class QuestionHandler:
                 self._asked = next(iter(questions.values()))
                 self._asking = asyncio.create_task(self._ask(self._asked))
         elif waits_only(self._state):
-            self._suspension = asyncio.get_running_loop().call_later(SETTLE_S, self._run.put_aside)
+            self._suspension = asyncio.get_running_loop().call_later(SETTLE_S, self._run.suspend)
 
     async def _ask(self, asked: NodeWaiting) -> None:
         self._view.suspend()

@@ -12,7 +12,7 @@ from engine.nodes.registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan
 from engine.runner.capabilities import tools_in
-from engine.runner.run import limits_money
+from engine.runner.run import has_money_budget
 from engine.tools.registry import all_tools
 from engine.tools.web_tools import HTTP_GET
 from engine.values import Value
@@ -97,7 +97,7 @@ def _permissions(graph: GraphPlan, settings: Settings) -> Iterator[_Permission]:
         yield _Permission("allow_private_addresses", "let http_get reach this machine and private networks")
     if any(tool.runs_code for tool in tools):
         yield _Permission("allow_code", "let tools run code on this machine", "the code that its tools run")
-    if settings.budget_usd is not None or limits_money(graph):
+    if settings.budget_usd is not None or has_money_budget(graph):
         yield _Permission("allow_unknown_price", "run although nobody knows what a model costs")
 
 

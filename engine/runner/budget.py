@@ -88,7 +88,7 @@ def reply_tokens(request: Request) -> int:
     return request.max_tokens or _TOKENS_WITHOUT_LIMIT
 
 
-class Account:
+class Budget:
     """One level of spending.
 
     Attributes:
@@ -125,7 +125,7 @@ class Account:
     def __init__(
         self,
         path: str = "",
-        parent: Account | None = None,
+        parent: Budget | None = None,
         limit_usd: float | None = None,
         limit_tokens: int | None = None,
         *,
@@ -165,16 +165,16 @@ class Account:
 
     def charge(self, usage: Usage, cost_usd: float | None) -> None:
         """Count what a call used, here and on every level above."""
-        level: Account | None = self
-        while level is not None:
-            level.input_tokens += usage.input_tokens
-            level.output_tokens += usage.output_tokens
-            level.exact = level.exact and usage.exact
+        budget: Budget | None = self
+        while budget is not None:
+            budget.input_tokens += usage.input_tokens
+            budget.output_tokens += usage.output_tokens
+            budget.exact = budget.exact and usage.exact
             if cost_usd is None:
-                level.price_unknown = True
+                budget.price_unknown = True
             else:
-                level.spent_usd += cost_usd
-            level = level.parent
+                budget.spent_usd += cost_usd
+            budget = budget.parent
 
     async def reserve(self, needed: Estimate) -> None:
         """Set aside what a call may cost, on every level.
@@ -185,10 +185,10 @@ class Account:
             BudgetError: It does not fit.
         """
         while (obstacle := self._obstacle(needed)) is not None:
-            level, may_fit = obstacle
+            budget, may_fit = obstacle
             if not may_fit:
                 self._note_refusal(needed)
-                raise level.refusal(needed)
+                raise budget.refusal(needed)
             future = asyncio.get_running_loop().create_future()
             assert self.waiting is not None
             self.waiting.append(future)
@@ -205,18 +205,18 @@ class Account:
             if not future.done():
                 future.set_result(None)
 
-    def nearly_spent(self) -> list[tuple[Account, str, float, float]]:
+    def nearly_spent(self) -> list[tuple[Budget, str, float, float]]:
         """Levels of which most is spent and that have not been told of yet: level, unit, spent, limit."""
-        told: list[tuple[Account, str, float, float]] = []
-        level: Account | None = self
-        while level is not None:
-            if not level.warned and not level.name:  # whoever runs a batch reports how it stands
-                spent = ((level.limit_usd, level.spent_usd, "usd"), (level.limit_tokens, level.tokens, "tokens"))
+        told: list[tuple[Budget, str, float, float]] = []
+        budget: Budget | None = self
+        while budget is not None:
+            if not budget.warned and not budget.name:  # whoever runs a batch reports how it stands
+                spent = ((budget.limit_usd, budget.spent_usd, "usd"), (budget.limit_tokens, budget.tokens, "tokens"))
                 for limit, amount, unit in spent:
-                    if limit is not None and amount >= WARN_AT * limit and not level.warned:
-                        level.warned = True
-                        told.append((level, unit, amount, limit))
-            level = level.parent
+                    if limit is not None and amount >= WARN_AT * limit and not budget.warned:
+                        budget.warned = True
+                        told.append((budget, unit, amount, limit))
+            budget = budget.parent
         return told
 
     @property
@@ -226,40 +226,40 @@ class Account:
 
     def hold(self, amount: Estimate, sign: int) -> None:
         """Add to what is reserved, or take from it, on every level."""
-        level: Account | None = self
-        while level is not None:
-            level.held += sign
+        budget: Budget | None = self
+        while budget is not None:
+            budget.held += sign
             # With nothing under way there is nothing reserved, whatever floating point has left over.
-            level.reserved_usd = level.reserved_usd + sign * amount.cost_usd if level.held else 0.0
-            level.reserved_tokens += sign * amount.tokens
-            level = level.parent
+            budget.reserved_usd = budget.reserved_usd + sign * amount.cost_usd if budget.held else 0.0
+            budget.reserved_tokens += sign * amount.tokens
+            budget = budget.parent
 
-    def _obstacle(self, needed: Estimate) -> tuple[Account, bool] | None:
+    def _obstacle(self, needed: Estimate) -> tuple[Budget, bool] | None:
         """The level where it does not fit, and whether it may once calls under way are through; None where it fits."""
-        found: tuple[Account, bool] | None = None
-        level: Account | None = self
-        while level is not None:
+        found: tuple[Budget, bool] | None = None
+        budget: Budget | None = self
+        while budget is not None:
             for limit, spent, reserved, amount in (
-                (level.limit_usd, level.spent_usd, level.reserved_usd, needed.cost_usd),
-                (level.limit_tokens, level.tokens, level.reserved_tokens, needed.tokens),
+                (budget.limit_usd, budget.spent_usd, budget.reserved_usd, needed.cost_usd),
+                (budget.limit_tokens, budget.tokens, budget.reserved_tokens, needed.tokens),
             ):
                 if limit is not None and spent + amount > limit + _ROUNDING:
-                    return level, False
-                if limit is not None and level.held and spent + reserved + amount > limit + _ROUNDING:
-                    found = found or (level, True)
-            level = level.parent
+                    return budget, False
+                if limit is not None and budget.held and spent + reserved + amount > limit + _ROUNDING:
+                    found = found or (budget, True)
+            budget = budget.parent
         return found
 
     def _note_refusal(self, needed: Estimate) -> None:
-        level: Account | None = self
-        while level is not None:
+        budget: Budget | None = self
+        while budget is not None:
             for limit, amount in (
-                (level.limit_usd, level.spent_usd + needed.cost_usd),
-                (level.limit_tokens, level.tokens + needed.tokens),
+                (budget.limit_usd, budget.spent_usd + needed.cost_usd),
+                (budget.limit_tokens, budget.tokens + needed.tokens),
             ):
                 if limit is not None and amount > limit + _ROUNDING:
-                    level.has_refused = True
-            level = level.parent
+                    budget.has_refused = True
+            budget = budget.parent
 
     def refusal(self, needed: Estimate) -> BudgetError:
         """The error that says that a call does not fit here."""

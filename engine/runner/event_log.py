@@ -25,7 +25,7 @@ _LOG: Final = logging.getLogger("loopwright")
 Callback = Callable[[AnyEvent], None]
 
 
-class EventBus:
+class EventLog:
     """The log of one run, and its readers.
 
     Where the run is kept, an event is told to readers only once it is safe: what somebody has seen is never lost.
@@ -35,7 +35,7 @@ class EventBus:
         reduce: Called with each event at once; it must be quick and must not raise.
         journal: Where the run is kept; None where it is not.
         past: What the run had told before it broke off; numbers go on from there.
-        keep_past: Whether the journal does not have the past yet.
+        store_past: Whether the journal does not have the past yet.
     """
 
     def __init__(
@@ -45,33 +45,33 @@ class EventBus:
         journal: Journal | None = None,
         past: Sequence[AnyEvent] = (),
         *,
-        keep_past: bool = False,
+        store_past: bool = False,
     ) -> None:
         self.run_id = run_id
-        self.log: list[AnyEvent] = list(past)
+        self.events: list[AnyEvent] = list(past)
         self.closed = False
-        self._is_hushed = False
+        self._is_silenced = False
         self._reduce = reduce
         self._waiting: list[asyncio.Future[None]] = []
         self._callbacks: list[_CallbackThread] = []
         self._next = past[-1].seq + 1 if past else 0
-        self._offset = len(self.log) - self._next
+        self._offset = len(self.events) - self._next
         self._journal = journal
-        self.is_kept = journal is not None
+        self.is_stored = journal is not None
         self._written = self._kept = -1
-        self.told = 0 if keep_past and journal is not None else len(self.log)
+        self.published = 0 if store_past and journal is not None else len(self.events)
         for event in past:
             reduce(event)
         if journal is not None:
             loop = asyncio.get_running_loop()
-            journal.watch(_in_loop(loop, self._note_kept), _in_loop(loop, self._note_failed))
-            if keep_past:
+            journal.watch(_in_loop(loop, self._on_stored), _in_loop(loop, self._on_store_failed))
+            if store_past:
                 for event in past:
                     journal.write(event)
                     self._written = event.seq
 
     @property
-    def behind(self) -> int:
+    def unstored(self) -> int:
         """By how many numbers the journal is behind the run."""
         return self._written - self._kept if self._journal is not None else 0
 
@@ -81,11 +81,11 @@ class EventBus:
         Returns:
             Its number (`seq`); -1 where nothing is told any more.
         """
-        if self._is_hushed:
+        if self._is_silenced:
             return -1
         event = event_type(self.run_id, self._next, time.time(), path, *fields)
         self._next += 1
-        self.log.append(event)
+        self.events.append(event)
         self._reduce(event)
         if self._journal is not None:
             if event_type is not NodeStreaming:
@@ -94,18 +94,18 @@ class EventBus:
             if self._written > self._kept:
                 return event.seq
         if self._callbacks or self._waiting:
-            self._tell(len(self.log))
+            self._publish(len(self.events))
         else:
-            self.told = len(self.log)
+            self.published = len(self.events)
         return event.seq
 
-    def hush(self) -> None:
+    def silence(self) -> None:
         """Tell nothing from now on."""
-        self._is_hushed = True
+        self._is_silenced = True
 
     async def flush(self) -> None:
         """Wait until all that was written is safe, or nothing more is kept."""
-        while self.behind:
+        while self.unstored:
             await self._next_change()
 
     def close(self) -> None:
@@ -131,35 +131,35 @@ class EventBus:
         """All events from the first, as they come, to the last."""
         place = 0
         while True:
-            while place < self.told:
-                yield self.log[place]
+            while place < self.published:
+                yield self.events[place]
                 place += 1
             if self.closed:
                 return
             await self._next_change()
 
-    def _tell(self, end: int) -> None:
+    def _publish(self, end: int) -> None:
         """Let readers have the log up to that place."""
         for callback in self._callbacks:
-            for place in range(self.told, end):
-                callback.queue.put(self.log[place])
-        self.told = end
+            for place in range(self.published, end):
+                callback.queue.put(self.events[place])
+        self.published = end
         if self._waiting:
             self._wake()
 
-    def _note_kept(self, seq: int) -> None:
+    def _on_stored(self, seq: int) -> None:
         if self._journal is None:
             return
         self._kept = seq
         end = seq + self._offset + 1
         # Pieces of replies are not kept, and may be told as soon as what came before them is.
-        while end < len(self.log) and isinstance(self.log[end], NodeStreaming):
+        while end < len(self.events) and isinstance(self.events[end], NodeStreaming):
             end += 1
-        self._tell(max(end, self.told))
+        self._publish(max(end, self.published))
 
-    def _note_failed(self, error: EngineError) -> None:
+    def _on_store_failed(self, error: EngineError) -> None:
         if self._journal is not None and not self.closed:
-            self._journal, self.is_kept = None, False
+            self._journal, self.is_stored = None, False
             self.emit(RunNotKept, "", error.message, error.remedy)
 
     async def _next_change(self) -> None:

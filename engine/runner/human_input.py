@@ -17,7 +17,7 @@ from engine.nodes.json_text import parse_json
 from engine.nodes.schema import SchemaError, compile_schema
 from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.runner.run_path import PlaceError, parse_place
-from engine.runner.run_storage import RunKeeper
+from engine.runner.run_storage import RunStorage
 from engine.text_sanitizing import shown
 from engine.values import Value
 
@@ -135,7 +135,7 @@ class Mailbox:
         run_id: The run.
     """
 
-    def __init__(self, keeper: RunKeeper | None = None, run_id: str = "") -> None:
+    def __init__(self, keeper: RunStorage | None = None, run_id: str = "") -> None:
         self._keeper = keeper
         self._run_id = run_id
         self._questions: dict[str, _Question] = {}
@@ -176,7 +176,7 @@ class Mailbox:
         check_answer(question.asked, answer)
         question.answer.set_result(answer)
 
-    async def _look(self, keeper: RunKeeper) -> None:
+    async def _look(self, keeper: RunStorage) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             with suppress(EngineError):  # a history that is busy is looked at again

@@ -22,12 +22,12 @@ from engine.models.protocol import Usage
 from engine.nodes.iterator import MAX_ITEMS, IteratorConfig
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import NodePlan
-from engine.runner.budget import Account, BudgetError
-from engine.runner.level import Level, LoopExit
+from engine.runner.budget import Budget, BudgetError
 from engine.runner.loop_run import PREVIEW_LENGTH
-from engine.runner.loop_variables import GivenByNodes, IterationRecord, record_json
-from engine.runner.node_execution import ALL_ITEMS, converted, outputs_on_error, run_leaf, run_told, skip
-from engine.runner.retry import NodeFailure, out_of_time
+from engine.runner.loop_variables import IterationRecord, NodeOutputs, record_json
+from engine.runner.node_execution import ALL_ITEMS, convert_inputs, outputs_on_error, run_container, run_node, skip_node
+from engine.runner.retry import NodeFailure, timeout_error
+from engine.runner.run_scope import LoopExit, RunScope
 from engine.runner.scheduler import DEAD, GraphRun, stop_all
 from engine.values import Value, to_text
 
@@ -42,15 +42,15 @@ class IteratorRun:
         exit: Whether a node of it has ended the loop around; None where there is none.
     """
 
-    def __init__(self, around: GraphRun, node: NodePlan, inputs: dict[str, Value], path: str, account: Account) -> None:
+    def __init__(self, around: GraphRun, node: NodePlan, inputs: dict[str, Value], path: str, budget: Budget) -> None:
         assert node.iterator is not None
-        self.exit = None if around.level.exit is None else LoopExit()
+        self.exit = None if around.scope.exit is None else LoopExit()
         self._node = node
         self._plan = node.iterator
         self._config: IteratorConfig = node.config
-        self._level = around.level
+        self._scope = around.scope
         self._path = path
-        self._account = account
+        self._budget = budget
         self._inputs = inputs
         self._constants = [(slot, around.values[outer]) for outer, slot in self._plan.body.constants]
         self._records: dict[int, IterationRecord] = {}
@@ -76,31 +76,31 @@ class IteratorRun:
             async with asyncio.timeout(timeout_s):
                 return await self._run_within_time()
         except BudgetError:
-            self._tell_completed(BUDGET)
+            self._emit_completed(BUDGET)
             raise
         except TimeoutError as error:
             assert timeout_s is not None, "nodes turn time-outs of their own into errors"
-            self._tell_completed(TIMEOUT)
-            raise out_of_time(timeout_s) from error
+            self._emit_completed(TIMEOUT)
+            raise timeout_error(timeout_s) from error
         except asyncio.CancelledError:
-            self._tell_completed("cancelled")
+            self._emit_completed("cancelled")
             raise
         except EngineError:
-            self._tell_completed("error")
+            self._emit_completed("error")
             raise
 
     async def _run_within_time(self) -> Outputs:
-        given = converted(self._node, self._inputs).get("items")
+        given = convert_inputs(self._node, self._inputs).get("items")
         reason = self._reason_to_pass(given)
         if reason is not None:
             raw = self._config.items if self._config.source == "list" else given
-            self._tell_completed(reason)
+            self._emit_completed(reason)
             return passed_through(raw if isinstance(raw, list) else [])
         items = self._items(given)
         self._report_start(len(items))
         await self._work_on(items)
         outputs = outputs_of([record_json(self._records[index]) for index in sorted(self._records)])
-        self._tell_completed(ALL_ITEMS, _warnings(outputs))
+        self._emit_completed(ALL_ITEMS, _warnings(outputs))
         return outputs
 
     def _reason_to_pass(self, given: Value) -> str | None:
@@ -109,7 +109,9 @@ class IteratorRun:
             return "disabled"
         condition = self._plan.condition
         if condition is None or is_true(
-            "condition", condition, self._level.scope({"items": given}, self._level.core.state.at(self._path))
+            "condition",
+            condition,
+            self._scope.variables({"items": given}, self._scope.run_context.state.at(self._path)),
         ):
             return None
         return "condition"
@@ -120,7 +122,7 @@ class IteratorRun:
             items = evaluate(
                 "expression",
                 self._plan.expression,
-                self._level.scope({"items": given}, self._level.core.state.at(self._path)),
+                self._scope.variables({"items": given}, self._scope.run_context.state.at(self._path)),
             )
         if not isinstance(items, list):
             raise NodeError(
@@ -138,7 +140,7 @@ class IteratorRun:
     async def _work_on(self, items: Sequence[Value]) -> None:
         """Work on the items that had not ended before the run broke off, as many at a time as there may be."""
         self._take_up_ended(len(items))
-        most = self._config.max_concurrency or self._level.core.slots.count
+        most = self._config.max_concurrency or self._scope.run_context.concurrency.limit
         at_work: dict[asyncio.Task[None], int] = {}
         try:
             for index, item in enumerate(items):
@@ -155,50 +157,54 @@ class IteratorRun:
 
     def _take_up_ended(self, count: int) -> None:
         """Take up the items that had ended before the run broke off, as they were told then."""
-        replay = self._level.core.replay
+        replay = self._scope.run_context.replay
         if replay is None:
             return
         told = {index: replay.iteration(self._path, index) for index in range(count)}
         ended = {index: event for index, event in told.items() if event is not None}
-        replay.charge_iterations(self._path, {index: Account(self._path, self._account) for index in ended})
+        replay.charge_iterations(self._path, {index: Budget(self._path, self._budget) for index in ended})
         self._records = {index: _record(event) for index, event in ended.items()}
-        if self.exit is not None and replay.iterations_left() & {f"{self._path}[{index}]" for index in ended}:
+        if self.exit is not None and replay.exited_iterations() & {f"{self._path}[{index}]" for index in ended}:
             self.exit.is_wanted = True
 
     async def _work_on_item(self, index: int, item: Value, count: int) -> None:
-        core = self._level.core
-        if core.replay is not None:
-            item = core.replay.edited_start(self._path, index, item)
-        if core.replay is None or not core.replay.has_begun(self._path, index):
+        run_context = self._scope.run_context
+        if run_context.replay is not None:
+            item = run_context.replay.edited_input(self._path, index, item)
+        if run_context.replay is None or not run_context.replay.iteration_started(self._path, index):
             async with self._in_order:
                 await self._may_begin(index)
-                core.bus.emit(LoopIterationStarted, self._path, index, count, to_text(item)[:PREVIEW_LENGTH])
+                run_context.event_log.emit(
+                    LoopIterationStarted, self._path, index, count, to_text(item)[:PREVIEW_LENGTH]
+                )
         started = time.perf_counter()
         run = self._pass(index, item)
         result, branch, reason = await self._outcome(run)
-        duration, account = time.perf_counter() - started, run.level.account
-        figures = (None, None, account.usage, account.cost_usd, duration)
+        duration, budget = time.perf_counter() - started, run.scope.budget
+        figures = (None, None, budget.usage, budget.cost_usd, duration)
         record = self._records[index] = IterationRecord(index, item, result, None, branch, reason, *figures)
-        record.nodes = GivenByNodes(self._plan.body, run.given).with_skipped()
-        record.warnings = core.warnings.inside(f"{self._path}[{index}]")
-        core.bus.emit(LoopIterationCompleted, self._path, *record.fields())
+        record.nodes = NodeOutputs(self._plan.body, run.given).with_skipped()
+        record.warnings = run_context.warnings.inside(f"{self._path}[{index}]")
+        run_context.event_log.emit(LoopIterationCompleted, self._path, *record.fields())
 
     async def _may_begin(self, index: int) -> None:
         """Wait while the run is paused; pause where a person steps from one iteration to the next."""
-        core = self._level.core
-        if index and core.stop_before_iteration:
-            core.stop_before_iteration = False
-            core.pause()
-        if core.paused:
-            await core.free_to_start()
+        run_context = self._scope.run_context
+        if index and run_context.pause_before_iteration:
+            run_context.pause_before_iteration = False
+            run_context.pause()
+        if run_context.paused:
+            await run_context.wait_while_paused()
 
     def _pass(self, index: int, item: Value) -> GraphRun:
         """The body, ready to run on an item."""
-        body, level = self._plan.body, self._level
-        names = {**(level.names or {}), "item": item, "index": index}
-        account = Account(self._path, self._account)
+        body, scope = self._plan.body, self._scope
+        names = {**(scope.names or {}), "item": item, "index": index}
+        budget = Budget(self._path, self._budget)
         prefix = f"{self._path}[{index}]."
-        run = GraphRun(body, Level(level.core, account, prefix, level.frame, names=names, exit=self.exit))
+        run = GraphRun(
+            body, RunScope(scope.run_context, budget, prefix, scope.loop_variables, names=names, exit=self.exit)
+        )
         assert body.input_slot is not None
         assert body.index_slot is not None
         run.values[body.input_slot], run.values[body.index_slot] = item, index
@@ -221,16 +227,18 @@ class IteratorRun:
 
     def _report_start(self, count: int) -> None:
         """Report the start of the attempt, with the number of its items, unless that was done before."""
-        replay = self._level.core.replay
+        replay = self._scope.run_context.replay
         if not self._is_reported and (replay is None or not replay.has_started(self._path)):
-            self._level.core.bus.emit(LoopStarted, self._path, self._attempt, count, self._config.timeout_s)
+            self._scope.run_context.event_log.emit(
+                LoopStarted, self._path, self._attempt, count, self._config.timeout_s
+            )
         self._is_reported = True
 
-    def _tell_completed(self, reason: str, warnings: tuple[str, ...] = ()) -> None:
+    def _emit_completed(self, reason: str, warnings: tuple[str, ...] = ()) -> None:
         self._report_start(0)
-        costs = (self._account.cost_usd, time.perf_counter() - self._started, warnings)
+        costs = (self._budget.cost_usd, time.perf_counter() - self._started, warnings)
         told = (len(self._records), reason, reason == ALL_ITEMS, None)
-        self._level.core.bus.emit(LoopCompleted, self._path, *told, *costs)
+        self._scope.run_context.event_log.emit(LoopCompleted, self._path, *told, *costs)
 
 
 async def _first_ended(at_work: dict[asyncio.Task[None], int]) -> None:
@@ -280,29 +288,29 @@ async def run_iterator(around: GraphRun, node: NodePlan, inputs: dict[str, Value
         NodeFailure: It failed, and its settings say that this ends what it is part of.
         BudgetError: The budget is spent.
     """
-    level, path = around.level, around.level.prefix + node.id
-    replay = level.core.replay
+    scope, path = around.scope, around.scope.prefix + node.id
+    replay = scope.run_context.replay
     known = replay.outputs(path) if replay is not None else None
     if replay is not None and known is not None:
-        replay.charge(path, level.account)
-        if level.exit is not None and replay.exited_loop(path):
-            level.exit.is_wanted = True
+        replay.charge(path, scope.budget)
+        if scope.exit is not None and replay.exited_loop(path):
+            scope.exit.is_wanted = True
         return _given(around, node, known)
-    account = Account(path, level.account)
+    budget = Budget(path, scope.budget)
     exited = False
 
     async def attempt(number: int) -> Outputs:
         nonlocal exited
-        run = IteratorRun(around, node, inputs, path, account)
+        run = IteratorRun(around, node, inputs, path, budget)
         outputs = await run.run(number)
         exited = run.exit is not None and run.exit.is_wanted
         return outputs
 
-    outputs = await run_told(
-        level, node, inputs, account, attempt, lambda failure: _stand_in(node, failure), lambda: exited
+    outputs = await run_container(
+        scope, node, inputs, budget, attempt, lambda failure: _stand_in(node, failure), lambda: exited
     )
-    if level.exit is not None and exited:
-        level.exit.is_wanted = True
+    if scope.exit is not None and exited:
+        scope.exit.is_wanted = True
     return _given(around, node, outputs)
 
 
@@ -313,17 +321,17 @@ async def run_aggregator(run: GraphRun, node: NodePlan, iterator: NodePlan) -> O
         NodeFailure: It failed, and its settings say that this ends what it is part of.
     """
     if node.position not in run.exit_values:
-        return skip(run.level, node, "Its iterator gave no result.")
+        return skip_node(run.scope, node, "Its iterator gave no result.")
     config: IteratorConfig = iterator.config
     records = cast("list[dict[str, Any]]", run.exit_values[node.position])
     keeps_places = config.on_item_error == "collect"
     results: list[Value] = [record["result"] for record in records if keeps_places or record["branch"] is None]
     if not node.enabled:
-        skip(run.level, node, "It is disabled.")
+        skip_node(run.scope, node, "It is disabled.")
         return {"output": results}
     given = outputs_of(records)
     items: list[Value] = [record["input"] for record in records]
-    return await run_leaf(run.level, node, {"items": items, "results": results, "failures": given["failures"]})
+    return await run_node(run.scope, node, {"items": items, "results": results, "failures": given["failures"]})
 
 
 def _stand_in(node: NodePlan, failure: EngineError) -> Outputs | None:

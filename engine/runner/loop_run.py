@@ -29,39 +29,39 @@ from engine.nodes.iteration_note import IterationNote
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import LoopPlan, NodePlan
-from engine.runner.budget import Account, BudgetError
+from engine.runner.budget import Budget, BudgetError
 from engine.runner.feedback import next_input, outcome_of
-from engine.runner.level import Level, LoopExit
 from engine.runner.loop_variables import (
-    GivenByNodes,
     IterationRecord,
-    LoopFrame,
     LoopMemory,
+    LoopVariables,
+    NodeOutputs,
     history_entry,
     loop_output,
     record_json,
 )
-from engine.runner.node_execution import outputs_on_error, run_leaf, run_told
-from engine.runner.retry import NodeFailure, out_of_time
+from engine.runner.node_execution import outputs_on_error, run_container, run_node
+from engine.runner.retry import NodeFailure, timeout_error
+from engine.runner.run_scope import LoopExit, RunScope
 from engine.runner.scheduler import GraphRun
 from engine.values import Value, to_text
 
 
 @dataclass(slots=True)
-class Ended:
+class FinishedIteration:
     """An iteration that has ended, with what only the loop itself needs of it.
 
     Attributes:
         record: What is kept of it.
         given: What each node of the body gave.
-        frame: The iteration as texts see it.
+        loop_variables: The iteration as texts see it.
         has_result: Whether anything is its result.
         is_judged_done: What the judge said; None where none was asked.
     """
 
     record: IterationRecord
     given: list[Outputs | None]
-    frame: LoopFrame
+    loop_variables: LoopVariables
     has_result: bool
     is_judged_done: bool | None = None
 
@@ -72,9 +72,9 @@ class LoopState:
     Attributes:
         plan: The loop and its body.
         config: Its settings.
-        level: The level around it.
+        scope: The level around it.
         path: Its path.
-        account: What it spends.
+        budget: What it spends.
         original: What it starts from.
         constants: What comes from outside the body: slot and value.
         decision: Decides after each iteration whether the loop stops.
@@ -86,20 +86,20 @@ class LoopState:
         limit: Its time limit, which counts that time too.
     """
 
-    def __init__(self, around: GraphRun, node: NodePlan, given: Value, path: str, account: Account) -> None:
+    def __init__(self, around: GraphRun, node: NodePlan, given: Value, path: str, budget: Budget) -> None:
         assert node.loop is not None
         self.plan: LoopPlan = node.loop
         self.config: LoopConfig = self.plan.config
-        self.level = around.level
+        self.scope = around.scope
         self.path = path
-        self.account = account
+        self.budget = budget
         self.original = given
         self.constants = [(slot, around.values[outer]) for outer, slot in self.plan.body.constants]
         self.decision = StopDecision(self.config.conditions, self.config.stop_mode, self.plan.max_iterations)
         self.score = compile_expression(self.config.score) if self.config.score.strip() else None
         self.tells_iteration = any(there.tells_iteration for there in self.plan.body.nodes)
         self.memory = self._memory()
-        self.ended: list[Ended] = []
+        self.ended: list[FinishedIteration] = []
         self._history: list[Record] = []
         self.history = self._first_records  # a bound method of its own for each iteration would be kept with it
         self._clock = asyncio.get_running_loop().time
@@ -134,23 +134,23 @@ class LoopState:
             return None
         return similarity(self.ended[-1].record.result, result)
 
-    def names(self, ended: Ended) -> dict[str, Value]:
+    def names(self, ended: FinishedIteration) -> dict[str, Value]:
         """What texts may name of the iteration just ended, beside what its nodes gave and the loop itself."""
         return {
             "output": ended.record.result,
             "similarity": ended.record.similarity,
-            "cost_usd": self.account.cost_usd,
+            "cost_usd": self.budget.cost_usd,
             "elapsed_s": self.elapsed_s,
         }
 
-    def groups(self, ended: Ended) -> dict[str, Value | Namespace]:
+    def groups(self, ended: FinishedIteration) -> dict[str, Value | Namespace]:
         """The groups of values that texts about the iteration just ended may name."""
-        nodes = GivenByNodes(self.plan.body, ended.given)
-        state = self.level.core.state.at(f"{self.path}[{ended.record.index}]")
-        own: dict[str, Value | Namespace] = {"nodes": nodes, "loop": ended.frame, "state": state}
-        return {**(self.level.names or {}), **own}
+        nodes = NodeOutputs(self.plan.body, ended.given)
+        state = self.scope.run_context.state.at(f"{self.path}[{ended.record.index}]")
+        own: dict[str, Value | Namespace] = {"nodes": nodes, "loop": ended.loop_variables, "state": state}
+        return {**(self.scope.names or {}), **own}
 
-    def scope(self, ended: Ended) -> Scope:
+    def variables(self, ended: FinishedIteration) -> Scope:
         """The names for `until` and `score`."""
         return {**self.names(ended), **self.groups(ended)}
 
@@ -158,7 +158,9 @@ class LoopState:
 PREVIEW_LENGTH: Final = 200
 
 
-async def run_iteration(loop: LoopState, index: int, body_input: Value, *, is_told: bool) -> tuple[Ended, str | None]:
+async def run_iteration(
+    loop: LoopState, index: int, body_input: Value, *, is_told: bool
+) -> tuple[FinishedIteration, str | None]:
     """Make one iteration, tell it and record it.
 
     Args:
@@ -174,22 +176,26 @@ async def run_iteration(loop: LoopState, index: int, body_input: Value, *, is_to
         NodeFailure, BudgetError: A node of the body, or the judge, failed.
         EngineError: It cannot be told whether the loop stops.
     """
-    core, plan = loop.level.core, loop.plan
+    run_context, plan = loop.scope.run_context, loop.plan
     if not is_told:
-        core.bus.emit(LoopIterationStarted, loop.path, index, plan.max_iterations, to_text(body_input)[:PREVIEW_LENGTH])
+        run_context.event_log.emit(
+            LoopIterationStarted, loop.path, index, plan.max_iterations, to_text(body_input)[:PREVIEW_LENGTH]
+        )
     started = time.perf_counter()
     run = _pass(loop, index, body_input)
-    frame = run.level.frame
-    assert frame is not None, "a body runs in a frame"
+    loop_variables = run.scope.loop_variables
+    assert loop_variables is not None, "a body runs in a frame"
     await run.run()
-    known = core.replay.iteration(loop.path, index) if core.replay is not None else None
+    known = run_context.replay.iteration(loop.path, index) if run_context.replay is not None else None
     if known is not None:
-        if core.replay is not None and plan.judge is not None:  # it stands in no graph that is gone through again
-            core.replay.charge(f"{run.level.prefix}{plan.judge.id}", run.level.account)
-        ended = _known(loop, run, frame, known)
+        if (
+            run_context.replay is not None and plan.judge is not None
+        ):  # it stands in no graph that is gone through again
+            run_context.replay.charge(f"{run.scope.prefix}{plan.judge.id}", run.scope.budget)
+        ended = _known(loop, run, loop_variables, known)
         loop.ended.append(ended)
         return ended, _known_reason(loop, run, ended)
-    ended = _taken_up(loop, run, frame, body_input)
+    ended = _taken_up(loop, run, loop_variables, body_input)
     ended.record.duration_s = time.perf_counter() - started
     reason: str | None = None
     failure: EngineError | None = None
@@ -199,10 +205,10 @@ async def run_iteration(loop: LoopState, index: int, body_input: Value, *, is_to
         raise
     except EngineError as error:
         failure = error
-    ended.record.usage, ended.record.cost_usd = run.level.account.usage, run.level.account.cost_usd
+    ended.record.usage, ended.record.cost_usd = run.scope.budget.usage, run.scope.budget.cost_usd
     ended.record.duration_s = time.perf_counter() - started
-    ended.record.warnings = (*core.warnings.inside(f"{loop.path}[{index}]"), *ended.record.warnings)
-    core.bus.emit(LoopIterationCompleted, loop.path, *ended.record.fields())
+    ended.record.warnings = (*run_context.warnings.inside(f"{loop.path}[{index}]"), *ended.record.warnings)
+    run_context.event_log.emit(LoopIterationCompleted, loop.path, *ended.record.fields())
     loop.ended.append(ended)
     if failure is not None:
         raise failure
@@ -211,15 +217,19 @@ async def run_iteration(loop: LoopState, index: int, body_input: Value, *, is_to
 
 def _pass(loop: LoopState, index: int, body_input: Value) -> GraphRun:
     """The body, ready to run."""
-    body, level, last = loop.plan.body, loop.level, loop.ended[-1] if loop.ended else None
+    body, scope, last = loop.plan.body, loop.scope, loop.ended[-1] if loop.ended else None
     most = loop.plan.max_iterations
     previous = last.record.result if last is not None else None
     given = last.given if last is not None else None
-    frame = LoopFrame(body, index, most, loop.original, previous, given, loop.history, level.frame)
+    loop_variables = LoopVariables(
+        body, index, most, loop.original, previous, given, loop.history, scope.loop_variables
+    )
     note = IterationNote(index + 1, most, previous) if loop.tells_iteration else None
-    account = Account(loop.path, loop.account)
+    budget = Budget(loop.path, loop.budget)
     prefix, memory = f"{loop.path}[{index}].", loop.memory
-    inner = Level(level.core, account, prefix, frame, note, memory=memory, names=level.names, exit=LoopExit())
+    inner = RunScope(
+        scope.run_context, budget, prefix, loop_variables, note, memory=memory, names=scope.names, exit=LoopExit()
+    )
     run = GraphRun(body, inner)
     assert body.input_slot is not None
     run.values[body.input_slot] = body_input
@@ -228,14 +238,14 @@ def _pass(loop: LoopState, index: int, body_input: Value) -> GraphRun:
     return run
 
 
-def _taken_up(loop: LoopState, run: GraphRun, frame: LoopFrame, body_input: Value) -> Ended:
+def _taken_up(loop: LoopState, run: GraphRun, loop_variables: LoopVariables, body_input: Value) -> FinishedIteration:
     """What a pass came to, with its similarity and score."""
-    outcome, account = outcome_of(run, loop.plan), run.level.account
+    outcome, budget = outcome_of(run, loop.plan), run.scope.budget
     if _is_exited(run) and not outcome.has_result:
         outcome.result = outcome.feedback = _as_it_stood(loop, body_input)
         outcome.has_result = True
     record = IterationRecord(
-        index=frame.index,
+        index=loop_variables.index,
         input=body_input,
         result=outcome.result,
         feedback=outcome.feedback,
@@ -243,29 +253,31 @@ def _taken_up(loop: LoopState, run: GraphRun, frame: LoopFrame, body_input: Valu
         reason=outcome.reason,
         score=None,
         similarity=loop.similarity(outcome.result) if outcome.has_result else None,
-        usage=account.usage,
-        cost_usd=account.cost_usd,
+        usage=budget.usage,
+        cost_usd=budget.cost_usd,
         duration_s=0.0,
-        warnings=tuple(f"{loop.path}[{frame.index}]: {warning}" for warning in outcome.warnings),
-        nodes=GivenByNodes(loop.plan.body, run.given).with_skipped(),
+        warnings=tuple(f"{loop.path}[{loop_variables.index}]: {warning}" for warning in outcome.warnings),
+        nodes=NodeOutputs(loop.plan.body, run.given).with_skipped(),
     )
-    return Ended(record, run.given, frame, outcome.has_result)
+    return FinishedIteration(record, run.given, loop_variables, outcome.has_result)
 
 
-def _known(loop: LoopState, run: GraphRun, frame: LoopFrame, known: LoopIterationCompleted) -> Ended:
+def _known(
+    loop: LoopState, run: GraphRun, loop_variables: LoopVariables, known: LoopIterationCompleted
+) -> FinishedIteration:
     """An iteration that had ended before the run broke off, as it was told then."""
     loop.count_earlier(known.duration_s)
     record = IterationRecord(*(getattr(known, name) for name in IterationRecord.__slots__))
-    record.nodes = GivenByNodes(loop.plan.body, run.given).with_skipped()  # missing in older histories
+    record.nodes = NodeOutputs(loop.plan.body, run.given).with_skipped()  # missing in older histories
     done = record.tested.get("judge")
     judged = done if isinstance(done, bool) else None
     has_result = outcome_of(run, loop.plan).has_result or _is_exited(run)
-    return Ended(record, run.given, frame, has_result, judged)
+    return FinishedIteration(record, run.given, loop_variables, has_result, judged)
 
 
 def _is_exited(run: GraphRun) -> bool:
     """Whether a node of the body has ended the loop."""
-    return run.level.exit is not None and run.level.exit.is_wanted
+    return run.scope.exit is not None and run.scope.exit.is_wanted
 
 
 def _as_it_stood(loop: LoopState, body_input: Value) -> Value:
@@ -274,21 +286,21 @@ def _as_it_stood(loop: LoopState, body_input: Value) -> Value:
     return last.record.result if last is not None else body_input
 
 
-def _known_reason(loop: LoopState, run: GraphRun, ended: Ended) -> str | None:
+def _known_reason(loop: LoopState, run: GraphRun, ended: FinishedIteration) -> str | None:
     """Why the loop stops after an iteration that had ended before the run broke off."""
-    replay = loop.level.core.replay
+    replay = loop.scope.run_context.replay
     if loop.score is not None and ended.record.score is None:  # it failed then, or a fork has asked for it since
-        ended.record.score = score_of(loop.score, loop.scope(ended))
+        ended.record.score = score_of(loop.score, loop.variables(ended))
     seen = _observed(loop, ended)
-    if replay is not None and replay.went_on_after(loop.path, ended.record.index):
+    if replay is not None and replay.continued_after(loop.path, ended.record.index):
         return None
     return EXIT_LOOP if _is_exited(run) else loop.decision.reason(seen)
 
 
-async def _decided(loop: LoopState, run: GraphRun, ended: Ended) -> str | None:
+async def _decided(loop: LoopState, run: GraphRun, ended: FinishedIteration) -> str | None:
     """Score the iteration, ask the judge, and return the exit reason; None where the loop continues."""
     if loop.score is not None:
-        ended.record.score = score_of(loop.score, loop.scope(ended))
+        ended.record.score = score_of(loop.score, loop.variables(ended))
     if _is_exited(run):
         _observed(loop, ended)
         return EXIT_LOOP
@@ -297,16 +309,16 @@ async def _decided(loop: LoopState, run: GraphRun, ended: Ended) -> str | None:
         if early is not None:
             _observed(loop, ended)
             return early
-        await _judge(loop, run.level, ended)
+        await _judge(loop, run.scope, ended)
     return loop.decision.reason(_observed(loop, ended))
 
 
-async def _judge(loop: LoopState, level: Level, ended: Ended) -> None:
+async def _judge(loop: LoopState, scope: RunScope, ended: FinishedIteration) -> None:
     """Ask the judge about the result, as a node of the iteration that stands in no graph."""
     judge = loop.plan.judge
     assert judge is not None
-    place = Level(level.core, level.account, level.prefix, names=loop.groups(ended))
-    given = await run_leaf(place, judge, loop.names(ended))
+    place = RunScope(scope.run_context, scope.budget, scope.prefix, names=loop.groups(ended))
+    given = await run_node(place, judge, loop.names(ended))
     score, reason = given.get("score"), given.get("reason")
     ended.is_judged_done = given.get("done") is True
     if ended.record.score is None and isinstance(score, (int, float)):
@@ -315,23 +327,23 @@ async def _judge(loop: LoopState, level: Level, ended: Ended) -> None:
         ended.record.reason = reason
 
 
-def _seen(loop: LoopState, ended: Ended) -> EndedIteration:
+def _seen(loop: LoopState, ended: FinishedIteration) -> EndedIteration:
     record = ended.record
     return EndedIteration(
         record.index,
         record.result,
         record.branch,
         record.similarity,
-        loop.scope(ended) if loop.decision.needs_scope else {},
+        loop.variables(ended) if loop.decision.needs_scope else {},
         ended.has_result,
         record.score,
         ended.is_judged_done,
-        loop.account.spent_usd,
+        loop.budget.spent_usd,
         loop.elapsed_s,
     )
 
 
-def _observed(loop: LoopState, ended: Ended) -> EndedIteration:
+def _observed(loop: LoopState, ended: FinishedIteration) -> EndedIteration:
     """Let the conditions observe the iteration, and note what they looked at."""
     seen = _seen(loop, ended)
     loop.decision.observe(seen)
@@ -347,8 +359,8 @@ class _CountCameFirstError(NodeError):
 class LoopRun:
     """One attempt at a loop, from iteration 0."""
 
-    def __init__(self, around: GraphRun, node: NodePlan, given: Value, path: str, account: Account) -> None:
-        self.state = LoopState(around, node, given, path, account)
+    def __init__(self, around: GraphRun, node: NodePlan, given: Value, path: str, budget: Budget) -> None:
+        self.state = LoopState(around, node, given, path, budget)
         self.config: LoopConfig = self.state.config
         self.enabled = node.enabled
         self.feedbacks: list[Value] = []
@@ -366,32 +378,32 @@ class LoopRun:
             BudgetError: The budget is spent, and there is nothing to return or nothing is to be returned.
         """
         timeout_s = self.config.timeout_s
-        state, replay = self.state, self.state.level.core.replay
+        state, replay = self.state, self.state.scope.run_context.replay
         if replay is None or not replay.has_started(state.path):
             limits = (state.plan.max_iterations, timeout_s, self.config.budget_usd)
-            state.level.core.bus.emit(LoopStarted, state.path, attempt, *limits)
+            state.scope.run_context.event_log.emit(LoopStarted, state.path, attempt, *limits)
         try:
             async with self.state.limit:
                 return await self._run_within_limits()
         except BudgetError:
             if not self.state.ended or self.config.on_budget == "fail":
-                self._tell_completed(BUDGET, None)
+                self._emit_completed(BUDGET, None)
                 raise
             return self._cut_off(BUDGET, self.config.on_budget)
         except TimeoutError as error:
             assert timeout_s is not None, "nodes turn time-outs of their own into errors"
             if self.state.ended and self.config.on_timeout != "fail":
                 return self._cut_off(TIMEOUT, self.config.on_timeout)
-            self._tell_completed(TIMEOUT, None)
-            raise out_of_time(timeout_s) from error
+            self._emit_completed(TIMEOUT, None)
+            raise timeout_error(timeout_s) from error
         except asyncio.CancelledError:
-            self._tell_completed("cancelled", None)
+            self._emit_completed("cancelled", None)
             raise
         except _CountCameFirstError:
-            self._tell_completed(MAX_ITERATIONS, None)
+            self._emit_completed(MAX_ITERATIONS, None)
             raise
         except EngineError:
-            self._tell_completed("error", None)
+            self._emit_completed("error", None)
             raise
 
     async def _run_within_limits(self) -> Outputs:
@@ -402,18 +414,18 @@ class LoopRun:
         return self._finish(await self._iterate())
 
     async def _iterate(self) -> str:
-        state, replay = self.state, self.state.level.core.replay
+        state, replay = self.state, self.state.scope.run_context.replay
         body_input = state.original
         while True:
             index = len(state.ended)
-            has_begun = replay is not None and replay.has_begun(state.path, index)
+            iteration_started = replay is not None and replay.iteration_started(state.path, index)
             if replay is not None:
-                body_input = replay.edited_start(state.path, index, body_input)
+                body_input = replay.edited_input(state.path, index, body_input)
             if index:
                 await self._let_limit_strike()
-            if index and not has_begun:
+            if index and not iteration_started:
                 await self._between_iterations()
-            ended, reason = await run_iteration(state, index, body_input, is_told=has_begun)
+            ended, reason = await run_iteration(state, index, body_input, is_told=iteration_started)
             if reason is not None:
                 return reason
             self.feedbacks.append(ended.record.feedback)
@@ -432,22 +444,22 @@ class LoopRun:
         """Wait as long as the settings say, and pause where a person steps from one iteration to the next."""
         if self.config.delay_s:
             await asyncio.sleep(self.config.delay_s)
-        core = self.state.level.core
-        if core.stop_before_iteration:
-            core.stop_before_iteration = False
-            core.pause()
-        if core.paused:
-            await core.free_to_start()
+        run_context = self.state.scope.run_context
+        if run_context.pause_before_iteration:
+            run_context.pause_before_iteration = False
+            run_context.pause()
+        if run_context.paused:
+            await run_context.wait_while_paused()
 
     def _condition_holds(self) -> bool:
         if not self.config.condition.strip():
             return True
-        level = self.state.level
-        scope = level.scope({"input": self.state.original}, level.core.state.at(self.state.path))
-        return is_true("condition", compile_expression(self.config.condition), scope)
+        scope = self.state.scope
+        variables = scope.variables({"input": self.state.original}, scope.run_context.state.at(self.state.path))
+        return is_true("condition", compile_expression(self.config.condition), variables)
 
     def _passed_through(self, reason: str) -> Outputs:
-        self._tell_completed(reason, None)
+        self._emit_completed(reason, None)
         return self._outputs(self.state.original, reason)
 
     def _finish(self, reason: str) -> Outputs:
@@ -466,19 +478,19 @@ class LoopRun:
         """What comes out of a loop that was cut off, of its whole iterations."""
         return self._returned(reason, self._best() if action == "return_best" else self.state.ended[-1])
 
-    def _best(self) -> Ended:
+    def _best(self) -> FinishedIteration:
         """The iteration with the highest score; of equals, the first. One without a score is worse than any other."""
 
-        def rank(ended: Ended) -> tuple[bool, float, int]:
+        def rank(ended: FinishedIteration) -> tuple[bool, float, int]:
             score = ended.record.score
             return score is not None, score or 0.0, -ended.record.index
 
         return max(self.state.ended, key=rank)
 
-    def _returned(self, reason: str, chosen: Ended) -> Outputs:
-        self._tell_completed(reason, chosen.record.index)
+    def _returned(self, reason: str, chosen: FinishedIteration) -> Outputs:
+        self._emit_completed(reason, chosen.record.index)
         records = [ended.record for ended in self.state.ended]
-        given = GivenByNodes(self.state.plan.body, chosen.given)
+        given = NodeOutputs(self.state.plan.body, chosen.given)
         return self._outputs(loop_output(self.config.output_mode, chosen.record, records, given), reason)
 
     def _outputs(self, output: Value, reason: str) -> Outputs:
@@ -490,11 +502,13 @@ class LoopRun:
             "converged": bool(self.state.ended) and has_converged(reason),
         }
 
-    def _tell_completed(self, reason: str, returned: int | None) -> None:
+    def _emit_completed(self, reason: str, returned: int | None) -> None:
         state = self.state
         converged = returned is not None and has_converged(reason)
-        costs = (state.account.cost_usd, state.elapsed_s, tuple(self.warnings))
-        state.level.core.bus.emit(LoopCompleted, state.path, len(state.ended), reason, converged, returned, *costs)
+        costs = (state.budget.cost_usd, state.elapsed_s, tuple(self.warnings))
+        state.scope.run_context.event_log.emit(
+            LoopCompleted, state.path, len(state.ended), reason, converged, returned, *costs
+        )
 
 
 def _not_converged(iterations: int) -> str:
@@ -511,16 +525,16 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
         NodeFailure: It failed, and its settings say that this ends what it is part of.
         BudgetError: The budget is spent, and no whole iteration is there to return, or its settings say that it fails.
     """
-    level, path = around.level, around.level.prefix + node.id
-    replay = level.core.replay
+    scope, path = around.scope, around.scope.prefix + node.id
+    replay = scope.run_context.replay
     known = replay.outputs(path) if replay is not None else None
     if replay is not None and known is not None:
-        replay.charge(path, level.account)
+        replay.charge(path, scope.budget)
         return _given(around, node, known)
-    account = Account(path, level.account, node.config.budget_usd)
+    budget = Budget(path, scope.budget, node.config.budget_usd)
 
     async def attempt(number: int) -> Outputs:
-        return await LoopRun(around, node, inputs["input"], path, account).run(number)
+        return await LoopRun(around, node, inputs["input"], path, budget).run(number)
 
     def stand_in(failure: EngineError) -> Outputs | None:
         outputs = outputs_on_error(node, failure)
@@ -528,7 +542,7 @@ async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -
             return {"output": outputs["body"]}  # the value stands for the result, not for what an iteration starts from
         return outputs
 
-    return _given(around, node, await run_told(level, node, inputs, account, attempt, stand_in))
+    return _given(around, node, await run_container(scope, node, inputs, budget, attempt, stand_in))
 
 
 def _given(around: GraphRun, node: NodePlan, outputs: Outputs) -> Outputs:

@@ -20,7 +20,7 @@ from engine.plan.variable_check import RECORD_MEMBERS
 from engine.values import Value, to_text
 
 
-class GivenByNodes:
+class NodeOutputs:
     """What each node of a body gave in one iteration, by id; null for one that was skipped, or before the first."""
 
     __slots__ = ("_given", "_graph")
@@ -59,7 +59,7 @@ _PLAIN_MEMBERS = frozenset({"index", "max_iterations", "input", "previous"})
 
 
 @dataclass(slots=True)
-class LoopFrame:
+class LoopVariables:
     """One iteration of a loop.
 
     Attributes:
@@ -80,7 +80,7 @@ class LoopFrame:
     previous: Value
     last: Sequence[Outputs | None] | None
     history: Callable[[int], Sequence[Record]]
-    parent: LoopFrame | None
+    parent: LoopVariables | None
 
     def member(self, name: str) -> Value | Namespace:
         """The value, or the group of values, of that name.
@@ -89,7 +89,7 @@ class LoopFrame:
             LookupError: There is none.
         """
         if name == "last":
-            return GivenByNodes(self.graph, self.last)
+            return NodeOutputs(self.graph, self.last)
         if name == "history":
             return Records(self.history(self.index), self._blank_record(), self.max_iterations)
         if name == "iteration":
@@ -102,7 +102,7 @@ class LoopFrame:
 
     def _blank_record(self) -> Record:
         """The record of an iteration that has not run yet: null in every place."""
-        nodes = GivenByNodes(self.graph, None).with_skipped()
+        nodes = NodeOutputs(self.graph, None).with_skipped()
         return Record(dict.fromkeys(name for name in RECORD_MEMBERS if name != "nodes"), nodes=nodes)
 
 
@@ -212,7 +212,7 @@ def loop_output(
     mode: Literal["final", "last_iteration", "all_iterations"],
     chosen: IterationRecord,
     records: list[IterationRecord],
-    given: GivenByNodes,
+    given: NodeOutputs,
 ) -> Value:
     """What comes out of a loop.
 

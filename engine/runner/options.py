@@ -10,8 +10,8 @@ from typing import Protocol, TypeGuard
 from engine.models.protocol import Model
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry, builtin_registry
-from engine.runner.budget import Account
-from engine.runner.run_storage import RunKeeper
+from engine.runner.budget import Budget
+from engine.runner.run_storage import RunStorage
 from engine.values import Value
 
 
@@ -52,7 +52,7 @@ class RunOptions:
         store: Where the run is kept while it goes; None: nowhere.
         source: The file that the document came from, for the history; empty where it never was saved.
         run_id: The id of the run; empty for a new one. A run that is begun twice under one id is kept once.
-        account: What several runs in the same event loop may spend together; None: nothing is shared.
+        shared_budget: What several runs in the same event loop may spend together; None: nothing is shared.
     """
 
     model: str | None = None
@@ -67,10 +67,10 @@ class RunOptions:
     confirm_calls: bool = False
     models: Catalogue | None = None
     registry: Registry = field(default_factory=builtin_registry)
-    store: RunKeeper | None = None
+    store: RunStorage | None = None
     source: str = ""
     run_id: str = ""
-    account: Account | None = None
+    shared_budget: Budget | None = None
 
 
 def options_to_json(options: RunOptions, default_model: str | None = None) -> dict[str, Value]:
@@ -93,7 +93,7 @@ def options_to_json(options: RunOptions, default_model: str | None = None) -> di
     }
 
 
-def options_with_kept(options: RunOptions, kept: Mapping[str, Value]) -> RunOptions:
+def options_with_stored(options: RunOptions, kept: Mapping[str, Value]) -> RunOptions:
     """The options, with what the history kept of a run's wherever they say nothing themselves.
 
     The text may come from a file that somebody else made: what does not fit is left out.

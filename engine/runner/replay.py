@@ -39,7 +39,7 @@ from engine.models.protocol import Request, Usage, clean_request
 from engine.nodes.context import Answer
 from engine.nodes.pairs import PAIR_BY_START
 from engine.nodes.spec import ModelCall, Outputs
-from engine.runner.budget import Account
+from engine.runner.budget import Budget
 from engine.runner.human_input import Note
 from engine.runner.named_state import State, StateView
 from engine.runner.run_path import parse_place
@@ -47,7 +47,7 @@ from engine.values import Value
 
 
 @dataclass(slots=True)
-class Spent:
+class Spending:
     """What executions of a node cost, those that came to no end included."""
 
     usage: Usage = field(default_factory=Usage)
@@ -76,7 +76,7 @@ class Attempts:
 
 
 @dataclass(slots=True)
-class Progress:
+class NodeProgress:
     """What an execution of a node had done and got, beside its model calls.
 
     Attributes:
@@ -112,20 +112,20 @@ class Replay:
 
     Attributes:
         state: What nodes with an `output_key` had given last.
-        waiting_notes: The notes that nobody had received.
+        pending_notes: The notes that nobody had received.
     """
 
     def __init__(self, past: Iterable[AnyEvent]) -> None:
         self.state = State()
-        self.waiting_notes: list[Note] = []
+        self.pending_notes: list[Note] = []
         self._finished: dict[str, Outputs | None] = {}
         self._finished_calls: dict[str, tuple[ModelCall, ...]] = {}
-        self._spent: dict[str, Spent] = {}
+        self._spent: dict[str, Spending] = {}
         self._calls: dict[str, list[ModelCall]] = {}
-        self._unended: dict[str, Spent] = {}
-        self._loops_spent: dict[str, Spent] = {}
+        self._unended: dict[str, Spending] = {}
+        self._loops_spent: dict[str, Spending] = {}
         self._charged: set[str] = set()
-        self._progress: dict[str, Progress] = {}
+        self._progress: dict[str, NodeProgress] = {}
         self._exited: set[str] = set()
         self._softened: set[str] = set()
         self._iterations: dict[str, dict[int, LoopIterationCompleted]] = {}
@@ -166,12 +166,12 @@ class Replay:
         """The model calls of a node that had come to its end."""
         return self._finished_calls.get(path, ())
 
-    def charge(self, path: str, account: Account) -> None:
+    def charge(self, path: str, budget: Budget) -> None:
         """Count what the node has cost so far, each amount once."""
         whole_loop = self._loops_spent.pop(path, None) if path in self._finished else None
         spent = whole_loop or self._owed(path)
         if spent is not None:
-            account.charge(spent.usage, spent.cost_usd)
+            budget.charge(spent.usage, spent.cost_usd)
 
     def call(self, path: str, number: int, model: str, request: Request) -> ModelCall | None:
         """The finished model call of that number, where it is the very call that is about to be made."""
@@ -207,7 +207,7 @@ class Replay:
         progress = self._progress.get(path)
         return Attempts() if progress is None else progress.attempts
 
-    def had_failed_after(self, path: str, calls: int) -> bool:
+    def take_failure_after(self, path: str, calls: int) -> bool:
         """Whether an attempt had failed with so many model calls finished, after which the next went on; given once."""
         progress = self._progress.get(path)
         if progress is None or calls not in progress.failed_after:
@@ -223,11 +223,11 @@ class Replay:
         """Whether the present attempt of a loop had started."""
         return loop in self._started
 
-    def has_begun(self, loop: str, index: int) -> bool:
+    def iteration_started(self, loop: str, index: int) -> bool:
         """Whether that iteration had been told to begin."""
         return self._begun.get(loop, -1) >= index
 
-    def went_on_after(self, loop: str, index: int) -> bool:
+    def continued_after(self, loop: str, index: int) -> bool:
         """Whether that iteration did not end the loop."""
         return max(self._begun.get(loop, -1), self._wanted.get(loop, -1)) > index
 
@@ -235,24 +235,24 @@ class Replay:
         """The iteration, where it had ended."""
         return self._iterations.get(loop, {}).get(index)
 
-    def charge_iterations(self, loop: str, accounts: Mapping[int, Account]) -> None:
+    def charge_iterations(self, loop: str, accounts: Mapping[int, Budget]) -> None:
         """Count what the nodes of some iterations have cost so far, each amount once; `accounts`: by their indices."""
         inside = f"{loop}["
         for path in self._owing(inside):
-            account = accounts.get(int(path[len(inside) : path.index("]", len(inside))]))
-            owed = self._owed(path) if account is not None else None
-            if account is not None and owed is not None:
-                account.charge(owed.usage, owed.cost_usd)
+            budget = accounts.get(int(path[len(inside) : path.index("]", len(inside))]))
+            owed = self._owed(path) if budget is not None else None
+            if budget is not None and owed is not None:
+                budget.charge(owed.usage, owed.cost_usd)
 
-    def iterations_left(self) -> set[str]:
+    def exited_iterations(self) -> set[str]:
         """The iterations (`each[2]`) in which a node, one in no loop inside them, had ended the loop around."""
         return {path.rpartition(".")[0] for path in self._exited}
 
-    def edited_start(self, loop: str, index: int, value: Value) -> Value:
+    def edited_input(self, loop: str, index: int, value: Value) -> Value:
         """What that iteration starts from: what a person gave for it, else the value."""
         return self._edits.get(f"{loop}[{index}]", value)
 
-    def take_back(self, loop: str) -> None:
+    def discard_loop(self, loop: str) -> None:
         """Forget everything under a loop that begins anew; what it cost stays spent."""
         begun = self._begun.pop(loop, None)
         self._started.discard(loop)
@@ -260,17 +260,17 @@ class Replay:
         self._wanted.pop(loop, None)
         if begun is None:
             return
-        self._take_back_inside(loop, f"{loop}[")
+        self._discard_inside(loop, f"{loop}[")
 
-    def take_back_part(self, subflow: str) -> None:
+    def discard_subflow(self, subflow: str) -> None:
         """Forget everything in a subflow that is attempted anew; what it cost stays spent."""
-        self._take_back_inside(subflow, f"{subflow}.")
+        self._discard_inside(subflow, f"{subflow}.")
 
-    def had_error(self, path: str) -> bool:
+    def failed_softly(self, path: str) -> bool:
         """Whether the node had come to its end although it failed, because its settings say so."""
         return path in self._softened
 
-    def _take_back_inside(self, owner: str, inside: str) -> None:
+    def _discard_inside(self, owner: str, inside: str) -> None:
         nodes = (self._finished, self._finished_calls, self._calls, self._progress)
         loops = (self._iterations, self._begun, self._loops_spent)
         kept: tuple[dict[str, Any], ...] = (*nodes, *loops)
@@ -278,7 +278,7 @@ class Replay:
         for path in self._owing(inside):
             owed = self._owed(path)
             if owed is not None:
-                self._spent.setdefault(owner, Spent()).add(owed.usage, owed.cost_usd)
+                self._spent.setdefault(owner, Spending()).add(owed.usage, owed.cost_usd)
         for by_path in kept:
             for path in [path for path in by_path if path.startswith(inside)]:
                 del by_path[path]
@@ -290,13 +290,13 @@ class Replay:
         amounts = (self._spent, self._unended, self._calls)
         return {path for by_path in amounts for path in by_path if path.startswith(inside)}
 
-    def _owed(self, path: str) -> Spent | None:
+    def _owed(self, path: str) -> Spending | None:
         """What the node's executions have cost and no account has yet; asked for once."""
         spent, unended = self._spent.pop(path, None), self._unended.pop(path, None)
         calls = self._calls.get(path, []) if path not in self._charged else []
         if spent is None and unended is None and not calls:
             return None
-        owed = spent or Spent()
+        owed = spent or Spending()
         if unended is not None:
             owed.add(unended.usage, unended.cost_usd)
         for call in calls:
@@ -318,7 +318,7 @@ class Replay:
         # failed attempts will not.
         unended = self._unended.pop(event.path, None)
         if unended is not None:
-            self._spent.setdefault(event.path, Spent()).add(unended.usage, unended.cost_usd)
+            self._spent.setdefault(event.path, Spending()).add(unended.usage, unended.cost_usd)
         self._finished.pop(event.path, None)
         progress = self._of(event.path)
         progress.state = progress.state or self.state.at(event.path)
@@ -332,12 +332,12 @@ class Replay:
         progress.answers.clear()  # what was asked was asked for this call
 
     def _note_posted(self, event: NotePosted) -> None:
-        self.waiting_notes.append(Note(event.to, event.text, event.path))
+        self.pending_notes.append(Note(event.to, event.text, event.path))
 
     def _node_noted(self, event: NodeNoted) -> None:
         note = Note(event.to, event.text, event.sender)
-        if note in self.waiting_notes:
-            self.waiting_notes.remove(note)
+        if note in self.pending_notes:
+            self.pending_notes.remove(note)
         self._of(event.path).notes.append((len(self._calls.get(event.path, ())), note))
 
     def _node_retrying(self, event: NodeRetrying) -> None:
@@ -349,11 +349,11 @@ class Replay:
         if event.goes_on:
             progress.failed_after.append(len(self._calls.get(event.path, ())))
             return
-        self.take_back(event.path)
-        self.take_back_part(event.path)
+        self.discard_loop(event.path)
+        self.discard_subflow(event.path)
         # The attempt is over: its calls are not taken up again, but were paid for.
         for call in self._calls.pop(event.path, ()):
-            self._unended.setdefault(event.path, Spent()).add(call.reply.usage, call.cost_usd)
+            self._unended.setdefault(event.path, Spending()).add(call.reply.usage, call.cost_usd)
 
     def _node_answered(self, event: NodeAnswered) -> None:
         self._of(event.path).answers.append(Answer(event.choice, event.value, event.comment))
@@ -369,7 +369,7 @@ class Replay:
             self._softened.add(event.path)
         self._finished_calls[event.path] = event.calls
         if event.node_type in PAIR_BY_START:
-            self._loops_spent[event.path] = Spent(event.usage or Usage(), event.cost_usd)
+            self._loops_spent[event.path] = Spending(event.usage or Usage(), event.cost_usd)
 
     def _node_failed(self, event: NodeFailed) -> None:
         self._end(event)
@@ -378,21 +378,21 @@ class Replay:
         progress.attempts = Attempts()
         progress.state = None  # should it be tried again, it is another execution
 
-    def _of(self, path: str) -> Progress:
-        return self._progress.setdefault(path, Progress())
+    def _of(self, path: str) -> NodeProgress:
+        return self._progress.setdefault(path, NodeProgress())
 
     def _end(self, event: NodeCompleted | NodeFailed) -> None:
         """An execution has ended: its own figures hold, failed attempts included."""
         for by_path in (self._calls, self._unended):
             by_path.pop(event.path, None)
         if event.node_type not in PAIR_BY_START:  # what a loop spent was spent by the nodes in it
-            self._spent.setdefault(event.path, Spent()).add(event.usage, event.cost_usd)
+            self._spent.setdefault(event.path, Spending()).add(event.usage, event.cost_usd)
 
     def _node_skipped(self, event: NodeSkipped) -> None:
         self._finished[event.path] = None
 
     def _loop_started(self, event: LoopStarted) -> None:
-        self.take_back(event.path)
+        self.discard_loop(event.path)
         self._started.add(event.path)
 
     def _iteration_started(self, event: LoopIterationStarted) -> None:

@@ -13,7 +13,7 @@ from engine.models.protocol import ModelError
 from engine.nodes.context import NodeContext
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.budget import BudgetError
-from engine.runner.level import Level
+from engine.runner.run_scope import RunScope
 from engine.text_sanitizing import shown
 from engine.tools.tool import ToolError
 
@@ -40,8 +40,8 @@ class NodeFailure(EngineError):  # noqa: N818 - it is told as an event, and neve
 _LONGEST_DELAY_S: Final = 3600.0
 
 
-async def make_attempts(
-    level: Level,
+async def run_attempts(
+    scope: RunScope,
     path: str,
     config: NodeConfig,
     attempt: Callable[[], Awaitable[Outputs]],
@@ -62,8 +62,8 @@ async def make_attempts(
         CancelledError: The run is being stopped, whatever the attempt made of that.
     """
     made = failed = 0
-    if level.core.replay is not None:
-        before = level.core.replay.attempts(path)
+    if scope.run_context.replay is not None:
+        before = scope.run_context.replay.attempts(path)
         made, failed = before.made, before.failed
     while True:
         try:
@@ -75,28 +75,28 @@ async def make_attempts(
         except EngineError as error:
             failure = error
         except Exception as error:
-            failure = unexpected(error)
-        if level.core.is_stopping:
+            failure = unexpected_error(error)
+        if scope.run_context.is_stopping:
             raise asyncio.CancelledError from failure
-        if failed < config.retries and _may_pass(failure):
+        if failed < config.retries and _is_retryable(failure):
             failed += 1
             fallback, delay = "", _delay(config.retry_delay_s, failed, failure)
         else:
-            fallback, delay = level.fall_back(context, failure) if context is not None else "", 0.0
+            fallback, delay = scope.fall_back(context, failure) if context is not None else "", 0.0
             if not fallback:
                 raise failure
             failed = 0
         made += 1
-        level.core.bus.emit(NodeRetrying, path, made, delay, str(failure), goes_on, fallback)
+        scope.run_context.event_log.emit(NodeRetrying, path, made, delay, str(failure), goes_on, fallback)
         if not goes_on:
-            _forget_warnings(level, path)
+            _forget_warnings(scope, path)
         if delay > 0:
             await asyncio.sleep(delay)
 
 
-def _forget_warnings(level: Level, path: str) -> None:
+def _forget_warnings(scope: RunScope, path: str) -> None:
     """Have models warn again of what the nodes in a loop or a subflow that starts over had warned of."""
-    warned = level.core.model_warnings
+    warned = scope.run_context.model_warnings
     for warning in [one for one, node in warned.items() if node.startswith((f"{path}[", f"{path}."))]:
         del warned[warning]
 
@@ -108,12 +108,12 @@ async def _within_time(timeout_s: float, attempt: Callable[[], Awaitable[Outputs
                 return await attempt()
             except TimeoutError as error:
                 # One that the node raised by itself has nothing to do with its time limit.
-                raise unexpected(error) from error
+                raise unexpected_error(error) from error
     except TimeoutError as error:
-        raise out_of_time(timeout_s) from error
+        raise timeout_error(timeout_s) from error
 
 
-def out_of_time(timeout_s: float) -> NodeError:
+def timeout_error(timeout_s: float) -> NodeError:
     """The error for work that took longer than its time limit."""
     return NodeError(
         f"It took longer than its time limit of {timeout_s:g} s.",
@@ -122,7 +122,7 @@ def out_of_time(timeout_s: float) -> NodeError:
     )
 
 
-def unexpected(error: Exception) -> NodeError:
+def unexpected_error(error: Exception) -> NodeError:
     """The error for whatever is none of the engine's own."""
     failure = NodeError(
         f"Something that should not happen did: {type(error).__name__}: {shown(error)}.",
@@ -132,7 +132,7 @@ def unexpected(error: Exception) -> NodeError:
     return failure
 
 
-def _may_pass(error: EngineError) -> bool:
+def _is_retryable(error: EngineError) -> bool:
     """Whether another attempt may succeed. A loop is attempted anew whatever made it fail."""
     if isinstance(error, (ModelError, ToolError, NodeError)):
         return error.retryable

@@ -30,20 +30,20 @@ from engine.plan.execution_plan import GraphPlan, NodePlan, Plan
 from engine.run_state.reducer import apply
 from engine.run_state.result import RunError, RunResult, result_of
 from engine.run_state.state import Detail, RunState
-from engine.runner.budget import Account, BudgetError
+from engine.runner.budget import Budget, BudgetError
 from engine.runner.capabilities import refuse_code
 from engine.runner.declared_inputs import read_parameters
-from engine.runner.event_log import EventBus
+from engine.runner.event_log import EventLog
 from engine.runner.event_loop import run_and_wait
 from engine.runner.human_input import Mailbox, Note
 from engine.runner.iterator_run import run_aggregator, run_iterator
-from engine.runner.level import Level, post_note
 from engine.runner.loop_run import run_loop
-from engine.runner.node_execution import bypass, run_leaf, run_subflow, skip
+from engine.runner.node_execution import bypass_node, run_node, run_subflow, skip_node
 from engine.runner.options import Catalogue, RunOptions, options_to_json
 from engine.runner.replay import CallLog, Replay
-from engine.runner.retry import NodeFailure, unexpected
-from engine.runner.run_context import BoundModel, Core, Slots
+from engine.runner.retry import NodeFailure, unexpected_error
+from engine.runner.run_context import ConcurrencyLimiter, PricedModel, RunContext
+from engine.runner.run_scope import RunScope, post_note
 from engine.runner.run_storage import Journal, RunCache, RunHead
 from engine.runner.scheduler import DEAD, GraphRun
 from engine.tools.tool import ToolContext
@@ -53,7 +53,7 @@ _PER_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PreparedRun:
     """A document that can be run.
 
     Attributes:
@@ -71,7 +71,7 @@ class Ready:
     parameters: dict[str, Value]
     options: RunOptions
     settings: Settings
-    models: dict[ModelChoice, BoundModel]
+    models: dict[ModelChoice, PricedModel]
     own_catalogue: Catalogue | None
 
     @property
@@ -86,7 +86,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class RunOrigin:
     """Where a run begins.
 
     Attributes:
@@ -94,7 +94,7 @@ class Beginning:
         journal: Where it is kept; None where it is not.
         past: What it had told before it broke off, or, of a fork, copies of what its parent told up to the place.
         is_fork: Whether the past is that of a fork, which the journal does not have yet.
-        not_kept: Why it is not kept although it should be.
+        store_error: Why it is not kept although it should be.
         calls: The calls before it that scripted models count; None: those of its past.
     """
 
@@ -102,7 +102,7 @@ class Beginning:
     journal: Journal | None = None
     past: Sequence[AnyEvent] = ()
     is_fork: bool = False
-    not_kept: EngineError | None = None
+    store_error: EngineError | None = None
     calls: CallLog | None = None
 
 
@@ -117,11 +117,11 @@ def strategies_of(graph: GraphPlan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def limits_money(graph: GraphPlan) -> bool:
+def has_money_budget(graph: GraphPlan) -> bool:
     """Whether a loop of a graph, or one in its loops and subflows, has a budget in US dollars of its own."""
     return any(
         (node.loop is not None and node.loop.config.budget_usd is not None)
-        or (node.body is not None and limits_money(node.body))
+        or (node.body is not None and has_money_budget(node.body))
         for node in graph.nodes
     )
 
@@ -131,7 +131,7 @@ def new_run_id() -> str:
     return secrets.token_hex(6)
 
 
-def prepare(document: Workflow | Plan, inputs: Mapping[str, Value], options: RunOptions) -> Ready:
+def prepare(document: Workflow | Plan, inputs: Mapping[str, Value], options: RunOptions) -> PreparedRun:
     """Prepare a run of a document or of a plan. Nothing is called yet.
 
     Raises:
@@ -148,34 +148,36 @@ def prepare(document: Workflow | Plan, inputs: Mapping[str, Value], options: Run
     catalogue, own = _catalogue(options)
     settings = Settings.model_validate(workflow.settings)
     models = {choice: _bind(choice, settings, options, catalogue) for choice in plan.models}
-    return Ready(workflow, plan, parameters, options, settings, models, catalogue if own else None)
+    return PreparedRun(workflow, plan, parameters, options, settings, models, catalogue if own else None)
 
 
-def begin(ready: Ready) -> Beginning:
+def begin(ready: PreparedRun) -> RunOrigin:
     """Begin a new run; one that cannot be kept goes on all the same, and says so."""
     run_id = ready.options.run_id or new_run_id()
-    return begin_kept(ready.options, RunHead(run_id, dumps(ready.workflow), head_options(ready), ready.options.source))
+    return stored_origin(
+        ready.options, RunHead(run_id, dumps(ready.workflow), stored_options(ready), ready.options.source)
+    )
 
 
-def begin_kept(options: RunOptions, head: RunHead, past: Sequence[AnyEvent] = ()) -> Beginning:
+def stored_origin(options: RunOptions, head: RunHead, past: Sequence[AnyEvent] = ()) -> RunOrigin:
     """Begin a run, or a fork with that past, where the options say that it is kept."""
     is_fork = bool(past)
     if options.store is None:
-        return Beginning(head.run_id, None, past, is_fork)
+        return RunOrigin(head.run_id, None, past, is_fork)
     try:
-        return Beginning(head.run_id, options.store.begin(head), past, is_fork)
+        return RunOrigin(head.run_id, options.store.begin(head), past, is_fork)
     except EngineError as error:
-        return Beginning(head.run_id, None, past, is_fork, error)
+        return RunOrigin(head.run_id, None, past, is_fork, error)
 
 
-def continue_models(models: Iterable[BoundModel], calls: CallLog) -> None:
+def restore_models(models: Iterable[PricedModel], calls: CallLog) -> None:
     """Let models that remember their calls continue where they were after these."""
     for model in (bound.model for bound in models):
         if isinstance(model, RemembersCalls):
             model.resume_from(calls.requests(model.name), calls.paths_in_flight(model.name))
 
 
-def head_options(ready: Ready) -> dict[str, Value]:
+def stored_options(ready: PreparedRun) -> dict[str, Value]:
     """What is kept of how a run is to be done. A default model that was found, not named, is named there."""
     found = ready.models.get(ModelChoice())
     return options_to_json(ready.options, found.model.name if found is not None else None)
@@ -189,14 +191,14 @@ def _catalogue(options: RunOptions) -> tuple[Catalogue, bool]:
     return Models(), True
 
 
-def _bind(choice: ModelChoice, settings: Settings, options: RunOptions, catalogue: Catalogue) -> BoundModel:
+def _bind(choice: ModelChoice, settings: Settings, options: RunOptions, catalogue: Catalogue) -> PricedModel:
     name, api_base = options.model or choice.name or settings.model or options.default_model, choice.api_base
     if name is None:
         from engine.models.catalog import default_model_name
 
         name = default_model_name()
     stated = settings.prices.get(name)
-    return BoundModel(catalogue.get(name, None if options.model else api_base), _price(stated))
+    return PricedModel(catalogue.get(name, None if options.model else api_base), _price(stated))
 
 
 def _price(stated: ModelPrice | None) -> Price | None:
@@ -219,14 +221,14 @@ async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
         return await _leave(run, node, run.plan.nodes[node.exit_of])
     inputs = _inputs(run, node)
     if inputs is None:
-        return skip(run.level, node, "Nothing live reached it.")
+        return skip_node(run.scope, node, "Nothing live reached it.")
     if node.is_repeated:
         return await (run_loop if node.loop is not None else run_iterator)(run, node, inputs)
     if not node.enabled:
-        return bypass(run.level, node, inputs)
+        return bypass_node(run.scope, node, inputs)
     if node.subflow is not None:
-        return await run_subflow(run.level, node, node.subflow, inputs)
-    return await run_leaf(run.level, node, inputs)
+        return await run_subflow(run.scope, node, node.subflow, inputs)
+    return await run_node(run.scope, node, inputs)
 
 
 async def _leave(run: GraphRun, node: NodePlan, start: NodePlan) -> Outputs | None:
@@ -234,7 +236,7 @@ async def _leave(run: GraphRun, node: NodePlan, start: NodePlan) -> Outputs | No
     if start.iterator is not None:
         return await run_aggregator(run, node, start)
     if node.position not in run.exit_values:
-        return skip(run.level, node, "Its loop gave no result.")
+        return skip_node(run.scope, node, "Its loop gave no result.")
     return {"output": run.exit_values[node.position]}
 
 
@@ -259,7 +261,9 @@ class Run:
         workflow: The document as it runs.
     """
 
-    def __init__(self, ready: Ready, beginning: Beginning, on_event: Callable[[AnyEvent], None] | None = None) -> None:
+    def __init__(
+        self, ready: PreparedRun, beginning: RunOrigin, on_event: Callable[[AnyEvent], None] | None = None
+    ) -> None:
         options, settings, past = ready.options, ready.settings, beginning.past
         self.run_id = beginning.run_id
         self.workflow = ready.workflow
@@ -268,23 +272,23 @@ class Run:
         self._allow_unknown_price = options.allow_unknown_price or settings.allow_unknown_price
         self._state = RunState(self.run_id, Detail.LOOPS)
         reduce = partial(apply, self._state)
-        self._bus = EventBus(self.run_id, reduce, beginning.journal, past, keep_past=beginning.is_fork)
+        self._event_log = EventLog(self.run_id, reduce, beginning.journal, past, store_past=beginning.is_fork)
         if on_event is not None:
-            self._bus.add_callback(on_event)
-        self._account = Account(
-            parent=options.account,
+            self._event_log.add_callback(on_event)
+        self._budget = Budget(
+            parent=options.shared_budget,
             limit_usd=settings.budget_usd if options.budget_usd is None else options.budget_usd,
             limit_tokens=settings.budget_tokens if options.budget_tokens is None else options.budget_tokens,
         )
         replay = Replay(past) if past else None
-        self._core = Core(
-            bus=self._bus,
+        self._run_context = RunContext(
+            event_log=self._event_log,
             graph=ready.plan.graph,
             models=ready.models,
             parameters=ready.parameters,
             tools=ToolContext(options.folder, options.allow_private_addresses, options.allow_code),
             confirms_calls=options.confirm_calls,
-            slots=Slots(settings.max_concurrency),
+            concurrency=ConcurrencyLimiter(settings.max_concurrency),
             execute=execute,
             replay=replay,
             cache=RunCache(options.store, self.run_id) if options.store is not None else None,
@@ -292,33 +296,33 @@ class Run:
             mailbox=Mailbox(options.store, self.run_id),
         )
         if replay is not None:
-            self._core.state, self._core.notes = replay.state, replay.waiting_notes
-            continue_models(ready.models.values(), beginning.calls or CallLog(past))
+            self._run_context.state, self._run_context.notes = replay.state, replay.pending_notes
+            restore_models(ready.models.values(), beginning.calls or CallLog(past))
         self._started = time.perf_counter() - (0.0 if beginning.is_fork else self._state.active_s)
         self._ended = asyncio.Event()
         self._result: RunResult | None = None
         self._begun = self._ending = False
         if not past:
             begins = partial(RunStarted, strategies=ready.strategies)
-            self._bus.emit(begins, "", ready.workflow.name, ready.parameters, ready.model_names)
+            self._event_log.emit(begins, "", ready.workflow.name, ready.parameters, ready.model_names)
         elif not beginning.is_fork:
-            self._bus.emit(RunResumed, "")
-        if beginning.not_kept is not None:
-            self._bus.emit(RunNotKept, "", beginning.not_kept.message, beginning.not_kept.remedy)
+            self._event_log.emit(RunResumed, "")
+        if beginning.store_error is not None:
+            self._event_log.emit(RunNotKept, "", beginning.store_error.message, beginning.store_error.remedy)
         self._task = asyncio.get_running_loop().create_task(self._main(), name=f"loopwright run {self.run_id}")
 
     def events(self) -> AsyncIterator[AnyEvent]:
         """All events from the first, as they come; ends with the run."""
-        return self._bus.read()
+        return self._event_log.read()
 
     @property
     def is_over(self) -> bool:
         """Whether the last event has been told. May be asked from any thread."""
-        return self._bus.closed
+        return self._event_log.closed
 
     def events_since(self, place: int, most: int) -> list[AnyEvent]:
         """Events from number `place` on, at most `most` of them, without waiting. May be called from any thread."""
-        return self._bus.log[place : min(place + most, self._bus.told)]
+        return self._event_log.events[place : min(place + most, self._event_log.published)]
 
     async def result(self) -> RunResult:
         """Wait for the end of the run and return its result; a failed or cancelled run has one too."""
@@ -329,43 +333,43 @@ class Run:
 
     async def delivered(self, within_s: float = 1.0) -> None:
         """Wait until callbacks have had all events, but not longer than that; a slow one is left to its thread."""
-        await self._bus.delivered(within_s)
+        await self._event_log.delivered(within_s)
 
     def cancel(self) -> None:
         """Stop at once, calls in flight included. What was finished is kept. To say so again changes nothing."""
-        if self._core.is_stopping:
+        if self._run_context.is_stopping:
             return
-        self._core.is_stopping = True
+        self._run_context.is_stopping = True
         # A task that is cancelled before its first step would not get to tell that it was.
         if self._begun and not self._ending:
             self._task.cancel()
 
-    def put_aside(self) -> None:
+    def suspend(self) -> None:
         """Stop at once and tell nothing of it: the history has the run as it stands, to be taken up another day.
 
         The result's status stays `running`.
         """
-        self._bus.hush()
+        self._event_log.silence()
         self.cancel()
 
     def pause(self) -> None:
         """Let nodes at work finish, and start no more."""
-        if not self._bus.closed:
-            self._core.pause()
+        if not self._event_log.closed:
+            self._run_context.pause()
 
     def resume(self) -> None:
         """Go on after a pause."""
-        self._core.stop_before_iteration = False
-        self._core.resume()
+        self._run_context.pause_before_iteration = False
+        self._run_context.resume()
 
     def step_node(self) -> None:
         """Start one more node of a paused run; the run stays paused."""
-        self._core.let_one_start()
+        self._run_context.start_one()
 
     def step_iteration(self) -> None:
         """Go on, and pause again before the next iteration of any loop begins."""
-        self._core.resume()
-        self._core.stop_before_iteration = True
+        self._run_context.resume()
+        self._run_context.pause_before_iteration = True
 
     def answer(self, path: str, answer: Answer) -> None:
         """Answer a node that waits for a person.
@@ -373,7 +377,7 @@ class Run:
         Raises:
             EngineError: No node waits at that path, or the answer does not fit; the question stays open.
         """
-        self._core.mailbox.put(path, answer)
+        self._run_context.mailbox.put(path, answer)
 
     def post_note(self, to: str, text: str) -> None:
         """Post a note to a node: its next model call receives it, as a message that is marked as a note.
@@ -385,17 +389,17 @@ class Run:
         Raises:
             EngineError: The run is over, there is no such node, it calls no model, or there is nothing to say.
         """
-        if self._bus.closed or self._ending:
+        if self._event_log.closed or self._ending:
             raise EngineError("The run is over, and receives no notes.", "Send them while it is going on.")
-        post_note(self._core, Note(to, text))
+        post_note(self._run_context, Note(to, text))
 
     async def _main(self) -> None:
         self._begun = True
         try:
-            if self._core.is_stopping:
+            if self._run_context.is_stopping:
                 raise asyncio.CancelledError
             await self._ask_prices()
-            await GraphRun(self._plan.graph, Level(self._core, self._account)).run()
+            await GraphRun(self._plan.graph, RunScope(self._run_context, self._budget)).run()
         except NodeFailure as failure:
             self._fail(failure.sentence, failure.remedy, failure.path)
         except BudgetError as error:
@@ -403,22 +407,22 @@ class Run:
         except EngineError as error:
             self._fail(error.message, error.remedy, "")
         except Exception as error:
-            fault = unexpected(error)
+            fault = unexpected_error(error)
             self._fail(fault.message, fault.remedy, "")
         except asyncio.CancelledError:
-            self._bus.emit(RunCancelled, "", self._core.outputs, *self._figures())
+            self._event_log.emit(RunCancelled, "", self._run_context.outputs, *self._figures())
         else:
-            self._bus.emit(RunCompleted, "", self._core.outputs, *self._figures())
+            self._event_log.emit(RunCompleted, "", self._run_context.outputs, *self._figures())
         finally:
             await self._close()
 
     def _fail(self, error: str, remedy: str, node: str) -> None:
-        self._bus.emit(RunFailed, "", error, remedy, node, self._core.outputs, *self._figures())
+        self._event_log.emit(RunFailed, "", error, remedy, node, self._run_context.outputs, *self._figures())
 
     def _figures(self) -> tuple[object, ...]:
         """Usage, cost, duration and warnings of the run, as the events of its end have them."""
         duration_s = time.perf_counter() - self._started
-        return self._account.usage, self._account.cost_usd, duration_s, self._core.warnings.all
+        return self._budget.usage, self._budget.cost_usd, duration_s, self._run_context.warnings.all
 
     async def _ask_prices(self) -> None:
         """Ask what the models cost, which also readies them before any node's time limit begins to count.
@@ -426,9 +430,9 @@ class Run:
         Raises:
             EngineError: There is a money budget, and nobody knows what a model costs.
         """
-        has_budget = self._account.limit_usd is not None or limits_money(self._plan.graph)
+        has_budget = self._budget.limit_usd is not None or has_money_budget(self._plan.graph)
         must_be_known = has_budget and not self._allow_unknown_price
-        for bound in self._core.models.values():
+        for bound in self._run_context.models.values():
             if await bound.price() is None and must_be_known:
                 raise EngineError(
                     f'The run has a budget in US dollars, and nobody knows what the model "{bound.model.name}" costs.',
@@ -437,11 +441,11 @@ class Run:
 
     async def _close(self) -> None:
         self._ending = True
-        await self._bus.flush()
-        self._bus.close()
+        await self._event_log.flush()
+        self._event_log.close()
         self._ended.set()
         try:
-            await self._core.tools.sessions.close()
+            await self._run_context.tools.sessions.close()
         finally:
             if self._own_catalogue is not None:
                 await self._own_catalogue.close()

@@ -14,7 +14,7 @@ from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
 from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.run_state.state import WarningLog
-from engine.runner.event_log import EventBus
+from engine.runner.event_log import EventLog
 from engine.runner.human_input import Mailbox, Note
 from engine.runner.named_state import State
 from engine.runner.replay import Replay
@@ -23,46 +23,46 @@ from engine.tools.tool import ToolContext
 from engine.values import Value
 
 
-class BoundModel:
+class PricedModel:
     """A model of this run with its price: the one that the user states, else its own.
 
     Attributes:
         model: The model.
         known_price: Its price, once it was asked for; None where nobody knows.
-        is_asked: Whether it was.
+        is_price_resolved: Whether it was.
     """
 
-    __slots__ = ("is_asked", "known_price", "model")
+    __slots__ = ("is_price_resolved", "known_price", "model")
 
     def __init__(self, model: Model, stated: Price | None) -> None:
         self.model = model
         self.known_price = stated
-        self.is_asked = stated is not None
+        self.is_price_resolved = stated is not None
 
     async def price(self) -> Price | None:
         """What it costs; None where nobody knows. Asked for once."""
-        if not self.is_asked:
+        if not self.is_price_resolved:
             self.known_price = await self.model.price()
-            self.is_asked = True
+            self.is_price_resolved = True
         return self.known_price
 
 
-class Slots:
-    """How many nodes may be at work at once (`count`); first come, first served."""
+class ConcurrencyLimiter:
+    """How many nodes may be at work at once (`limit`); first come, first served."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self._free = count
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._free = limit
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    def take_now(self) -> bool:
+    def try_acquire(self) -> bool:
         """Take a place if one is free."""
         if self._free > 0:
             self._free -= 1
             return True
         return False
 
-    async def wait(self) -> None:
+    async def acquire(self) -> None:
         """Wait for a place and take it."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
@@ -70,14 +70,14 @@ class Slots:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
-                self.give_back()
+                self.release()
             raise
 
-    def take_anyway(self) -> None:
+    def force_acquire(self) -> None:
         """Take a place although none may be free: of a node that is being stopped, and will give it back."""
         self._free -= 1
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Give a place back, and if one is free then, hand it to whoever has waited longest."""
         self._free += 1
         while self._free > 0 and self._waiting:
@@ -88,24 +88,24 @@ class Slots:
 
 
 @dataclass(slots=True)
-class Core:
+class RunContext:
     """What all levels of one run share.
 
     Attributes:
-        bus: Where events go.
+        event_log: Where events go.
         graph: The whole workflow.
         models: The run's models.
         parameters: The values of the workflow's inputs, by name.
         tools: What tools may do.
         confirms_calls: Whether a person is asked before calls of tools that the document does not hold.
         confirmed: What they answered, by what they were asked about.
-        slots: The places for nodes at work.
+        concurrency: The places for nodes at work.
         outputs: Named results so far.
         warnings: The run's warnings so far.
         execute: Runs one node of a graph; handed in, because running a loop means running graphs again.
         is_stopping: Whether the run is being stopped: nothing starts any more, whatever a node makes of that.
         paused: Whether no further node is to start.
-        stop_before_iteration: Whether the run pauses by itself before the next iteration of any loop.
+        pause_before_iteration: Whether the run pauses by itself before the next iteration of any loop.
         waiting: What is to be started next while the run is paused, in order; True lets it start all the same.
         steps: How many may start although the run is paused, as soon as they come to it.
         replay: What the run had told before it broke off, or its parent before the fork; None for a new run.
@@ -117,18 +117,18 @@ class Core:
         model_warnings: The warnings of replies that the run has reported, each with the node that has it.
     """
 
-    bus: EventBus
+    event_log: EventLog
     graph: GraphPlan
-    models: Mapping[ModelChoice, BoundModel]
+    models: Mapping[ModelChoice, PricedModel]
     parameters: Mapping[str, Value]
     tools: ToolContext
-    slots: Slots
+    concurrency: ConcurrencyLimiter
     execute: Callable[[Any, NodePlan], Awaitable[Outputs | None]]
     outputs: dict[str, Value] = field(default_factory=dict[str, Value])
     warnings: WarningLog = field(default_factory=WarningLog)
     is_stopping: bool = False
     paused: bool = False
-    stop_before_iteration: bool = False
+    pause_before_iteration: bool = False
     waiting: deque[asyncio.Future[bool]] = field(default_factory=deque[asyncio.Future[bool]])
     steps: int = 0
     confirms_calls: bool = False
@@ -139,9 +139,11 @@ class Core:
     state: State = field(default_factory=State)
     notes: list[Note] = field(default_factory=list[Note])
     model_warnings: dict[str, str] = field(default_factory=dict[str, str])
-    bound: dict[int, tuple[ModelChoice, BoundModel]] = field(default_factory=dict[int, tuple[ModelChoice, BoundModel]])
+    bound: dict[int, tuple[ModelChoice, PricedModel]] = field(
+        default_factory=dict[int, tuple[ModelChoice, PricedModel]]
+    )
 
-    def take_back(self, inside: str) -> None:
+    def discard_state(self, inside: str) -> None:
         """Forget what nodes whose paths begin like this gave: what they lie in is attempted anew."""
         self.state.discard(inside)
 
@@ -149,7 +151,7 @@ class Core:
         """Start no more nodes."""
         if not self.paused:
             self.paused = True
-            self.bus.emit(RunPaused, "")
+            self.event_log.emit(RunPaused, "")
 
     def resume(self) -> None:
         """Start nodes again."""
@@ -159,9 +161,9 @@ class Core:
         self.steps = 0
         while self.waiting:
             self._wake(self.waiting.popleft(), is_step=False)
-        self.bus.emit(RunResumed, "")
+        self.event_log.emit(RunResumed, "")
 
-    def let_one_start(self) -> None:
+    def start_one(self) -> None:
         """Let what has waited longest, or else comes next, begin, although the run is paused."""
         while self.waiting:
             if self._wake(self.waiting.popleft(), is_step=True):
@@ -169,7 +171,7 @@ class Core:
         if self.paused:
             self.steps += 1
 
-    async def free_to_start(self) -> None:
+    async def wait_while_paused(self) -> None:
         """Wait while the run is paused, for a resume or for being let through."""
         if self.steps:
             self.steps -= 1

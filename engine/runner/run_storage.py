@@ -45,7 +45,7 @@ class RunHead:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftAnswer:
+class PostedAnswer:
     """An answer that another process left for a run, for the process at work on it to take.
 
     Attributes:
@@ -92,7 +92,7 @@ class ReplyCache(Protocol):
         ...
 
 
-class RunKeeper(ReplyCache, Protocol):
+class RunStorage(ReplyCache, Protocol):
     """Where runs are kept."""
 
     def begin(self, head: RunHead) -> Journal:
@@ -111,7 +111,7 @@ class RunKeeper(ReplyCache, Protocol):
         """
         ...
 
-    def left_answers(self, run_id: str) -> Sequence[LeftAnswer]:
+    def left_answers(self, run_id: str) -> Sequence[PostedAnswer]:
         """The answers that other processes have left for a run. Reads the disk; from any thread.
 
         Raises:
@@ -149,7 +149,7 @@ class RunCache:
         kept = await self.reply(key)
         return None if kept is None else (json.loads(kept.text),)
 
-    def keep_result(self, key: str, result: Value) -> None:
+    def store_tool_result(self, key: str, result: Value) -> None:
         """Keep what a tool gave; what is nested too deeply to be written is not kept."""
         try:
             self.keep(key, Reply(compact_json(result)))

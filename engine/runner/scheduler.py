@@ -15,7 +15,7 @@ from typing import Final
 
 from engine.nodes.spec import Outputs
 from engine.plan.execution_plan import GraphPlan, InputPlan, NodePlan
-from engine.runner.level import Level
+from engine.runner.run_scope import RunScope
 from engine.values import Value
 
 DEAD: Final = object()
@@ -27,17 +27,17 @@ class GraphRun:
 
     Attributes:
         plan: The graph.
-        level: Where in the run it is.
+        scope: Where in the run it is.
         values: What lies in each slot: a value, or `DEAD`.
         given: What each node gave, by position; None for one that was skipped.
         exit_values: What each exit of this graph gets from its loop, by the exit's position.
     """
 
-    __slots__ = ("_finished", "_ready", "_tasks", "_waits", "_wake", "exit_values", "given", "level", "plan", "values")
+    __slots__ = ("_finished", "_ready", "_tasks", "_waits", "_wake", "exit_values", "given", "plan", "scope", "values")
 
-    def __init__(self, plan: GraphPlan, level: Level) -> None:
+    def __init__(self, plan: GraphPlan, scope: RunScope) -> None:
         self.plan = plan
-        self.level = level
+        self.scope = scope
         self.values: list[object] = [DEAD] * plan.slots
         self.given: list[Outputs | None] = [None] * len(plan.nodes)
         self.exit_values: dict[int, Value] = {}
@@ -54,11 +54,11 @@ class GraphRun:
             NodeFailure: A node failed.
             BudgetError: The budget is spent.
         """
-        nodes, ready, core = self.plan.nodes, self._ready, self.level.core
-        execute = core.execute
+        nodes, ready, run_context = self.plan.nodes, self._ready, self.scope.run_context
+        execute = run_context.execute
         try:
             while ready or self._tasks:
-                if core.is_stopping:  # a node has taken no notice of it
+                if run_context.is_stopping:  # a node has taken no notice of it
                     raise asyncio.CancelledError
                 if len(ready) == 1 and not self._tasks:
                     node = nodes[ready.popleft()]
@@ -84,7 +84,7 @@ class GraphRun:
         return "\n\n".join(texts) if len(texts) == len(live) else live
 
     async def _work(self, node: NodePlan) -> None:
-        self._hand_on(node, await self.level.core.execute(self, node))
+        self._hand_on(node, await self.scope.run_context.execute(self, node))
 
     def _hand_on(self, node: NodePlan, outputs: Outputs | None) -> None:
         if outputs is not None:

@@ -16,7 +16,7 @@ from engine.nodes.context import APPROVE, REJECT, Answer
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import QUESTION_EVENTS, Detail, unanswered_questions
 from engine.runner.human_input import check_answer
-from engine.runner.run_storage import LeftAnswer
+from engine.runner.run_storage import PostedAnswer
 from engine.store.store_protocol import RunHeldError, RunStatus, Store, StoreError, answered_before
 from engine.text_sanitizing import shown
 
@@ -105,7 +105,7 @@ def give_answer(store: Store, asked: NodeWaiting, answer: Answer) -> bool:
     given = answer if answer.value is not None else Answer(answer.choice, asked.value, answer.comment)
     if _recorded(store, asked, given):
         return False
-    store.leave_answer(asked.run_id, LeftAnswer(asked.path, asked.seq, given))
+    store.leave_answer(asked.run_id, PostedAnswer(asked.path, asked.seq, given))
     try:
         end = time.monotonic() + TAKEN_WITHIN_S
         while not _was_given(store, asked, given):

@@ -15,7 +15,7 @@ from engine.events import AnyEvent, RunStarted
 from engine.models.protocol import Reply
 from engine.run_state.reducer import apply
 from engine.run_state.state import Detail, RunState
-from engine.runner.run_storage import LeftAnswer, RunHead
+from engine.runner.run_storage import PostedAnswer, RunHead
 from engine.store.codec import cut_event, encode_fields
 from engine.store.store_protocol import (
     EVERY_RUN,
@@ -136,12 +136,12 @@ class MemoryStore:
             self._runs[run.head.run_id] = run
         return run.head.run_id
 
-    def left_answers(self, run_id: str) -> list[LeftAnswer]:
+    def left_answers(self, run_id: str) -> list[PostedAnswer]:
         """The answers that were left for a run."""
         with self._lock:
             return list(self._run(run_id).left.values())
 
-    def leave_answer(self, run_id: str, left: LeftAnswer) -> None:
+    def leave_answer(self, run_id: str, left: PostedAnswer) -> None:
         """Leave an answer for whoever is at work on a run."""
         with self._lock:
             if self._run(run_id).left.setdefault(left.question, left) is not left:
@@ -267,7 +267,7 @@ class _KeptRun:
         self.head = head
         self.state = RunState(head.run_id, Detail.SUMMARY, started=time.time())
         self.log: list[AnyEvent] = []
-        self.left: dict[int, LeftAnswer] = {}
+        self.left: dict[int, PostedAnswer] = {}
         self.pinned = False
         self.size = len(head.document)
         self.journals = 0

@@ -29,9 +29,9 @@ from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail, LoopExecution
 from engine.runner.declared_inputs import still_declared
 from engine.runner.fork import ForkPoint, fork_point, latest, past_before, state_order, with_given_output
-from engine.runner.options import RunOptions, options_with_kept
+from engine.runner.options import RunOptions, options_with_stored
 from engine.runner.replay import CallLog, UnknownCall
-from engine.runner.run import Beginning, Run, begin_kept, head_options, new_run_id, prepare
+from engine.runner.run import Run, RunOrigin, new_run_id, prepare, stored_options, stored_origin
 from engine.runner.run_path import Place, PlaceError, parse_place
 from engine.runner.run_storage import RunHead
 from engine.store.run_file import is_imported, mark_imported
@@ -291,13 +291,13 @@ def resume(
         started = _started(past, run)
         if not retry_in_flight:
             refuse_unknown(run, CallLog(past).in_flight.values())
-        given = options_with_kept(replace(options or RunOptions(), store=store), store.options(run.run_id))
+        given = options_with_stored(replace(options or RunOptions(), store=store), store.options(run.run_id))
         workflow = loads(store.document(run.run_id), source=f"run {run.run_id}")
         ready = prepare(workflow, still_declared(workflow, started.inputs), given)
     except BaseException:
         journal.close()
         raise
-    return Run(ready, Beginning(run.run_id, journal, past), on_event)
+    return Run(ready, RunOrigin(run.run_id, journal, past), on_event)
 
 
 def resume_with(
@@ -348,7 +348,7 @@ def plan_fork(
     changes = changes or Changes()
     parent, place = store.find(run_id), parse_place(at)
     workflow = _changed(changes.document or loads(store.document(parent.run_id)), place, changes)
-    cap = options_with_kept(
+    cap = options_with_stored(
         RunOptions(max_iterations_cap=max_iterations_cap), store.options(parent.run_id)
     ).max_iterations_cap
     plan = compile_workflow(workflow, registry, max_iterations_cap=cap)
@@ -399,7 +399,7 @@ def fork(
         given = replace(given, model=changes.model)
     inputs = still_declared(plan.workflow, started.inputs)
     compiled = plan.plan if plan.plan is not None and plan.plan.workflow is plan.workflow else plan.workflow
-    ready = prepare(compiled, inputs, options_with_kept(given, store.options(parent.run_id)))
+    ready = prepare(compiled, inputs, options_with_stored(given, store.options(parent.run_id)))
     place = parse_place(plan.at) if plan.at else None
     keeps = place is not None and _keeps_node(place, changes)
     run_id = new_run_id()
@@ -416,10 +416,10 @@ def fork(
     begins = partial(RunStarted, strategies=ready.strategies, state_order=order)
     first = begins(run_id, 0, time.time(), "", name, ready.parameters, models, parent.run_id, plan.at, edits)
     source = ready.options.source or parent.source
-    kept = mark_imported(head_options(ready), imported=is_imported(store, parent.run_id))
+    kept = mark_imported(stored_options(ready), imported=is_imported(store, parent.run_id))
     head = RunHead(run_id, dumps(plan.workflow), kept, source, parent.run_id, plan.at)
     calls = CallLog(event for event in past if event.path and point.holds(parse_place(event.path).steps))
-    beginning = replace(begin_kept(ready.options, head, [first, *before]), calls=calls)
+    beginning = replace(stored_origin(ready.options, head, [first, *before]), calls=calls)
     return Run(ready, beginning, on_event)
 
 

@@ -14,7 +14,7 @@ from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.protocol import Reply
 from engine.run_state.state import RunState, RunStatus
-from engine.runner.run_storage import LeftAnswer, RunHead, RunKeeper
+from engine.runner.run_storage import PostedAnswer, RunHead, RunStorage
 from engine.text_sanitizing import shown
 
 
@@ -152,7 +152,7 @@ class Totals:
     price_unknown: bool
 
 
-class Store(RunKeeper, Protocol):
+class Store(RunStorage, Protocol):
     """A store of runs. Its methods may be called from any thread, and each raises `StoreError` in one sentence."""
 
     def runs(self, which: RunFilter = EVERY_RUN, *, limit: int = 100, offset: int = 0) -> list[RunSummary]:
@@ -221,7 +221,7 @@ class Store(RunKeeper, Protocol):
         """
         ...
 
-    def leave_answer(self, run_id: str, left: LeftAnswer) -> None:
+    def leave_answer(self, run_id: str, left: PostedAnswer) -> None:
         """Leave an answer for the process that is at work on a run.
 
         Raises:

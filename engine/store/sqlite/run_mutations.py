@@ -16,7 +16,7 @@ from engine.models.protocol import Reply
 from engine.nodes.context import Answer
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import QUESTION_EVENTS, Detail, RunState
-from engine.runner.run_storage import LeftAnswer, RunHead
+from engine.runner.run_storage import PostedAnswer, RunHead
 from engine.store.codec import encode_reply
 from engine.store.sqlite.blobs import BlobWriter
 from engine.store.sqlite.journal import RunWriter
@@ -258,7 +258,7 @@ def _written(connection: sqlite3.Connection, blobs: BlobWriter, document: str) -
     return values.put(document, ("document",))
 
 
-def leave_answer(connection: sqlite3.Connection, run_id: str, left: LeftAnswer) -> None:
+def leave_answer(connection: sqlite3.Connection, run_id: str, left: PostedAnswer) -> None:
     """Leave an answer for the process that owns the run.
 
     Raises:
@@ -279,9 +279,9 @@ def remove_answer(connection: sqlite3.Connection, run_id: str, question: int) ->
     connection.execute("DELETE FROM answers WHERE run = ? AND question = ?", (run, question))
 
 
-def read_answers(connection: sqlite3.Connection, run_id: str) -> list[LeftAnswer]:
+def read_answers(connection: sqlite3.Connection, run_id: str) -> list[PostedAnswer]:
     """Return the pending answers for a run."""
     rows = connection.execute(
         "SELECT path, question, body FROM answers WHERE run = (SELECT id FROM runs WHERE run_id = ?)", (run_id,)
     )
-    return [LeftAnswer(path, question, Answer(*json.loads(body))) for path, question, body in rows]
+    return [PostedAnswer(path, question, Answer(*json.loads(body))) for path, question, body in rows]

@@ -17,7 +17,7 @@ from typing import Any, Final
 from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.protocol import Reply
-from engine.runner.run_storage import LeftAnswer, RunHead
+from engine.runner.run_storage import PostedAnswer, RunHead
 from engine.store.codec import decode_reply
 from engine.store.sqlite import queries, run_mutations
 from engine.store.sqlite.blobs import BlobReader
@@ -235,12 +235,12 @@ class SqliteStore:
         self._writer.do(lambda _connection: None)  # the run is released before its id is returned
         return run_id
 
-    def left_answers(self, run_id: str) -> list[LeftAnswer]:
+    def left_answers(self, run_id: str) -> list[PostedAnswer]:
         """Return the pending answers of other processes for a run."""
         with self._readers.reading() as connection:
             return run_mutations.read_answers(connection, run_id)
 
-    def leave_answer(self, run_id: str, left: LeftAnswer) -> None:
+    def leave_answer(self, run_id: str, left: PostedAnswer) -> None:
         """Leave an answer for the process that owns a run. Waits for the disk."""
         self._writer.do(lambda connection: run_mutations.leave_answer(connection, run_id, left))
 

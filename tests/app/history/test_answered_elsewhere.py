@@ -134,7 +134,7 @@ def test_a_run_whose_other_program_goes_away_before_the_answer_goes_on_here_with
     press(page.bar, "Answer…")
     dialog = dialog_of(workbench, qtbot)
     assert elsewhere.shown.live is not None
-    elsewhere.shown.live.put_aside()
+    elsewhere.shown.live.suspend()
     qtbot.waitUntil(lambda: elsewhere.shown.live is None and not store.is_held(run_id))
 
     press(dialog, "Reject")
@@ -192,6 +192,6 @@ def test_a_run_that_waited_in_a_program_that_is_gone_is_resumed_instead_of_answe
     page = opened(workbench, elsewhere.shown.run_id, qtbot)
     page.elsewhere._timer.setInterval(20)
     assert elsewhere.shown.live is not None
-    elsewhere.shown.live.put_aside()
+    elsewhere.shown.live.suspend()
     qtbot.waitUntil(lambda: titles(page) == ["Resume", "Open as new document"])
     assert page.bar.text.endswith("Waiting for you")

@@ -68,7 +68,7 @@ async def test_a_template_as_a_langgraph_module_gives_the_same_result(file: Path
     async def call_tool(_self: Any, name: str, arguments: Any, _context: Any, **_more: Any) -> Any:
         return PROVIDED[name](**arguments)
 
-    monkeypatch.setattr("engine.runner.level.Level.call_tool", call_tool)
+    monkeypatch.setattr("engine.runner.run_scope.RunScope.call_tool", call_tool)
     both = Both(load(file), says)
     assert not [sentence for sentence in both.exported.left_out if "is left out" in sentence]
     assert imports_of(both.exported.text) <= ALLOWED_IMPORTS

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.models.protocol import LongPrice, Message, Price, Request, ToolCall, ToolDefinition, Usage, with_instruction
-from engine.runner.budget import Account, BudgetError, Estimate, estimate, reply_tokens, text_tokens
+from engine.runner.budget import Budget, BudgetError, Estimate, estimate, reply_tokens, text_tokens
 from engine.values import immutable
 
 DOLLAR = Estimate(1.0, 10)
@@ -107,9 +107,9 @@ def test_a_call_has_a_price_of_its_own_and_a_long_one_another_for_all_its_tokens
 
 
 def test_a_charge_counts_on_every_level() -> None:
-    run = Account()
-    loop = Account("loop", run)
-    iteration, other = Account("loop", loop), Account("loop", loop)
+    run = Budget()
+    loop = Budget("loop", run)
+    iteration, other = Budget("loop", loop), Budget("loop", loop)
 
     iteration.charge(Usage(10, 5), 0.25)
     other.charge(Usage(1, 1, exact=False), 0.5)
@@ -121,8 +121,8 @@ def test_a_charge_counts_on_every_level() -> None:
 
 
 def test_one_unknown_price_makes_the_sum_unknown_where_it_counts_and_nowhere_else() -> None:
-    run = Account()
-    first, second = Account("a", run), Account("b", run)
+    run = Budget()
+    first, second = Budget("a", run), Budget("b", run)
 
     first.charge(Usage(1, 1), None)
     second.charge(Usage(1, 1), 0.5)
@@ -134,29 +134,29 @@ def test_one_unknown_price_makes_the_sum_unknown_where_it_counts_and_nowhere_els
     ("limit", "spent", "fits"), [(1.0, 0.0, True), (1.0, 1e-6, False), (0.999, 0.0, False), (0.0, 0.0, False)]
 )
 async def test_a_call_is_made_where_it_fits_to_the_cent(limit: float, spent: float, fits: bool) -> None:
-    account = Account(limit_usd=limit)
-    account.charge(Usage(1, 1), spent)
+    budget = Budget(limit_usd=limit)
+    budget.charge(Usage(1, 1), spent)
 
     if fits:
-        await account.reserve(DOLLAR)
-        assert account.reserved_usd == 1.0
+        await budget.reserve(DOLLAR)
+        assert budget.reserved_usd == 1.0
     else:
         with pytest.raises(BudgetError):
-            await account.reserve(DOLLAR)
-        assert account.reserved_usd == 0.0
+            await budget.reserve(DOLLAR)
+        assert budget.reserved_usd == 0.0
 
 
 async def test_what_floating_point_leaves_over_refuses_nothing() -> None:
-    account = Account(limit_usd=0.3)
-    account.charge(Usage(1, 1), 0.1)
+    budget = Budget(limit_usd=0.3)
+    budget.charge(Usage(1, 1), 0.1)
 
-    await account.reserve(Estimate(0.2, 1))
+    await budget.reserve(Estimate(0.2, 1))
 
     assert 0.1 + 0.2 > 0.3
 
 
 async def test_a_free_call_fits_a_budget_of_nothing() -> None:
-    await Account(limit_usd=0.0).reserve(Estimate(0.0, 10**6))
+    await Budget(limit_usd=0.0).reserve(Estimate(0.0, 10**6))
 
 
 @pytest.mark.parametrize(
@@ -183,23 +183,23 @@ async def test_a_refusal_says_whose_budget_it_is_what_is_left_and_what_to_do(
     limits: dict[str, Any], path: str, message: str
 ) -> None:
     with pytest.raises(BudgetError) as caught:
-        await Account(path, Account(), **limits).reserve(DOLLAR)
+        await Budget(path, Budget(), **limits).reserve(DOLLAR)
 
     assert (caught.value.message, caught.value.path) == (message, path)
     assert caught.value.remedy == "Raise the budget, shorten what is sent, or lower 'Max tokens'."
 
 
 async def test_a_budget_that_was_overrun_has_nothing_left() -> None:
-    account = Account(limit_usd=1.0)
-    account.charge(Usage(1, 1), 2.5)
+    budget = Budget(limit_usd=1.0)
+    budget.charge(Usage(1, 1), 2.5)
 
     with pytest.raises(BudgetError, match=r"\$0 of \$1\.00 are left"):
-        await account.reserve(DOLLAR)
+        await budget.reserve(DOLLAR)
 
 
 async def test_the_budget_around_holds_for_what_lies_inside() -> None:
-    run = Account(limit_usd=0.5)
-    inside = Account("loop", Account("loop", run, limit_usd=100.0))
+    run = Budget(limit_usd=0.5)
+    inside = Budget("loop", Budget("loop", run, limit_usd=100.0))
 
     with pytest.raises(BudgetError) as caught:
         await inside.reserve(DOLLAR)
@@ -209,13 +209,13 @@ async def test_the_budget_around_holds_for_what_lies_inside() -> None:
 
 
 def test_a_level_is_limited_where_one_above_it_is() -> None:
-    assert Account("inside", Account(limit_tokens=5)).limited
-    assert Account("inside", Account(), limit_usd=0.0).limited
-    assert not Account("inside", Account()).limited
+    assert Budget("inside", Budget(limit_tokens=5)).limited
+    assert Budget("inside", Budget(), limit_usd=0.0).limited
+    assert not Budget("inside", Budget()).limited
 
 
 async def test_a_call_that_would_fit_but_for_another_waits_for_that_one() -> None:
-    run = Account(limit_usd=1.5)
+    run = Budget(limit_usd=1.5)
     await run.reserve(DOLLAR)
     waiting = asyncio.create_task(run.reserve(DOLLAR))
     await turn()
@@ -229,7 +229,7 @@ async def test_a_call_that_would_fit_but_for_another_waits_for_that_one() -> Non
 
 
 async def test_a_call_that_waited_in_vain_is_refused() -> None:
-    run = Account(limit_usd=1.5)
+    run = Budget(limit_usd=1.5)
     await run.reserve(DOLLAR)
     waiting = asyncio.create_task(run.reserve(DOLLAR))
     await turn()
@@ -243,8 +243,8 @@ async def test_a_call_that_waited_in_vain_is_refused() -> None:
 
 
 async def test_calls_in_different_loops_wait_for_the_budget_of_the_run_and_go_on_in_order() -> None:
-    run = Account(limit_tokens=10)
-    loops = [Account(f"loop{number}", run) for number in range(4)]
+    run = Budget(limit_tokens=10)
+    loops = [Budget(f"loop{number}", run) for number in range(4)]
     order: list[int] = []
 
     async def call(number: int) -> None:
@@ -260,7 +260,7 @@ async def test_calls_in_different_loops_wait_for_the_budget_of_the_run_and_go_on
 
 
 async def test_a_small_call_passes_one_that_waits() -> None:
-    run = Account(limit_usd=1.5)
+    run = Budget(limit_usd=1.5)
     await run.reserve(DOLLAR)
     waiting = asyncio.create_task(run.reserve(DOLLAR))
     await turn()
@@ -273,7 +273,7 @@ async def test_a_small_call_passes_one_that_waits() -> None:
 
 
 async def test_a_call_that_was_stopped_while_it_waited_holds_up_nobody() -> None:
-    run = Account(limit_usd=1.0)
+    run = Budget(limit_usd=1.0)
     await run.reserve(DOLLAR)
     stopped, waiting = asyncio.create_task(run.reserve(DOLLAR)), asyncio.create_task(run.reserve(DOLLAR))
     await turn()
@@ -288,7 +288,7 @@ async def test_a_call_that_was_stopped_while_it_waited_holds_up_nobody() -> None
 
 
 async def test_nothing_is_reserved_once_nothing_is_under_way() -> None:
-    run = Account(limit_usd=10.0)
+    run = Budget(limit_usd=10.0)
     parts = [
         Estimate(0.1, 1),
         Estimate(0.2, 1),
@@ -304,15 +304,15 @@ async def test_nothing_is_reserved_once_nothing_is_under_way() -> None:
 
 
 def test_a_budget_that_is_nearly_spent_is_told_once_on_each_level() -> None:
-    run = Account(limit_tokens=100)
-    loop = Account("loop", run, limit_usd=1.0)
+    run = Budget(limit_tokens=100)
+    loop = Budget("loop", run, limit_usd=1.0)
 
     loop.charge(Usage(79, 0), 0.79)
     assert loop.nearly_spent() == []
     loop.charge(Usage(1, 0), 0.01)
     told = loop.nearly_spent()
 
-    assert [(level.path, unit, spent, limit) for level, unit, spent, limit in told] == [
+    assert [(budget.path, unit, spent, limit) for budget, unit, spent, limit in told] == [
         ("loop", "usd", pytest.approx(0.8), 1.0),
         ("", "tokens", 80, 100),
     ]
@@ -331,11 +331,11 @@ def test_calls_side_by_side_never_overrun_any_budget_together(
     made: list[tuple[int, int, float, int]], run_limit: int, loop_limit: int
 ) -> None:
     """Each call: the loop that makes it, what it may take at most, which part of that it takes, how long it lasts."""
-    run = Account(limit_tokens=run_limit)
-    loops = [Account(f"loop{number}", run, limit_tokens=loop_limit) for number in range(3)]
+    run = Budget(limit_tokens=run_limit)
+    loops = [Budget(f"loop{number}", run, limit_tokens=loop_limit) for number in range(3)]
     refused: list[int] = []
 
-    async def call(loop: Account, most: int, part: float, turns: int) -> None:
+    async def call(loop: Budget, most: int, part: float, turns: int) -> None:
         needed = Estimate(0.0, most)
         try:
             await loop.reserve(needed)

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from engine.events import AnyEvent, NodeSkipped, RunPaused
-from engine.runner.event_log import EventBus
+from engine.runner.event_log import EventLog
 
 PATIENCE_S = 20.0
 
@@ -18,14 +18,14 @@ def ignore(_event: AnyEvent) -> None:
     """Reduce nothing."""
 
 
-def skip(bus: EventBus, *paths: str) -> None:
+def skip(event_log: EventLog, *paths: str) -> None:
     for path in paths:
-        bus.emit(NodeSkipped, path, "llm", "because")
+        event_log.emit(NodeSkipped, path, "llm", "because")
 
 
-async def paths_of(bus: EventBus, most: int | None = None) -> list[str]:
+async def paths_of(event_log: EventLog, most: int | None = None) -> list[str]:
     seen: list[str] = []
-    async for event in bus.read():
+    async for event in event_log.read():
         seen.append(event.path)
         if len(seen) == most:
             break
@@ -33,84 +33,84 @@ async def paths_of(bus: EventBus, most: int | None = None) -> list[str]:
 
 
 def test_events_are_numbered_without_a_gap_and_carry_the_run() -> None:
-    bus = EventBus("run1", ignore)
+    event_log = EventLog("run1", ignore)
 
-    skip(bus, "a", "b")
-    bus.emit(RunPaused, "")
+    skip(event_log, "a", "b")
+    event_log.emit(RunPaused, "")
 
-    assert [(event.seq, event.run_id, event.path, type(event)) for event in bus.log] == [
+    assert [(event.seq, event.run_id, event.path, type(event)) for event in event_log.events] == [
         (0, "run1", "a", NodeSkipped),
         (1, "run1", "b", NodeSkipped),
         (2, "run1", "", RunPaused),
     ]
-    assert bus.log[0].time <= bus.log[2].time
+    assert event_log.events[0].time <= event_log.events[2].time
 
 
 def test_the_reducer_sees_each_event_at_once() -> None:
     seen: list[AnyEvent] = []
-    bus = EventBus("run1", seen.append)
+    event_log = EventLog("run1", seen.append)
 
-    bus.emit(RunPaused, "")
-    skip(bus, "a")
+    event_log.emit(RunPaused, "")
+    skip(event_log, "a")
 
-    assert seen == bus.log
+    assert seen == event_log.events
 
 
 async def test_a_reader_gets_what_was_before_it_and_what_comes_after() -> None:
-    bus = EventBus("run1", ignore)
-    skip(bus, "a")
-    reader = asyncio.create_task(paths_of(bus))
+    event_log = EventLog("run1", ignore)
+    skip(event_log, "a")
+    reader = asyncio.create_task(paths_of(event_log))
     await asyncio.sleep(0)
-    skip(bus, "b", "c")
+    skip(event_log, "b", "c")
     await asyncio.sleep(0)
-    skip(bus, "d")
-    bus.close()
+    skip(event_log, "d")
+    event_log.close()
 
     assert await reader == ["a", "b", "c", "d"]
-    assert await paths_of(bus) == ["a", "b", "c", "d"]
+    assert await paths_of(event_log) == ["a", "b", "c", "d"]
 
 
 async def test_readers_do_not_get_into_each_others_way() -> None:
-    bus = EventBus("run1", ignore)
-    readers = [asyncio.create_task(paths_of(bus)) for _ in range(3)]
-    early = asyncio.create_task(paths_of(bus, most=1))
-    stopped = asyncio.create_task(paths_of(bus))
+    event_log = EventLog("run1", ignore)
+    readers = [asyncio.create_task(paths_of(event_log)) for _ in range(3)]
+    early = asyncio.create_task(paths_of(event_log, most=1))
+    stopped = asyncio.create_task(paths_of(event_log))
     await asyncio.sleep(0)
     stopped.cancel()
 
-    skip(bus, "a", "b")
-    bus.close()
+    skip(event_log, "a", "b")
+    event_log.close()
 
     assert await asyncio.gather(*readers) == [["a", "b"]] * 3
     assert await early == ["a"]
 
 
 async def test_a_reader_of_a_run_that_told_nothing_ends_with_it() -> None:
-    bus = EventBus("run1", ignore)
-    reader = asyncio.create_task(paths_of(bus))
+    event_log = EventLog("run1", ignore)
+    reader = asyncio.create_task(paths_of(event_log))
     await asyncio.sleep(0)
 
-    bus.close()
+    event_log.close()
 
     assert await reader == []
 
 
 async def test_a_callback_gets_every_further_event_in_order_in_one_thread_of_its_own() -> None:
-    bus = EventBus("run1", ignore)
+    event_log = EventLog("run1", ignore)
     seen: list[tuple[str, str]] = []
-    skip(bus, "before")
-    bus.add_callback(lambda event: seen.append((event.path, threading.current_thread().name)))
+    skip(event_log, "before")
+    event_log.add_callback(lambda event: seen.append((event.path, threading.current_thread().name)))
 
-    skip(bus, "a", "b", "c")
-    bus.close()
-    await bus.delivered(PATIENCE_S)
+    skip(event_log, "a", "b", "c")
+    event_log.close()
+    await event_log.delivered(PATIENCE_S)
 
     assert [path for path, _ in seen] == ["a", "b", "c"]
     assert {thread for _, thread in seen} == {"loopwright events of run1"}
 
 
 async def test_a_callback_that_raises_goes_on_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    bus = EventBus("run1", ignore)
+    event_log = EventLog("run1", ignore)
     seen: list[str] = []
 
     def careless(event: AnyEvent) -> None:
@@ -118,10 +118,10 @@ async def test_a_callback_that_raises_goes_on_and_is_logged_once(caplog: pytest.
         raise ZeroDivisionError(event.path)
 
     with caplog.at_level(logging.ERROR, "loopwright"):
-        bus.add_callback(careless)
-        skip(bus, "a", "b", "c")
-        bus.close()
-        await bus.delivered(PATIENCE_S)
+        event_log.add_callback(careless)
+        skip(event_log, "a", "b", "c")
+        event_log.close()
+        await event_log.delivered(PATIENCE_S)
 
     assert seen == ["a", "b", "c"]
     assert [record.name for record in caplog.records] == ["loopwright"]
@@ -129,7 +129,7 @@ async def test_a_callback_that_raises_goes_on_and_is_logged_once(caplog: pytest.
 
 
 async def test_a_callback_that_hangs_holds_up_neither_the_run_nor_another_callback() -> None:
-    bus = EventBus("run1", ignore)
+    event_log = EventLog("run1", ignore)
     go_on, stuck = threading.Event(), threading.Event()
     slow: list[str] = []
     quick: list[str] = []
@@ -139,14 +139,14 @@ async def test_a_callback_that_hangs_holds_up_neither_the_run_nor_another_callba
         go_on.wait(PATIENCE_S)
         slow.append(event.path)
 
-    bus.add_callback(hang)
-    bus.add_callback(lambda event: quick.append(event.path))
-    skip(bus, "a", "b")
+    event_log.add_callback(hang)
+    event_log.add_callback(lambda event: quick.append(event.path))
+    skip(event_log, "a", "b")
     await asyncio.to_thread(stuck.wait, PATIENCE_S)
-    bus.close()
-    await bus.delivered(0.01)
+    event_log.close()
+    await event_log.delivered(0.01)
 
     assert slow == []
     go_on.set()
-    await bus.delivered(PATIENCE_S)
+    await event_log.delivered(PATIENCE_S)
     assert slow == quick == ["a", "b"]

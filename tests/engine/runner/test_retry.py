@@ -14,8 +14,8 @@ from engine.events import AnyEvent, NodeRetrying
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.nodes.spec import NodeConfig, NodeError, Outputs
 from engine.runner.budget import BudgetError
-from engine.runner.event_log import EventBus
-from engine.runner.retry import NodeFailure, make_attempts
+from engine.runner.event_log import EventLog
+from engine.runner.retry import NodeFailure, run_attempts
 from engine.tools.tool import ToolError
 from tests.engine.semantics.virtual_time import virtually
 
@@ -32,14 +32,14 @@ class Tried:
     def __init__(self, *ends: Any, timeout_s: float | None = None, **config: Any) -> None:
         self.ends = list(ends)
         self.starts: list[float] = []
-        self.bus = EventBus("run1", ignore)
+        self.event_log = EventLog("run1", ignore)
         self.error: BaseException | None = None
         self.outputs: Outputs | None = None
-        level: Any = SimpleNamespace(
-            core=SimpleNamespace(bus=self.bus, is_stopping=False, replay=None, model_warnings={})
+        scope: Any = SimpleNamespace(
+            run_context=SimpleNamespace(event_log=self.event_log, is_stopping=False, replay=None, model_warnings={})
         )
         settings = NodeConfig.model_validate({"retry_delay_s": 0.0, **config})
-        virtually(self._run(make_attempts(level, "loop[1].draft", settings, self._attempt, timeout_s)))
+        virtually(self._run(run_attempts(scope, "loop[1].draft", settings, self._attempt, timeout_s)))
 
     async def _run(self, attempts: Awaitable[Outputs]) -> None:
         try:
@@ -59,7 +59,7 @@ class Tried:
 
     @property
     def retries(self) -> list[NodeRetrying]:
-        return [event for event in self.bus.log if isinstance(event, NodeRetrying)]
+        return [event for event in self.event_log.events if isinstance(event, NodeRetrying)]
 
     @property
     def delays(self) -> list[float]:
@@ -69,7 +69,7 @@ class Tried:
 def test_what_works_at_once_is_done_once() -> None:
     tried = Tried({"output": 1}, retries=3)
 
-    assert (tried.outputs, len(tried.starts), tried.bus.log) == ({"output": 1}, 1, [])
+    assert (tried.outputs, len(tried.starts), tried.event_log.events) == ({"output": 1}, 1, [])
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,10 @@ def test_a_budget_that_is_spent_is_not_a_failure_of_the_node() -> None:
 
 @pytest.mark.parametrize("timeout_s", [None, 5.0])
 async def test_stopping_passes_through_and_is_never_tried_again(timeout_s: float | None) -> None:
-    bus = EventBus("run1", ignore)
-    level: Any = SimpleNamespace(core=SimpleNamespace(bus=bus, is_stopping=False, replay=None, model_warnings={}))
+    event_log = EventLog("run1", ignore)
+    scope: Any = SimpleNamespace(
+        run_context=SimpleNamespace(event_log=event_log, is_stopping=False, replay=None, model_warnings={})
+    )
     started = asyncio.Event()
 
     async def attempt() -> Outputs:
@@ -201,14 +203,14 @@ async def test_stopping_passes_through_and_is_never_tried_again(timeout_s: float
         await asyncio.Event().wait()
         return {}
 
-    work = asyncio.create_task(_made(level, attempt, timeout_s))
+    work = asyncio.create_task(_made(scope, attempt, timeout_s))
     await started.wait()
     work.cancel()
     await asyncio.wait([work])
 
     assert work.cancelled()
-    assert bus.log == []
+    assert event_log.events == []
 
 
-async def _made(level: Any, attempt: Callable[[], Awaitable[Outputs]], timeout_s: float | None) -> Outputs:
-    return await make_attempts(level, "draft", NodeConfig.model_validate({"retries": 3}), attempt, timeout_s)
+async def _made(scope: Any, attempt: Callable[[], Awaitable[Outputs]], timeout_s: float | None) -> Outputs:
+    return await run_attempts(scope, "draft", NodeConfig.model_validate({"retries": 3}), attempt, timeout_s)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engine.errors import EngineError
 from engine.events import AnyEvent
-from engine.runner.run_storage import LeftAnswer, RunHead
+from engine.runner.run_storage import PostedAnswer, RunHead
 
 
 class ListJournal:
@@ -54,5 +54,5 @@ class ListKeeper:
     def reopen(self, run_id: str) -> ListJournal:
         raise NotImplementedError(run_id)
 
-    def left_answers(self, run_id: str) -> list[LeftAnswer]:
+    def left_answers(self, run_id: str) -> list[PostedAnswer]:
         return []

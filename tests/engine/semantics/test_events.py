@@ -281,7 +281,7 @@ async def test_a_resumed_run_continues_an_attempt_and_does_not_report_its_start_
     run, _ = begin(workflow, numbered, store=store)
     async for event in run.events():
         if isinstance(event, LoopIterationCompleted):
-            run.put_aside()
+            run.suspend()
             break
     await run.result()
 

@@ -10,7 +10,7 @@ import pytest
 from engine import Run
 from engine.events import NodeCalled, NodeCompleted, NodeFailed, NodeRetrying, RunFailed
 from engine.models.protocol import ModelError, ModelErrorKind, Price, Reply, ToolCall, Usage
-from engine.runner.run import Beginning, prepare
+from engine.runner.run import RunOrigin, prepare
 from engine.store.memory import MemoryStore
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import around, entry, flow, llm, result
@@ -194,7 +194,7 @@ async def test_a_call_of_a_fallback_is_not_repeated_on_resume() -> None:
 
     models = catalogue(first, second)
     ready = prepare(workflow, {"text": "seed"}, options(models))
-    resumed = Run(ready, Beginning(past[0].run_id, ListJournal(), past))
+    resumed = Run(ready, RunOrigin(past[0].run_id, ListJournal(), past))
     outcome = await resumed.result()
 
     assert outcome.outputs == {"out": "done again"}

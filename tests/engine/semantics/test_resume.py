@@ -24,7 +24,7 @@ from engine.events import (
 )
 from engine.runner.fork import fork_point, past_before, state_order
 from engine.runner.replay import CallLog
-from engine.runner.run import Beginning, Run, prepare
+from engine.runner.run import Run, RunOrigin, prepare
 from engine.runner.run_path import parse_place
 from tests.engine.semantics.documents import each, entry, flow, gather, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kept import ListJournal, ListKeeper
@@ -47,7 +47,7 @@ async def go_on(workflow: Workflow, past: list[AnyEvent], models: FakeModels, *,
     started = past[0]
     assert isinstance(started, RunStarted)
     ready = prepare(workflow, started.inputs, options(models, max_iterations_cap=3))
-    run = Run(ready, Beginning(started.run_id, ListJournal(), past, bool(fork)))
+    run = Run(ready, RunOrigin(started.run_id, ListJournal(), past, bool(fork)))
     seen = [event async for event in run.events()]
     return Played(await run.result(), seen, models.model, models)
 

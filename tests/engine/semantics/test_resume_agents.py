@@ -21,7 +21,7 @@ from engine.models.protocol import ModelError, ModelErrorKind
 from engine.nodes.context import Answer
 from engine.runner.fork import fork_point, past_before
 from engine.runner.replay import CallLog
-from engine.runner.run import Beginning, prepare
+from engine.runner.run import RunOrigin, prepare
 from engine.runner.run_path import parse_place
 from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result, transform
@@ -96,7 +96,7 @@ async def go_on(past: list[AnyEvent], catalogue: FakeModels, *, fork: bool = Fal
     started = past[0]
     assert isinstance(started, RunStarted)
     ready = prepare(FLOW, started.inputs, options(catalogue))
-    return await answered(Run(ready, Beginning(started.run_id, ListJournal(), past, fork)), catalogue)
+    return await answered(Run(ready, RunOrigin(started.run_id, ListJournal(), past, fork)), catalogue)
 
 
 def tools_in(events: list[AnyEvent]) -> list[tuple[str, Any]]:

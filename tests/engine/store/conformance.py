@@ -28,7 +28,7 @@ from engine.models.protocol import Finish, Reply, Usage
 from engine.nodes.context import Answer
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail
-from engine.runner.run_storage import LeftAnswer
+from engine.runner.run_storage import PostedAnswer
 from engine.store.codec import cut_event
 from engine.store.store_protocol import RunFilter, RunStatus, Store, StoreError
 from tests.engine.store.kept import call, completed, end, head, iteration, keep, node, started, whole, write_all
@@ -362,12 +362,12 @@ class StoreConformance:
     def test_an_answer_lies_there_until_it_is_taken_back_and_the_first_stays(self, store: Store):
         keep(store, head("a"), [started("a")])
         keep(store, head("b"), [started("b")])
-        first = LeftAnswer("loop[0].ask", 7, Answer("approve", {"text": "\ud83d"}, "Good."))
+        first = PostedAnswer("loop[0].ask", 7, Answer("approve", {"text": "\ud83d"}, "Good."))
         store.leave_answer("a", first)
-        store.leave_answer("a", LeftAnswer("ask", 9, Answer()))
+        store.leave_answer("a", PostedAnswer("ask", 9, Answer()))
         with pytest.raises(StoreError, match="Somebody else has answered"):
-            store.leave_answer("a", LeftAnswer("loop[0].ask", 7, Answer("reject")))
-        assert list(store.left_answers("a")) == [first, LeftAnswer("ask", 9, Answer())]
+            store.leave_answer("a", PostedAnswer("loop[0].ask", 7, Answer("reject")))
+        assert list(store.left_answers("a")) == [first, PostedAnswer("ask", 9, Answer())]
         assert list(store.left_answers("b")) == []
         store.take_answer_back("a", 7)
         store.take_answer_back("a", 7)

@@ -121,7 +121,7 @@ async def test_a_process_that_goes_before_it_takes_the_answer_leaves_it_in_the_h
     monkeypatch.setattr(elsewhere, "leave_answer", leave)
     given = asyncio.create_task(asyncio.to_thread(give_answer, elsewhere, asked, Answer("approve", "late", "")))
     await left.wait()
-    run.put_aside()
+    run.suspend()
     await run.result()
     assert await given is False
     assert [event.value for event in here.events(run.run_id, kinds=[NodeAnswered])] == ["late"]  # type: ignore[union-attr]
@@ -130,7 +130,7 @@ async def test_a_process_that_goes_before_it_takes_the_answer_leaves_it_in_the_h
 
 async def test_a_question_that_was_answered_is_answered_no_second_time(here: Store, elsewhere: Store):
     run, asked = await asking(here)
-    run.put_aside()
+    run.suspend()
     await run.result()
     assert give_answer(elsewhere, asked, Answer("approve", "one", "")) is False
     with pytest.raises(StoreError, match="Somebody else has answered"):
@@ -145,12 +145,12 @@ LISTED = flow(
 )
 
 
-async def put_aside(store: Store, value: Any) -> NodeWaiting:
+async def suspend(store: Store, value: Any) -> NodeWaiting:
     """A run that asks about a value and waits in the history."""
     run = start(LISTED, {"text": value}, options(FakeModels(FunctionModel("")), store=store))
     async for event in run.events():
         if isinstance(event, NodeWaiting):
-            run.put_aside()
+            run.suspend()
             break
     await run.result()
     return question_at(store, run.run_id)
@@ -158,7 +158,7 @@ async def put_aside(store: Store, value: Any) -> NodeWaiting:
 
 @pytest.mark.parametrize("misfit", [["x"], "x", 1, False])
 async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays_open(here: Store, misfit: Any):
-    asked = await put_aside(here, {"a": 1})
+    asked = await suspend(here, {"a": 1})
     with pytest.raises(EngineError, match='"check" does not fit'):
         give_answer(here, asked, Answer("approve", misfit))
     assert question_at(here, asked.run_id) == asked
@@ -168,7 +168,7 @@ async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays_ope
 
 
 async def test_an_answer_of_an_older_version_that_does_not_fit_is_asked_for_again(here: Store):
-    asked = await put_aside(here, {"a": 1})
+    asked = await suspend(here, {"a": 1})
     journal = here.reopen(asked.run_id)
     journal.write(NodeAnswered(asked.run_id, asked.seq + 1, asked.time, asked.path, "approve", ["x"], ""))
     journal.close()

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from engine.events import AnyEvent, LoopIterationStarted, NodeAnswered
 from engine.run_state.reducer import reduce_events
-from engine.runner.options import RunOptions, options_with_kept
+from engine.runner.options import RunOptions, options_with_stored
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume
 from engine.store.run_file import (
@@ -169,7 +169,7 @@ def test_a_file_allows_the_run_nothing(tmp_path: Path, options: dict[str, Any]):
     store, run_id = imported(tmp_path, options=options)
 
     kept = store.options(run_id)
-    assert options_with_kept(RunOptions(), kept) == RunOptions()
+    assert options_with_stored(RunOptions(), kept) == RunOptions()
     assert set(kept) <= {"model", "default_model", "budget_usd", "budget_tokens", "imported"}
     assert is_imported(store, run_id)
     assert store.find(run_id).source == "", "tools would be offered its folder"
@@ -203,7 +203,7 @@ def test_secrets_of_an_imported_document_are_not_stored(tmp_path: Path, node: di
 def test_a_cap_that_the_person_sets_holds_for_an_imported_run(tmp_path: Path):
     store, run_id = imported(tmp_path, options={"max_iterations_cap": 10_000})
 
-    own = options_with_kept(RunOptions(max_iterations_cap=70), store.options(run_id))
+    own = options_with_stored(RunOptions(max_iterations_cap=70), store.options(run_id))
     assert own.max_iterations_cap == 70
 
 
@@ -221,7 +221,7 @@ def test_of_a_file_s_budgets_the_lower_one_counts(tmp_path: Path, given: Any, do
 def test_an_ordinary_model_that_the_run_called_stays(tmp_path: Path):
     store, run_id = imported(tmp_path, options={"model": "openai/x", "default_model": "openai/y"})
 
-    assert options_with_kept(RunOptions(), store.options(run_id)) == RunOptions(
+    assert options_with_stored(RunOptions(), store.options(run_id)) == RunOptions(
         model="openai/x", default_model="openai/y"
     )
 
@@ -256,7 +256,7 @@ async def test_an_imported_run_makes_no_more_iterations_than_the_person_allows(t
     run, _ = begin(workflow, store=first, max_iterations_cap=500)
     async for each in run.events():
         if isinstance(each, LoopIterationStarted) and each.index == 3:
-            run.put_aside()
+            run.suspend()
             break
     await run.result()
     file, second = tmp_path / "run.json", MemoryStore()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from engine.runner.run_context import Slots
+from engine.runner.run_context import ConcurrencyLimiter
 
 
 async def turn() -> None:
@@ -13,74 +13,74 @@ async def turn() -> None:
 
 
 async def test_no_more_places_are_given_than_there_are() -> None:
-    slots = Slots(2)
+    limiter = ConcurrencyLimiter(2)
 
-    assert [slots.take_now() for _ in range(3)] == [True, True, False]
-    slots.give_back()
-    assert slots.take_now()
+    assert [limiter.try_acquire() for _ in range(3)] == [True, True, False]
+    limiter.release()
+    assert limiter.try_acquire()
 
 
 async def test_who_waits_longest_comes_first() -> None:
-    slots = Slots(1)
-    slots.take_now()
+    limiter = ConcurrencyLimiter(1)
+    limiter.try_acquire()
     order: list[str] = []
 
     async def work(name: str) -> None:
-        await slots.wait()
+        await limiter.acquire()
         order.append(name)
-        slots.give_back()
+        limiter.release()
 
     waiting = [asyncio.create_task(work(name)) for name in "abc"]
     await turn()
-    slots.give_back()
+    limiter.release()
     await asyncio.gather(*waiting)
 
     assert order == ["a", "b", "c"]
-    assert slots.take_now()
+    assert limiter.try_acquire()
 
 
 async def test_who_was_stopped_while_waiting_is_passed_over() -> None:
-    slots = Slots(1)
-    slots.take_now()
-    stopped, waiting = asyncio.create_task(slots.wait()), asyncio.create_task(slots.wait())
+    limiter = ConcurrencyLimiter(1)
+    limiter.try_acquire()
+    stopped, waiting = asyncio.create_task(limiter.acquire()), asyncio.create_task(limiter.acquire())
     await turn()
     stopped.cancel()
     await turn()
 
-    slots.give_back()
+    limiter.release()
     await waiting
 
-    assert not slots.take_now()
+    assert not limiter.try_acquire()
 
 
 async def test_a_place_given_to_one_who_is_stopped_at_that_moment_goes_to_the_next() -> None:
-    slots = Slots(1)
-    slots.take_now()
-    stopped, waiting = asyncio.create_task(slots.wait()), asyncio.create_task(slots.wait())
+    limiter = ConcurrencyLimiter(1)
+    limiter.try_acquire()
+    stopped, waiting = asyncio.create_task(limiter.acquire()), asyncio.create_task(limiter.acquire())
     await turn()
 
-    slots.give_back()
+    limiter.release()
     stopped.cancel()
     await asyncio.wait([stopped, waiting])
 
     assert stopped.cancelled()
     assert waiting.exception() is None
-    assert not slots.take_now()
-    slots.give_back()
-    assert slots.take_now()
+    assert not limiter.try_acquire()
+    limiter.release()
+    assert limiter.try_acquire()
 
 
 async def test_a_place_that_was_taken_although_none_was_free_goes_to_nobody_when_it_is_given_back() -> None:
-    slots = Slots(1)
-    slots.take_now()
-    waiting = asyncio.create_task(slots.wait())
+    limiter = ConcurrencyLimiter(1)
+    limiter.try_acquire()
+    waiting = asyncio.create_task(limiter.acquire())
     await turn()
 
-    slots.take_anyway()
-    slots.give_back()
+    limiter.force_acquire()
+    limiter.release()
     await turn()
     assert not waiting.done()
 
-    slots.give_back()
+    limiter.release()
     await waiting
-    assert not slots.take_now()
+    assert not limiter.try_acquire()

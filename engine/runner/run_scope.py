@@ -42,11 +42,11 @@ from engine.nodes.iteration_note import IterationNote
 from engine.nodes.replies import failure_of
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError
 from engine.nodes.tool_approval import CHOICES, approval_question, approved_arguments, confirmed_as
-from engine.runner.budget import Account, estimate, reply_tokens, request_tokens, text_tokens
+from engine.runner.budget import Budget, estimate, reply_tokens, request_tokens, text_tokens
 from engine.runner.human_input import Note, Question, check_note
-from engine.runner.loop_variables import LoopFrame, LoopMemory
+from engine.runner.loop_variables import LoopMemory, LoopVariables
 from engine.runner.named_state import StateView
-from engine.runner.run_context import BoundModel, Core
+from engine.runner.run_context import PricedModel, RunContext
 from engine.runner.run_storage import RunCache, may_reuse, recalled_call, request_key, tool_key
 from engine.text_sanitizing import quoted
 from engine.tools.registry import all_tools, find_tool
@@ -70,14 +70,14 @@ _MOST_BOUND: Final = 1024
 """For how many choices of a model a run remembers it by their identity."""
 
 
-class Level:
+class RunScope:
     """The whole workflow, or one iteration of a loop. It is what nodes know as their `Services`.
 
     Attributes:
-        core: What all levels share.
-        account: What this level spends.
+        run_context: What all levels share.
+        budget: What this level spends.
         prefix: What stands before a node's id in its path: `loop[2].`.
-        frame: The iteration; None outside loops.
+        loop_variables: The iteration; None outside loops.
         note: What the first model node is told about the iteration; None where it is told nothing.
         memory: What the loop's model nodes remember; None where they remember nothing.
         names: Groups of values that texts may name here and nowhere else.
@@ -86,14 +86,25 @@ class Level:
         outputs: Its named results so far.
     """
 
-    __slots__ = ("account", "core", "exit", "frame", "memory", "names", "note", "outputs", "parameters", "prefix")
+    __slots__ = (
+        "budget",
+        "exit",
+        "loop_variables",
+        "memory",
+        "names",
+        "note",
+        "outputs",
+        "parameters",
+        "prefix",
+        "run_context",
+    )
 
     def __init__(
         self,
-        core: Core,
-        account: Account,
+        run_context: RunContext,
+        budget: Budget,
         prefix: str = "",
-        frame: LoopFrame | None = None,
+        loop_variables: LoopVariables | None = None,
         note: IterationNote | None = None,
         *,
         memory: LoopMemory | None = None,
@@ -102,27 +113,27 @@ class Level:
         parameters: Mapping[str, Value] | None = None,
         outputs: dict[str, Value] | None = None,
     ) -> None:
-        self.core = core
-        self.account = account
+        self.run_context = run_context
+        self.budget = budget
         self.prefix = prefix
-        self.frame = frame
+        self.loop_variables = loop_variables
         self.note = note
         self.memory = memory
         self.names = names
         self.exit = exit
-        self.parameters = core.parameters if parameters is None else parameters
-        self.outputs = core.outputs if outputs is None else outputs
+        self.parameters = run_context.parameters if parameters is None else parameters
+        self.outputs = run_context.outputs if outputs is None else outputs
 
-    def scope(
+    def variables(
         self, names: Mapping[str, Value], state: StateView, inputs: Mapping[str, Value] | None = None
     ) -> dict[str, Value | Namespace]:
         """What texts may name on this level beside `names` and `inputs`, which come before them."""
-        scope: dict[str, Value | Namespace] = {**names, **(inputs or {}), "state": state}
-        if self.frame is not None:
-            scope["loop"] = self.frame
+        variables: dict[str, Value | Namespace] = {**names, **(inputs or {}), "state": state}
+        if self.loop_variables is not None:
+            variables["loop"] = self.loop_variables
         if self.names is not None:
-            scope.update(self.names)
-        return scope
+            variables.update(self.names)
+        return variables
 
     def parameter(self, name: str) -> Value:
         """The value given to the run for that input."""
@@ -138,15 +149,15 @@ class Level:
         request = clean_request(request)  # the history has what is sent
         context.model_choice = choice
         context.is_replaying = False
-        if not choice.fallbacks and self.core.replay is None and self.core.cache is None:
+        if not choice.fallbacks and self.run_context.replay is None and self.run_context.cache is None:
             return self._made(context, self._bound(choice), request)
         chain = self._chain(choice)
-        if self.core.replay is not None:
-            fallback = self.core.replay.attempts(context.path).fallback
+        if self.run_context.replay is not None:
+            fallback = self.run_context.replay.attempts(context.path).fallback
             used = context.fallen_back.get(choice, 0)
             for place in range(used, len(chain)):
                 name = chain[place][1].model.name
-                call = self.core.replay.call(context.path, len(context.calls), name, request)
+                call = self.run_context.replay.call(context.path, len(context.calls), name, request)
                 if call is not None:
                     self._use_fallback(context, place)
                     context.is_replaying = True
@@ -154,8 +165,8 @@ class Level:
                 used = place if name == fallback else used
             self._use_fallback(context, used)
         served, bound = chain[context.fallen_back.get(choice, 0) if context.fallen_back else 0]
-        if self.core.cache is not None and _reuses(context, request):
-            return self._recalled(self.core.cache, context, served, bound, request)
+        if self.run_context.cache is not None and _reuses(context, request):
+            return self._recalled(self.run_context.cache, context, served, bound, request)
         return self._made(context, bound, request)
 
     def fall_back(self, context: NodeContext[Any], failure: EngineError) -> str:
@@ -183,28 +194,28 @@ class Level:
             context.warn(f"The model {chain[before][1].model.name} failed{why} The fallback {name} is used instead.")
         return name
 
-    def _bound(self, choice: ModelChoice) -> BoundModel:
+    def _bound(self, choice: ModelChoice) -> PricedModel:
         """The model of a choice. Choices last as long as the plan, and finding one by its identity is much faster."""
-        known = self.core.bound.get(id(choice))
+        known = self.run_context.bound.get(id(choice))
         if known is not None and known[0] is choice:
             return known[1]
-        bound = self.core.models[choice]
-        if len(self.core.bound) < _MOST_BOUND:  # a plugin's node may make a choice for each call
-            self.core.bound[id(choice)] = choice, bound
+        bound = self.run_context.models[choice]
+        if len(self.run_context.bound) < _MOST_BOUND:  # a plugin's node may make a choice for each call
+            self.run_context.bound[id(choice)] = choice, bound
         return bound
 
-    def _chain(self, choice: ModelChoice) -> list[tuple[ModelChoice, BoundModel]]:
+    def _chain(self, choice: ModelChoice) -> list[tuple[ModelChoice, PricedModel]]:
         """The models of a choice in the order in which they are tried, each once."""
         if not choice.fallbacks:
             return [(choice, self._bound(choice))]
-        models: dict[int, tuple[ModelChoice, BoundModel]] = {}
+        models: dict[int, tuple[ModelChoice, PricedModel]] = {}
         for one in choice.chain:
-            bound = self.core.models[one]
+            bound = self.run_context.models[one]
             models.setdefault(id(bound.model), (one, bound))
         return list(models.values())
 
     async def _recalled(
-        self, cache: RunCache, context: NodeContext[Any], choice: ModelChoice, bound: BoundModel, request: Request
+        self, cache: RunCache, context: NodeContext[Any], choice: ModelChoice, bound: PricedModel, request: Request
     ) -> Reply:
         """Use an earlier reply to the same request again, or make the call and keep its reply for later ones."""
         key = request_key(context.node_type, choice, bound.model.name, request)
@@ -222,8 +233,8 @@ class Level:
         self._note_call(context, call)
         return reply
 
-    def _made(self, context: NodeContext[Any], bound: BoundModel, request: Request) -> Awaitable[Reply]:
-        if self.account.limited or not bound.is_asked:
+    def _made(self, context: NodeContext[Any], bound: PricedModel, request: Request) -> Awaitable[Reply]:
+        if self.budget.limited or not bound.is_price_resolved:
             return self._reckoned(context, bound, request)
         return self._call(context, bound.model, bound.known_price, request)
 
@@ -234,19 +245,19 @@ class Level:
         self._warn_of(context, call.reply)
         return call.reply
 
-    async def _reckoned(self, context: NodeContext[Any], bound: BoundModel, request: Request) -> Reply:
+    async def _reckoned(self, context: NodeContext[Any], bound: PricedModel, request: Request) -> Reply:
         """Make a call that must fit into a budget, or whose price must first be asked for."""
         price = await bound.price()
-        if not self.account.limited:
+        if not self.budget.limited:
             return await self._call(context, bound.model, price, request)
         needed = estimate(request, price)
-        await self.account.reserve(needed)
+        await self.budget.reserve(needed)
         try:
             return await self._call(context, bound.model, price, request, reply_tokens(request))
         finally:
-            self.account.release(needed)
-            for account, unit, spent, limit in self.account.nearly_spent():
-                self.core.bus.emit(BudgetWarning, account.path, unit, spent, limit)
+            self.budget.release(needed)
+            for budget, unit, spent, limit in self.budget.nearly_spent():
+                self.run_context.event_log.emit(BudgetWarning, budget.path, unit, spent, limit)
 
     async def _call(
         self,
@@ -257,11 +268,11 @@ class Level:
         max_tokens: int | None = None,
     ) -> Reply:
         """Make a call; `max_tokens` limits a reply that the request leaves unlimited, as a budget needs it."""
-        bus, number = self.core.bus, len(context.calls)
-        if bus.is_kept:
+        event_log, number = self.run_context.event_log, len(context.calls)
+        if event_log.is_stored:
             remembered = request if isinstance(model, RemembersCalls) else None
-            bus.emit(NodeCalling, context.path, number, model.name, remembered)
-            await bus.flush()  # after a crash the history must know that this call may have been billed
+            event_log.emit(NodeCalling, context.path, number, model.name, remembered)
+            await event_log.flush()  # after a crash the history must know that this call may have been billed
         started = time.perf_counter()
         received: list[str] = []
         try:
@@ -279,16 +290,16 @@ class Level:
         return reply
 
     def _note_call(self, context: NodeContext[Any], call: ModelCall) -> None:
-        number, bus = len(context.calls), self.core.bus
+        number, event_log = len(context.calls), self.run_context.event_log
         context.calls = (*context.calls, call)
-        if bus.is_kept:
-            bus.emit(NodeCalled, context.path, number, call)
+        if event_log.is_stored:
+            event_log.emit(NodeCalled, context.path, number, call)
 
     def _warn_of(self, context: NodeContext[Any], reply: Reply) -> None:
         """Put a reply's warnings into the history, each once a run."""
         for warning in reply.warnings:
-            if warning not in self.core.model_warnings:
-                self.core.model_warnings[warning] = context.path
+            if warning not in self.run_context.model_warnings:
+                self.run_context.model_warnings[warning] = context.path
                 context.warn(warning)
 
     def _charge(
@@ -296,13 +307,13 @@ class Level:
     ) -> float | None:
         cost = stated if stated is not None else price.cost_usd(usage) if price is not None else None
         _add(context, usage, cost)
-        self.account.charge(usage, cost)
+        self.budget.charge(usage, cost)
         return cost
 
     def _stream(self, path: str, received: list[str], text: str) -> None:
         text = clean_text(text)
         received.append(text)
-        self.core.bus.emit(NodeStreaming, path, text, len(received))
+        self.run_context.event_log.emit(NodeStreaming, path, text, len(received))
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Value], context: NodeContext[Any], *, may_reuse: bool = False
@@ -320,8 +331,8 @@ class Level:
             raise ToolError(
                 f'The tool "{name}" cannot be called: {faults}.', f"See `loopwright nodes tool` for what {name} takes."
             ) from error
-        cache = self.core.cache
-        key = tool_key(name, arguments, self.core.tools.folder) if may_reuse and _reuses(context) else None
+        cache = self.run_context.cache
+        key = tool_key(name, arguments, self.run_context.tools.folder) if may_reuse and _reuses(context) else None
         if cache is None or key is None:
             return await self._use_tool(tool, parameters, arguments, context.path)
         kept = await cache.result(key)
@@ -329,7 +340,7 @@ class Level:
             context.recalled += 1
             return kept[0]
         result = await self._use_tool(tool, parameters, arguments, context.path)
-        cache.keep_result(key, result)
+        cache.store_tool_result(key, result)
         return result
 
     async def confirm_call(
@@ -343,31 +354,31 @@ class Level:
             ToolError: They refused it.
         """
         known = all_tools().get(tool)
-        if not self.core.confirms_calls or known is None:
+        if not self.run_context.confirms_calls or known is None:
             return arguments
         key = confirmed_as(known, arguments)
         if not key:
             return arguments
-        answer = self.core.confirmed.get(key)
+        answer = self.run_context.confirmed.get(key)
         if answer is None:
             message = f"The workflow's file does not hold this call. {approval_question(tool)}"
             schema = known.parameters.model_json_schema()
             answer = await self.ask(context, "approval", message, dict(arguments), CHOICES, schema)
-            self.core.confirmed[key] = answer
+            self.run_context.confirmed[key] = answer
         return approved_arguments(answer, arguments)
 
     async def _use_tool(self, tool: AnyTool, parameters: Any, arguments: Mapping[str, Value], path: str) -> Value:
-        bus = self.core.bus
-        if bus.is_kept and not tool.idempotent:
-            bus.emit(NodeToolCalling, path, tool.name, quoted(dict(arguments), _SHOWN_ARGUMENTS))
-        await bus.flush()  # what a tool does outside cannot be taken back
-        return await tool.run(parameters, self.core.tools)
+        event_log = self.run_context.event_log
+        if event_log.is_stored and not tool.idempotent:
+            event_log.emit(NodeToolCalling, path, tool.name, quoted(dict(arguments), _SHOWN_ARGUMENTS))
+        await event_log.flush()  # what a tool does outside cannot be taken back
+        return await tool.run(parameters, self.run_context.tools)
 
     async def act(
         self, context: NodeContext[Any], tool: str, arguments: Value, work: Callable[[], Awaitable[Value]]
     ) -> ToolOutcome:
         """Do what a model wants done by a tool, and tell it. What had been done before the run broke off stays done."""
-        number, replay = context.tool_calls, self.core.replay
+        number, replay = context.tool_calls, self.run_context.replay
         context.tool_calls += 1
         known = replay.tool_call(context.path, number, tool, arguments) if replay is not None else None
         if known is not None:
@@ -382,19 +393,19 @@ class Level:
         outcome = ToolOutcome(result, error, context.edited_arguments)
         duration = time.perf_counter() - started
         told = (number, tool, arguments, result, error, duration, outcome.edited_arguments)
-        self.core.bus.emit(NodeToolCalled, context.path, *told)
+        self.run_context.event_log.emit(NodeToolCalled, context.path, *told)
         return outcome
 
     def notes(self, context: NodeContext[Any]) -> tuple[Message, ...]:
         """The notes that have come for the node since it last asked, those first that it had got before a break."""
-        core, path = self.core, context.path
-        if not core.notes and core.replay is None:
+        run_context, path = self.run_context, context.path
+        if not run_context.notes and run_context.replay is None:
             return ()
-        known = core.replay.notes(path, len(context.calls)) if core.replay is not None else []
-        fresh = [note for note in core.notes if note.is_for(path)]
+        known = run_context.replay.notes(path, len(context.calls)) if run_context.replay is not None else []
+        fresh = [note for note in run_context.notes if note.is_for(path)]
         for note in fresh:
-            core.notes.remove(note)
-            core.bus.emit(NodeNoted, path, note.to, note.text, note.sender)
+            run_context.notes.remove(note)
+            run_context.event_log.emit(NodeNoted, path, note.to, note.text, note.sender)
         return tuple(note.message for note in (*known, *fresh))
 
     def post_note(self, context: NodeContext[Any], to: str, text: str) -> None:
@@ -403,7 +414,7 @@ class Level:
         Raises:
             NoteError: Nobody can receive it.
         """
-        post_note(self.core, Note(to, text, context.path))
+        post_note(self.run_context, Note(to, text, context.path))
 
     def exit_loop(self, context: NodeContext[Any]) -> None:
         """End the innermost loop around the node after this iteration.
@@ -426,35 +437,35 @@ class Level:
         value_schema: dict[str, Value] | None = None,
     ) -> Answer:
         """Ask a person, and wait for the answer however long it takes; the node gives up its place meanwhile."""
-        core = self.core
+        run_context = self.run_context
         asked = Question(context.path, kind, value, choices, value_schema)
-        known = core.replay.answer(context.path) if core.replay is not None else None
+        known = run_context.replay.answer(context.path) if run_context.replay is not None else None
         if known is not None and asked.takes(known):
             return known
         told = (context.node_type, kind, message, value, choices, value_schema)
-        number = core.bus.emit(NodeWaiting, context.path, *told)
-        core.slots.give_back()
+        number = run_context.event_log.emit(NodeWaiting, context.path, *told)
+        run_context.concurrency.release()
         try:
-            with core.mailbox.open(number, asked) as given:
+            with run_context.mailbox.open(number, asked) as given:
                 answer = await given
-            if not core.slots.take_now():
-                await core.slots.wait()
+            if not run_context.concurrency.try_acquire():
+                await run_context.concurrency.acquire()
         except BaseException:
-            core.slots.take_anyway()
+            run_context.concurrency.force_acquire()
             raise
-        core.bus.emit(NodeAnswered, context.path, answer.choice, answer.value, answer.comment)
+        run_context.event_log.emit(NodeAnswered, context.path, answer.choice, answer.value, answer.comment)
         return answer
 
 
-def post_note(core: Core, note: Note) -> None:
+def post_note(run_context: RunContext, note: Note) -> None:
     """Post a note: it waits for the next model call of its receiver.
 
     Raises:
         NoteError: Nobody can receive it.
     """
-    check_note(core.graph, note)
-    core.notes.append(note)
-    core.bus.emit(NotePosted, note.sender, note.to, note.text)
+    check_note(run_context.graph, note)
+    run_context.notes.append(note)
+    run_context.event_log.emit(NotePosted, note.sender, note.to, note.text)
 
 
 def _reuses(context: NodeContext[Any], request: Request | None = None) -> bool:
