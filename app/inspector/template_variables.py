@@ -21,7 +21,7 @@ from engine.nodes.pairs import ITERATOR, LOOP
 from engine.nodes.registry import Registry
 from engine.nodes.spec import AnySpec, NamedText, TextKind
 from engine.plan.structure import Structure
-from engine.plan.variable_check import state_names
+from engine.plan.validation import state_names
 from engine.run_state.state import LoopExecution, NodeState
 from engine.runner.loop_variables import history_entry
 from engine.values import Value

@@ -23,9 +23,8 @@ from engine.formatting import (
 if TYPE_CHECKING:
     from engine.cli.output import Screen
     from engine.document.model import Workflow
-    from engine.events import LoopIterationCompleted
+    from engine.events import LoopIterationCompleted, Place
     from engine.run_state.state import LoopExecution, NodeExecution, RunState
-    from engine.runner.run_path import Place
     from engine.store.store_protocol import RunSummary, Store
     from engine.values import Value
 
@@ -50,7 +49,7 @@ def runs_show(
     Example: loopwright runs show ab12 --iteration loop[2]
     """
     from engine.cli.output import out, write_json
-    from engine.runner.run_path import parse_place
+    from engine.events import parse_place
 
     with history(context, store) as kept:
         shown = _Shown(kept, kept.find(run))

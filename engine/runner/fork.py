@@ -27,14 +27,17 @@ from engine.events import (
     NodeStarted,
     NodeWaiting,
     NotePosted,
+    Place,
+    PlaceError,
     RunStarted,
+    Step,
+    parse_place,
     with_loop_starts,
 )
 from engine.models.protocol import Usage
 from engine.nodes.spec import AnySpec, Outputs
 from engine.plan.execution_plan import GraphPlan, NodePlan, Plan
 from engine.runner.named_state import READ, REUSED_WRITE, WRITE, StateOrder
-from engine.runner.run_path import Place, PlaceError, Step, parse_place
 from engine.values import Value
 
 

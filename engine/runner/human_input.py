@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from engine.errors import EngineError
-from engine.events import NodeWaiting
+from engine.events import NodeWaiting, PlaceError, parse_place
 from engine.formatting import format_count
 from engine.models.protocol import Message
 from engine.nodes.context import APPROVE, Answer, QuestionKind
 from engine.nodes.json_text import parse_json
 from engine.nodes.schema import SchemaError, compile_schema
 from engine.plan.execution_plan import GraphPlan, NodePlan
-from engine.runner.run_path import PlaceError, parse_place
 from engine.runner.run_storage import RunStorage
 from engine.text_sanitizing import shown
 from engine.values import Value

@@ -16,7 +16,7 @@ from engine.models.protocol import Message, Usage
 from engine.nodes.replies import whole_text
 from engine.nodes.spec import ModelCall, Outputs
 from engine.plan.execution_plan import GraphPlan
-from engine.plan.variable_check import RECORD_MEMBERS
+from engine.plan.validation import RECORD_MEMBERS
 from engine.values import Value, to_text
 
 

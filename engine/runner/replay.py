@@ -33,6 +33,7 @@ from engine.events import (
     NodeToolCalling,
     NotePosted,
     RunStarted,
+    parse_place,
     with_loop_starts,
 )
 from engine.models.protocol import Request, Usage, clean_request
@@ -42,7 +43,6 @@ from engine.nodes.spec import ModelCall, Outputs
 from engine.runner.budget import Budget
 from engine.runner.human_input import Note
 from engine.runner.named_state import State, StateView
-from engine.runner.run_path import parse_place
 from engine.values import Value
 
 

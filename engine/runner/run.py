@@ -42,8 +42,7 @@ from engine.runner.node_execution import bypass_node, run_node, run_subflow, ski
 from engine.runner.options import Catalogue, RunOptions, options_to_json
 from engine.runner.replay import CallLog, Replay
 from engine.runner.retry import NodeFailure, unexpected_error
-from engine.runner.run_context import ConcurrencyLimiter, PricedModel, RunContext
-from engine.runner.run_scope import RunScope, post_note
+from engine.runner.run_scope import ConcurrencyLimiter, PricedModel, RunContext, RunScope, post_note
 from engine.runner.run_storage import Journal, RunCache, RunHead
 from engine.runner.scheduler import DEAD, GraphRun
 from engine.tools.tool import ToolContext

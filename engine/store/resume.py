@@ -19,7 +19,10 @@ from engine.events import (
     LoopIterationStarted,
     LoopStarted,
     NodeCompleted,
+    Place,
+    PlaceError,
     RunStarted,
+    parse_place,
 )
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.registry import Registry
@@ -32,7 +35,6 @@ from engine.runner.fork import ForkPoint, fork_point, latest, past_before, state
 from engine.runner.options import RunOptions, options_with_stored
 from engine.runner.replay import CallLog, UnknownCall
 from engine.runner.run import Run, RunOrigin, new_run_id, prepare, stored_options, stored_origin
-from engine.runner.run_path import Place, PlaceError, parse_place
 from engine.runner.run_storage import RunHead
 from engine.store.run_file import is_imported, mark_imported
 from engine.store.store_protocol import RunStatus, RunSummary, Store, StoreError

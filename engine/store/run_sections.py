@@ -22,10 +22,12 @@ from engine.events import (
     NodeRetrying,
     NodeSkipped,
     NodeStarted,
+    Place,
     RunCancelled,
     RunCompleted,
     RunFailed,
     RunResumed,
+    parse_place,
     with_loop_starts,
 )
 from engine.formatting import format_value
@@ -33,7 +35,6 @@ from engine.nodes.registry import Registry, builtin_registry
 from engine.nodes.spec import ModelCall
 from engine.run_state.reducer import end_open_nodes, reduce_events
 from engine.run_state.state import NodeExecution, NodeState, RunState, RunStatus, iteration_at
-from engine.runner.run_path import Place, parse_place
 from engine.store.store_protocol import OPEN, RunSummary, Store, StoreError, level_of
 from engine.values import Value
 

@@ -22,7 +22,7 @@ from engine.expr.limits import MAX_EXPRESSION_LENGTH, MAX_TEMPLATE_BYTES
 from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.loop_config import LoopConfig
 from engine.nodes.spec import PortType
-from engine.plan.variable_check import LOOP_MEMBERS
+from engine.plan.validation import LOOP_MEMBERS
 from engine.runner.options import RunOptions
 from tests.architecture.markdown import blocks, read
 

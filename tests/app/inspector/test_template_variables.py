@@ -11,8 +11,7 @@ from engine.document.operations import SetConfig
 from engine.nodes.registry import builtin_registry
 from engine.nodes.spec import TextKind
 from engine.plan.structure import analyse
-from engine.plan.validation import validate_structure
-from engine.plan.variable_check import LOOP_MEMBERS, RECORD_MEMBERS
+from engine.plan.validation import LOOP_MEMBERS, RECORD_MEMBERS, validate_structure
 from tests.app.inspector.conftest import refine
 
 

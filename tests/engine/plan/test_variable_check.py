@@ -8,7 +8,7 @@ import pytest
 
 from engine import validate
 from engine.plan.structure import analyse
-from engine.plan.variable_check import name_problems
+from engine.plan.validation import name_problems
 from tests.engine.plan.documents import CLOSE, LOOPED, OPEN, document, in_a_row, looped
 from tests.engine.plan.test_loop_pairing import NESTED, two_loops
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from engine.runner.run_context import ConcurrencyLimiter
+from engine.runner.run_scope import ConcurrencyLimiter
 
 
 async def turn() -> None:

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from engine import Workflow
-from engine.events import AnyEvent, NodeCompleted, RunStarted
+from engine.events import AnyEvent, NodeCompleted, RunStarted, parse_place
 from engine.runner.fork import fork_point, past_before, state_order
 from engine.runner.named_state import State
 from engine.runner.run import prepare
-from engine.runner.run_path import parse_place
 from tests.engine.semantics.documents import each, entry, flow, gather, llm, result, transform
 from tests.engine.semantics.kit import Played, options
 from tests.engine.semantics.models import FakeModels, FunctionModel

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from engine import Workflow, validate
-from engine.events import LoopIterationCompleted, LoopIterationStarted
+from engine.events import LoopIterationCompleted, LoopIterationStarted, parse_place
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.runner.fork import fork_point, past_before
 from engine.runner.run import prepare
-from engine.runner.run_path import parse_place
 from engine.values import Value
 from tests.engine.semantics.agents import wants
 from tests.engine.semantics.documents import (

@@ -21,11 +21,11 @@ from engine.events import (
     NodeFailed,
     NodeRetrying,
     RunStarted,
+    parse_place,
 )
 from engine.runner.fork import fork_point, past_before, state_order
 from engine.runner.replay import CallLog
 from engine.runner.run import Run, RunOrigin, prepare
-from engine.runner.run_path import parse_place
 from tests.engine.semantics.documents import each, entry, flow, gather, leave, llm, loop, part, result, transform
 from tests.engine.semantics.kept import ListJournal, ListKeeper
 from tests.engine.semantics.kit import Played, begin, finish, options

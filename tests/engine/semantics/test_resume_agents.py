@@ -16,13 +16,13 @@ from engine.events import (
     NodeToolCalled,
     NodeWaiting,
     RunStarted,
+    parse_place,
 )
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.nodes.context import Answer
 from engine.runner.fork import fork_point, past_before
 from engine.runner.replay import CallLog
 from engine.runner.run import RunOrigin, prepare
-from engine.runner.run_path import parse_place
 from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result, transform
 from tests.engine.semantics.kept import ListJournal, ListKeeper

@@ -13,11 +13,11 @@ from engine.events import (
     LoopIterationCompleted,
     NodeCalled,
     NodeCompleted,
+    PlaceError,
     RunPaused,
     RunResumed,
     RunStarted,
 )
-from engine.runner.run_path import PlaceError
 from engine.runner.run_storage import RunHead
 from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, fork, plan_fork, resume, resume_with, unknown_calls

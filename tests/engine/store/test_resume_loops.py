@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.events import LoopIterationCompleted, RunStarted
-from engine.runner.run_path import PlaceError
+from engine.events import LoopIterationCompleted, PlaceError, RunStarted
 from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, plan_fork, resume
 from engine.store.run_file import head_of
