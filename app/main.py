@@ -125,7 +125,7 @@ def _steps(workbench: Workbench) -> Iterator[Callable[[], object]]:
 def import_engine() -> None:
     """Import the parts of the engine that controllers and panels use. Called in a thread."""
     with contextlib.suppress(ImportError):  # reported where it is used
-        import engine.extensions.activation
+        import engine.extensions.plugins
         import engine.importing.reader
         import engine.runner.run
         import engine.store.resume

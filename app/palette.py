@@ -52,7 +52,7 @@ from app.gallery.gallery import Template, bundled_templates
 from app.theme.style import elide_two_lines, icon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
-from engine.nodes.registry import Registry
+from engine.nodes.node_registry import Registry
 from engine.nodes.spec import AnySpec, Category
 from engine.tools.registry import all_tools, builtin_tools
 

@@ -22,8 +22,8 @@ from engine.document.operations import Operation
 from engine.document.problems import Problem
 from engine.document.undo_stack import UndoStack
 from engine.errors import EngineError
-from engine.nodes.iteration_cap import shown_cap
-from engine.nodes.registry import Registry, builtin_registry
+from engine.exits.max_iterations import shown_cap
+from engine.nodes.node_registry import Registry, builtin_registry
 from engine.plan.structure import Structure, analyse
 from engine.plan.validation import validate_structure
 from engine.runner.options import RunOptions

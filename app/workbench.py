@@ -236,7 +236,7 @@ class Workbench(QObject):
     def palette_panel(self) -> Palette:
         """The node palette."""
         from app.palette import Palette
-        from engine.nodes.registry import builtin_registry
+        from engine.nodes.node_registry import builtin_registry
 
         palette = Palette(builtin_registry())
         palette.setProperty("panel", True)

@@ -17,7 +17,7 @@ from benchmarks.workflows import STEP_SPEC, InstantModel, OneModel, loop_of_thre
 from engine import Workflow, start
 from engine.models.protocol import OnText, Reply, Request
 from engine.nodes.context import NodeContext
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import NodeConfig, NodeSpec, Outputs
 from engine.store import Store, open_store
 

@@ -10,7 +10,7 @@ from benchmarks.work import START, STEPS, step
 from engine import RunOptions, Workflow
 from engine.models.protocol import OnText, Price, Reply, Request
 from engine.nodes.context import NodeContext
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import Category, NodeConfig, NodeSpec, Outputs, Port
 
 MODEL = "instant"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from app.canvas.node_card import PortViewModel
 from engine.document.model import Edge, Workflow
-from engine.nodes.convert import can_ever_fit
+from engine.nodes.json_values import can_ever_fit
 from engine.plan.loop_bodies import Body
 from engine.plan.structure import Structure
 

@@ -15,7 +15,7 @@ from app.node_layout import Position
 from app.session import Session
 from engine.document.model import Edge, Node
 from engine.document.operations import Batch, Disconnect, Operation
-from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
+from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
 
 
 class Gestures(QObject):

@@ -35,7 +35,7 @@ from app.session import Session
 from app.theme.style import elide
 from app.theme.tokens import FONT_SIZE_SMALL
 from engine.document.model import Workflow
-from engine.nodes.pairs import ITERATOR
+from engine.nodes.spec import ITERATOR
 
 LABEL_HEIGHT: Final = 24.0
 DOT_RADIUS: Final = 5.0

@@ -17,7 +17,7 @@ from app.canvas.canvas_style import fonts, legible_scale, small_width
 from app.theme.style import UNKNOWN_ICON, elide, elide_two_lines, first_line
 from app.theme.tokens import FONT_SIZE_TITLE
 from engine.document.model import Node
-from engine.nodes.registry import Registry
+from engine.nodes.node_registry import Registry
 from engine.nodes.spec import AnySpec, Category, NodeConfig, Port, PortType
 from engine.plan.structure import Structure
 

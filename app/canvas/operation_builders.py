@@ -22,10 +22,9 @@ from engine.document.operations import (
     SetEnabled,
     SetLayout,
 )
-from engine.nodes.convert import can_ever_fit
-from engine.nodes.pairs import PAIR_BY_START
-from engine.nodes.registry import Registry
-from engine.nodes.spec import AnySpec, Port
+from engine.nodes.json_values import can_ever_fit
+from engine.nodes.node_registry import Registry
+from engine.nodes.spec import PAIR_BY_START, AnySpec, Port
 from engine.plan.structure import Structure
 from engine.tools.registry import all_tools
 from engine.values import Value

@@ -40,10 +40,9 @@ from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
 from engine.document.operations import Operation, SetTitle
-from engine.nodes.convert import can_ever_fit
-from engine.nodes.pairs import PAIR_BY_START
-from engine.nodes.registry import Registry
-from engine.nodes.spec import AnySpec, NodeConfig
+from engine.nodes.json_values import can_ever_fit
+from engine.nodes.node_registry import Registry
+from engine.nodes.spec import PAIR_BY_START, AnySpec, NodeConfig
 from engine.nodes.subflow import SUBFLOW
 
 WIDTH: Final = 280

@@ -26,8 +26,7 @@ from engine.document.model import Node
 from engine.document.problems import Severity
 from engine.events import NodeWaiting
 from engine.formatting import format_count, format_duration, format_money, format_score
-from engine.nodes.pairs import ITERATOR, PAIR_BY_START, is_body_port
-from engine.nodes.spec import AnySpec
+from engine.nodes.spec import ITERATOR, PAIR_BY_START, AnySpec, is_body_port
 from engine.nodes.subflow import SUBFLOW
 from engine.plan.structure import Structure
 from engine.run_state.state import NodeExecution, NodeState

@@ -82,7 +82,7 @@ class CommandController(QObject):
     def open_command_palette(self) -> CommandPalette:
         """Search everything: actions, node types, tools, nodes and recent files."""
         from app.palette import tool_entries
-        from engine.nodes.registry import builtin_registry
+        from engine.nodes.node_registry import builtin_registry
 
         document = self._current()
         entries = [_entry(action, title) for title, group in self.groups() for action in group if action.isEnabled()]

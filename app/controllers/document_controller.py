@@ -25,7 +25,7 @@ from engine.document.files import load
 from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.importing.reader import looks_importable
-from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.node_registry import Registry, builtin_registry
 
 _Role = QMessageBox.ButtonRole
 

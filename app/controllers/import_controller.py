@@ -20,7 +20,7 @@ from app.worker import Worker
 from engine.document.model import Workflow
 from engine.importing.reader import ImportResult, import_file
 from engine.importing.report import Outcome, ReportEntry
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 
 _Role = QMessageBox.ButtonRole
 _TITLES: Final = {Outcome.LEFT_OUT: "Left out", Outcome.CHANGED: "Changed", Outcome.CARRIED_OVER: "Carried over"}

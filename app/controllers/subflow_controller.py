@@ -22,7 +22,7 @@ from engine.document.model import Workflow
 from engine.document.operations import Batch, SetConfig
 from engine.document.problems import Problem
 from engine.document.subflows import is_relative, refresh_subflows
-from engine.nodes.pairs import ITERATOR
+from engine.nodes.spec import ITERATOR
 from engine.nodes.subflow import SUBFLOW
 
 SETTLE_MS: Final = 400

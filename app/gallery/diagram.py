@@ -19,7 +19,7 @@ from app.theme.tokens import Theme
 
 if TYPE_CHECKING:
     from engine.document.model import Workflow
-    from engine.nodes.registry import Registry
+    from engine.nodes.node_registry import Registry
     from engine.nodes.spec import Category
 
 NODE_WIDTH: Final = 220.0

@@ -30,7 +30,7 @@ from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from app.gallery.diagram import Diagram
-    from engine.nodes.registry import Registry
+    from engine.nodes.node_registry import Registry
 
 
 FIRST: Final = "self-refine.loop.json"
@@ -140,7 +140,7 @@ class BackgroundLoader(QObject):
         def work() -> Iterator[Callable[[], None]]:
             # Imported in the thread, after the first paint.
             from app.gallery.diagram import make_diagram
-            from engine.nodes.registry import builtin_registry
+            from engine.nodes.node_registry import builtin_registry
 
             types = registry or builtin_registry()
             for template in wanted:

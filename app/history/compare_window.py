@@ -24,7 +24,7 @@ from app.worker import Worker
 from engine.errors import EngineError
 from engine.events import LoopIterationCompleted, RunCancelled, RunCompleted, RunFailed
 from engine.formatting import format_count
-from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
+from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
 from engine.plan.structure import Structure
 from engine.run_state.state import NodeExecution, NodeState
 from engine.store.store_protocol import Store

@@ -45,15 +45,15 @@ from engine.document.model import Node
 from engine.errors import EngineError
 from engine.exits.evaluator import EVALUATOR
 from engine.exits.judge import JUDGE
-from engine.exits.registry import KEY, condition_specs
+from engine.exits.loop_conditions import KEY, condition_specs
+from engine.exits.max_iterations import clamped, shown_cap
 from engine.exits.stable_output import STABLE_OUTPUT, StableOutputConfig
 from engine.exits.until import UNTIL, UntilConfig
 from engine.formatting import format_count, format_money
-from engine.nodes.iteration_cap import clamped, shown_cap
-from engine.nodes.json_text import parse_json
+from engine.nodes.json_values import parse_json
 from engine.nodes.judge import JudgeConfig
-from engine.nodes.loop_config import LoopConfig
-from engine.nodes.registry import builtin_registry
+from engine.nodes.loop import LoopConfig
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import primary_output
 from engine.plan.structure import Structure
 from engine.store.resume import Changes, ForkPlan, plan_fork

@@ -34,9 +34,9 @@ from app.theme.tokens import FONT_SIZE_SMALL, UNIT, Theme
 from app.theme.widgets import plain_tool_tip
 from engine.events import LoopIterationCompleted
 from engine.exits.condition import SeriesSource
-from engine.exits.registry import condition_specs
+from engine.exits.loop_conditions import condition_specs
 from engine.formatting import format_count, format_duration, format_money, format_percent, format_score
-from engine.nodes.loop_config import LoopConfig
+from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import Category
 from engine.run_state.state import LoopExecution
 

@@ -30,8 +30,8 @@ from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel, plain_tool_tip
 from engine.document.model import Workflow
-from engine.nodes.loop_config import LoopConfig
-from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
+from engine.nodes.loop import LoopConfig
+from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
 from engine.run_state.state import LoopExecution, NodeExecution, NodeState
 from engine.store.exit_explanation import loop_config
 from engine.values import Value

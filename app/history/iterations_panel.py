@@ -34,7 +34,7 @@ from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, PlainLabel, plain_tool_tip
 from engine.document.model import Workflow
-from engine.nodes.pairs import ITERATOR
+from engine.nodes.spec import ITERATOR
 from engine.run_state.state import LoopExecution
 
 

@@ -13,7 +13,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, PlainLabel, plain_tool_tip
 from engine.document.model import Node, Workflow
 from engine.formatting import format_count
-from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.node_registry import Registry, builtin_registry
 
 
 class PastBar(QFrame):

@@ -24,7 +24,7 @@ from engine.document.model import Workflow
 from engine.document.operations import Operation
 from engine.errors import EngineError
 from engine.events import AnyEvent, LoopIterationCompleted
-from engine.nodes.registry import Registry
+from engine.nodes.node_registry import Registry
 from engine.plan.structure import Structure, analyse
 from engine.run_state.reducer import reduce_events
 from engine.run_state.result import RESULT_EVENTS

@@ -15,8 +15,8 @@ from app.inspector.field_spec import FieldSpec, choice_help
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, Switch, plain_tool_tip
+from engine.nodes.agent import turn_strategies
 from engine.nodes.agent_tools import tool_choices
-from engine.nodes.turns.registry import turn_strategies
 from engine.tools.registry import all_tools
 from engine.values import to_text
 

@@ -18,7 +18,7 @@ from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.document.model import make_id
 from engine.document.operations import UNSET
 from engine.exits.condition import AnyConditionSpec
-from engine.exits.registry import KEY, condition_specs
+from engine.exits.loop_conditions import KEY, condition_specs
 from engine.tools.registry import all_tools
 from engine.values import Value
 

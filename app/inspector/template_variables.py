@@ -17,9 +17,8 @@ from engine.document.model import Node, Workflow
 from engine.document.operations import OperationError, set_in
 from engine.expr import ExpressionError, Namespace, Scope, TemplateError, compile_template
 from engine.expr.syntax import hole_end
-from engine.nodes.pairs import ITERATOR, LOOP
-from engine.nodes.registry import Registry
-from engine.nodes.spec import AnySpec, NamedText, TextKind
+from engine.nodes.node_registry import Registry
+from engine.nodes.spec import ITERATOR, LOOP, AnySpec, NamedText, TextKind
 from engine.plan.structure import Structure
 from engine.plan.validation import state_names
 from engine.run_state.state import LoopExecution, NodeState

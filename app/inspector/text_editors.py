@@ -21,7 +21,7 @@ from app.theme.style import fixed_font, style
 from app.theme.widgets import PlainLabel, inset_number
 from engine.document.model import FILE_SUFFIX
 from engine.formatting import format_json
-from engine.nodes.json_text import parse_json
+from engine.nodes.json_values import parse_json
 from engine.values import Value, to_text
 
 _ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\t": "\\t"}

@@ -12,9 +12,9 @@ from engine.document.model import Workflow, make_id
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_score
 from engine.nodes.judge import JUDGE
-from engine.nodes.loop_config import LoopConfig
-from engine.nodes.pairs import ITERATOR
-from engine.nodes.registry import Registry
+from engine.nodes.loop import LoopConfig
+from engine.nodes.node_registry import Registry
+from engine.nodes.spec import ITERATOR
 from engine.plan.structure import node_at
 from engine.run_state.state import LoopExecution, NodeExecution
 from engine.store.exit_explanation import loop_config, what_was_tested, why_stopped

@@ -15,8 +15,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.settings.preferences_schema import MAX_RECENT, PreferenceValues
 from app.theme.style import style
 from engine.errors import EngineError
+from engine.exits.max_iterations import set_shown_cap
 from engine.formatting import format_json
-from engine.nodes.iteration_cap import set_shown_cap
 from engine.safe_file_io import read_text_file, replace_file
 
 VERSION: Final = 1

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import PydanticCustomError
 
 from engine.errors import EngineError
+from engine.exits.max_iterations import MAX_ITERATIONS_CAP
 from engine.models.catalog import check_model_name
 from engine.models.providers import origin_of
-from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 
 MAX_RECENT: Final = 12
 """Number of recent files and models to remember."""

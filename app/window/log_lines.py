@@ -43,7 +43,7 @@ from engine.formatting import (
     format_spending,
     format_tokens,
 )
-from engine.nodes.pairs import ITERATOR
+from engine.nodes.spec import ITERATOR
 from engine.store.exit_explanation import loop_config
 from engine.text_sanitizing import one_line
 from engine.values import to_text

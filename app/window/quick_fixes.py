@@ -22,8 +22,8 @@ from engine.document.operations import (
 )
 from engine.document.problems import Problem
 from engine.exits.evaluator import DONE
-from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
-from engine.nodes.pairs import PAIR_BY_END, PAIR_BY_START
+from engine.exits.max_iterations import MAX_ITERATIONS_CAP
+from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
 from engine.plan.structure import Structure
 from engine.values import Value
 

@@ -29,7 +29,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, ignore_wheel_in_fields
 from app.window.permissions_form import PermissionFields, Permissions, ToolNeeds
 from app.worker import Worker
-from engine.nodes.convert import ConversionError, convert
+from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.runner.declared_inputs import MAX_FILE_BYTES, Declared
 from engine.safe_file_io import read_text_file

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from benchmarks.window.graphs import laid_out, side_by_side
 from benchmarks.window.measure import growth_mb, largest_gap_ms, memory_mb, settle
 from engine.document.model import Workflow
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 
 BATCH_MS = 16
 

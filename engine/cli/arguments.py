@@ -20,7 +20,7 @@ from engine.document.model import FILE_SUFFIX, Workflow
 from engine.document.problems import DocumentError, Severity
 from engine.document.subflows import refresh_subflows
 from engine.errors import EngineError
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.runner.declared_inputs import MAX_FILE_BYTES, Declared, InputError, declared_inputs, value_of_text
 from engine.safe_file_io import NotTextError, read_text_file
 from engine.text_sanitizing import shown

@@ -14,9 +14,9 @@ from engine.exits.condition import (
     ExitCondition,
     PythonTest,
     PythonWriter,
+    is_true,
     quote_expression,
 )
-from engine.exits.loop_expressions import is_true
 from engine.expr import Expression, compile_expression
 
 UNTIL: Final = "until"

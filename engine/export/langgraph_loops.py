@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.exits.condition import Need, PythonTest
-from engine.exits.registry import Condition
+from engine.exits.loop_conditions import Condition
 from engine.export.cel_python import UnsupportedError, expression_to_python
 from engine.export.langgraph_nodes import NodeFunctions, gave_output
 from engine.export.langgraph_texts import (
@@ -29,7 +29,7 @@ from engine.expr import Expression, compile_expression, compile_template
 from engine.nodes.aggregator import AggregatorConfig
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.judge import JUDGE, JudgeConfig, judge_question, judge_schema
-from engine.nodes.loop_config import LoopConfig
+from engine.nodes.loop import LoopConfig
 from engine.plan.execution_plan import GraphPlan, LoopPlan, NodePlan
 from engine.values import Value
 

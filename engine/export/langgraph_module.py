@@ -21,8 +21,8 @@ from engine.export.langgraph_loops import LoopFunctions, PartFunctions, named_ou
 from engine.export.langgraph_nodes import AgentFunctions, NodeFunctions
 from engine.export.langgraph_texts import Place
 from engine.export.python_source import Exported, docstring, literal
-from engine.nodes.agent_config import TOOL_CALLING
-from engine.nodes.registry import Registry
+from engine.nodes.agent_tools import TOOL_CALLING
+from engine.nodes.node_registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.runner.declared_inputs import InputConfig
@@ -90,11 +90,9 @@ if __name__ == "__main__":
 """
 RUNTIME_MODULES: Final = (
     *(f"engine.export.langgraph_runtime_{name}" for name in ("values", "models", "loops", "agents")),
-    "engine.nodes.iteration_note",
     "engine.models.reply_text",
     "engine.lenient_json",
-    "engine.nodes.schema_coercion",
-    "engine.nodes.verdicts",
+    "engine.nodes.reply_parser",
 )
 
 
@@ -192,7 +190,7 @@ def _constants(
 
 def _runtime_sources(body: str, conditions: Iterable[str]) -> list[str]:
     """The sources of the functions that the module uses, and of those that they use in turn."""
-    sources: dict[str, str] = {}
+    sources = {"with_note": definitions("engine.nodes.context")["with_note"]}
     for module in (*conditions, *RUNTIME_MODULES):
         sources |= definitions(module)
     wanted: set[str] = set()

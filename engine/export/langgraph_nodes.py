@@ -23,19 +23,20 @@ from engine.export.langgraph_texts import (
 )
 from engine.export.python_source import literal, one_line_docstring
 from engine.expr import compile_template
-from engine.nodes.agent_config import TOOL_CALLING, AgentConfig
 from engine.nodes.agent_tools import (
     ASK_PERSON,
     EXIT_LOOP,
     EXIT_LOOP_TOOL,
     FINISH,
     SEND_NOTE,
+    TOOL_CALLING,
+    AgentConfig,
     finish_tool,
     tool_definition,
 )
 from engine.nodes.approval import ApprovalConfig
 from engine.nodes.llm import LlmConfig
-from engine.nodes.model_fields import ModelFields
+from engine.nodes.model_calls import ModelFields
 from engine.nodes.router import ELSE, RouterConfig, fallback_branch, router_question, verdict_schema
 from engine.nodes.tool import ToolConfig
 from engine.nodes.transform import TransformConfig

@@ -13,7 +13,7 @@ from typing import Any
 
 from jsonschema_rs import validator_for
 
-from engine.nodes.verdicts import (
+from engine.nodes.reply_parser import (
     Faults,
     UnreadableReplyError,
     read_branch,

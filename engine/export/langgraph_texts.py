@@ -12,9 +12,8 @@ from typing import Any, Final
 from engine.export.cel_python import UnsupportedError, expression_to_python
 from engine.export.python_source import literal
 from engine.expr import Expression, Template, compile_template
-from engine.nodes.model_fields import ModelFields
-from engine.nodes.prompts import PromptFields, prompt_texts
-from engine.nodes.texts import uses
+from engine.nodes.model_calls import ModelFields, PromptFields, prompt_texts
+from engine.nodes.spec import uses
 from engine.plan.execution_plan import GraphPlan, InputPlan, NodePlan
 from engine.values import Value
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.document.model import Node, Settings, Workflow
 from engine.export.python_source import Exported, docstring, literal
 from engine.nodes.agent_tools import ASK_PERSON
-from engine.nodes.registry import Registry
+from engine.nodes.node_registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan
 from engine.runner.capabilities import tools_in

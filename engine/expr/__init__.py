@@ -5,9 +5,8 @@ Knows JSON values and the scope that it is handed, and nothing of nodes, documen
 
 from __future__ import annotations
 
-from engine.expr.errors import ExpressionError, TemplateError
 from engine.expr.expression import Expression, compile_expression
-from engine.expr.scope import NAMESPACES, Namespace, Record, Records, Scope
+from engine.expr.scope import NAMESPACES, ExpressionError, Namespace, Record, Records, Scope, TemplateError
 from engine.expr.template import Template, compile_template, escape_template
 
 __all__ = [

@@ -13,10 +13,21 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from engine.errors import did_you_mean
 from engine.expr import scope
-from engine.expr.errors import ExpressionError, MissingError
-from engine.expr.functions import COMPREHENSIONS, FUNCTIONS, Body, Function, Step, decide
-from engine.expr.limits import MAX_NESTING, Frame
-from engine.expr.operators import ARITHMETIC, RELATIONS, Operator, as_bool, element, negate
+from engine.expr.functions import (
+    ARITHMETIC,
+    COMPREHENSIONS,
+    FUNCTIONS,
+    RELATIONS,
+    Body,
+    Function,
+    Operator,
+    Step,
+    as_bool,
+    decide,
+    element,
+    negate,
+)
+from engine.expr.scope import MAX_NESTING, ExpressionError, Frame, MissingError
 from engine.expr.syntax import CHAINS, argument_trees, literal_value, start, trees, unwrap
 from engine.values import Value
 

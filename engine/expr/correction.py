@@ -9,8 +9,8 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from engine.expr.errors import ExpressionError
 from engine.expr.expression import compile_expression
+from engine.expr.scope import ExpressionError
 
 _MAX_LENGTH: Final = 1_000
 """Characters of the longest expression that is corrected: one that a person wrote by hand."""

@@ -6,9 +6,17 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine.expr.errors import LimitError
-from engine.expr.limits import MAX_EXPRESSION_LENGTH, MAX_RESULT, Frame, written_size
-from engine.expr.scope import Scope, check_path, plain_path, read
+from engine.expr.scope import (
+    MAX_EXPRESSION_LENGTH,
+    MAX_RESULT,
+    Frame,
+    LimitError,
+    Scope,
+    check_path,
+    plain_path,
+    read,
+    written_size,
+)
 from engine.values import TooDeepError, Value
 
 _CACHED = 512
@@ -72,7 +80,7 @@ def compile_expression(text: str) -> Expression:
     """Compile an expression; nothing is evaluated.
 
     The language is the common expression language (https://github.com/google/cel-spec, langdef.md) for JSON values,
-    with the differences that `engine.expr.operators` states. A plain dotted path does without the language's parser.
+    with the differences that `engine.expr.functions` states. A plain dotted path does without the language's parser.
 
     Raises:
         ExpressionError: The expression is not well formed, too long, too deep, or uses what does not exist.

@@ -13,9 +13,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
-from engine.expr.errors import ExpressionError
-from engine.expr.limits import MAX_EXPRESSION_LENGTH
-from engine.expr.operators import checked
+from engine.expr.functions import checked
+from engine.expr.scope import MAX_EXPRESSION_LENGTH, ExpressionError
 from engine.formatting import format_count
 from engine.values import Value
 

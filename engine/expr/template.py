@@ -10,10 +10,18 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 
-from engine.expr.errors import ExpressionError, TemplateError
 from engine.expr.expression import Expression, compile_expression
-from engine.expr.limits import MAX_EXPRESSION_HOLES, MAX_TEMPLATE_BYTES, Frame, written_size
-from engine.expr.scope import Scope, plain_path, read
+from engine.expr.scope import (
+    MAX_EXPRESSION_HOLES,
+    MAX_TEMPLATE_BYTES,
+    ExpressionError,
+    Frame,
+    Scope,
+    TemplateError,
+    plain_path,
+    read,
+    written_size,
+)
 from engine.expr.syntax import hole_end
 from engine.values import TooDeepError, Value, to_text
 

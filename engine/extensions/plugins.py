@@ -9,16 +9,15 @@ from typing import Final, cast
 
 from engine.errors import EngineError
 from engine.exits.condition import AnyConditionSpec, ConditionSpec
-from engine.exits.registry import add_condition, condition_specs
+from engine.exits.loop_conditions import add_condition, condition_specs
 from engine.formatting import format_count
 from engine.importing.importers import add_importer, importers
 from engine.importing.spec import ImporterSpec
 from engine.models.catalog import add_models, added_prefixes, can_be_prefix
 from engine.models.protocol import Model
-from engine.nodes.registry import builtin_registry
+from engine.nodes.agent import TurnStrategy, register_strategy, turn_strategies
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import AnySpec, NodeSpec, PortType
-from engine.nodes.turns.base import TurnStrategy
-from engine.nodes.turns.registry import register_strategy, turn_strategies
 from engine.text_sanitizing import shown
 from engine.tools.registry import set_tools
 from engine.tools.tool import AnyTool, Tool

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
-from engine.models.protocol import ToolDefinition
+from pydantic import Field
+
+from engine.errors import EngineError
+from engine.formatting import format_count
+from engine.models.protocol import ToolCall, ToolDefinition
+from engine.nodes.context import APPROVE, REJECT, Answer, NodeContext, ToolOutcome
+from engine.nodes.model_calls import PromptFields, UnreadableReplyError, faults_by
+from engine.nodes.reply_parser import read_given
+from engine.nodes.spec import OutputKey
+from engine.text_sanitizing import shown
 from engine.tools.registry import all_tools, find_tool
-from engine.tools.tool import ToolError
+from engine.tools.tool import AnyTool, Consent, ToolError
+from engine.values import Value, compact_json, to_text
 
 FINISH: Final = "finish"
 ASK_PERSON: Final = "ask_person"
@@ -40,7 +54,7 @@ class OwnTool:
         return ToolDefinition(self.name, self.description, self.parameters)
 
 
-def _texts(**descriptions: str) -> dict[str, Any]:
+def _text_parameters(**descriptions: str) -> dict[str, Any]:
     """The schema of an object of texts, all required."""
     return {
         "type": "object",
@@ -65,7 +79,7 @@ _OWN: Final = {
             "Ask a person",
             "Asks a person a question, and waits for the answer.",
             "Asks a person a question and waits for the answer. Ask only what you cannot find out by yourself.",
-            _texts(question="The question."),
+            _text_parameters(question="The question."),
         ),
         EXIT_LOOP_TOOL,
         OwnTool(
@@ -73,7 +87,7 @@ _OWN: Final = {
             "Send a note",
             "Sends a note to another node, which gets it with its next model call.",
             "Sends a note to another node of the workflow, which reads it with its next call.",
-            _texts(to="The node's id, such as worker or loop[0].worker.", text="What it is to know."),
+            _text_parameters(to="The node's id, such as worker or loop[0].worker.", text="What it is to know."),
         ),
     )
 }
@@ -119,3 +133,214 @@ def unknown_tool(name: str, known: tuple[str, ...]) -> ToolError:
     near = difflib.get_close_matches(name[:100].lower(), known, n=1)
     question = f'Did you mean "{near[0]}"? ' if near else ""
     return ToolError(f'There is no tool "{name[:100]}".', f"{question}The tools are: {', '.join(known)}.")
+
+
+MAX_TURNS: Final = 50
+"""The most turns that an agent may be given."""
+
+TOOL_CALLING: Final = "tool_calling"
+
+
+class AgentConfig(PromptFields, OutputKey):
+    """Settings of an `agent` node."""
+
+    tools: list[str] = Field(
+        default_factory=list[str],
+        title="Tools",
+        description="The tools that the agent may call.",
+        json_schema_extra={"widget": "tools"},
+    )
+    max_turns: int = Field(
+        default=10,
+        ge=1,
+        le=MAX_TURNS,
+        title="Max turns",
+        description="Maximum number of turns (model calls).",
+    )
+    on_max_turns: Literal["return_last", "flag", "fail"] = Field(
+        default="return_last",
+        title="When turns run out",
+        description=(
+            "return_last: return the last text of the model. flag: the same, with a warning. fail: the node fails."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    require_approval: list[str] = Field(
+        default_factory=list[str],
+        title="Require approval",
+        description="Tools that need a person's approval before each call.",
+        json_schema_extra={"widget": "tools", "group": "more"},
+    )
+    reply_schema: dict[str, Any] | None = Field(
+        default=None,
+        title="Structured reply",
+        description=("A JSON Schema that the final answer must match; the output is JSON. Leave empty for text."),
+        json_schema_extra={"widget": "json", "group": "more"},
+    )
+    tool_timeout_s: float = Field(
+        default=60.0,
+        gt=0,
+        le=86_400,
+        title="Tool timeout (seconds)",
+        description="Timeout of a tool call. The agent receives an error and continues.",
+        json_schema_extra={"group": "more"},
+    )
+    turn_strategy: str = Field(
+        default=TOOL_CALLING,
+        title="Turn strategy",
+        description="How the agent takes its turns: tool_calling, single_call, or a plugin's strategy.",
+        json_schema_extra={"widget": "turn_strategy", "group": "more"},
+    )
+
+
+CHOICES: Final = (APPROVE, REJECT)
+
+
+def approval_question(tool: str) -> str:
+    """What a person is asked before a call."""
+    return f'May the tool "{tool}" be called with these arguments?'
+
+
+def approved_arguments(answer: Answer, arguments: Mapping[str, Value]) -> Mapping[str, Value]:
+    """The arguments as a person leaves them who lets the call be made.
+
+    Raises:
+        ToolError: They refused it.
+    """
+    if answer.choice != APPROVE:
+        reason = f" {answer.comment}" if answer.comment else ""
+        raise ToolError(f"A person refused this call.{reason}", "Do without it, or do it differently.")
+    if answer.value is None:
+        return arguments
+    if not isinstance(answer.value, dict):
+        raise ToolError("The arguments that a person gave instead are no JSON object.", "Call it again.")
+    return answer.value
+
+
+def confirmed_as(tool: AnyTool, arguments: Mapping[str, Value]) -> str:
+    """What tells one confirmed call from another; empty where a tool needs no confirmation."""
+    if tool.consents_to_calls:
+        return compact_json([tool.name, dict(arguments)])
+    return f"{tool.name} {_host(arguments.get('url'))}" if tool.consent is Consent.HOST else ""
+
+
+def _host(address: Value) -> str:
+    try:
+        return urlsplit(str(address)).hostname or str(address)
+    except ValueError:
+        return str(address)
+
+
+_LONGEST_RESULT: Final = 50_000
+"""Characters of a result that the model is told."""
+
+
+class Toolbox:
+    """The tools of one agent.
+
+    Attributes:
+        definitions: What the model is told of them; `finish` is always among them.
+    """
+
+    def __init__(self, context: NodeContext[AgentConfig]) -> None:
+        self._context = context
+        self._config = context.config
+        names = [name for name in dict.fromkeys(self._config.tools) if name != FINISH]
+        chosen = tuple(tool_definition(name) for name in names)
+        self.definitions: tuple[ToolDefinition, ...] = (*chosen, finish_tool(self._config.reply_schema))
+
+    async def call(self, call: ToolCall) -> ToolOutcome:
+        """Carry out a call that the model wants made."""
+        return await self._context.act(call.name, call.arguments, partial(self._carry_out, call))
+
+    async def refuse(self, call: ToolCall, error: str) -> ToolOutcome:
+        """Not carry out a call that the model wants made."""
+
+        async def refusal() -> Value:
+            raise ToolError(error)
+
+        return await self._context.act(call.name, call.arguments, refusal)
+
+    async def _carry_out(self, call: ToolCall) -> Value:
+        names = tuple(tool.name for tool in self.definitions)
+        if call.name not in names:
+            raise unknown_tool(call.name, names)
+        arguments = call.arguments
+        if isinstance(arguments, str):
+            raise ToolError(f"The arguments are no JSON object: “{shown(arguments, 100)}”.", "Call it again with one.")
+        if call.name == FINISH:
+            return self._answer(arguments)
+        if call.name in self._config.require_approval:
+            arguments = await self._approved(call.name, arguments)
+        elif call.name in all_tools() and all_tools()[call.name].consents_to_calls:
+            arguments = dict(await self._context.services.confirm_call(self._context, call.name, arguments))
+        if arguments != call.arguments:
+            self._context.edited_arguments = arguments
+        if call.name == EXIT_LOOP:
+            return None
+        if call.name == ASK_PERSON:
+            return await self._ask(_text_argument(arguments, "question"))
+        if call.name == SEND_NOTE:
+            self._context.services.post_note(
+                self._context, _text_argument(arguments, "to"), _text_argument(arguments, "text")
+            )
+            return "sent"
+        return await self._call_within_time(call.name, arguments)
+
+    def _answer(self, arguments: Mapping[str, Value]) -> Value:
+        """The final answer in a call of `finish`."""
+        if "answer" not in arguments:
+            raise ToolError('"answer" is missing.', "Call it again with the final answer.")
+        answer, schema = arguments["answer"], self._config.reply_schema
+        if schema is None:
+            text = to_text(answer)
+            if not text.strip() and not self._config.allow_empty:
+                raise ToolError('"answer" is empty.', "Call it again with the final answer.")
+            return text
+        try:
+            return read_given(answer, schema, faults_by(schema))
+        except UnreadableReplyError as error:
+            raise ToolError(f"The answer does not follow its schema: {error}", "Correct it.") from error
+
+    async def _approved(self, name: str, arguments: dict[str, Value]) -> dict[str, Value]:
+        """The arguments as a person leaves them who lets the call be made."""
+        schema = next(tool.parameters for tool in self.definitions if tool.name == name)
+        answer = await self._context.ask(
+            "approval", approval_question(name), value=arguments, choices=CHOICES, value_schema=schema
+        )
+        return dict(approved_arguments(answer, arguments))
+
+    async def _ask(self, question: str) -> Value:
+        answer = await self._context.ask("question", question)
+        return "\n".join(part for part in (to_text(answer.value), answer.comment) if part)
+
+    async def _call_within_time(self, name: str, arguments: Mapping[str, Value]) -> Value:
+        limit = self._config.tool_timeout_s
+        try:
+            async with asyncio.timeout(limit):
+                return await self._context.services.call_tool(name, arguments, self._context)
+        except TimeoutError as error:
+            message = f"It took longer than {limit:g} s, and was stopped."
+            raise ToolError(message, "Ask for less, or do without.") from error
+        except EngineError:
+            raise
+        except Exception as error:  # a plugin's tool may raise whatever it likes
+            message = f"It failed by a fault of its own: {type(error).__name__}: {shown(str(error), 200)}."
+            raise ToolError(message, "Do without, or call it differently.") from error
+
+
+def outcome_text(outcome: ToolOutcome) -> str:
+    """What the model is told of a call's outcome."""
+    if outcome.error:
+        return f"Error: {outcome.error}"
+    text = to_text(outcome.result)
+    if len(text) > _LONGEST_RESULT:
+        return f"{text[:_LONGEST_RESULT]}\n[cut: {format_count(len(text), 'character')} in all]"
+    return text or "(nothing)"
+
+
+def _text_argument(arguments: Mapping[str, Value], name: str) -> str:
+    value = arguments.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise ToolError(f'"{name}" is to be a text, and is not.', "Call it again.")
+    return value

@@ -12,9 +12,19 @@ from pydantic import Field
 
 from engine.expr import Expression, compile_expression
 from engine.nodes.context import NodeContext
-from engine.nodes.output_key import OutputKey
-from engine.nodes.spec import Category, FieldProblem, NamedText, NodeConfig, NodeSpec, Outputs, Port, PortType, TextKind
-from engine.nodes.texts import text_problems
+from engine.nodes.spec import (
+    Category,
+    FieldProblem,
+    NamedText,
+    NodeConfig,
+    NodeSpec,
+    OutputKey,
+    Outputs,
+    Port,
+    PortType,
+    TextKind,
+    text_problems,
+)
 from engine.values import Value, compact_json, to_text
 
 RESULT_NAMES: Final = frozenset({"items", "results", "failures"})

@@ -20,8 +20,9 @@ from engine.nodes.spec import (
     Port,
     PortType,
     TextKind,
+    named_ports,
+    text_problems,
 )
-from engine.nodes.texts import named_ports, text_problems
 from engine.values import Value
 
 _PORTS: Final = {APPROVE: "approved", REJECT: "rejected"}

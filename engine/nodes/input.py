@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from engine.nodes.context import NodeContext
-from engine.nodes.convert import ConversionError, convert
+from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port, PortType
 
 

@@ -20,8 +20,9 @@ from engine.nodes.spec import (
     Port,
     PortType,
     TextKind,
+    text_problems,
+    uses,
 )
-from engine.nodes.texts import text_problems, uses
 
 MAX_ITEMS: Final = 10_000
 """The most items that one iterator works on: a slip in an expression is not to start a million model calls."""

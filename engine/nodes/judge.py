@@ -15,10 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from engine.expr import Template, compile_template
 from engine.models.protocol import Message
 from engine.nodes.context import NodeContext
-from engine.nodes.model_fields import ModelFields
+from engine.nodes.model_calls import ModelFields, UnreadableReplyError, ask, faults_by
+from engine.nodes.reply_parser import read_judgement
 from engine.nodes.spec import Category, NamedText, NodeSpec, Outputs, Port, TextKind
-from engine.nodes.structured import UnreadableReplyError, ask, faults_by
-from engine.nodes.verdicts import read_judgement
 from engine.values import Value, to_text
 
 JUDGE: Final = "judge"

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from pydantic import Field
 
 from engine.models.protocol import Reply
 from engine.nodes.agent_tools import EXIT_LOOP, EXIT_LOOP_TOOL
-from engine.nodes.context import NodeContext
-from engine.nodes.model_fields import call_model
-from engine.nodes.output_key import OutputKey
-from engine.nodes.prompts import PromptFields, prepare_prompts, prompt_inputs, prompt_messages, prompt_texts
-from engine.nodes.replies import no_text
-from engine.nodes.schema import SchemaError, compile_schema
-from engine.nodes.spec import Category, FieldProblem, NodeError, NodeSpec, Outputs, Port, PortType
-from engine.nodes.structured import UnreadableReplyError, ask, read
-from engine.nodes.texts import text_problems
+from engine.nodes.context import NodeContext, no_text
+from engine.nodes.json_values import SchemaError, compile_schema
+from engine.nodes.model_calls import (
+    PromptFields,
+    call_model,
+    prepare_prompts,
+    prompt_inputs,
+    prompt_messages,
+    prompt_texts,
+    structured_reply,
+)
+from engine.nodes.spec import (
+    Category,
+    FieldProblem,
+    NodeSpec,
+    OutputKey,
+    Outputs,
+    Port,
+    PortType,
+    text_problems,
+)
 from engine.values import Value
 
 
@@ -68,7 +79,8 @@ def _check(config: LlmConfig) -> list[FieldProblem]:
 
 async def _run(context: NodeContext[LlmConfig]) -> Outputs:
     if context.config.reply_schema is not None:
-        output: Value = await _structured(context, context.config.reply_schema)
+        schema = context.config.reply_schema
+        output = await structured_reply(context, context.config, prompt_messages(context), schema)
         return {"output": output, "usage": _usage(context)}
     config = context.config
     tools = (EXIT_LOOP_TOOL.definition,) if config.may_exit_loop else ()
@@ -78,17 +90,6 @@ async def _run(context: NodeContext[LlmConfig]) -> Outputs:
     if reply.tool_calls and not reply.text.strip() and not config.allow_empty:
         raise no_text(reply)
     return {"output": reply.text, "usage": _usage(context)}
-
-
-async def _structured(context: NodeContext[LlmConfig], schema: dict[str, Any]) -> Value:
-    try:
-        return await ask(context, context.config, prompt_messages(context), schema, partial(read, schema=schema))
-    except UnreadableReplyError as error:
-        raise NodeError(
-            f"The reply does not follow the JSON Schema, asked twice: {error}",
-            "Make the schema simpler, allow more tokens in the reply, or take a stronger model.",
-            retryable=True,
-        ) from error
 
 
 async def _exits_loop(context: NodeContext[LlmConfig], reply: Reply) -> bool:

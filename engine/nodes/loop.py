@@ -6,22 +6,265 @@ Only its declaration; `engine.runner.loop_run` runs it. Its other end is the `ex
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from engine.document.problems import FieldProblem, Severity
 from engine.exits.condition import Need
-from engine.exits.registry import KEY, condition_problems
-from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped, shown_cap
-from engine.nodes.judge import judge_text
-from engine.nodes.loop_config import ITERATION_NAMES, LoopConfig
+from engine.exits.loop_conditions import KEY, Condition, condition_problems, condition_specs, read_conditions
+from engine.exits.max_iterations import MAX_ITERATIONS, MAX_ITERATIONS_CAP, clamped, shown_cap
+from engine.expr import compile_expression
+from engine.nodes.judge import JudgeConfig, judge_text
 from engine.nodes.spec import (
     Category,
     NamedText,
+    NodeConfig,
     NodeSpec,
     Port,
     PortType,
     TextKind,
+    text_problems,
 )
-from engine.nodes.texts import text_problems
+
+MAX_ITERATIONS_DEFAULT: Final = 5
+
+ITERATION_NAMES: Final = frozenset({"output", "similarity", "cost_usd", "elapsed_s"})
+"""What `until` and `score` may name of the iteration just ended, beside `nodes.ID` and `loop.…`."""
+
+
+class _ConditionSchema:
+    """The JSON Schema of a listed condition: one alternative for each known condition."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(_core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        alternatives: list[JsonSchemaValue] = []
+        for spec in condition_specs().values():
+            schema = handler.resolve_ref_schema(handler(spec.config.__pydantic_core_schema__))
+            about = {"title": spec.label, "description": spec.help}
+            key = {"const": spec.name, "type": "string", "title": "Condition"}
+            properties = {KEY: key, **schema.get("properties", {})}
+            required = [KEY, *schema.get("required", [])]
+            alternatives.append({**schema, **about, "properties": properties, "required": required})
+        return {"oneOf": alternatives}
+
+
+StopCondition = Annotated[dict[str, Any], _ConditionSchema]
+"""An entry of `stop_when`: `condition` names it, the other keys are its settings.
+
+It is read by `LoopConfig.conditions`: an unknown one, such as that of a plugin that is not enabled, is a problem and
+not a loop that cannot be read.
+"""
+
+
+class LoopConfig(NodeConfig):
+    """Settings of a `loop` node."""
+
+    max_iterations: int = Field(
+        default=MAX_ITERATIONS_DEFAULT,
+        title="Max iterations",
+        description="Maximum number of iterations, from 1 to 50. Caps every other condition.",
+    )
+    stop_when: list[StopCondition] = Field(
+        default_factory=list[StopCondition],
+        max_length=20,
+        title="Stop when",
+        description=(
+            "The conditions at which the loop stops, checked in order after each iteration. Without any it stops only "
+            "at 'Max iterations', which always caps the loop."
+        ),
+        json_schema_extra={"widget": "conditions"},
+    )
+    stop_mode: Literal["any", "all"] = Field(
+        default="any",
+        title="Conditions needed",
+        description=(
+            "any: The first condition that holds stops the loop. all: All must hold after the same iteration."
+        ),
+        json_schema_extra={"shown_when": {"stop_when[1]": True}},
+    )
+    judge: JudgeConfig | None = Field(
+        default=None,
+        title="Judge",
+        description="A model that scores each result and decides whether the loop is done.",
+        json_schema_extra={
+            "shown_when": [
+                {"stop_when[].condition": "judge"},
+                {"stop_when[].condition": "plateau"},
+                {"on_max_iterations": "return_best"},
+                {"on_budget": "return_best"},
+                {"on_timeout": "return_best"},
+            ]
+        },
+    )
+    feedback_mode: Literal["replace", "append", "append_window"] = Field(
+        default="replace",
+        title="Feedback mode",
+        description=(
+            "The input of the next iteration. replace: the feedback. append: the current input, then "
+            "the feedback. append_window: the original input, then the latest feedback."
+        ),
+    )
+    append_window: int = Field(
+        default=3,
+        ge=1,
+        le=1000,
+        title="Window size",
+        description="Number of feedback texts for 'append_window'.",
+        json_schema_extra={"shown_when": {"feedback_mode": "append_window"}},
+    )
+    evaluator: str | None = Field(
+        default=None,
+        title="Evaluator",
+        description=(
+            "Id of the router that decides. Leave empty for the only router whose branch 'done' leads to the exit."
+        ),
+        json_schema_extra={"shown_when": {"stop_when[].condition": "evaluator"}, "widget": "router"},
+    )
+    on_max_iterations: Literal["return_last", "return_best", "return_with_flag", "fail"] = Field(
+        default="return_last",
+        title="At max iterations",
+        description=(
+            "Applies if no other condition was met. return_last: the last result. return_best: the "
+            "result with the highest score. return_with_flag: the last result, with a warning. fail: "
+            "the loop fails."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    score: str = Field(
+        default="",
+        title="Score",
+        description=(
+            "A CEL expression for the score of an iteration; the highest is the best. Leave empty for "
+            "the judge's score."
+        ),
+        json_schema_extra={"widget": "expression", "group": "more"},
+    )
+    output_mode: Literal["final", "last_iteration", "all_iterations"] = Field(
+        default="final",
+        title="Output mode",
+        description=(
+            "final: the result. last_iteration: the outputs of all nodes in the last iteration, by "
+            "id. all_iterations: the results of all iterations."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    inject_feedback: bool = Field(
+        default=True,
+        title="Include iteration info",
+        description=(
+            "Adds the iteration number and the previous result to the prompt of the first model node. "
+            "Turn it off if your prompts contain them."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    condition: str = Field(
+        default="",
+        title="Run only if",
+        description=("A CEL expression on the input. If false, the loop is skipped and the input passed through."),
+        json_schema_extra={"widget": "expression", "group": "more"},
+    )
+    delay_s: float = Field(
+        default=0.0,
+        ge=0,
+        le=86400,
+        title="Delay between iterations (seconds)",
+        description="Delay before each iteration except the first.",
+        json_schema_extra={"group": "more"},
+    )
+    budget_usd: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        title="Budget (USD)",
+        description="Budget of this loop, within the budget of the run.",
+        json_schema_extra={"group": "more"},
+    )
+    on_budget: Literal["return_last", "return_best", "fail"] = Field(
+        default="return_last",
+        title="When the budget is used up",
+        description=(
+            "return_last: the last complete iteration's result. return_best: the result with the "
+            "highest score. fail: the loop fails."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    on_timeout: Literal["fail", "return_last", "return_best"] = Field(
+        default="fail",
+        title="On timeout",
+        description=(
+            "fail: the loop fails. return_last: the last complete iteration's result. return_best: "
+            "the result with the highest score."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    memory: Literal["fresh", "accumulate", "window"] = Field(
+        default="fresh",
+        title="Model memory",
+        description=(
+            "What model nodes see of their own earlier iterations. fresh: nothing. accumulate: all "
+            "prompts and replies. window: the latest ones."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    memory_window: int = Field(
+        default=3,
+        ge=1,
+        le=1000,
+        title="Memory window",
+        description="Number of iterations for 'window'.",
+        json_schema_extra={"group": "more", "shown_when": {"memory": "window"}},
+    )
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions of `stop_when`, without entries that are faulty."""
+        return read_conditions(self.stop_when, "stop_when")
+
+    @property
+    def leaf_conditions(self) -> tuple[Condition, ...]:
+        """The same, with the conditions inside groups in place of the groups."""
+        return tuple(leaf for condition in self.conditions for leaf in condition.leaves)
+
+    @cached_property
+    def needs(self) -> frozenset[Need]:
+        """What the loop must provide for its conditions."""
+        return frozenset[Need]().union(*(condition.needs for condition in self.conditions))
+
+    @cached_property
+    def expressions(self) -> tuple[tuple[str, str], ...]:
+        """The CEL expressions of its conditions and its score: field and text; empty ones are left out."""
+        own = (pair for condition in self.conditions for pair in condition.expressions)
+        return tuple((field, text) for field, text in (*own, ("score", self.score)) if text.strip())
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether one of these expressions reads outputs of the body's nodes."""
+        return any("nodes." in text for _, text in self.expressions)
+
+    @cached_property
+    def compares_results(self) -> bool:
+        """Whether the similarity of each result to the previous one is needed."""
+        named = any(("similarity",) in compile_expression(text).paths for _, text in self.expressions)
+        return named or Need.SIMILARITY in self.needs
+
+    @property
+    def can_fall_short(self) -> bool:
+        """Whether the loop has a condition that it may not meet within its iterations."""
+        return any(leaf.spec.reason != MAX_ITERATIONS for leaf in self.leaf_conditions)
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether a judge scores each iteration."""
+        return self.judge is not None and self.judge.is_set
+
+    @property
+    def has_score(self) -> bool:
+        """Whether iterations have a score."""
+        return bool(self.score.strip()) or self.has_judge
 
 
 def _texts(config: LoopConfig) -> tuple[NamedText, ...]:

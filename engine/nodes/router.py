@@ -18,7 +18,8 @@ from engine.exits.evaluator import DONE
 from engine.expr import Expression, Template, compile_expression, compile_template
 from engine.models.protocol import Message
 from engine.nodes.context import NodeContext
-from engine.nodes.model_fields import ModelFields
+from engine.nodes.model_calls import ModelFields, UnreadableReplyError, ask
+from engine.nodes.reply_parser import read_branch
 from engine.nodes.spec import (
     Category,
     FieldProblem,
@@ -30,10 +31,8 @@ from engine.nodes.spec import (
     Port,
     PortType,
     TextKind,
+    text_problems,
 )
-from engine.nodes.structured import UnreadableReplyError, ask
-from engine.nodes.texts import text_problems
-from engine.nodes.verdicts import read_branch
 from engine.text_sanitizing import quoted
 from engine.values import Value, to_text
 

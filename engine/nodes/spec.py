@@ -6,7 +6,7 @@ This module knows neither how a graph is run nor which node types there are.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.document.problems import FieldProblem
 from engine.errors import EngineError
+from engine.expr import ExpressionError, TemplateError, compile_expression, compile_template
+from engine.expr.correction import correct
 from engine.models.protocol import Reply, Request
 from engine.values import Value, immutable
 
@@ -259,3 +261,102 @@ class NodeSpec(Generic[ConfigT]):
 
 
 AnySpec = NodeSpec[Any]
+
+
+class OutputKey(BaseModel):
+    """Mixed into the settings of the node types whose output may have a name."""
+
+    output_key: str = Field(
+        default="",
+        max_length=64,
+        pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$",
+        title="State name",
+        description="Makes the output available as {{state.NAME}} in the whole run. Leave empty for none.",
+        json_schema_extra={"group": "more"},
+    )
+
+
+CacheMode = Literal["off", "repeatable", "always"]
+"""Never; where the same request gives the same reply (temperature 0, or no model at all); in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two node types that belong together.
+
+    Attributes:
+        start: The type that opens the part.
+        end: The type that closes it.
+        field: The setting of the end that holds the id of its start.
+        body_ports: The outputs of the start that lead into the part; all others have a value only after it.
+    """
+
+    start: str
+    end: str
+    field: str
+    body_ports: tuple[str, ...]
+
+
+LOOP: Final = Pair("loop", "exit", "loop", ("body",))
+ITERATOR: Final = Pair("iterator", "aggregator", "iterator", ("item", "index"))
+
+PAIR_BY_START: Final = {pair.start: pair for pair in (LOOP, ITERATOR)}
+PAIR_BY_END: Final = {pair.end: pair for pair in (LOOP, ITERATOR)}
+
+
+def is_body_port(node_type: str, port: str) -> bool:
+    """Whether an output leads into the part that its node opens."""
+    pair = PAIR_BY_START.get(node_type)
+    return pair is not None and port in pair.body_ports
+
+
+CACHED_TEXTS: Final = 1024
+"""For how many texts a node type remembers the ports that they make."""
+
+
+def paths_of(text: NamedText) -> frozenset[tuple[str, ...]]:
+    """The dotted paths that a text reads; none where it does not compile."""
+    try:
+        if text.kind is TextKind.TEMPLATE:
+            return compile_template(text.text).paths
+        return compile_expression(text.text).paths
+    except (ExpressionError, TemplateError):
+        return frozenset()
+
+
+def elements_of(text: NamedText) -> frozenset[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """What a text reads of elements of lists (see `Expression.elements`); nothing where it does not compile."""
+    try:
+        if text.kind is TextKind.TEMPLATE:
+            return compile_template(text.text).elements
+        return compile_expression(text.text).elements
+    except (ExpressionError, TemplateError):
+        return frozenset()
+
+
+def named_ports(texts: Iterable[NamedText], *, beside: Iterable[str] = ()) -> tuple[Port, ...]:
+    """An input port for each bare name in the texts, in alphabetical order, except for those named `beside`."""
+    taken = RESERVED_NAMES.union(beside)
+    names = {path[0] for text in texts for path in paths_of(text)} - taken
+    return tuple(Port(name, help=f"Stands for {{{{{name}}}}} in the text.", required=True) for name in sorted(names))
+
+
+def uses(texts: Iterable[NamedText], name: str) -> bool:
+    """Whether one of the texts reads that bare name."""
+    return any(path[0] == name for text in texts for path in paths_of(text))
+
+
+def text_problems(texts: Iterable[NamedText]) -> Iterator[FieldProblem]:
+    """A problem for each text that does not compile."""
+    for text in texts:
+        try:
+            if text.kind is TextKind.TEMPLATE:
+                compile_template(text.text)
+            else:
+                compile_expression(text.text)
+        except TemplateError as error:
+            yield FieldProblem("bad-template", text.field, error.message, error.remedy)
+        except ExpressionError as error:
+            correction = correct(text.text, {*text.names, *text.namespaces}) or ""
+            remedy = f"Did you mean `{correction}`?" if correction else error.remedy
+            yield FieldProblem("bad-expression", text.field, error.message, remedy, correction=correction)

@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from engine.nodes.cache_field import CacheMode
 from engine.nodes.context import NodeContext
-from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port, PortType
+from engine.nodes.spec import CacheMode, Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port, PortType
 from engine.tools.registry import find_tool
 from engine.tools.tool import AnyTool, ToolError
 from engine.values import Value

@@ -9,9 +9,22 @@ from pydantic import Field
 
 from engine.expr import Expression, Template, compile_expression, compile_template
 from engine.nodes.context import NodeContext
-from engine.nodes.output_key import OutputKey
-from engine.nodes.spec import Category, FieldProblem, NamedText, NodeConfig, NodeSpec, Outputs, Port, PortType, TextKind
-from engine.nodes.texts import CACHED_TEXTS, named_ports, text_problems, uses
+from engine.nodes.spec import (
+    CACHED_TEXTS,
+    Category,
+    FieldProblem,
+    NamedText,
+    NodeConfig,
+    NodeSpec,
+    OutputKey,
+    Outputs,
+    Port,
+    PortType,
+    TextKind,
+    named_ports,
+    text_problems,
+    uses,
+)
 
 
 class TransformConfig(NodeConfig, OutputKey):

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from engine.expr import Expression, compile_expression
 from engine.nodes.context import NodeContext
-from engine.nodes.json_text import parse_json
-from engine.nodes.schema import Schema, SchemaError, compile_schema
+from engine.nodes.json_values import Schema, SchemaError, compile_schema, parse_json
 from engine.nodes.spec import (
     Category,
     FieldProblem,
@@ -21,8 +20,8 @@ from engine.nodes.spec import (
     Port,
     PortType,
     TextKind,
+    text_problems,
 )
-from engine.nodes.texts import text_problems
 from engine.text_sanitizing import quoted
 from engine.values import Value
 

@@ -17,18 +17,27 @@ from pydantic import ValidationError
 
 from engine.document.model import Node, Workflow, make_id
 from engine.document.problems import DocumentError, Problem, has_errors
+from engine.exits.max_iterations import MAX_ITERATIONS_CAP, clamped
 from engine.expr import compile_expression
 from engine.formatting import format_count
 from engine.nodes.input import InputConfig
-from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.judge import JUDGE, JUDGE_SPEC
-from engine.nodes.loop import range_problem
-from engine.nodes.loop_config import LoopConfig
+from engine.nodes.loop import LoopConfig, range_problem
+from engine.nodes.node_registry import Registry
 from engine.nodes.output import OutputConfig
-from engine.nodes.pairs import ITERATOR, LOOP, is_body_port
-from engine.nodes.registry import Registry
-from engine.nodes.spec import AnySpec, Category, ModelChoice, NodeConfig, NodeSpec, Port, PortType
+from engine.nodes.spec import (
+    ITERATOR,
+    LOOP,
+    AnySpec,
+    Category,
+    ModelChoice,
+    NodeConfig,
+    NodeSpec,
+    Port,
+    PortType,
+    is_body_port,
+)
 from engine.plan.execution_plan import (
     LOOP_INPUT,
     LOOP_OUTPUT,

@@ -14,7 +14,7 @@ from engine.document.model import Workflow
 from engine.expr import Expression
 from engine.nodes.input import InputConfig
 from engine.nodes.iterator import IteratorConfig
-from engine.nodes.loop_config import LoopConfig
+from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import AnySpec, ModelChoice, PortType
 from engine.plan.structure import Structure
 from engine.values import Value, immutable

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from engine.document.model import Workflow
 from engine.document.problems import Problem
-from engine.nodes.pairs import ITERATOR, LOOP, PAIR_BY_START, Pair
+from engine.nodes.spec import ITERATOR, LOOP, PAIR_BY_START, Pair
 from engine.plan.graph_algorithms import (
     Graph,
     find_cycle,

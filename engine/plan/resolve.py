@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from engine.document.model import NODE_ID_PATTERN, Edge, Node, Workflow
 from engine.document.problems import Problem, Severity, config_errors, has_errors
 from engine.errors import did_you_mean
-from engine.nodes.convert import can_ever_fit
-from engine.nodes.registry import Registry
+from engine.nodes.json_values import can_ever_fit
+from engine.nodes.node_registry import Registry
 from engine.nodes.spec import AnySpec, NodeConfig, Port
 from engine.text_sanitizing import shown
 

@@ -6,14 +6,14 @@ tool arguments, extra parameters, settings of plugins and server addresses are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from engine.document.model import Node, Workflow
 from engine.document.problems import Problem
-from engine.nodes.extra_parameters import is_secret_name, is_secret_value
-from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.node_registry import Registry, builtin_registry
 from engine.text_sanitizing import shown
 from engine.tools.mcp_settings import secret_in_address
 from engine.values import Value
@@ -27,6 +27,14 @@ _ADDRESS: Final = "api_base"
 _SUBFLOW: Final = "workflow"
 
 _SEARCHED: Final = _FREE_FIELDS | {_ADDRESS, _SUBFLOW}
+
+_SECRET_NAME: Final = re.compile(
+    r"(api|access|secret|private|auth|subscription|account)_?key|secret|passw(or)?d|credential|authorization|bearer"
+    r"|(^|_)(auth|access|id|session|refresh|security|api|bearer)_?token$|^(token|key|auth)$"
+)
+_SECRET_VALUE: Final = re.compile(
+    r"^\s*(bearer|basic)\s|\b((sk|gsk|xai|hf|ghp|pplx|csk|r8|nvapi)[-_]|AIza|AKIA)(?=[\w-]*\d)[\w-]{16,}", re.IGNORECASE
+)
 
 _LEAST_BARE: Final = 16
 """Characters from which on a value that is only called `key` may be one."""
@@ -138,7 +146,13 @@ def _is_secret(name: str, value: Any) -> bool:
         return False
     if name.lower() == "key":  # many tools call a plain name so
         return isinstance(value, str) and len(value) >= _LEAST_BARE and not any(c.isspace() for c in value)
-    return is_secret_name(name) or (isinstance(value, str) and is_secret_value(value))
+    return _is_secret_name(name) or (isinstance(value, str) and _SECRET_VALUE.search(value) is not None)
+
+
+def _is_secret_name(name: str) -> bool:
+    """Whether a name says that its value is a secret: `api_key`, `apiKey`, `X-Auth-Token`, `password`."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return _SECRET_NAME.search(re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")) is not None
 
 
 def _has_login(address: str) -> bool:

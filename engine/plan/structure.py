@@ -15,10 +15,10 @@ from engine.document.model import Node, Workflow
 from engine.document.problems import Problem
 from engine.exits.condition import Need
 from engine.exits.evaluator import DONE
-from engine.exits.registry import KEY
-from engine.nodes.loop_config import LoopConfig
-from engine.nodes.pairs import LOOP, Pair
-from engine.nodes.registry import Registry, builtin_registry
+from engine.exits.loop_conditions import KEY
+from engine.nodes.loop import LoopConfig
+from engine.nodes.node_registry import Registry, builtin_registry
+from engine.nodes.spec import LOOP, Pair
 from engine.nodes.subflow import SUBFLOW, SubflowConfig, json_object, json_objects
 from engine.plan.graph_algorithms import Graph, find_cycle, make_graph, topological_order
 from engine.plan.loop_bodies import Body, body_problems, find_body, pair, parents, waiting_problem

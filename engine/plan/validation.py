@@ -11,19 +11,26 @@ from pydantic import ValidationError
 from engine.document.model import FORMAT, VERSION, Settings, Workflow, unknown_settings
 from engine.document.problems import Problem, Severity, config_errors
 from engine.errors import did_you_mean
+from engine.exits.max_iterations import MAX_ITERATIONS_CAP
 from engine.expr.correction import correct
-from engine.nodes.agent_config import AgentConfig
-from engine.nodes.agent_tools import EXIT_LOOP
+from engine.nodes.agent_tools import EXIT_LOOP, AgentConfig
 from engine.nodes.input import InputConfig
-from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.llm import LlmConfig
-from engine.nodes.loop import range_problem
-from engine.nodes.loop_config import LoopConfig
+from engine.nodes.loop import LoopConfig, range_problem
+from engine.nodes.node_registry import Registry
 from engine.nodes.output import OutputConfig
-from engine.nodes.pairs import ITERATOR, LOOP
-from engine.nodes.registry import Registry
-from engine.nodes.spec import RESERVED_NAMES, Category, ModelChoice, NamedText, PortType, TextKind
-from engine.nodes.texts import elements_of, paths_of
+from engine.nodes.spec import (
+    ITERATOR,
+    LOOP,
+    RESERVED_NAMES,
+    Category,
+    ModelChoice,
+    NamedText,
+    PortType,
+    TextKind,
+    elements_of,
+    paths_of,
+)
 from engine.plan.resolve import Resolved
 from engine.plan.secrets import SECRET_CODE, secret_problems
 from engine.plan.structure import Structure, analyse, problem_of_subflow

@@ -44,7 +44,7 @@ from engine.events import (
     RunStarted,
     missing_start,
 )
-from engine.nodes.pairs import PAIR_BY_START
+from engine.nodes.spec import PAIR_BY_START
 from engine.run_state.state import (
     CONTAINERS,
     Detail,

@@ -31,8 +31,7 @@ from engine.events import (
 )
 from engine.formatting import format_spending
 from engine.models.protocol import Usage
-from engine.nodes.pairs import PAIR_BY_START
-from engine.nodes.spec import ModelCall
+from engine.nodes.spec import PAIR_BY_START, ModelCall
 from engine.nodes.subflow import SUBFLOW
 from engine.values import Value
 

@@ -20,8 +20,8 @@ from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
 from engine.formatting import format_money, indent_lines
 from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX
-from engine.nodes.agent_config import AgentConfig
-from engine.nodes.registry import Registry
+from engine.nodes.agent_tools import AgentConfig
+from engine.nodes.node_registry import Registry
 from engine.nodes.spec import NodeConfig
 from engine.nodes.subflow import SubflowConfig
 from engine.nodes.tool import ToolConfig

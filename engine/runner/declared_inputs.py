@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from engine.document.json_rules import faults
 from engine.document.model import Workflow
 from engine.errors import EngineError
-from engine.nodes.convert import ConversionError, convert
 from engine.nodes.input import InputConfig
+from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.text_sanitizing import one_line, shown
 from engine.values import Value, to_text, value_of_json

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.exits.condition import Need
-from engine.nodes.loop_config import LoopConfig
+from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import NodeError
 from engine.plan.execution_plan import LoopPlan
 from engine.runner.scheduler import DEAD, GraphRun

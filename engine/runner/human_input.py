@@ -13,8 +13,7 @@ from engine.events import NodeWaiting, PlaceError, parse_place
 from engine.formatting import format_count
 from engine.models.protocol import Message
 from engine.nodes.context import APPROVE, Answer, QuestionKind
-from engine.nodes.json_text import parse_json
-from engine.nodes.schema import SchemaError, compile_schema
+from engine.nodes.json_values import SchemaError, compile_schema, parse_json
 from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.runner.run_storage import RunStorage
 from engine.text_sanitizing import shown

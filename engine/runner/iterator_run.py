@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from engine.errors import EngineError
 from engine.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted, LoopStarted
 from engine.exits.budget import BUDGET
-from engine.exits.loop_expressions import evaluate, is_true
+from engine.exits.condition import evaluate, is_true
 from engine.exits.time_limit import TIMEOUT
 from engine.formatting import format_count
 from engine.models.protocol import Usage

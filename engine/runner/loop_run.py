@@ -16,17 +16,16 @@ from typing import Final
 from engine.errors import EngineError
 from engine.events import LoopCompleted, LoopIterationCompleted, LoopIterationStarted, LoopStarted
 from engine.exits.budget import BUDGET
-from engine.exits.condition import EndedIteration
-from engine.exits.loop_expressions import is_true, score_of
+from engine.exits.condition import EndedIteration, is_true, score_of
+from engine.exits.loop_conditions import StopDecision, has_converged
 from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.exits.similarity import similarity
-from engine.exits.stop_decision import StopDecision, has_converged
 from engine.exits.time_limit import TIMEOUT
 from engine.expr import Namespace, Record, Scope, compile_expression
 from engine.formatting import format_count
 from engine.nodes.agent_tools import EXIT_LOOP
-from engine.nodes.iteration_note import IterationNote
-from engine.nodes.loop_config import LoopConfig
+from engine.nodes.context import IterationNote
+from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import NodeError, Outputs
 from engine.plan.execution_plan import LoopPlan, NodePlan
 from engine.runner.budget import Budget, BudgetError

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from engine.events import LoopIterationCompleted
 from engine.expr import Namespace, Record, Records
 from engine.models.protocol import Message, Usage
-from engine.nodes.replies import whole_text
+from engine.nodes.context import whole_text
 from engine.nodes.spec import ModelCall, Outputs
 from engine.plan.execution_plan import GraphPlan
 from engine.plan.validation import RECORD_MEMBERS

@@ -10,7 +10,7 @@ from typing import Any, Final
 from engine.errors import EngineError
 from engine.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
 from engine.nodes.context import NodeContext
-from engine.nodes.convert import ConversionError, convert
+from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.spec import ModelCall, NodeError, Outputs
 from engine.plan.execution_plan import NodePlan, SubflowPlan
 from engine.runner.budget import Budget, BudgetError

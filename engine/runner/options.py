@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeGuard
 
+from engine.exits.max_iterations import MAX_ITERATIONS_CAP
 from engine.models.protocol import Model
-from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP
-from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.node_registry import Registry, builtin_registry
 from engine.runner.budget import Budget
 from engine.runner.run_storage import RunStorage
 from engine.values import Value

@@ -38,8 +38,7 @@ from engine.events import (
 )
 from engine.models.protocol import Request, Usage, clean_request
 from engine.nodes.context import Answer
-from engine.nodes.pairs import PAIR_BY_START
-from engine.nodes.spec import ModelCall, Outputs
+from engine.nodes.spec import PAIR_BY_START, ModelCall, Outputs
 from engine.runner.budget import Budget
 from engine.runner.human_input import Note
 from engine.runner.named_state import State, StateView

@@ -22,7 +22,7 @@ from engine.events import (
     RunStarted,
 )
 from engine.models.protocol import Price, RemembersCalls
-from engine.nodes.agent_config import AgentConfig
+from engine.nodes.agent_tools import AgentConfig
 from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
 from engine.plan.compiler import compiled

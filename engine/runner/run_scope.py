@@ -41,11 +41,9 @@ from engine.models.protocol import (
     clean_reply,
     clean_request,
 )
-from engine.nodes.context import Answer, NodeContext, QuestionKind, ToolOutcome
-from engine.nodes.iteration_note import IterationNote
-from engine.nodes.replies import failure_of
+from engine.nodes.agent_tools import CHOICES, approval_question, approved_arguments, confirmed_as
+from engine.nodes.context import Answer, IterationNote, NodeContext, QuestionKind, ToolOutcome, failure_of
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError, Outputs
-from engine.nodes.tool_approval import CHOICES, approval_question, approved_arguments, confirmed_as
 from engine.plan.execution_plan import GraphPlan, NodePlan
 from engine.run_state.state import WarningLog
 from engine.runner.budget import Budget, estimate, reply_tokens, request_tokens, text_tokens

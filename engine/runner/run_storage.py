@@ -17,9 +17,8 @@ from typing import Any, Final, Protocol
 from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.protocol import Reply, Request, Usage
-from engine.nodes.cache_field import CacheMode
 from engine.nodes.context import Answer
-from engine.nodes.spec import ModelCall, ModelChoice
+from engine.nodes.spec import CacheMode, ModelCall, ModelChoice
 from engine.values import TooDeepError, Value, compact_json
 
 

@@ -14,8 +14,8 @@ from engine.events import LoopIterationCompleted
 from engine.exits.condition import Evidence, quote_expression
 from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.formatting import format_duration, format_exit_reason, format_score
-from engine.nodes.loop_config import LoopConfig
-from engine.nodes.pairs import ITERATOR
+from engine.nodes.loop import LoopConfig
+from engine.nodes.spec import ITERATOR
 from engine.plan.structure import node_at
 from engine.values import Value
 

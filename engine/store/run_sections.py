@@ -31,7 +31,7 @@ from engine.events import (
     with_loop_starts,
 )
 from engine.formatting import format_value
-from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.node_registry import Registry, builtin_registry
 from engine.nodes.spec import ModelCall
 from engine.run_state.reducer import end_open_nodes, reduce_events
 from engine.run_state.state import NodeExecution, NodeState, RunState, RunStatus, iteration_at

@@ -15,7 +15,7 @@ from app.palette import NODE_MIME, TEMPLATE_MIME, EntryKind, Palette, PaletteEnt
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
 from engine.bundled import templates_folder
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import Category
 
 

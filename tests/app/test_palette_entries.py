@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from app.gallery.gallery import bundled_templates
 from app.palette import CATEGORY_TITLES, EntryKind, PaletteEntry, match_score, palette_entries
-from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.node_registry import Registry, builtin_registry
 from engine.nodes.spec import Category
 
 

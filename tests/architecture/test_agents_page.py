@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from engine.nodes.agent import SPEC
-from engine.nodes.agent_config import MAX_TURNS, AgentConfig
-from engine.nodes.agent_tools import tool_choices
-from engine.nodes.turns.tool_calling import MOST_CALLS
+from engine.nodes.agent import MOST_CALLS, SPEC
+from engine.nodes.agent_tools import MAX_TURNS, AgentConfig, tool_choices
 from tests.architecture.markdown import blocks, read
 from tests.architecture.project import in_a_new_process
 

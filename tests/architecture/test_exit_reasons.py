@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.exits.registry import condition_specs
-from engine.exits.stop_decision import has_converged
+from engine.exits.loop_conditions import condition_specs, has_converged
 from engine.formatting import EXIT_REASON_LABELS
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.runner.node_execution import ALL_ITEMS

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from engine.models.protocol import Message
-from engine.nodes.agent_config import AgentConfig
+from engine.nodes.agent import AgentEnd, TurnStrategy
+from engine.nodes.agent_tools import AgentConfig
 from engine.nodes.context import NodeContext
-from engine.nodes.turns.base import AgentEnd, TurnStrategy
 
 
 async def _run(context: NodeContext[AgentConfig], messages: list[Message]) -> AgentEnd:

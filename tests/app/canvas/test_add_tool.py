@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 
 from app.canvas import operation_builders
 from engine.document.model import Workflow
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.tools.file_tools import READ_FILE
 from engine.tools.registry import set_tools
 from tests.app.canvas.conftest import Hand, MakeCanvas

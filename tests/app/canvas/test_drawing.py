@@ -11,7 +11,7 @@ from app.canvas.node_card import CardViewModel, card_geometry, card_view_model
 from app.theme.style import elide_two_lines
 from engine.document.model import Edge, Workflow
 from engine.document.operations import SetConfig, SetLayout, SetTitle
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import Category
 from engine.plan.structure import analyse
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle

@@ -16,7 +16,7 @@ from app.window.quick_fixes import quick_fixes
 from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted, LoopIterationStarted, NodeStarted
 from engine.models.protocol import Usage
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import NamedText, TextKind
 from engine.plan.structure import analyse
 from engine.plan.validation import validate_structure

@@ -8,7 +8,7 @@ from app.gallery.diagram import Diagram, make_diagram
 from app.gallery.gallery import bundled_templates, split_description
 from engine.document.files import load
 from engine.document.model import Edge, Node, Workflow
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import Category
 
 

@@ -10,7 +10,7 @@ from app.gallery.diagram import Diagram, DiagramNode, DiagramPicture, draw, make
 from app.gallery.gallery import bundled_templates
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import Category
 
 SIZE = QSize(400, 136)

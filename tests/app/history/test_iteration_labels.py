@@ -16,7 +16,7 @@ from app.history.iterations_panel import Crumb, crumbs
 from app.runs.loop_status import findings, sentence
 from app.runs.run_view_model import RunViewModel
 from engine.models.protocol import Usage
-from engine.nodes.loop_config import LoopConfig
+from engine.nodes.loop import LoopConfig
 from engine.run_state.state import LoopExecution
 from tests.app.history.loops import begin, end, iteration, nested, told
 

@@ -24,7 +24,7 @@ from engine.events import (
     NodeWaiting,
 )
 from engine.models.protocol import Usage
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.plan.structure import analyse
 from engine.run_state.state import NodeExecution, NodeState
 from tests.app.inspector.conftest import Bench, OpenInspector

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 from app.inspector.field_spec import FieldKind, choice_help, field_specs, is_visible
 from engine.document.model import Settings
 from engine.document.operations import UNSET
-from engine.nodes.loop_config import LoopConfig
-from engine.nodes.registry import builtin_registry
+from engine.nodes.loop import LoopConfig
+from engine.nodes.node_registry import builtin_registry
 
 
 class Colour(StrEnum):

@@ -38,7 +38,7 @@ from engine.document.operations import (
     SetSettings,
     SetTitle,
 )
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.runner.options import RunOptions
 from tests.app.inspector.conftest import Bench, OpenInspector, refine
 

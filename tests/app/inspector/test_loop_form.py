@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication
 from app.inspector.field_spec import field_specs
 from app.inspector.object_editors import ConditionsEditor
 from engine.document.operations import SetConfig
-from engine.exits.registry import condition_specs
-from engine.nodes.registry import builtin_registry
+from engine.exits.loop_conditions import condition_specs
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import NodeConfig
 from engine.values import Value
 from tests.app.inspector.conftest import Bench

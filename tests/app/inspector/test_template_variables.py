@@ -8,7 +8,7 @@ from app.inspector.template_variables import LOOP_HELP, RECORD_HELP, Variable, n
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import TextKind
 from engine.plan.structure import analyse
 from engine.plan.validation import LOOP_MEMBERS, RECORD_MEMBERS, validate_structure

@@ -20,7 +20,7 @@ from app.settings.extensions_section import McpServersSection, PluginsSection
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
 from engine.extensions import read_extensions, withdraw_server
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.tools.mcp_settings import SecretVariables
 from engine.tools.registry import all_tools, set_tools
 from tests.app.settings.conftest import CANARY

@@ -17,7 +17,7 @@ from app.canvas.node_card import card_view_model
 from app.session import analyse_document
 from app.settings.preferences import MAX_BYTES, MAX_RECENT, PreferenceError, Preferences
 from app.settings.preferences_schema import CustomServer, PreferenceValues, validation_error
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from tests.engine.semantics.documents import around, llm
 
 pytestmark = pytest.mark.usefixtures("qapp")

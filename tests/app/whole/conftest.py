@@ -20,7 +20,7 @@ from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.document.model import Workflow
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.values import Value
 from tests.app.canvas.conftest import Hand
 

@@ -18,8 +18,8 @@ from app.inspector.object_editors import ConditionsEditor
 from app.palette import NODE_MIME
 from engine.document.files import load
 from engine.document.model import Node, Workflow
-from engine.exits.registry import condition_specs
-from engine.nodes.registry import builtin_registry
+from engine.exits.loop_conditions import condition_specs
+from engine.nodes.node_registry import builtin_registry
 from engine.plan.structure import analyse
 from engine.plan.validation import validate_structure
 from tests.app.whole.conftest import CTRL, TEMPLATE, Whole, focus, meaning, own_config

@@ -24,7 +24,7 @@ from engine.document.builder import Builder
 from engine.document.files import load, save
 from engine.document.model import Workflow
 from engine.document.operations import SetDescription, SetTitle
-from engine.nodes.registry import Registry
+from engine.nodes.node_registry import Registry
 from engine.plan.structure import Structure, analyse
 from tests.app.window.conftest import (
     SELF_REFINE,

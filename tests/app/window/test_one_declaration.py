@@ -16,7 +16,7 @@ from app.palette import palette_entries
 from app.session import Session
 from app.workbench import Workbench
 from engine.document.model import Node, Workflow
-from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.node_registry import Registry, builtin_registry
 from engine.nodes.spec import AnySpec
 from engine.runner.options import RunOptions
 

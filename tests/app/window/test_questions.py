@@ -21,7 +21,7 @@ from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.events import AnyEvent, LoopIterationStarted, NodeFailed, NodeStarted, NodeWaiting
 from engine.nodes.context import NodeContext
-from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.node_registry import Registry, builtin_registry
 from engine.nodes.spec import Category, NodeConfig, NodeSpec, Outputs, Port, PortType
 from engine.run_state.state import NodeState
 from engine.runner.options import RunOptions

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from engine.cli.document_commands import flowchart
+from engine.cli.mermaid import flowchart
 from engine.events import LoopIterationStarted
-from engine.nodes.iteration_cap import MAX_ITERATIONS_CAP, clamped, set_shown_cap
-from engine.nodes.loop import SPEC
-from engine.nodes.loop_config import LoopConfig
+from engine.exits.max_iterations import MAX_ITERATIONS_CAP, clamped, set_shown_cap
+from engine.nodes.loop import SPEC, LoopConfig
 from engine.store.exit_explanation import loop_config, what_was_tested
 from engine.store.export_markdown import run_to_markdown
 from engine.store.memory import MemoryStore

@@ -12,7 +12,7 @@ import keyring.backend
 import pytest
 
 from engine.bundled import templates_folder
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from tests.engine.cli.kit import Program
 
 TYPES = [spec.type for spec in builtin_registry()]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from engine.document.model import Settings
 from engine.document.problems import config_errors
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.tools.registry import builtin_tools
 
 LLM = builtin_registry().find("llm")

@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.exits.condition import EndedIteration, ExitCondition
+from engine.exits.condition import EndedIteration, ExitCondition, LoopExpressionError, score_of
 from engine.exits.evaluator import Evaluator
-from engine.exits.loop_expressions import LoopExpressionError, score_of
+from engine.exits.loop_conditions import StopDecision, has_converged, read_conditions
 from engine.exits.max_iterations import MaxIterations
-from engine.exits.registry import read_conditions
 from engine.exits.stable_output import StableOutput
-from engine.exits.stop_decision import StopDecision, has_converged
 from engine.exits.until import Until
 from engine.expr import compile_expression
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from engine import Workflow, validate
-from engine.cli.catalog_commands import fields
+from engine.cli.spec_description import fields
 from engine.document.files import dumps, loads
 from engine.document.json_rules import faults
-from engine.exits import registry
+from engine.exits import loop_conditions
 from engine.exits.condition import (
     ConditionConfig,
     ConditionSpec,
@@ -24,11 +24,11 @@ from engine.exits.condition import (
     PythonTest,
     SeriesSource,
 )
-from engine.exits.registry import KEY, add_condition, condition_specs, read_conditions
+from engine.exits.loop_conditions import KEY, add_condition, condition_specs, read_conditions
 from engine.export.langgraph_module import export_langgraph
 from engine.export.python_script import export_python
 from engine.formatting import format_exit_reason
-from engine.nodes.loop_config import LoopConfig
+from engine.nodes.loop import LoopConfig
 from engine.store.exit_explanation import what_was_tested, why_stopped
 from tests.engine.semantics.documents import around, formula, rules
 from tests.engine.semantics.kit import play
@@ -54,7 +54,7 @@ NAMES = [*condition_specs(), "at_least"]
 
 @pytest.fixture(autouse=True)
 def _with_a_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_SPECS", dict(condition_specs()))
+    monkeypatch.setattr(loop_conditions, "_SPECS", dict(condition_specs()))
     add_condition(AT_LEAST)
 
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from engine.expr import ExpressionError, compile_expression
-from engine.expr.limits import MAX_EXPRESSION_LENGTH, MAX_NESTING, MAX_WALK, MAX_WORK, Frame
+from engine.expr.scope import MAX_EXPRESSION_LENGTH, MAX_NESTING, MAX_WALK, MAX_WORK, Frame
 from engine.values import Value
 
 MEGABYTE = 1_000_000

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.expr import TemplateError, compile_template, escape_template
-from engine.expr.limits import MAX_EXPRESSION_HOLES, MAX_TEMPLATE_BYTES
+from engine.expr.scope import MAX_EXPRESSION_HOLES, MAX_TEMPLATE_BYTES
 from engine.values import Value
 
 

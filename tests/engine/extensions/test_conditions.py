@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from engine import validate
-from engine.exits import registry
+from engine.exits import loop_conditions
 from engine.exits.condition import ConditionConfig, ConditionSpec, EndedIteration, ExitCondition
-from engine.exits.registry import add_condition, condition_specs
+from engine.exits.loop_conditions import add_condition, condition_specs
 from engine.models import catalog as added_models
 from engine.models.catalog import Models
 from engine.models.protocol import ModelError
@@ -20,7 +20,7 @@ from tests.engine.semantics.kit import play
 
 @pytest.fixture(autouse=True)
 def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_SPECS", dict(condition_specs()))
+    monkeypatch.setattr(loop_conditions, "_SPECS", dict(condition_specs()))
     monkeypatch.setattr(added_models, "_MAKERS", {})
 
 

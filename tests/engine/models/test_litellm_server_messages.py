@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from engine.models.protocol import ModelErrorKind
-from engine.nodes.loop_config import LoopConfig
-from engine.nodes.model_fields import ModelFields
+from engine.nodes.loop import LoopConfig
+from engine.nodes.model_calls import ModelFields
 from tests.engine.models.litellm_help import SECRET, MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.behaviours import refusing
 from tests.engine.wire.server import WireServer

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.models.protocol import Finish, Message, Reply, Request, Usage
-from engine.nodes.context import Answer, NodeContext, Services, ToolOutcome
-from engine.nodes.iteration_note import IterationNote
-from engine.nodes.registry import builtin_registry
+from engine.nodes.context import Answer, IterationNote, NodeContext, Services, ToolOutcome
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import ModelChoice, Outputs
 from engine.values import Value
 

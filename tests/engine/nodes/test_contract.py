@@ -13,8 +13,8 @@ from pydantic_core import PydanticUndefined
 
 from engine.document.problems import Severity
 from engine.expr import ExpressionError, TemplateError, compile_expression, compile_template
-from engine.nodes.registry import builtin_registry
-from engine.nodes.schema import compile_schema
+from engine.nodes.json_values import compile_schema
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import (
     ERROR_PORT,
     AnySpec,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.nodes.convert import ConversionError, can_ever_fit, convert
+from engine.nodes.json_values import ConversionError, can_ever_fit, convert
 from engine.nodes.spec import PortType
 from engine.values import Value
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.node_registry import Registry, builtin_registry
 
 
 def test_the_built_in_types_stand_in_the_palettes_order() -> None:

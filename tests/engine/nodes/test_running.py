@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from engine.models.protocol import Finish, Message, Reply
-from engine.nodes.iteration_note import IterationNote
-from engine.nodes.registry import builtin_registry
+from engine.nodes.context import IterationNote
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import ModelChoice, NodeError, primary_output
 from engine.values import Value
 from tests.engine.nodes.context import FakeServices, run_node

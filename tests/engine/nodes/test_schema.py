@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.nodes.schema import SchemaError, compile_schema
+from engine.nodes.json_values import SchemaError, compile_schema
 
 PERSON = {
     "type": "object",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from engine.nodes.structured import UnreadableReplyError, read
+from engine.nodes.model_calls import UnreadableReplyError, read
 from engine.values import Value
 from tests.engine.nodes.dialects import dialect
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import AnySpec, Port, PortType
 from engine.tools.registry import builtin_tools
 from tests.engine.nodes.context import run_node

@@ -8,7 +8,7 @@ import pytest
 
 from engine import Workflow
 from engine.document import SetEnabled
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import ModelChoice, PortType
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, InputPlan, LoopPlan, NodePlan

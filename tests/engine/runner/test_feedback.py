@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.nodes.loop_config import LoopConfig
+from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import NodeError
 from engine.runner.feedback import SEPARATOR, next_input
 from engine.values import Value

@@ -10,8 +10,8 @@ import pytest
 from engine import Workflow
 from engine.events import NodeCompleted, NodeFailed, NodeRetrying, NodeToolCalled
 from engine.models.protocol import ModelError, ModelErrorKind, Reply
-from engine.nodes.schema import compile_schema
-from engine.nodes.turns.tool_calling import MOST_CALLS
+from engine.nodes.agent import MOST_CALLS
+from engine.nodes.json_values import compile_schema
 from tests.engine.semantics.agents import Tools, agent, results, said_by_people, script, tools_fixture, wants
 from tests.engine.semantics.documents import entry, flow, result
 from tests.engine.semantics.kit import Played, play

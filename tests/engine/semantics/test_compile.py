@@ -12,7 +12,7 @@ import pytest
 import engine
 from engine import DocumentError, Workflow, run, run_batch, run_blocking, start
 from engine.batch.batch import BatchOptions
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.plan import compiler
 from engine.plan.structure import analyse
 from tests.engine.semantics.documents import around, each, entry, flow, gather, llm, part, result

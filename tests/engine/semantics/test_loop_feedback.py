@@ -10,7 +10,7 @@ import pytest
 
 from engine.events import LoopIterationStarted
 from engine.nodes.llm import SPEC as LLM_SPEC
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from tests.engine.semantics.documents import (
     around,
     entry,

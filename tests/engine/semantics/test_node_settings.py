@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from engine import Workflow, validate
 from engine.models.protocol import ModelError, ModelErrorKind
-from engine.nodes.registry import builtin_registry
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import NodeConfig
 from engine.store.memory import MemoryStore
 from tests.engine.semantics.agents import agent

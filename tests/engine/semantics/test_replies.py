@@ -11,7 +11,7 @@ import pytest
 from engine import RunResult
 from engine.events import AnyEvent, NodeCompleted, NodeFailed, NodeRetrying
 from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request, ToolCall, Usage
-from engine.nodes.replies import CONTINUE, MAX_CONTINUATIONS, join, rest_request
+from engine.nodes.context import CONTINUE, MAX_CONTINUATIONS, join, rest_request
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume
 from engine.store.run_file import head_of

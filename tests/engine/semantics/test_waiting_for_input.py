@@ -10,7 +10,7 @@ import pytest
 from engine import EngineError, Run
 from engine.events import NodeAnswered, NodeCompleted, NodeWaiting
 from engine.nodes.context import Answer, NodeContext
-from engine.nodes.registry import Registry, builtin_registry
+from engine.nodes.node_registry import Registry, builtin_registry
 from engine.nodes.spec import Category, NodeConfig, NodeSpec, Outputs, Port
 from tests.engine.semantics.documents import entry, flow, llm, part, result
 from tests.engine.semantics.kit import begin, finish

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.document.files import loads
-from engine.nodes.loop_config import LoopConfig
+from engine.nodes.loop import LoopConfig
 from engine.store.exit_explanation import loop_config, what_was_tested, why_stopped
 from tests.engine.cli.kit import Events, refine
 

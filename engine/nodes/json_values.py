@@ -1,0 +1,181 @@
+"""How a value becomes what a port takes.
+
+Text and JSON turn into each other where nothing is lost; where something would be, that is an error that says so.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.document.json_rules import faults
+from engine.errors import EngineError
+from engine.nodes.spec import PortType
+from engine.values import Value, to_text
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
+
+
+def parse_json(text: str) -> Value:
+    """The value that a text of JSON stands for.
+
+    Raises:
+        ValueError: It is no JSON, or holds a number that is not finite or objects too deep inside one another.
+    """
+    try:
+        value: Value = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("objects and lists stand too deep inside one another") from None
+    fault = next(faults(value), None)
+    if fault is not None:
+        raise ValueError(f"{fault.message[0].lower()}{fault.message[1:].rstrip('.')}")
+    return value
+
+
+def _refuse_constant(name: str) -> Value:
+    raise ValueError(f"{name} is no JSON value")
+
+
+_ARTICLE: Final = {
+    PortType.NUMBER: "a number",
+    PortType.BOOLEAN: "true or false",
+    PortType.LIST: "a list",
+    PortType.JSON: "JSON",
+}
+
+_NEVER: Final = frozenset(
+    {
+        (PortType.NUMBER, PortType.LIST),
+        (PortType.NUMBER, PortType.BOOLEAN),
+        (PortType.BOOLEAN, PortType.LIST),
+        (PortType.BOOLEAN, PortType.NUMBER),
+        (PortType.LIST, PortType.NUMBER),
+        (PortType.LIST, PortType.BOOLEAN),
+    }
+)
+
+
+class ConversionError(EngineError):
+    """A value that does not fit the port that it reached."""
+
+
+def can_ever_fit(source: PortType, target: PortType) -> bool:
+    """Whether some value of a port of type `source` fits a port of type `target`."""
+    return (source, target) not in _NEVER
+
+
+def convert(value: Value, target: PortType) -> Value:
+    """Make a value fit a port.
+
+    Raises:
+        ConversionError: It cannot without losing something.
+    """
+    if target is PortType.ANY or value is None:
+        return value
+    if target is PortType.TEXT:
+        return to_text(value)
+    if isinstance(value, str):
+        value = _parsed(value, target)
+    if _fits(value, target):
+        return value
+    raise ConversionError(
+        f"{_shown(value)} is not {_ARTICLE[target]}.", "Put a Transform between the two nodes that makes it fit."
+    )
+
+
+def _fits(value: Value, target: PortType) -> bool:
+    if target is PortType.NUMBER:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if target is PortType.BOOLEAN:
+        return isinstance(value, bool)
+    if target is PortType.LIST:
+        return isinstance(value, list)
+    return True
+
+
+def _parsed(text: str, target: PortType) -> Value:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise ConversionError(
+            f"The text {_shown(text)} is not {_ARTICLE[target]}.",
+            "Put a Transform between the two nodes, or ask the model for a structured reply.",
+        ) from error
+
+
+def _shown(value: Value) -> str:
+    text = to_text(value)
+    return json.dumps(text if len(text) <= 60 else text[:57] + "…", ensure_ascii=False)
+
+
+_MOST_ERRORS = 20
+
+
+class SchemaError(EngineError):
+    """A JSON Schema that cannot be used."""
+
+
+class Schema:
+    """A compiled JSON Schema."""
+
+    def __init__(self, validator: Validator) -> None:
+        self._validator = validator
+
+    def errors(self, value: Value) -> list[str]:
+        """What is wrong with a value, a sentence each, at most 20; empty where it fits."""
+        return [sentence for _, sentence in self.faults(value)]
+
+    def faults(self, value: Value) -> list[tuple[int, str]]:
+        """The same errors, each with the depth at which it lies."""
+        found: list[tuple[int, str]] = []
+        try:
+            for error in self._validator.iter_errors(value):
+                place = [str(step) for step in error.instance_path]
+                found.append((len(place), f"{'/'.join(place) or 'the value'}: {_short(error.message)}."))
+                if len(found) == _MOST_ERRORS:
+                    break
+        except ValueError as error:
+            return [(0, f"the value cannot be checked ({_short(str(error))}).")]
+        return found
+
+
+def _short(text: str, limit: int = 300) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def compile_schema(schema: dict[str, Any]) -> Schema:
+    """Compile a JSON Schema.
+
+    Raises:
+        SchemaError: It is no valid schema, or refers to something outside itself.
+    """
+    try:
+        return _compiled(json.dumps(schema, sort_keys=True))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SchemaError(
+            f"The JSON Schema cannot be used: {_short(_reason(error))}.",
+            "See json-schema.org for what a schema may say.",
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what is wrong, without what the library says around an error of ours."""
+    return str(error).partition("\n")[0].rpartition("ValueError: ")[2].rstrip(".")
+
+
+@lru_cache(maxsize=64)
+def _compiled(schema: str) -> Schema:
+    import jsonschema_rs
+
+    # Patterns without backtracking: a schema or a model's text must not be able to hang the program.
+    return Schema(
+        jsonschema_rs.validator_for(
+            json.loads(schema), retriever=_refuse_reference, pattern_options=jsonschema_rs.RegexOptions()
+        )
+    )
+
+
+def _refuse_reference(uri: str) -> Any:
+    raise ValueError(f"it refers to {uri}, and references outside the schema are not followed")

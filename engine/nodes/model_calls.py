@@ -1,0 +1,441 @@
+"""Settings of nodes that call a model, the prompts and calls made of them, and structured replies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from engine.document.json_rules import faults as faults_in
+from engine.expr import Scope, Template, compile_template
+from engine.models.protocol import Finish, Message, Reply, ToolDefinition
+from engine.nodes.context import NodeContext
+from engine.nodes.json_values import SchemaError, compile_schema
+from engine.nodes.reply_parser import Faults, UnreadableReplyError, read_structured
+from engine.nodes.spec import (
+    CACHED_TEXTS,
+    CacheMode,
+    ModelChoice,
+    NamedText,
+    NodeConfig,
+    NodeError,
+    Port,
+    TextKind,
+    named_ports,
+    uses,
+)
+from engine.text_sanitizing import shown
+from engine.values import Value, to_text
+
+_SET_ELSEWHERE: Final = "the program or another field of the node sets it"
+_NO_REQUEST: Final = "it is not part of a model's request"
+_RESERVED: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("messages", "prompt", "input", "system", "model", "models", "fallbacks", "stream", "streamoptions", "n"),
+            *("tools", "toolchoice", "responseformat", "temperature", "topp", "maxtokens", "maxcompletiontokens"),
+            *("stop", "seed", "reasoningeffort"),
+        ),
+        _SET_ELSEWHERE,
+    ),
+    **dict.fromkeys(
+        (
+            *("apibase", "baseurl", "apiversion", "organization", "customllmprovider", "headers", "extraheaders"),
+            *("extrabody", "extraquery", "timeout", "maxretries", "numretries", "mockresponse"),
+        ),
+        _NO_REQUEST,
+    ),
+}
+_TOKEN_LIMITS: Final = frozenset(
+    {
+        *("maxtokens", "maxcompletiontokens", "maxoutputtokens", "maxnewtokens", "maxlength", "maxgenerationlength"),
+        *("npredict", "numpredict", "maxtokenstosample", "maxgentokens"),
+        *("bestof", "candidatecount", "numreturnsequences", "numgenerations"),
+    }
+)
+"""Names that servers use for the length or the number of replies, which a budget has to know."""
+
+
+def _checked(parameters: dict[str, Value]) -> dict[str, Value]:
+    for name in parameters:
+        instead = _RESERVED.get(_plain(name))
+        if instead is not None:
+            raise PydanticCustomError("reserved_parameter", "reserved", {"name": name[:60], "instead": instead})
+    for name in _names(parameters):
+        if _plain(name) in _TOKEN_LIMITS:
+            raise PydanticCustomError("reserved_parameter", "reserved", {"name": name[:60], "instead": _SET_ELSEWHERE})
+    return parameters
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _names(parameters: dict[str, Value]) -> Iterator[str]:
+    """Every name at any depth."""
+    pending: list[Value] = [parameters]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            yield from value
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
+
+
+ExtraParameters = Annotated[dict[str, Any], AfterValidator(_checked)]
+"""A JSON object whose top-level names are none of the request's own, and which holds no limit of tokens."""
+
+
+MAX_TOKENS_DEFAULT = 1024
+
+
+class ModelFields(NodeConfig):
+    """Settings shared by the node types that call a model."""
+
+    model: str | None = Field(
+        default=None,
+        title="Model",
+        description=("Full name of the model, such as openai/gpt-4o-mini. Leave empty for the workflow's model."),
+        json_schema_extra={"widget": "model"},
+    )
+    api_base: str | None = Field(
+        default=None,
+        title="Server address",
+        description=(
+            "Address of an OpenAI-compatible server, such as http://localhost:8080/v1. Leave empty for the provider's."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        title="Temperature",
+        description="Lower is more predictable, higher more varied. Leave empty for the model's default.",
+    )
+    max_tokens: int | None = Field(
+        default=MAX_TOKENS_DEFAULT,
+        ge=1,
+        title="Max tokens",
+        description=("Maximum length of the reply. Also used to estimate a call's worst-case cost against the budget."),
+    )
+    seed: int | None = Field(
+        default=None,
+        title="Seed",
+        description="The same seed gives the same reply, if the model supports it.",
+        json_schema_extra={"group": "more"},
+    )
+    top_p: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        title="Top P",
+        description=(
+            "Samples only from the most likely tokens whose probabilities add up to this value. Leave empty for the "
+            "model's default."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    stop: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
+        default_factory=list[str],
+        max_length=16,
+        title="Stop sequences",
+        description="Texts that end the reply; the reply does not include them. Many providers accept at most four.",
+        json_schema_extra={"widget": "lines", "group": "more"},
+    )
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
+        default=None,
+        title="Reasoning effort",
+        description="How much a reasoning model thinks before it answers. Leave empty for the model's default.",
+        json_schema_extra={"group": "more"},
+    )
+    extra_parameters: ExtraParameters | None = Field(
+        default=None,
+        title="Extra parameters",
+        description=(
+            'Other parameters of the provider as a JSON object, sent unchanged ({"top_k": 40}). Keys and other secrets '
+            "are refused."
+        ),
+        json_schema_extra={"widget": "json", "group": "more"},
+    )
+    fallback_models: list[Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=list[str],
+        max_length=8,
+        title="Fallback models",
+        description="Models to use instead, in order, when the model fails and its retries are used up.",
+        json_schema_extra={"widget": "models", "group": "more"},
+    )
+    on_cut_off: Literal["warn", "continue", "fail"] = Field(
+        default="warn",
+        title="When a reply is truncated",
+        description=(
+            "What to do when a reply reaches its token limit. warn: use the partial reply, with a warning. continue: "
+            "ask the model for the rest, at most five times. fail: the node fails."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    allow_empty: bool = Field(
+        default=False,
+        title="Allow empty replies",
+        description="Accept a reply without text as an empty text. If off, such a reply fails and is retried.",
+        json_schema_extra={"group": "more"},
+    )
+    cache: CacheMode = Field(
+        default="off",
+        title="Cache replies",
+        description=(
+            "off: always call the model. repeatable: at temperature 0, reuse the stored reply to an "
+            "identical request at no cost. always: at any temperature. Needs the history."
+        ),
+        json_schema_extra={"group": "more"},
+    )
+    retries: int = Field(
+        default=2,
+        ge=0,
+        le=20,
+        title="Retries",
+        description=("Number of retries after a temporary failure, such as an overload or a lost connection."),
+        json_schema_extra={"group": "more"},
+    )
+
+    @cached_property
+    def choice(self) -> ModelChoice:
+        """The model that these settings name."""
+        return ModelChoice(self.model or None, self.api_base or None, tuple(self.fallback_models))
+
+    @property
+    def model_summary(self) -> str:
+        """Model and temperature in a few words, for the canvas."""
+        parts = [self.model.rpartition("/")[2] if self.model else "default model"]
+        if self.temperature is not None:
+            parts.append(f"temperature {self.temperature:g}")
+        return " · ".join(parts)
+
+
+def call_model(
+    context: NodeContext[Any],
+    config: ModelFields,
+    messages: Iterable[Message],
+    *,
+    schema: dict[str, Value] | None = None,
+    tools: tuple[ToolDefinition, ...] = (),
+) -> Awaitable[Reply]:
+    """Make one model call with a node's model settings.
+
+    Args:
+        context: The node that calls.
+        config: Its model settings.
+        messages: The conversation.
+        schema: A JSON Schema that the reply must follow; None for free text.
+        tools: The tools that the model may call.
+
+    Raises:
+        ModelError: The call returned no usable reply.
+        BudgetError: It does not fit the remaining budget; no call was made.
+    """
+    return context.complete(
+        config.choice,
+        messages,
+        temperature=config.temperature,
+        max_tokens=config.max_tokens,
+        schema=schema,
+        seed=config.seed,
+        tools=tools,
+        top_p=config.top_p,
+        stop=tuple(config.stop),
+        reasoning_effort=config.reasoning_effort,
+        extra_parameters=config.extra_parameters or None,
+    )
+
+
+class PromptFields(ModelFields):
+    """Settings shared by the node types that have prompts."""
+
+    system: str = Field(
+        default="",
+        title="System prompt",
+        description="The model's role and rules. {{name}} inserts the value of the port with that name.",
+        json_schema_extra={"widget": "prompt"},
+    )
+    prompt: str = Field(
+        default="",
+        title="Prompt",
+        description=("The request to the model. {{input}} inserts the input; without it, the input is appended."),
+        json_schema_extra={"widget": "prompt"},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The prompts, compiled once a run."""
+
+    system: Template | None
+    prompt: Template
+    names_input: bool
+
+
+def prompt_texts(config: PromptFields) -> tuple[NamedText, ...]:
+    """The prompts as texts that name values."""
+    return _texts(config.system, config.prompt)
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _texts(system: str, prompt: str) -> tuple[NamedText, ...]:
+    return NamedText("system", TextKind.TEMPLATE, system), NamedText("prompt", TextKind.TEMPLATE, prompt)
+
+
+def prompt_inputs(config: PromptFields) -> tuple[Port, ...]:
+    """The input ports: `input`, and one for each bare name in the prompts."""
+    return _inputs(config.system, config.prompt)
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _inputs(system: str, prompt: str) -> tuple[Port, ...]:
+    texts = _texts(system, prompt)
+    needed = uses(texts, "input") or not prompt.strip()
+    return (
+        Port("input", help="What the prompt calls {{input}}.", required=needed, gate=True, many=True),
+        *named_ports(texts, beside=("input",)),
+    )
+
+
+def prepare_prompts(config: PromptFields) -> Prompts:
+    """Compile the prompts."""
+    return _prompts(config.system, config.prompt)
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _prompts(system: str, prompt: str) -> Prompts:
+    names_input = uses(_texts(system, prompt), "input")
+    return Prompts(compile_template(system) if system else None, compile_template(prompt), names_input)
+
+
+def prompt_messages(context: NodeContext[Any]) -> list[Message]:
+    """The messages that a conversation begins with."""
+    prompts: Prompts = context.prepared
+    scope: Scope = context.scope
+    prompt = prompts.prompt.render(scope)
+    if not prompts.names_input and "input" in context.inputs:
+        given = to_text(context.inputs["input"])
+        prompt = f"{prompt}\n\n{given}" if prompt else given
+    if context.iteration_note is not None:
+        prompt = context.iteration_note.added_to(prompt)
+    messages = [*context.memory, Message("user", prompt)]
+    if prompts.system is not None:
+        messages.insert(0, Message("system", prompts.system.render(scope)))
+    return messages
+
+
+_JSON_BEGINS = ("{", "[", "```")
+_JSON_ENDS = ("}", "]", "```")
+
+_CUT_OFF: Final = {Finish.LENGTH: "at its token limit", Finish.CONTENT_FILTER: "by the provider's content filter"}
+
+ReadT = TypeVar("ReadT")
+
+
+async def ask(
+    context: NodeContext[Any],
+    config: ModelFields,
+    messages: list[Message],
+    schema: dict[str, Value],
+    read_reply: Callable[[str], ReadT],
+    what: str = "reply",
+) -> ReadT:
+    """Ask for a structured reply; once more, with the error, where the first cannot be read.
+
+    Args:
+        context: The node that asks.
+        config: Its model and how it is asked.
+        messages: The question.
+        schema: The JSON Schema that the reply is to follow.
+        read_reply: Reads a reply, or raises `UnreadableReplyError`.
+        what: What a warning calls the reply.
+
+    Raises:
+        UnreadableReplyError: The second reply could not be read either.
+        ModelError, BudgetError: A call gave no reply, or did not fit into the budget.
+    """
+
+    async def answer(asked: list[Message]) -> Reply:
+        return await call_model(context, config, asked, schema=schema)
+
+    reply = await answer(messages)
+    try:
+        return read_whole(reply, read_reply)
+    except UnreadableReplyError as failure:
+        context.warn(f"The {what} could not be read ({str(failure).rstrip('.')}); asked once more.")
+        again = f"That could not be read: {shown(str(failure), 500)} Answer again, with the JSON object alone."
+    said = [Message("assistant", reply.text)] if reply.text.strip() else []  # servers refuse empty messages
+    second = await answer([*messages, *said, Message("user", again)])
+    return read_whole(second, read_reply)
+
+
+async def structured_reply(
+    context: NodeContext[Any], config: ModelFields, messages: list[Message], schema: dict[str, Value]
+) -> Value:
+    """Ask for a reply that follows a JSON Schema, and return its value.
+
+    Raises:
+        NodeError: Neither the first nor the second reply follows the schema.
+    """
+    try:
+        return await ask(context, config, messages, schema, partial(read, schema=schema))
+    except UnreadableReplyError as error:
+        raise NodeError(
+            f"The reply does not follow the JSON Schema, asked twice: {error}",
+            "Make the schema simpler, allow more tokens in the reply, or take a stronger model.",
+            retryable=True,
+        ) from error
+
+
+def read_whole(reply: Reply, read_reply: Callable[[str], ReadT]) -> ReadT:
+    """Read a reply. One that was cut off counts only if its JSON is whole, and begins or ends it.
+
+    In the middle it may be an example, with the answer still to come; and "done" may be the beginning of a sentence.
+
+    Raises:
+        UnreadableReplyError: It cannot be read, or was cut off before what is to be read had ended.
+    """
+    if reply.finish not in _CUT_OFF:
+        return read_reply(reply.text)
+    text = reply.text.strip()
+    try:
+        if text.startswith(_JSON_BEGINS) or text.endswith(_JSON_ENDS):
+            return read_reply(f"{text} [cut off]")
+    except UnreadableReplyError:
+        pass
+    raise UnreadableReplyError(f"the reply was cut off {_CUT_OFF[reply.finish]}, before its end.")
+
+
+def read(text: str, schema: dict[str, Value]) -> Value:
+    """The JSON value in a reply.
+
+    Raises:
+        UnreadableReplyError: There is none, it does not fit the schema, or there are several that differ.
+    """
+    return read_structured(text, schema, faults_by(schema))
+
+
+def faults_by(schema: dict[str, Value]) -> Faults:
+    """Checks values against a schema, and against the rules that hold for all values.
+
+    Raises:
+        UnreadableReplyError: The schema cannot be used.
+    """
+    try:
+        compiled = compile_schema(schema)
+    except SchemaError as error:
+        raise UnreadableReplyError(error.message) from error
+
+    def faults(value: Any) -> Sequence[tuple[int, str]]:
+        broken = next(faults_in(value), None)
+        return compiled.faults(value) if broken is None else [(len(broken.path), broken.message)]
+
+    return faults
