@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
@@ -49,7 +48,6 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
         The exit code.
     """
     gc.disable()  # during imports, a collection stops all threads and frees nothing
-    os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
     application = QApplication(sys.argv[:1])
     application.setApplicationName("loopwright")
     application.setApplicationDisplayName("Loopwright")

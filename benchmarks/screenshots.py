@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
 
 from PySide6.QtCore import QDeadlineTimer, QSize, Qt
 from PySide6.QtGui import QImage

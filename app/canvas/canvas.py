@@ -246,7 +246,7 @@ class Canvas(QWidget):
         self.empty_hint.center_in_parent()
 
     def _show_hint(self, text: str, position: QPoint) -> None:
-        self.hint.say(text, self.viewer.mapTo(self, position))
+        self.hint.show_text(text, self.viewer.mapTo(self, position))
 
     def _toggle_ports(self) -> None:
         for node_id in self.session.selection:

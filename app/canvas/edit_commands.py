@@ -119,11 +119,6 @@ class EditCommands(QObject):
         """The selected edges by their ends."""
         return [item.ends for item in self._viewer.scene().selectedItems() if isinstance(item, EdgeItem)]
 
-    @property
-    def visible_rect(self) -> QRectF:
-        """The visible part of the scene."""
-        return self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
-
     def add_node(self, node_type: str, position: QPointF | None = None) -> str | None:
         """Add a node, with a loop also its exit; on an edge, insert it. Return its id, or None if that is not possible.
 
@@ -179,11 +174,11 @@ class EditCommands(QObject):
 
     def paste(self, position: QPointF | None = None) -> None:
         """Paste the nodes on the clipboard."""
-        self._clipboard.paste(self.visible_rect, position)
+        self._clipboard.paste(self._viewer.visible_rect, position)
 
     def duplicate(self) -> None:
         """Duplicate the selected nodes."""
-        self._clipboard.duplicate(self._selected_pairs(), self.visible_rect)
+        self._clipboard.duplicate(self._selected_pairs(), self._viewer.visible_rect)
 
     def delete(self) -> None:
         """Delete the selection."""
@@ -275,7 +270,7 @@ class EditCommands(QObject):
                 around = around.united(rect)
             return QRectF(around.adjusted(-24, -48, 24, 24).toRect())
         width, height = DEFAULT_SIZES[kind]
-        corner = position if position is not None else self.visible_rect.center() - QPointF(width / 2, height / 2)
+        corner = position if position is not None else self._viewer.center - QPointF(width / 2, height / 2)
         return QRectF(round(corner.x()), round(corner.y()), width, height)
 
     def _default_position(self) -> QPointF:
@@ -286,7 +281,7 @@ class EditCommands(QObject):
         if last is not None:
             wish = (taken[last][0] + boxes[last].width + node_layout.COLUMN_GAP, taken[last][1])
         else:
-            wish = (self.visible_rect.center().x() - 88, self.visible_rect.center().y() - 40)
+            wish = (self._viewer.center.x() - 88, self._viewer.center.y() - 40)
         sample = boxes.get(last or next(iter(boxes), ""))  # the new card is about as large
         return QPointF(*(wish if sample is None else free_position(sample, wish, taken, boxes)))
 

@@ -6,8 +6,7 @@ gestures, and others decide what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,85 +38,6 @@ from app.canvas.nodegraphqt_imports import AbstractNodeItem, NodeViewer
 from app.node_layout import MAX_COORDINATE
 from app.palette import NODE_MIME, TEMPLATE_MIME
 from app.theme.style import style
-from app.theme.tokens import UNIT
-
-MARGIN: Final = 6.0 * UNIT
-"""Margin around a fitted rectangle in screen pixels."""
-
-
-@dataclass(frozen=True, slots=True)
-class ViewportFrame:
-    """Zoom and center of a view.
-
-    Attributes:
-        factor: Screen pixels per scene unit.
-        center: Scene position in the center of the view.
-    """
-
-    factor: float
-    center: QPointF
-
-
-def fit_frame(rect: QRectF, view: QRectF, overlays: Sequence[QRectF], largest: float) -> ViewportFrame:
-    """Fit a scene rectangle into the view, as large as possible beside the overlays.
-
-    Args:
-        rect: The scene rectangle, not empty.
-        view: The view in pixels, with its upper left corner at the origin.
-        overlays: Widgets over the lower corners of the view, in pixels.
-        largest: Maximum factor.
-    """
-    whole = _in_area(rect, view, view, largest)
-    seen = _seen(rect, view, whole)
-    if not any(cover.intersects(seen) for cover in overlays):
-        return whole
-    top = min(cover.top() for cover in overlays)
-    left = max((cover.right() for cover in overlays if cover.center().x() < view.center().x()), default=view.left())
-    right = min((cover.left() for cover in overlays if cover.center().x() >= view.center().x()), default=view.right())
-    above = QRectF(view.left(), view.top(), view.width(), top - view.top())
-    between = QRectF(left, view.top(), right - left, view.height())
-    frames = [_in_area(rect, area, view, largest) for area in (above, between) if _has_room(area)]
-    return max(frames, key=lambda frame: frame.factor, default=whole)
-
-
-def start_frame(rect: QRectF, start: QPointF, view: QRectF, overlays: Sequence[QRectF], factor: float) -> ViewportFrame:
-    """Show the start of a scene rectangle that is too large to fit.
-
-    Args:
-        rect: The scene rectangle.
-        start: Position to start reading at.
-        view: The view in pixels, with its upper left corner at the origin.
-        overlays: Widgets over the lower corners of the view, in pixels.
-        factor: Screen pixels per scene unit.
-    """
-    bottom = min((cover.top() for cover in overlays), default=view.bottom())
-    free = QRectF(view.left(), view.top(), view.width(), bottom - view.top()).adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
-    across, down = free.width() / factor, free.height() / factor
-    left = rect.left() if rect.width() > across else rect.center().x() - across / 2
-    if rect.height() > down:
-        top = min(max(start.y() - down / 2, rect.top()), rect.bottom() - down)
-    else:
-        top = rect.center().y() - down / 2
-    shift = view.center() - free.topLeft()
-    return ViewportFrame(factor, QPointF(left, top) + shift / factor)
-
-
-def _in_area(rect: QRectF, area: QRectF, view: QRectF, largest: float) -> ViewportFrame:
-    free = area.adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
-    factor = min(max(free.width(), 1.0) / rect.width(), max(free.height(), 1.0) / rect.height(), largest)
-    return ViewportFrame(factor, rect.center() + (view.center() - area.center()) / factor)
-
-
-def _seen(rect: QRectF, view: QRectF, frame: ViewportFrame) -> QRectF:
-    """Return a scene rectangle in view coordinates, including items that stand out."""
-    corner = view.center() + (rect.topLeft() - frame.center) * frame.factor
-    half = MARGIN / 2
-    return QRectF(corner, rect.size() * frame.factor).adjusted(-half, -half, half, half)
-
-
-def _has_room(area: QRectF) -> bool:
-    return area.width() > 4 * MARGIN and area.height() > 4 * MARGIN
-
 
 SMALLEST: Final = 0.02
 LARGEST: Final = 3.0
@@ -189,15 +109,19 @@ class ZoomPanView(NodeViewer):
         return self._zoom * style().scale
 
     @property
+    def visible_rect(self) -> QRectF:
+        """The visible part of the scene."""
+        return self.mapToScene(self.viewport().rect()).boundingRect()
+
+    @property
     def center(self) -> QPointF:
         """Scene position in the center of the view."""
-        return self.mapToScene(self.viewport().rect()).boundingRect().center()
+        return self.visible_rect.center()
 
     def apply_zoom(self) -> None:
         """Apply zoom and text size around the center."""
         center = self.center
-        self.setTransform(QTransform.fromScale(self.factor, self.factor))
-        self._tile = QPixmap()
+        self._set_zoom(self._zoom)
         self.center_at(center)
 
     def extend_scene_rect(self, rect: QRectF) -> None:
@@ -224,37 +148,21 @@ class ZoomPanView(NodeViewer):
         self.view_moved.emit()
 
     def zoom_to(self, zoom: float, anchor: QPoint | None = None) -> None:
-        """Set the zoom, keeping the position under `anchor` (default: the center) in place."""
-        zoom = min(max(zoom, SMALLEST), LARGEST)
+        """Set the zoom, keeping the position under `anchor` (default: the center) in position."""
         anchor = anchor if anchor is not None else self.viewport().rect().center()
         before = self.mapToScene(anchor)
+        self._set_zoom(min(max(zoom, SMALLEST), LARGEST))
+        self._pan(self.mapFromScene(before) - anchor)
+
+    def show_frame(self, factor: float, center: QPointF) -> None:
+        """Show a scene position in the center of the view, at a number of screen pixels per scene unit."""
+        self._set_zoom(max(factor / style().scale, SMALLEST))
+        self.center_at(center)
+
+    def _set_zoom(self, zoom: float) -> None:
         self._zoom = zoom
         self.setTransform(QTransform.fromScale(self.factor, self.factor))
         self._tile = QPixmap()
-        shift = self.mapFromScene(before) - anchor
-        self._pan(shift)
-
-    def fit_rect(self, rect: QRectF, overlays: Sequence[QRectF] = ()) -> None:
-        """Fit a scene rectangle beside the overlays, at most at 100 %."""
-        if not rect.isEmpty():
-            self._take(self._framed(rect, overlays))
-
-    def fit_zoom(self, rect: QRectF, overlays: Sequence[QRectF] = ()) -> float:
-        """Return the zoom that `fit_rect` would use."""
-        return max(self._framed(rect, overlays).factor / style().scale, SMALLEST) if not rect.isEmpty() else self._zoom
-
-    def _framed(self, rect: QRectF, overlays: Sequence[QRectF]) -> ViewportFrame:
-        return fit_frame(rect, QRectF(self.viewport().rect()), overlays, style().scale)
-
-    def fit_start(self, rect: QRectF, start: QPointF, overlays: Sequence[QRectF], zoom: float) -> None:
-        """Show a scene rectangle from its start at a zoom."""
-        self._take(start_frame(rect, start, QRectF(self.viewport().rect()), overlays, zoom * style().scale))
-
-    def _take(self, frame: ViewportFrame) -> None:
-        self._zoom = max(frame.factor / style().scale, SMALLEST)
-        self.setTransform(QTransform.fromScale(self.factor, self.factor))
-        self._tile = QPixmap()
-        self.center_at(frame.center)
 
     def ensure_visible(self, rect: QRectF) -> None:
         """Scroll as little as needed to show a scene rectangle."""
@@ -289,9 +197,9 @@ class ZoomPanView(NodeViewer):
             and (item_type is None or isinstance(item, item_type))
         ]
 
-    def edge_at(self, place: QPointF) -> EdgeItem | None:
+    def edge_at(self, position: QPointF) -> EdgeItem | None:
         """Return the edge at or near a scene position."""
-        near = self._items_near(place, EdgeItem, 24, 24)
+        near = self._items_near(position, EdgeItem, 24, 24)
         return next((item for item in near if isinstance(item, EdgeItem)), None)
 
     def mouse_position(self) -> QPointF | None:
@@ -339,60 +247,10 @@ def _dots(ground: QColor, dot: QColor, factor: float) -> QPixmap:
 
 FILES_MIME: Final = "text/uri-list"
 
-
-class DropView(ZoomPanView):
-    """View that accepts drops.
-
-    Signals:
-        type_dropped: A node type was dropped: name and scene position.
-        template_dropped: The template of this name was dropped.
-        files_dropped: Files were dropped.
-    """
-
-    type_dropped = Signal(str, QPointF)
-    template_dropped = Signal(str)
-    files_dropped = Signal(list)
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Accept nodes, templates and files."""
-        self._accept(event)
-
-    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
-        """Accept nodes, templates and files."""
-        self._accept(event)
-
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
-        """Accept the event; nothing was dropped."""
-        event.accept()
-
-    def dropEvent(self, event: QDropEvent) -> None:
-        """Report what was dropped."""
-        data, place = event.mimeData(), self.mapToScene(event.position().toPoint())
-        if data.hasFormat(NODE_MIME):
-            self.type_dropped.emit(_text(data, NODE_MIME), place)
-        elif data.hasFormat(TEMPLATE_MIME):
-            self.template_dropped.emit(_text(data, TEMPLATE_MIME))
-        elif data.hasUrls():
-            self.files_dropped.emit([Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()])
-        self._accept(event)
-
-    def _accept(self, event: QDropEvent) -> None:
-        kinds = (NODE_MIME, TEMPLATE_MIME, FILES_MIME)
-        if any(event.mimeData().hasFormat(kind) for kind in kinds):
-            event.setDropAction(Qt.DropAction.CopyAction)
-            event.accept()
-        else:
-            event.ignore()
-
-
-def _text(data: QMimeData, kind: str) -> str:
-    return bytes(data.data(kind).data()).decode("utf-8", "replace").strip()
-
-
 RejectionReason = Callable[[CanvasPort, CanvasPort], str | None]
 
 
-class CanvasViewer(DropView):
+class CanvasViewer(ZoomPanView):
     """Graphics view of one document.
 
     Signals:
@@ -405,6 +263,9 @@ class CanvasViewer(DropView):
         dragged: Items are being dragged; the item, or None if several.
         context_menu_requested: Context menu at a global and a scene position.
         opened: An item was double-clicked.
+        type_dropped: A node type was dropped: name and scene position.
+        template_dropped: The template of this name was dropped.
+        files_dropped: Files were dropped.
     """
 
     connecting = Signal(object)
@@ -416,6 +277,9 @@ class CanvasViewer(DropView):
     dragged = Signal(object)
     context_menu_requested = Signal(QPoint, QPointF)
     opened = Signal(object)
+    type_dropped = Signal(str, QPointF)
+    template_dropped = Signal(str)
+    files_dropped = Signal(list)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -446,18 +310,18 @@ class CanvasViewer(DropView):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan, draw an edge, or continue a gesture of the base class."""
-        place = event.position().toPoint()
+        position = event.position().toPoint()
         if self._pan_from is not None:
-            self._pan(self._pan_from - place)
-            self._pan_from = place
+            self._pan(self._pan_from - position)
+            self._pan_from = position
             return
-        if self._pressed_pipe is not None and self._is_far(place):
+        if self._pressed_pipe is not None and self._is_far(position):
             self._detach(self._pressed_pipe, self.mapToScene(self._press_pos))
         is_held = bool(event.buttons() & Qt.MouseButton.LeftButton)
-        if is_held and not self._is_dragging and not self._is_far(place) and not self._is_drawing():
+        if is_held and not self._is_dragging and not self._is_far(position) and not self._is_drawing():
             return  # ignore small movements during a click
         super().mouseMoveEvent(event)
-        if is_held and not self._is_drawing() and self._is_far(place):
+        if is_held and not self._is_drawing() and self._is_far(position):
             self._is_dragging = True
             selected = self.selected_nodes()
             self.dragged.emit(selected[0] if len(selected) == 1 else None)
@@ -485,8 +349,8 @@ class CanvasViewer(DropView):
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Report a double click on an item."""
-        place = self.mapToScene(event.position().toPoint())
-        items = self._items_near(place, AbstractNodeItem, 4, 4)
+        position = self.mapToScene(event.position().toPoint())
+        items = self._items_near(position, AbstractNodeItem, 4, 4)
         if items:
             self.opened.emit(items[0])
         event.accept()
@@ -505,8 +369,8 @@ class CanvasViewer(DropView):
         selected = self.scene().selectedItems() if event.reason() == QContextMenuEvent.Reason.Keyboard else []
         if selected:
             self.ensure_visible(selected[-1].sceneBoundingRect())
-            place = _middle(selected[-1])
-            self.context_menu_requested.emit(self.viewport().mapToGlobal(self.mapFromScene(place)), place)
+            position = _hit_position(selected[-1])
+            self.context_menu_requested.emit(self.viewport().mapToGlobal(self.mapFromScene(position)), position)
         else:
             self.context_menu_requested.emit(event.globalPos(), self.mapToScene(event.pos()))
         event.accept()
@@ -559,8 +423,8 @@ class CanvasViewer(DropView):
         """Whether the base class has started a rubber band."""
         return bool(getattr(self._rubber_band, "isActive", False))
 
-    def _is_far(self, place: QPoint) -> bool:
-        return (place - self._press_pos).manhattanLength() > 4
+    def _is_far(self, position: QPoint) -> bool:
+        return (position - self._press_pos).manhattanLength() > 4
 
     # Drawing edges
 
@@ -588,13 +452,13 @@ class CanvasViewer(DropView):
         """Route the edge to the mouse and show whether it may be dropped there."""
         if not self._LIVE_PIPE.isVisible() or self._start_port is None:
             return
-        place = event.scenePos()
-        port = self._port_at(place)
+        position = event.scenePos()
+        port = self._port_at(position)
         why = None
         if port is not None and port is not self._start_port:
             why = self.rejection_reason(self._start_port, port)
-            place = port.middle
-        self._LIVE_PIPE.draw_path(self._start_port, None, place, "bad" if why else "accent")
+            position = port.middle
+        self._LIVE_PIPE.draw_path(self._start_port, None, position, "bad" if why else "accent")
         self.hint_changed.emit(why or "", self.mapFromScene(event.scenePos()))
 
     def start_live_connection(self, selected_port: CanvasPort | None) -> None:
@@ -625,11 +489,11 @@ class CanvasViewer(DropView):
         if not self._LIVE_PIPE.isVisible():
             return
         start, end, old = self._start_port, self._port_at(event.scenePos()), self._detached_pipe
-        place = event.scenePos()
+        position = event.scenePos()
         fits = end is not None and end is not start and self.rejection_reason(start, end) is None
         self._show_detached_edge()
         self.end_live_connection()
-        if end is start or (end is None and old is None and not self._is_far(self.mapFromScene(place))):
+        if end is start or (end is None and old is None and not self._is_far(self.mapFromScene(position))):
             return
         if end is not None:
             if fits:
@@ -637,14 +501,14 @@ class CanvasViewer(DropView):
         elif old is not None:
             self.disconnect_requested.emit(old)
         else:
-            self.dropped_on_empty.emit(start, place)
+            self.dropped_on_empty.emit(start, position)
 
-    def _detach(self, pipe: EdgeItem, place: QPointF) -> None:
+    def _detach(self, pipe: EdgeItem, position: QPointF) -> None:
         """Detach the nearer end of an edge; the edge is only hidden until the drop."""
         self._pressed_pipe = None
         self._detached_pipe = pipe
         pipe.setVisible(False)
-        port = pipe.port_from_pos(place, reverse=True)
+        port = pipe.port_from_pos(position, reverse=True)
         assert isinstance(port, CanvasPort)
         self.start_live_connection(port)
 
@@ -657,22 +521,59 @@ class CanvasViewer(DropView):
         """The edge whose end is being dragged."""
         return self._detached_pipe
 
-    def _port_at(self, place: QPointF) -> CanvasPort | None:
-        ports = [item for item in self.scene().items(place) if isinstance(item, CanvasPort)]
+    def _port_at(self, position: QPointF) -> CanvasPort | None:
+        ports = [item for item in self.scene().items(position) if isinstance(item, CanvasPort)]
         if not ports:  # a drop on a card connects to its first matching port
-            node = next((item for item in self.scene().items(place) if isinstance(item, NodeItem)), None)
+            node = next((item for item in self.scene().items(position) if isinstance(item, NodeItem)), None)
             if node is not None and self._start_port is not None and node is not self._start_port.parentItem():
                 wanted = node.outputs if self._start_port.is_input else node.inputs
                 fitting = [port for port in wanted if self.rejection_reason(self._start_port, port) is None]
                 return fitting[0] if fitting else (wanted[0] if wanted else None)
             return None
-        return min(ports, key=lambda port: (port.middle - place).manhattanLength())
+        return min(ports, key=lambda port: (port.middle - position).manhattanLength())
+
+    # Drops
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Accept nodes, templates and files."""
+        self._accept(event)
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        """Accept nodes, templates and files."""
+        self._accept(event)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        """Accept the event; nothing was dropped."""
+        event.accept()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Report what was dropped."""
+        data, position = event.mimeData(), self.mapToScene(event.position().toPoint())
+        if data.hasFormat(NODE_MIME):
+            self.type_dropped.emit(_text(data, NODE_MIME), position)
+        elif data.hasFormat(TEMPLATE_MIME):
+            self.template_dropped.emit(_text(data, TEMPLATE_MIME))
+        elif data.hasUrls():
+            self.files_dropped.emit([Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()])
+        self._accept(event)
+
+    def _accept(self, event: QDropEvent) -> None:
+        kinds = (NODE_MIME, TEMPLATE_MIME, FILES_MIME)
+        if any(event.mimeData().hasFormat(kind) for kind in kinds):
+            event.setDropAction(Qt.DropAction.CopyAction)
+            event.accept()
+        else:
+            event.ignore()
 
 
-def _middle(item: QGraphicsItem) -> QPointF:
+def _hit_position(item: QGraphicsItem) -> QPointF:
     """Return a position at which an item is hit."""
     if isinstance(item, EdgeItem):
         return item.path().pointAtPercent(0.5)
     if isinstance(item, AnnotationItem):  # a frame is hit on its title
         return item.mapToScene(item.text_rect.center())
     return item.sceneBoundingRect().center()
+
+
+def _text(data: QMimeData, kind: str) -> str:
+    return bytes(data.data(kind).data()).decode("utf-8", "replace").strip()

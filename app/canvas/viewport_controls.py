@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap
@@ -62,10 +63,10 @@ class Minimap(QWidget):
 
     def update_visibility(self) -> None:
         """Show the minimap if there is room and the document exceeds the view; keep it while in use."""
-        seen = self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
-        tells = bool(self._view.nodes) and not seen.contains(self._shown)
+        seen = self._viewer.visible_rect
+        is_useful = bool(self._view.nodes) and not seen.contains(self._shown)
         in_use = not self.isHidden() and (self.hasFocus() or self.underMouse())
-        self.setVisible(self.has_room and (tells or in_use))
+        self.setVisible(self.has_room and (is_useful or in_use))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the document and a frame around the visible part."""
@@ -75,7 +76,7 @@ class Minimap(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.drawPixmap(0, 0, self._picture)
-        seen = self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
+        seen = self._viewer.visible_rect
         frame = QRectF(self._to_map(seen.topLeft()), self._to_map(seen.bottomRight()))
         inside = QRectF(self.rect()).adjusted(2, 2, -2, -2)
         painter.setPen(pen(theme.color("accent"), 1.5))
@@ -137,13 +138,13 @@ class Minimap(QWidget):
         down = (self.height() - 2 * PADDING) / max(self._shown.height(), 1.0)
         return min(across, down)
 
-    def _to_map(self, place: QPointF) -> QPointF:
+    def _to_map(self, position: QPointF) -> QPointF:
         middle = QPointF(self.width() / 2, self.height() / 2)
-        return middle + (place - self._shown.center()) * self._scale
+        return middle + (position - self._shown.center()) * self._scale
 
-    def _to_scene(self, place: QPointF) -> QPointF:
+    def _to_scene(self, position: QPointF) -> QPointF:
         middle = QPointF(self.width() / 2, self.height() / 2)
-        return self._shown.center() + (place - middle) / self._scale
+        return self._shown.center() + (position - middle) / self._scale
 
     def _draw(self) -> None:
         theme = canvas_style()
@@ -232,7 +233,7 @@ class CursorHint(PlainLabel):
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
 
-    def say(self, text: str, place: QPoint) -> None:
+    def show_text(self, text: str, position: QPoint) -> None:
         """Show a text near a position, inside the canvas; an empty text hides it."""
         self.setText(text)
         if not text:
@@ -241,8 +242,8 @@ class CursorHint(PlainLabel):
         self.setFixedWidth(round(HINT_WIDTH * style().scale))
         self.adjustSize()
         room = self._canvas.rect()
-        place = place + HINT_OFFSET
-        self.move(min(place.x(), room.width() - self.width() - 8), min(place.y(), room.height() - self.height() - 8))
+        corner = position + HINT_OFFSET
+        self.move(min(corner.x(), room.width() - self.width() - 8), min(corner.y(), room.height() - self.height() - 8))
         self.show()
         self.raise_()
 
@@ -269,6 +270,82 @@ CORNER: Final = 4 * UNIT
 MIN_INITIAL_ZOOM: Final = 0.4
 """Minimum zoom for a new view: titles are legible."""
 
+MARGIN: Final = 6.0 * UNIT
+"""Margin around a fitted rectangle in screen pixels."""
+
+
+class ViewportFrame(NamedTuple):
+    """Zoom and center of a view.
+
+    Attributes:
+        factor: Screen pixels per scene unit.
+        center: Scene position in the center of the view.
+    """
+
+    factor: float
+    center: QPointF
+
+
+def fit_frame(rect: QRectF, view: QRectF, overlays: Sequence[QRectF], largest: float) -> ViewportFrame:
+    """Fit a scene rectangle into the view, as large as possible beside the overlays.
+
+    Args:
+        rect: The scene rectangle, not empty.
+        view: The view in pixels, with its upper left corner at the origin.
+        overlays: Widgets over the lower corners of the view, in pixels.
+        largest: Maximum factor.
+    """
+    whole = _in_area(rect, view, view, largest)
+    seen = _seen(rect, view, whole)
+    if not any(cover.intersects(seen) for cover in overlays):
+        return whole
+    top = min(cover.top() for cover in overlays)
+    left = max((cover.right() for cover in overlays if cover.center().x() < view.center().x()), default=view.left())
+    right = min((cover.left() for cover in overlays if cover.center().x() >= view.center().x()), default=view.right())
+    above = QRectF(view.left(), view.top(), view.width(), top - view.top())
+    between = QRectF(left, view.top(), right - left, view.height())
+    frames = [_in_area(rect, area, view, largest) for area in (above, between) if _has_room(area)]
+    return max(frames, key=lambda frame: frame.factor, default=whole)
+
+
+def start_frame(rect: QRectF, start: QPointF, view: QRectF, overlays: Sequence[QRectF], factor: float) -> ViewportFrame:
+    """Show the start of a scene rectangle that is too large to fit.
+
+    Args:
+        rect: The scene rectangle.
+        start: Position to start reading at.
+        view: The view in pixels, with its upper left corner at the origin.
+        overlays: Widgets over the lower corners of the view, in pixels.
+        factor: Screen pixels per scene unit.
+    """
+    bottom = min((cover.top() for cover in overlays), default=view.bottom())
+    free = QRectF(view.left(), view.top(), view.width(), bottom - view.top()).adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
+    across, down = free.width() / factor, free.height() / factor
+    left = rect.left() if rect.width() > across else rect.center().x() - across / 2
+    if rect.height() > down:
+        top = min(max(start.y() - down / 2, rect.top()), rect.bottom() - down)
+    else:
+        top = rect.center().y() - down / 2
+    shift = view.center() - free.topLeft()
+    return ViewportFrame(factor, QPointF(left, top) + shift / factor)
+
+
+def _in_area(rect: QRectF, area: QRectF, view: QRectF, largest: float) -> ViewportFrame:
+    free = area.adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
+    factor = min(max(free.width(), 1.0) / rect.width(), max(free.height(), 1.0) / rect.height(), largest)
+    return ViewportFrame(factor, rect.center() + (view.center() - area.center()) / factor)
+
+
+def _seen(rect: QRectF, view: QRectF, frame: ViewportFrame) -> QRectF:
+    """Return a scene rectangle in view coordinates, including items that stand out."""
+    corner = view.center() + (rect.topLeft() - frame.center) * frame.factor
+    half = MARGIN / 2
+    return QRectF(corner, rect.size() * frame.factor).adjusted(-half, -half, half, half)
+
+
+def _has_room(area: QRectF) -> bool:
+    return area.width() > 4 * MARGIN and area.height() > 4 * MARGIN
+
 
 class FitToView:
     """Fits the document into the view, beside the zoom buttons and the minimap."""
@@ -291,13 +368,14 @@ class FitToView:
 
     def fit_all(self) -> None:
         """Fit the whole document; the minimap is hidden then."""
-        self._viewer.fit_rect(self._view.content_rect, self._overlay_rects(has_map=False))
+        self._fit(self._view.content_rect, has_map=False)
         self._fitted, self._fit_again = self._counter, self.fit_all
 
     def fit_initial_view(self) -> None:
         """Fit the whole document, or its start if it would be illegible."""
-        if self._viewer.fit_zoom(self._view.content_rect, self._overlay_rects(has_map=False)) < MIN_INITIAL_ZOOM:
-            self._fit_start()
+        rect = self._view.content_rect
+        if not rect.isEmpty() and self._frame(rect, has_map=False).factor < MIN_INITIAL_ZOOM * style().scale:
+            self._fit_start(rect)
         else:
             self.fit_all()
         self._fitted, self._fit_again = self._counter, self.fit_initial_view
@@ -319,12 +397,6 @@ class FitToView:
         corner = self._viewer.mapToScene(0, 0)
         return (self._viewer.transform().m11(), corner.x(), corner.y())
 
-    def _fit_start(self) -> None:
-        rect, cards = self._view.content_rect, self._view.nodes.values()
-        middles = (card.card_rect.center() for card in cards)
-        start = min(middles, key=lambda place: place.x(), default=rect.center())
-        self._viewer.fit_start(rect, start, self._overlay_rects(has_map=self._minimap.has_room), MIN_INITIAL_ZOOM)
-
     def fit_selection(self) -> None:
         """Fit the selection, or the whole document if nothing is selected."""
         rect = QRectF()
@@ -336,7 +408,25 @@ class FitToView:
         if rect.isNull():
             self.fit_all()
         else:
-            self._viewer.fit_rect(rect, self._overlay_rects(has_map=self._minimap.has_room))
+            self._fit(rect, has_map=self._minimap.has_room)
+
+    def _fit(self, rect: QRectF, *, has_map: bool) -> None:
+        if not rect.isEmpty():
+            self._viewer.show_frame(*self._frame(rect, has_map=has_map))
+
+    def _frame(self, rect: QRectF, *, has_map: bool) -> ViewportFrame:
+        return fit_frame(rect, self._viewport, self._overlay_rects(has_map=has_map), style().scale)
+
+    def _fit_start(self, rect: QRectF) -> None:
+        centers = (card.card_rect.center() for card in self._view.nodes.values())
+        start = min(centers, key=lambda center: center.x(), default=rect.center())
+        overlays = self._overlay_rects(has_map=self._minimap.has_room)
+        factor = MIN_INITIAL_ZOOM * style().scale
+        self._viewer.show_frame(*start_frame(rect, start, self._viewport, overlays, factor))
+
+    @property
+    def _viewport(self) -> QRectF:
+        return QRectF(self._viewer.viewport().rect())
 
     def _overlay_rects(self, *, has_map: bool) -> list[QRectF]:
         """Return the rectangles of the controls in view coordinates."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from app.runs.run_view_model import node_of
 from engine.formatting import format_duration, format_money, format_spending, format_tokens
@@ -34,26 +34,26 @@ class Budget:
         return format_spending(self.spent, self.limit, self.unit)
 
 
-def budget_limit(workflow: Workflow, name: str, usual: float | None) -> float | None:
+def budget_limit(workflow: Workflow, name: str, default: float | None) -> float | None:
     """Return a budget: the document's own, else the user's default.
 
     Args:
         workflow: The document.
         name: `budget_usd` or `budget_tokens`.
-        usual: What the person's settings say.
+        default: The budget in the user's settings.
     """
     stated = workflow.settings.get(name)
-    return stated if isinstance(stated, int | float) and not isinstance(stated, bool) else usual
+    return stated if isinstance(stated, int | float) and not isinstance(stated, bool) else default
 
 
 def run_budget(
-    workflow: Workflow, usual_usd: float | None, usual_tokens: float | None, picture: RunViewModel | None
+    workflow: Workflow, default_usd: float | None, default_tokens: float | None, picture: RunViewModel | None
 ) -> Budget | None:
     """Return the budget in dollars, else the one in tokens; None if there is neither."""
-    limit = budget_limit(workflow, "budget_usd", usual_usd)
+    limit = budget_limit(workflow, "budget_usd", default_usd)
     if limit is not None:
         return Budget((picture.cost_usd or 0.0) if picture is not None else 0.0, limit, "usd")
-    limit = budget_limit(workflow, "budget_tokens", usual_tokens)
+    limit = budget_limit(workflow, "budget_tokens", default_tokens)
     if limit is not None:
         return Budget(picture.usage.total_tokens if picture is not None else 0, limit, "tokens")
     return None
@@ -79,10 +79,10 @@ def state_line(picture: RunViewModel, workflow: Workflow, now: float) -> str:
     Args:
         picture: The run.
         workflow: The document as it runs.
-        now: The present moment, in seconds since the epoch.
+        now: The current time, in seconds since the epoch.
     """
     duration = picture.duration_s
-    if duration is None and not picture.is_over:  # of one that broke off, nobody has told how long it was at work
+    if duration is None and not picture.is_over:  # unknown for a run that was interrupted
         duration = max(now - picture.started, 0.0) if picture.started else 0.0
     parts = [_state(picture, workflow)]
     if picture.usage.total_tokens:
@@ -102,13 +102,13 @@ def _state(picture: RunViewModel, workflow: Workflow) -> str:
         return word
     name = node_title(inner[-1], workflow)
     more = f" and {len(inner) - 1} more" if len(inner) > 1 else ""
-    # Imported while a run is told of: the bars that this module serves are seen before the node types are needed.
+    # Imported here, because the window shows its bars before it loads the node types.
     from app.runs.loop_status import unit_of
 
     around = inner[-1].rpartition("[")[0]
     loop, unit = picture.loops.get(around), unit_of(workflow, node_of(around))
-    turn = f", {unit} {loop.current + 1} of {loop.total}" if loop is not None else ""
-    return f"{word}: {name}{more}{turn}"
+    iteration = f", {unit} {loop.current + 1} of {loop.total}" if loop is not None else ""
+    return f"{word}: {name}{more}{iteration}"
 
 
 def is_running(picture: RunViewModel) -> bool:
@@ -154,39 +154,30 @@ def models_in_use(workflow: Workflow, default: str) -> tuple[str, ...]:
 
 
 class ModelsInUse:
-    """Caches the models of the last workflow: a keystroke changes few of its nodes."""
+    """Caches the models of each node of the last workflow: a keystroke changes few of them."""
 
     def __init__(self) -> None:
-        self._nodes: tuple[Node, ...] = ()
-        self._named: dict[str, None] = {}
+        self._known: dict[int, tuple[Node, tuple[str, ...]]] = {}
 
     def of(self, workflow: Workflow, default: str) -> tuple[str, ...]:
         """See `models_in_use`."""
-        if not _name_the_same(self._nodes, workflow.nodes):
-            self._named = {name: None for node in workflow.nodes for name in _models_of_node(node)}
-        self._nodes = workflow.nodes
+        known = self._known
+        self._known = {id(node): known.get(id(node)) or (node, _models_of_node(node)) for node in workflow.nodes}
         own = workflow.settings.get("model")
-        usual = own if isinstance(own, str) and own else default
-        return tuple(dict.fromkeys(name or usual for name in self._named)) or (usual,)
-
-
-def _name_the_same(before: tuple[Node, ...], after: tuple[Node, ...]) -> bool:
-    pairs = zip(before, after, strict=False)
-    return len(before) == len(after) and all(
-        old is new or _models_of_node(old) == _models_of_node(new) for old, new in pairs
-    )
+        default = own if isinstance(own, str) and own else default
+        names = (name or default for _, names in self._known.values() for name in names)
+        return tuple(dict.fromkeys(names)) or (default,)
 
 
 def _models_of_node(node: Node) -> tuple[str, ...]:
     """Return the models that a node may call, fallbacks last; an empty name stands for the default model."""
-    config: object = node.config
-    if node.type == "loop":
-        config = node.config.get("judge")
-        if not isinstance(config, dict) or not (config.get("criteria") or config.get("rubric")):
-            return ()
-    elif node.type not in {"llm", "agent"} and (node.type != "router" or node.config.get("mode", "model") != "model"):
+    from pydantic import ValidationError
+
+    from engine.nodes.node_registry import builtin_registry
+
+    spec = builtin_registry().find(node.type)
+    try:
+        choice = None if spec is None else spec.model(spec.config.model_validate(node.config))
+    except ValidationError:
         return ()
-    settings = cast("dict[str, object]", config)
-    name, fallbacks = settings.get("model"), settings.get("fallback_models")
-    others = cast("list[object]", fallbacks) if isinstance(fallbacks, list) else []
-    return (name if isinstance(name, str) else "", *(other for other in others if isinstance(other, str)))
+    return () if choice is None else (choice.name or "", *choice.fallbacks)

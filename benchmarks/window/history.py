@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
 
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication

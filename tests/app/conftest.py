@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
 
 import pytest
 from PySide6.QtCore import Qt

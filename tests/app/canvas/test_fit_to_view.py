@@ -11,8 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.canvas_style import MIN_TEXT_PIXELS
 from app.canvas.node_card import card_text
-from app.canvas.viewer import MARGIN, ViewportFrame, fit_frame, start_frame
-from app.canvas.viewport_controls import MIN_INITIAL_ZOOM
+from app.canvas.viewport_controls import MARGIN, MIN_INITIAL_ZOOM, ViewportFrame, fit_frame, start_frame
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_TITLE
 from engine.bundled import templates_folder
@@ -81,15 +80,15 @@ def test_a_large_document_is_first_seen_from_its_start_with_legible_titles(make_
     hand = make_canvas(chain(40))
     hand.canvas.fit_initial_view()
     assert hand.canvas.viewer.zoom == MIN_INITIAL_ZOOM
-    assert hand.canvas.commands.visible_rect.contains(hand.item("n0").card_rect)
+    assert hand.canvas.viewer.visible_rect.contains(hand.item("n0").card_rect)
     assert hand.canvas.minimap.isVisible()
     hand.canvas.fit_all()
-    assert hand.canvas.commands.visible_rect.contains(hand.canvas.view.content_rect)
+    assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.content_rect)
 
 
 def test_a_small_document_is_first_seen_as_a_whole(hand: Hand) -> None:
     hand.canvas.fit_initial_view()
-    assert hand.canvas.commands.visible_rect.contains(hand.canvas.view.content_rect)
+    assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.content_rect)
 
 
 def test_the_map_stands_back_while_everything_is_seen(hand: Hand) -> None:
@@ -174,7 +173,7 @@ def test_a_fitted_document_is_fitted_again_when_the_view_becomes_lower(hand: Han
     hand.canvas.fit_all()
     hand.canvas.resize(1200, 260)
     QApplication.processEvents()
-    assert hand.canvas.commands.visible_rect.contains(hand.canvas.view.content_rect)
+    assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.content_rect)
     smaller = hand.canvas.viewer.zoom
     hand.canvas.resize(1200, 800)
     QApplication.processEvents()
@@ -221,7 +220,7 @@ def test_a_fitted_document_is_fitted_again_with_larger_texts(hand: Hand) -> None
         style().choose("dark", 1.5)
         QApplication.processEvents()
         assert hand.canvas.fit_to_view.is_fitted
-        assert hand.canvas.commands.visible_rect.contains(hand.canvas.view.content_rect)
+        assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.content_rect)
     finally:
         style().choose("dark", 1.0)
 

@@ -165,7 +165,7 @@ def test_the_menu_key_opens_the_menu_of_what_is_selected(hand: Hand) -> None:
     menu = hand.canvas.popups.menu
     assert menu is not None
     assert hand.session.selection == ("task",)
-    assert hand.canvas.commands.visible_rect.contains(hand.item("task").card_rect)
+    assert hand.canvas.viewer.visible_rect.contains(hand.item("task").card_rect)
     choose(menu, "Enable or disable")
     assert not hand.session.workflow.node("task").enabled
 
@@ -242,7 +242,7 @@ def test_moving_the_view_ends_a_rename_and_keeps_it(hand: Hand) -> None:
 
 
 def test_hints_stay_within_the_canvas(hand: Hand) -> None:
-    hand.canvas.hint.say("No.", QPoint(1190, 790))
+    hand.canvas.hint.show_text("No.", QPoint(1190, 790))
     assert hand.canvas.rect().contains(hand.canvas.hint.geometry())
 
 

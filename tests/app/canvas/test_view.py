@@ -37,7 +37,7 @@ def move(hand: Hand, node_id: str, x: float, y: float) -> None:
 
 
 def seen(hand: Hand) -> QRectF:
-    return hand.canvas.commands.visible_rect
+    return hand.canvas.viewer.visible_rect
 
 
 def test_fit_all_shows_everything_and_no_larger_than_life(hand: Hand) -> None:
@@ -192,7 +192,7 @@ def test_a_drawing_can_be_read_whatever_a_title_says(make_canvas: MakeCanvas, tm
 def test_a_place_that_the_view_cannot_reach_is_none(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([node("task", "input")], [], {"task": (5_000_000, 0)}))
     hand.canvas.fit_all()
-    assert hand.canvas.commands.visible_rect.contains(hand.item("task").card_rect)
+    assert hand.canvas.viewer.visible_rect.contains(hand.item("task").card_rect)
 
 
 def test_a_tip_shows_what_a_title_says_and_no_markup(make_canvas: MakeCanvas) -> None:
