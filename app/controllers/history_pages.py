@@ -71,21 +71,21 @@ class HistoryPage(QObject):
         session.shown.started.connect(self._note_run)
         self._refresh_buttons()
 
-    def show_summary(self, summary: RunSummary, *, is_held: bool = False) -> None:
+    def show_summary(self, summary: RunSummary, *, is_owned: bool = False) -> None:
         """Show the run's id and status.
 
         Args:
             summary: The run's summary.
-            is_held: Whether another process runs it, and waits for an answer.
+            is_owned: Whether another process runs it, and waits for an answer.
         """
         self.summary = summary
         self._parent = (summary.parent, summary.forked_at)
-        self._is_held = is_held
-        status = STATUS_WORDS[summary.status] + (" in another window or program" if is_held else "")
-        hint = "answer it here or there; it continues there" if is_held else ""
+        self._is_held = is_owned
+        status = STATUS_WORDS[summary.status] + (" in another window or program" if is_owned else "")
+        hint = "answer it here or there; it continues there" if is_owned else ""
         more = " · ".join(part for part in (fork_words(summary), hint) if part)
         self.bar.say(f"Run {short_id(summary.run_id)}, as it ran · {status}", capital(more))
-        self.elsewhere.follow(summary, is_held=is_held)
+        self.elsewhere.follow(summary, is_owned=is_owned)
         self._refresh_buttons()
 
     def show_fork(self, parent: str, at: str) -> None:
@@ -116,7 +116,7 @@ class HistoryPage(QObject):
         if self.session.shown.live is not None:
             self.elsewhere.leave()
         elif self.summary is not None:
-            self.elsewhere.follow(self.summary, is_held=self._is_held)
+            self.elsewhere.follow(self.summary, is_owned=self._is_held)
         self._refresh_buttons()
 
     def _refresh_buttons(self) -> None:
@@ -181,7 +181,7 @@ class HistoryPages(QObject):
         title = f"{name_of(run.summary)} · {moment(run.summary.started)}"
         page = self.make_page(StoredSession(self._engine, self._store, run.workflow, title))
         self.pages[run.summary.run_id] = page
-        page.show_summary(run.summary, is_held=run.is_held)
+        page.show_summary(run.summary, is_owned=run.is_owned)
         page.compare_with_today(self._documents.all)
         page.elsewhere.changed.connect(lambda now: self._show_again(page, now))
         # Filling the tab is a step of its own, so that the window stays responsive.
@@ -221,7 +221,7 @@ class HistoryPages(QObject):
     def _show_again(self, page: HistoryPage, run: StoredRun) -> None:
         """Show the progress that another process has made."""
         if page.session.shown.live is None:
-            page.show_summary(run.summary, is_held=run.is_held)
+            page.show_summary(run.summary, is_owned=run.is_owned)
             self._fill(page, run)
 
     def _fill(self, page: HistoryPage, run: StoredRun) -> None:

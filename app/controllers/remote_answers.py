@@ -20,7 +20,7 @@ from app.worker import Worker
 from engine.document.files import loads
 from engine.events import NodeWaiting
 from engine.nodes.context import Answer
-from engine.store.answers import give_answer, questions_of
+from engine.store.answers import give_answer, open_questions
 from engine.store.store_protocol import RunSummary, Store
 from engine.values import Value
 
@@ -89,7 +89,7 @@ class RemoteAnswers(QObject):
         """Resume a run that waits for an answer; if another process runs it, answer it there."""
 
         def look(store: Store) -> tuple[NodeWaiting, str] | None:
-            questions = questions_of(store, summary.run_id) if store.is_held(summary.run_id) else {}
+            questions = open_questions(store, summary.run_id) if store.is_owned(summary.run_id) else {}
             if not questions:
                 return None
             ran = loads(store.document(summary.run_id), source="The workflow of this run")

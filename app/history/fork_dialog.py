@@ -514,7 +514,7 @@ class ForkDialog(QDialog):
         self.form = ForkForm(place, model_names)
         self.problem = MessageBar("", "bad")
         self.problem.hide()
-        self.reused, self.anew, self.price = (PlainLabel(wrap=True) for _ in range(3))
+        self.reused, self.rerun, self.price = (PlainLabel(wrap=True) for _ in range(3))
         self.warnings = PlainLabel(wrap=True)
         self.warnings.setProperty("tone", "warning")
         self.run = QPushButton("Run fork")
@@ -571,7 +571,7 @@ class ForkDialog(QDialog):
         column = QVBoxLayout(card)
         column.setContentsMargins(4 * UNIT, 4 * UNIT, 4 * UNIT, 4 * UNIT)
         column.setSpacing(2 * UNIT)
-        for title, label in (("Reused", self.reused), ("Runs again", self.anew), ("Cost", self.price)):
+        for title, label in (("Reused", self.reused), ("Runs again", self.rerun), ("Cost", self.price)):
             column.addWidget(PlainLabel(title, look="section"))
             column.addWidget(label)
             column.addSpacing(2 * UNIT)
@@ -618,7 +618,7 @@ class ForkDialog(QDialog):
         self.plan = plan
         self.problem.hide()
         self.reused.setText(_listed(plan.reused) or "Nothing is reused; everything runs again.")
-        self.anew.setText(_listed(plan.anew) or "Nothing.")
+        self.rerun.setText(_listed(plan.rerun) or "Nothing.")
         self.price.setText(_price(plan))
         self.warnings.setText("\n".join(plan.warnings))
         self.warnings.setVisible(bool(plan.warnings))
@@ -657,7 +657,7 @@ def _listed(lines: Sequence[str]) -> str:
 
 
 def _price(plan: ForkPlan) -> str:
-    count = plan.iterations_anew
+    count = plan.max_reruns
     most = "" if not count else f"Up to {format_count(count, 'iteration')}. "
     if plan.estimate_usd is None:
         return f"{most}The cost is unknown."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
@@ -40,54 +39,24 @@ from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_money, format_percent, format_score, format_tokens
 from engine.models.protocol import Usage
 from engine.run_state.state import LoopExecution
+from engine.store.codec import json_start
 from engine.values import Value
 
-MOST: Final = 200
-"""The most characters of a value that a cell is made of."""
+PREVIEW: Final = 200
+"""Maximum number of characters of a value in a cell."""
 
 
-def beginning(value: Value, most: int = MOST) -> str:
-    """The first words of a value on one line. Of a value of any size only so many characters are looked at."""
-    text = value[: most + 1] if isinstance(value, str) else _json(value, most + 1)
-    line = from_utf16_units(" ".join(text.split()))
-    return f"{line[:most].rstrip()}…" if len(text) > most else line
-
-
-def _json(value: Value, most: int) -> str:
-    """The beginning of a value as JSON: at least so many characters where it has as many."""
+def beginning(value: Value, most: int = PREVIEW) -> str:
+    """Return the beginning of a value as one line. Looks at no more of the value than needed."""
     if value is None:
         return ""
-    pieces: list[str] = []
-    # What is still to be written, the next at the end: texts to write as they are, and values.
-    waiting: list[tuple[bool, Value]] = [(False, value)]
-    length = 0
-    while waiting and length < most:
-        is_written, item = waiting.pop()
-        if is_written:
-            piece = str(item)
-        elif isinstance(item, list):
-            piece = "["
-            waiting.append((True, "]"))
-            shown = item[:most]
-            for place in range(len(shown) - 1, -1, -1):
-                waiting.append((False, shown[place]))
-                if place:
-                    waiting.append((True, ", "))
-        elif isinstance(item, dict):
-            piece = "{"
-            waiting.append((True, "}"))
-            names = [name for name, _ in zip(item, range(most), strict=False)]
-            for place in range(len(names) - 1, -1, -1):
-                waiting.append((False, item[names[place]]))
-                waiting.append(
-                    (True, f"{', ' if place else ''}{json.dumps(names[place][:most], ensure_ascii=False)}: ")
-                )
-        else:
-            cut = item[:most] if isinstance(item, str) else item
-            piece = json.dumps(cut, ensure_ascii=False)
-        pieces.append(piece)
-        length += len(piece)
-    return "".join(pieces)
+
+    def shortened(item: Value) -> Value:
+        return item[: most + 1] if isinstance(item, str) else item
+
+    text = value[: most + 1] if isinstance(value, str) else json_start(value, most + 1, shortened, spaced=True)
+    line = from_utf16_units(" ".join(text.split()))
+    return f"{line[:most].rstrip()}…" if len(text) > most else line
 
 
 def token_count(usage: Usage) -> str:

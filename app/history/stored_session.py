@@ -62,14 +62,14 @@ class StoredRun:
         structure: The structure of the document as it ran.
         picture: Its view model, as far as it was read.
         levels: The levels that were read in full.
-        is_held: Whether it waits for a person in another process.
+        is_owned: Whether it waits for a person in another process.
     """
 
     summary: RunSummary
     structure: Structure
     picture: RunViewModel
     levels: set[str] = field(default_factory=set[str])
-    is_held: bool = False
+    is_owned: bool = False
 
     @property
     def workflow(self) -> Workflow:
@@ -94,7 +94,7 @@ def waits_elsewhere(store: Store, summary: RunSummary) -> bool:
     Raises:
         StoreError: It cannot be read.
     """
-    return summary.status is RunStatus.WAITING and store.is_held(summary.run_id)
+    return summary.status is RunStatus.WAITING and store.is_owned(summary.run_id)
 
 
 def read_outline(store: Store, run_id: str, registry: Registry | None = None) -> StoredRun:
@@ -109,7 +109,7 @@ def read_outline(store: Store, run_id: str, registry: Registry | None = None) ->
     structure = analyse(workflow, registry)
     events = store.events(run_id, kinds=RESULT_EVENTS, preview=PREVIEW)
     picture = RunViewModel(structure.parent, state=reduce_events(events, run_id, Detail.LOOPS))
-    run = StoredRun(summary, structure, picture, is_held=waits_elsewhere(store, summary))
+    run = StoredRun(summary, structure, picture, is_owned=waits_elsewhere(store, summary))
     picture.interruption = _interruption(run)
     return run
 
@@ -176,7 +176,7 @@ def _interruption(run: StoredRun) -> str:
     if run.summary.status is RunStatus.INTERRUPTED:
         return "The program ended during the run."
     if run.summary.status is RunStatus.WAITING:
-        how = "Answer here or in the program that runs it." if run.is_held else "Resume the run to answer."
+        how = "Answer here or in the program that runs it." if run.is_owned else "Resume the run to answer."
         return f"The run is waiting for your answer. {how}"
     return ""
 
@@ -340,14 +340,14 @@ class Elsewhere(QObject):
         self._timer.setInterval(LOOK_MS)
         self._timer.timeout.connect(self._look_if_seen)
 
-    def follow(self, summary: RunSummary, *, is_held: bool) -> None:
+    def follow(self, summary: RunSummary, *, is_owned: bool) -> None:
         """Poll a run, unless it has ended.
 
         Args:
             summary: Its last known summary.
-            is_held: Whether another process holds it while it waits for input.
+            is_owned: Whether another process holds it while it waits for input.
         """
-        self._run_id, self._known = summary.run_id, (summary.status, is_held)
+        self._run_id, self._known = summary.run_id, (summary.status, is_owned)
         if summary.status in OPEN:
             self._timer.start()
         else:

@@ -17,7 +17,7 @@ from engine.nodes.node_registry import Registry
 from engine.nodes.spec import ITERATOR
 from engine.plan.structure import node_at
 from engine.run_state.state import LoopExecution, NodeExecution
-from engine.store.exit_explanation import loop_config, what_was_tested, why_stopped
+from engine.store.exit_explanation import describe_conditions, explain_exit, loop_config
 from engine.values import Value
 
 
@@ -49,7 +49,7 @@ def sentence(
     if not loop.exit_reason:
         return _standing(loop, unit)
     total, last = loop.cap, len(loop.iterations) - 1
-    words = why_stopped(
+    words = explain_exit(
         config, loop.iterations, loop.exit_reason, total, error=error, similarity=similarity, given=given
     )
     is_other = loop.returned is not None and loop.returned != last
@@ -170,6 +170,6 @@ def findings(
         similarity: Of its result to the one before, from 0 to 1; None where it is not known.
         given: What the nodes of its body gave in it, by id.
     """
-    lines = list(what_was_tested(config, loop.iterations, index, similarity=similarity, given=given))
+    lines = list(describe_conditions(config, loop.iterations, index, similarity=similarity, given=given))
     reason = loop.iterations[index].reason
     return "\n".join([*(f"{line[:1].upper()}{line[1:]}" for line in lines), *(("", reason) if reason else ())])

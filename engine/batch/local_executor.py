@@ -21,7 +21,7 @@ from engine.run_state.result import RESULT_EVENTS, RunResult, result_of
 from engine.run_state.state import SETTLE_S, Detail, RunState, waits_only
 from engine.runner.options import Catalogue, RunOptions
 from engine.runner.run import Run, start
-from engine.store.resume import refuse_unknown, resume, unknown_calls
+from engine.store.resume import refuse_unknown_calls, resume, unknown_calls
 from engine.store.store_protocol import ACTIVE, RunStatus, RunSummary, Store, StoreError
 
 
@@ -165,7 +165,7 @@ class LocalRows:
         # Starting the batch again is consent to paying for a model call twice, but not to a tool's effect.
         if not self._retry_in_flight:
             tools = (call for call in unknown_calls(self._store, broken_off.run_id) if call.tool)
-            refuse_unknown(broken_off, tools, RESUME_ROW)
+            refuse_unknown_calls(broken_off, tools, RESUME_ROW)
         return resume(self._store, broken_off.run_id, options, retry_in_flight=True)
 
 

@@ -40,7 +40,7 @@ from engine.formatting import (
 )
 from engine.nodes.spec import ITERATOR, PAIR_BY_START
 from engine.run_state.state import LoopExecution, NodeExecution, RunState, active_nodes, budget_warning, not_stored
-from engine.store.exit_explanation import loop_config, why_stopped
+from engine.store.exit_explanation import explain_exit, loop_config
 from engine.text_sanitizing import harmless, one_line
 from engine.values import to_text
 
@@ -235,7 +235,7 @@ def _why_stopped(event: LoopCompleted, run: ShownRun) -> str:
     if run.document is None:
         return format_exit(event.exit_reason, event.iterations_run, loop.cap)
     config = loop_config(run.document, event.path, loop.cap)
-    return why_stopped(config, loop.all_iterations, event.exit_reason, loop.cap)
+    return explain_exit(config, loop.all_iterations, event.exit_reason, loop.cap)
 
 
 def _with_path(path: str, sentences: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from engine.cli.history import StorePath, history
 from engine.formatting import format_count
 
 if TYPE_CHECKING:
-    from engine.store.run_sections import Part
+    from engine.store.run_sections import Section
     from engine.store.store_protocol import Store
     from engine.text_diff import Span
 
@@ -56,21 +56,23 @@ def runs_diff(
     return ExitCode.DONE
 
 
-def _part(text: str) -> Part:
+def _part(text: str) -> Section:
     from engine.errors import EngineError
-    from engine.store.run_sections import Part
+    from engine.store.run_sections import Section
     from engine.text_sanitizing import shown
 
     try:
-        return Part(text)
+        return Section(text)
     except ValueError:
-        raise EngineError(f'"{shown(text, 40)}" is not a part of an iteration.', f"Parts: {', '.join(Part)}.") from None
+        raise EngineError(
+            f'"{shown(text, 40)}" is not a part of an iteration.', f"Parts: {', '.join(Section)}."
+        ) from None
 
 
-def _text(store: Store, run_id: str, place: str, node: str, part: Part) -> str:
-    from engine.store.run_sections import text_at
+def _text(store: Store, run_id: str, place: str, node: str, part: Section) -> str:
+    from engine.store.run_sections import section_text
 
-    return text_at(store, run_id, ".".join(step for step in (place, node) if step), part)
+    return section_text(store, run_id, ".".join(step for step in (place, node) if step), part)
 
 
 _Line = list[tuple[str, str]]

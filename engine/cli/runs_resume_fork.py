@@ -150,14 +150,14 @@ def runs_fork(
     from engine.store.consent import approve
     from engine.store.resume import Changes, fork, plan_fork
     from engine.store.run_file import is_imported
-    from engine.store.run_sections import value_like
+    from engine.store.run_sections import parse_like_stored
 
     with history(context, store) as stored:
         run_id = stored.find(run).run_id
         source, other = _open_document(document) if document is not None else ("", None)
         changes = Changes(
             settings=read_settings(settings or (), other or stored_document(stored, run_id)),
-            value=None if value is None else value_like(stored, run_id, at, text_or_file(value, "--value")),
+            value=None if value is None else parse_like_stored(stored, run_id, at, text_or_file(value, "--value")),
             has_value=value is not None,
             model=model,
             max_iterations=max_iterations,
@@ -250,7 +250,7 @@ def _announce(plan: ForkPlan) -> None:
         f"Fork of {parent.run_id}{f' ({parent.workflow})' if parent.workflow else ''} at {plan.at}", style="bold"
     )
     screen.line(f"Reused: {', '.join(plan.reused) or 'nothing'}.")
-    screen.line(f"Runs again: {', '.join(plan.anew) or 'nothing'}.")
+    screen.line(f"Runs again: {', '.join(plan.rerun) or 'nothing'}.")
     estimate = "unknown" if plan.estimate_usd is None else f"about {format_money(plan.estimate_usd)}"
     screen.line(f"Estimated cost: {estimate}.")
     for warning in plan.warnings:
@@ -291,12 +291,12 @@ def runs_answer(
     from engine.cli.consent import ask_consent
     from engine.cli.output import err
     from engine.cli.terminal_questions import ask_now, question_lines
-    from engine.store.answers import give_answer, question_at
+    from engine.store.answers import find_question, give_answer
     from engine.store.resume import resume
     from engine.store.run_file import is_imported
 
     with history(context, store) as stored:
-        asked = question_at(stored, stored.find(run).run_id, node)
+        asked = find_question(stored, stored.find(run).run_id, node)
         confirms = ask_consent(
             stored_document(stored, asked.run_id), allow=allow, is_imported=is_imported(stored, asked.run_id)
         )

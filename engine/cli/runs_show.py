@@ -76,9 +76,9 @@ class _Shown:
 
     def workflow(self) -> Workflow:
         """The document as it ran."""
-        from engine.store.run_sections import workflow_of
+        from engine.store.run_sections import workflow_or_empty
 
-        return workflow_of(self.store.document(self.run.run_id))
+        return workflow_or_empty(self.store.document(self.run.run_id))
 
     def level(self, name: str) -> RunState:
         """The state of a level."""
@@ -92,31 +92,31 @@ class _Shown:
         Raises:
             StoreError: It did nothing there.
         """
-        from engine.store.run_sections import nothing_at
+        from engine.store.run_sections import nothing_stored_at
 
         found = self.level(place.level).nodes.get(str(place))
         if found is None:
-            raise nothing_at(self.store, self.run.run_id, place)
+            raise nothing_stored_at(self.store, self.run.run_id, place)
         return found
 
     def given(self, level: str) -> dict[str, Value]:
         """What each node of a level gave, by id."""
         from engine.run_state.state import nodes_on
-        from engine.store.run_sections import given_by
+        from engine.store.run_sections import node_result
 
         nodes = nodes_on(self.level(level), level)
-        return {node.node_id: given_by(node) for node in nodes if node.has_completed}
+        return {node.node_id: node_result(node) for node in nodes if node.has_completed}
 
     def why(self, state: RunState, path: str, workflow: Workflow) -> str:
         """Why the loop at a path stopped; empty where it has not."""
-        from engine.store.exit_explanation import loop_config, why_stopped
+        from engine.store.exit_explanation import explain_exit, loop_config
 
         loop = state.loops[path]
         iterations, config = loop.all_iterations, loop_config(workflow, path, loop.cap)
         if not loop.exit_reason:
             return ""
         given = self.given(f"{path}[{len(iterations) - 1}]") if config.names_nodes and iterations else {}
-        return why_stopped(config, iterations, loop.exit_reason, loop.cap, error=state.error, given=given)
+        return explain_exit(config, iterations, loop.exit_reason, loop.cap, error=state.error, given=given)
 
 
 def _write_run(screen: Screen, shown: _Shown) -> None:
@@ -187,19 +187,19 @@ def _row(path: str, iteration: LoopIterationCompleted, loop: LoopExecution) -> t
 def _tested(shown: _Shown, place: Place) -> tuple[RunState, LoopIterationCompleted | None, tuple[str, ...]]:
     """The level of a loop, the iteration at that place, and what was tested after it."""
     from engine.run_state.state import iteration_at
-    from engine.store.exit_explanation import loop_config, what_was_tested
-    from engine.store.run_sections import nothing_at
+    from engine.store.exit_explanation import describe_conditions, loop_config
+    from engine.store.run_sections import nothing_stored_at
 
     around = shown.level(place.level)
     path, index = list(place.iterations())[-1]
     ended = iteration_at(around, str(place))
     if ended is None:
         if not shown.level(str(place)).nodes:
-            raise nothing_at(shown.store, shown.run.run_id, place)
+            raise nothing_stored_at(shown.store, shown.run.run_id, place)
         return around, None, ()
     loop = around.loops[path]
     config = loop_config(shown.workflow(), path, loop.cap)
-    return around, ended, what_was_tested(config, loop.all_iterations, index, given=shown.given(str(place)))
+    return around, ended, describe_conditions(config, loop.all_iterations, index, given=shown.given(str(place)))
 
 
 def _write_iteration(screen: Screen, shown: _Shown, place: Place, *, in_full: bool) -> None:
@@ -240,7 +240,7 @@ def _write_text(screen: Screen, name: str, value: Value) -> None:
 def _write_node(screen: Screen, node: NodeExecution, *, is_alone: bool, in_full: bool) -> None:
     """Write what a node did; alone with its inputs and what its model was asked. `in_full`: with all its reasoning."""
     from engine.nodes.spec import PAIR_BY_START
-    from engine.store.run_sections import asked, given_by
+    from engine.store.run_sections import node_result, prompts_text
 
     figures = [node.node_type, "completed, from an earlier output" if node.is_cached else node.state]
     figures += [format_duration(node.duration_s)] if node.duration_s is not None else []
@@ -255,7 +255,7 @@ def _write_node(screen: Screen, node: NodeExecution, *, is_alone: bool, in_full:
         for name, value in node.inputs.items():
             _write_text(screen, f"input {name}", value)
         if node.calls:
-            _write_text(screen, "asked", asked(node.calls))
+            _write_text(screen, "asked", prompts_text(node.calls))
             _write_text(screen, "answered by", ", ".join(dict.fromkeys(call.model for call in node.calls)))
             _write_replies(screen, node, in_full=in_full)
         for call in node.tool_calls:
@@ -267,7 +267,7 @@ def _write_node(screen: Screen, node: NodeExecution, *, is_alone: bool, in_full:
         return
     _write_reasoning(screen, node, in_full=in_full)
     if node.outputs and node.node_type not in PAIR_BY_START:
-        _write_text(screen, "gave", given_by(node))
+        _write_text(screen, "gave", node_result(node))
 
 
 def _write_replies(screen: Screen, node: NodeExecution, *, in_full: bool) -> None:

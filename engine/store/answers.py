@@ -17,16 +17,16 @@ from engine.run_state.reducer import reduce_events
 from engine.run_state.state import QUESTION_EVENTS, Detail, unanswered_questions
 from engine.runner.human_input import check_answer
 from engine.runner.run_storage import PostedAnswer
-from engine.store.store_protocol import RunHeldError, RunStatus, Store, StoreError, answered_before
+from engine.store.store_protocol import RunOwnedError, RunStatus, Store, StoreError, already_answered
 from engine.text_sanitizing import shown
 
-TAKEN_WITHIN_S: Final = 15.0
+ACCEPT_TIMEOUT_S: Final = 15.0
 """Seconds within which a running process accepts an answer."""
-_LOOK_S: Final = 0.1
+_POLL_S: Final = 0.1
 
 
-def questions_of(store: Store, run_id: str) -> dict[str, NodeWaiting]:
-    """The questions of a run that nobody has answered, by path, the oldest first.
+def open_questions(store: Store, run_id: str) -> dict[str, NodeWaiting]:
+    """Return the unanswered questions of a run by path, oldest first.
 
     Raises:
         StoreError: There is no such run.
@@ -39,11 +39,11 @@ def questions_of(store: Store, run_id: str) -> dict[str, NodeWaiting]:
 
 
 def answer_command(asked: NodeWaiting, *, is_only: bool) -> str:
-    """The command that answers a question, with the choices there are.
+    """Return the command that answers a question, with its choices.
 
     Args:
         asked: The question.
-        is_only: Whether the run waits for no other answer, so that the node need not be named.
+        is_only: Whether it is the run's only question, so the node can be left out.
     """
     node = "" if is_only else f" --node {shlex.quote(asked.path)}"
     if set(asked.choices) == {APPROVE, REJECT}:
@@ -53,53 +53,53 @@ def answer_command(asked: NodeWaiting, *, is_only: bool) -> str:
     return f"loopwright runs answer {asked.run_id}{node} {choices}"
 
 
-def question_at(store: Store, run_id: str, path: str | None = None) -> NodeWaiting:
-    """The question that is meant.
+def find_question(store: Store, run_id: str, path: str | None = None) -> NodeWaiting:
+    """Return the question of a run.
 
     Args:
-        store: Where the run is kept.
+        store: The history.
         run_id: The run.
-        path: The node that asks; None where there is but one.
+        path: The node that asks; None if there is only one.
 
     Raises:
-        StoreError: There is no such run, nothing waits there, or several questions wait and none is named.
+        StoreError: There is no such run, no such question, or there are several and `path` is None.
     """
-    waiting = questions_of(store, run_id)
+    waiting = open_questions(store, run_id)
     if not waiting:
         raise StoreError(
-            f"The run {run_id} waits for no answer.", f"'loopwright runs show {run_id}' tells how it stands."
+            f"The run {run_id} is not waiting for an answer.", f"See its status with 'loopwright runs show {run_id}'."
         )
     if path is None and len(waiting) == 1:
         return next(iter(waiting.values()))
     if path is None:
         commands = "; or ".join(answer_command(asked, is_only=False) for asked in waiting.values())
         raise StoreError(
-            f"The run {run_id} waits for {len(waiting)} answers: {', '.join(waiting)}.", f"Answer one with: {commands}"
+            f"The run {run_id} is waiting for {len(waiting)} answers: {', '.join(waiting)}.",
+            f"Answer one with: {commands}",
         )
     if path not in waiting:
         raise StoreError(
-            f'Nothing waits for an answer at "{shown(path, 60)}".', f"The run waits at: {', '.join(waiting)}."
+            f'There is no question at "{shown(path, 60)}".', f"The run is waiting at: {', '.join(waiting)}."
         )
     return waiting[path]
 
 
 def give_answer(store: Store, asked: NodeWaiting, answer: Answer) -> bool:
-    """Answer a run: into its history, where whoever takes the run up again has it, or by the process at work on it.
+    """Answer a question of a run.
 
-    Waits until that process has taken the answer.
+    If a process owns the run, leave the answer for it and wait until it is accepted.
 
     Args:
-        store: Where the run is kept.
+        store: The history.
         asked: The question.
-        answer: The answer; a value of null leaves what was asked about as it was.
+        answer: The answer; a value of None means the proposed value, unchanged.
 
     Returns:
-        Whether a process is at work on the run and goes on with it; where not, the run is to be resumed.
+        Whether a process continues the run. Otherwise the answer is stored and the run must be resumed.
 
     Raises:
-        StoreError: Somebody else has answered before, the process at work on the run does not take it, or the answer
-            cannot be kept.
-        EngineError: The answer does not fit; the question stays open.
+        StoreError: The question was already answered, the owner does not accept the answer, or it cannot be stored.
+        EngineError: The answer is invalid; the question stays open.
     """
     check_answer(asked, answer)
     given = answer if answer.value is not None else Answer(answer.choice, asked.value, answer.comment)
@@ -107,26 +107,26 @@ def give_answer(store: Store, asked: NodeWaiting, answer: Answer) -> bool:
         return False
     store.leave_answer(asked.run_id, PostedAnswer(asked.path, asked.seq, given))
     try:
-        end = time.monotonic() + TAKEN_WITHIN_S
+        end = time.monotonic() + ACCEPT_TIMEOUT_S
         while not _was_given(store, asked, given):
-            if _recorded(store, asked, given):  # the process has gone meanwhile
+            if _recorded(store, asked, given):  # the process has ended meanwhile
                 return False
             if time.monotonic() > end:
                 raise StoreError(
-                    f"A process is at work on the run {asked.run_id}, and does not take the answer.",
-                    "Answer in the window or on the terminal where it runs, or stop it there first.",
+                    f"The process that runs {asked.run_id} does not accept the answer.",
+                    "Answer in its window or terminal, or stop it there first.",
                 )
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
     finally:
-        store.take_answer_back(asked.run_id, asked.seq)
+        store.withdraw_answer(asked.run_id, asked.seq)
     return True
 
 
 def _recorded(store: Store, asked: NodeWaiting, given: Answer) -> bool:
-    """Put an answer into the history of a run; false where a process is at work on it, or the answer is there."""
+    """Append an answer to the log of a run. Return False if a process owns the run or the answer is there already."""
     try:
         journal = store.reopen(asked.run_id)
-    except RunHeldError:
+    except RunOwnedError:
         return False
     safe: Future[None] = Future()
     journal.watch(lambda _seq: safe.set_result(None), safe.set_exception)
@@ -143,21 +143,21 @@ def _recorded(store: Store, asked: NodeWaiting, given: Answer) -> bool:
 
 
 def _was_given(store: Store, asked: NodeWaiting, given: Answer) -> bool:
-    """Whether the question got that very answer; false while it is open.
+    """Return whether the question has this answer; False while it is open.
 
     Raises:
-        StoreError: It is open no more, and got another answer or none.
+        StoreError: It has another answer, or is no longer open.
     """
     later = list(store.events(asked.run_id, kinds=QUESTION_EVENTS, after=asked.seq - 1))
     answered = next((event for event in later if isinstance(event, NodeAnswered) and event.path == asked.path), None)
     if answered is not None:
         if Answer(answered.choice, answered.value, answered.comment) == given:
             return True
-        raise answered_before(asked.path)
+        raise already_answered(asked.path)
     still = unanswered_questions(reduce_events(later, asked.run_id, Detail.SUMMARY)).get(asked.path)
     if still is None or still.seq != asked.seq:
         raise StoreError(
-            f'The question at "{shown(asked.path, 60)}" is asked no more.',
-            f"'loopwright runs show {asked.run_id}' tells how the run stands.",
+            f'The question at "{shown(asked.path, 60)}" is no longer open.',
+            f"See the run's status with 'loopwright runs show {asked.run_id}'.",
         )
     return False

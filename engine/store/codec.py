@@ -1,8 +1,8 @@
-"""Events as JSON arrays and back, without loss.
+"""Codec of events: JSON arrays without loss, and previews with truncated values.
 
-An event is stored as the number of its type, the four things that all events have, and an array of its own fields in
-their order. Old arrays may be shorter than today's: fields are only ever added at the end, with a default. What becomes
-of the values inside an event is decided by the caller (`put`, `get`); this module knows of no database.
+An event is stored as the number of its type, the four common fields, and an array of its own fields in order. Old
+arrays may be shorter: fields are only added at the end, with a default. The caller encodes the values inside an event
+(`Put`, `Get`), so this module is independent of the database.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 from typing import Any, Final, TypeGuard, cast, get_args
 
 from engine import events
@@ -18,13 +19,13 @@ from engine.models.protocol import Finish, Message, Reply, Request, ToolCall, To
 from engine.nodes.spec import ModelCall
 
 Put = Callable[[Any, Any], Any]
-"""Makes of a value (a text, a list, an object…) and its place in the event what stands for it in the array."""
+"""Encodes a value (a text, a list, an object…) at a place in the event."""
 
 Get = Callable[[Any], Any]
-"""The reverse of `Put`."""
+"""Decodes a value: the inverse of `Put`."""
 
 Place = Any
-"""Where in an event a value stands; values in the same place of several events tend to resemble each other."""
+"""Place of a value in an event. Values in the same place of several events tend to be similar."""
 
 KIND_CODES: Final[dict[type[AnyEvent], int]] = {
     events.RunStarted: 1,
@@ -54,53 +55,50 @@ KIND_CODES: Final[dict[type[AnyEvent], int]] = {
     events.NodeToolCalling: 25,
     events.LoopStarted: 26,
 }
-"""The number of each type of event. Numbers stand in files: never change one, never use one again."""
+"""Number of each event type. Numbers are stored in files: never change or reuse one."""
 
 assert set(KIND_CODES) == set(get_args(AnyEvent))
 
 KINDS: Final = {code: kind for kind, code in KIND_CODES.items()}
-"""The type of event of each number."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Field:
-    """How one field of an event is written and read."""
-
     name: str
     encode: Callable[[Any, Put, Place], Any]
     decode: Callable[[Any, Get], Any]
 
 
 def encode_fields(event: AnyEvent, put: Put) -> list[Any]:
-    """The event's own fields as an array for JSON."""
+    """Encode the event's own fields as an array for JSON."""
     return [field.encode(getattr(event, field.name), put, (field.name,)) for field in _FIELDS[type(event)]]
 
 
 def field_index(kind: type[AnyEvent], name: str) -> int:
-    """Where in the array that `encode_fields` makes of such an event a field stands."""
+    """Return the index of a field in the output of `encode_fields`."""
     return [field.name for field in _FIELDS[kind]].index(name)
 
 
 def decode_event(
     kind: type[AnyEvent], run_id: str, seq: int, time: float, path: str, array: list[Any], get: Get
 ) -> AnyEvent:
-    """The event that `encode_fields` made that array of.
+    """Decode an event from the output of `encode_fields`.
 
     Args:
         kind: Its type.
         run_id: Its run.
-        seq: Its number there.
-        time: When it was told.
-        path: Where.
+        seq: Its number in the run.
+        time: Its time.
+        path: Its path.
         array: Its own fields.
-        get: Gives the values back.
+        get: Decodes the values.
     """
     fields = [field.decode(item, get) for field, item in zip(_FIELDS[kind], array, strict=False)]
     return kind(run_id, seq, time, path, *fields)
 
 
 def encode_reply(reply: Reply, put: Put, place: Place) -> list[Any]:
-    """A model's reply as an array."""
+    """Encode a model's reply as an array."""
     usage = _encode_usage(reply.usage, put, place)
     head = [put(reply.text, (*place, "reply")), reply.finish.value, usage, put(reply.model, place), reply.cost_usd]
     beside = (reply.reasoning, reply.refusal, reply.warnings)
@@ -114,7 +112,7 @@ def encode_reply(reply: Reply, put: Put, place: Place) -> list[Any]:
 
 
 def decode_reply(array: list[Any], get: Get) -> Reply:
-    """The reply that `encode_reply` made that array of."""
+    """Decode a reply from the output of `encode_reply`."""
     text, finish, usage, model, cost_usd, *more = array
     calls, reasoning, refusal, warnings = more + [[], "", "", []][len(more) :]
     return Reply(
@@ -128,14 +126,6 @@ def decode_reply(array: list[Any], get: Get) -> Reply:
         get(refusal),
         _decode_texts(warnings, get),
     )
-
-
-def _encode_value(value: Any, put: Put, place: Place) -> Any:
-    return put(value, place)
-
-
-def _decode_value(value: Any, get: Get) -> Any:
-    return get(value)
 
 
 def _encode_ports(ports: dict[str, Any], put: Put, place: Place) -> list[Any]:
@@ -185,12 +175,8 @@ def _encode_request(request: Request, put: Put, place: Place) -> list[Any]:
     return [messages, settings, *_encode_tools(request, put, place)] if with_tools else [messages, settings]
 
 
-def _encode_optional_request(request: Request | None, put: Put, place: Place) -> list[Any] | None:
-    return None if request is None else _encode_request(request, put, place)
-
-
 def _encode_tools(request: Request, put: Put, place: Place) -> list[Any]:
-    """What only a request with tools has: the tools, and by message its calls and the call that it answers."""
+    """Encode what only a request with tools has: the tools, and by message its calls and the call that it answers."""
     tools = [
         put(part, (*place, "tool")) for tool in request.tools for part in (tool.name, tool.description, tool.parameters)
     ]
@@ -211,24 +197,25 @@ def _decode_tool_calls(flat: list[Any], get: Get) -> tuple[ToolCall, ...]:
 
 
 def _decode_tools(messages: list[Message], more: list[Any], get: Get) -> tuple[ToolDefinition, ...]:
-    """The tools of a request; its messages get their parts of `_encode_tools`."""
+    """Decode the tools of a request, and add the calls to its messages."""
     if not more:
         return ()
     tools, parts = more
     for index, calls, call_id in cast("list[list[Any]]", parts):
-        place = int(index)  # said for the type checker, which cannot know it
+        place = int(index)  # for the type checker
         messages[place] = dataclasses.replace(
             messages[place], tool_calls=_decode_tool_calls(calls, get), tool_call_id=get(call_id)
         )
-    # A preview cuts long parameters to a text.
-    got = [get(part) for part in tools]
+    # A preview truncates long parameters to a text.
+    parts = [get(part) for part in tools]
     return tuple(
-        ToolDefinition(got[index], got[index + 1], _object_or_empty(got[index + 2])) for index in range(0, len(got), 3)
+        ToolDefinition(name, description, _object(parameters) or {})
+        for name, description, parameters in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
     )
 
 
-def _object_or_empty(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+def _object(value: Any) -> dict[str, Any] | None:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def _decode_call(array: list[Any], get: Get) -> ModelCall:
@@ -243,44 +230,48 @@ def _decode_request(array: list[Any], get: Get) -> Request:
     top_p, stop, effort, extra = sampling or [None, [], None, None]
     messages = [Message(flat[index], get(flat[index + 1])) for index in range(0, len(flat), 2)]
     tools = _decode_tools(messages, more, get)
-    # A preview cuts a long schema to a text, which no request can have.
-    value = get(stored_schema)
-    schema = cast(dict[str, Any], value) if isinstance(value, dict) else None
-    extra = cast(dict[str, Any], value) if isinstance(value := get(extra), dict) else None
-    texts = _decode_texts(stop, get)
+    # A preview truncates a long schema to a text, which no request can have.
     return Request(
-        tuple(messages), temperature, max_tokens, schema, seed, get(path), tools, top_p, texts, get(effort), extra
+        tuple(messages),
+        temperature,
+        max_tokens,
+        _object(get(stored_schema)),
+        seed,
+        get(path),
+        tools,
+        top_p,
+        _decode_texts(stop, get),
+        get(effort),
+        _object(get(extra)),
     )
 
 
-def _decode_optional_request(array: list[Any] | None, get: Get) -> Request | None:
-    return None if array is None else _decode_request(array, get)
-
-
 def _encode_calls(calls: tuple[ModelCall, ...], put: Put, place: Place) -> list[Any]:
-    return [_encode_call(call, put, ("call",)) for call in calls] if calls else []
+    return [_encode_call(call, put, ("call",)) for call in calls]
 
 
 def _decode_calls(calls: list[Any], get: Get) -> tuple[ModelCall, ...]:
     return tuple(_decode_call(call, get) for call in calls)
 
 
-_AS_VALUE: Final = (_encode_value, _decode_value)
-_AS_PORTS: Final = (_encode_ports, _decode_ports)
-_AS_TEXTS: Final = (_encode_texts, _decode_texts)
-# By the fields' names, which mean the same in every event. What is not named here is a value.
-_FORMS: Final[dict[str, tuple[Callable[[Any, Put, Place], Any], Callable[[Any, Get], Any]]]] = {
-    **dict.fromkeys(("inputs", "outputs", "edits"), _AS_PORTS),
-    **dict.fromkeys(("models", "choices", "warnings", "strategies", "state_order"), _AS_TEXTS),
+_Codec = tuple[Callable[[Any, Put, Place], Any], Callable[[Any, Get], Any]]
+_VALUE_CODEC: Final[_Codec] = (lambda value, put, place: put(value, place), lambda value, get: get(value))
+# By field names, which mean the same in every event. All other fields are values.
+_CODECS: Final[dict[str, _Codec]] = {
+    **dict.fromkeys(("inputs", "outputs", "edits"), (_encode_ports, _decode_ports)),
+    **dict.fromkeys(("models", "choices", "warnings", "strategies", "state_order"), (_encode_texts, _decode_texts)),
     "usage": (_encode_usage, _decode_usage),
     "call": (_encode_call, _decode_call),
     "calls": (_encode_calls, _decode_calls),
-    "request": (_encode_optional_request, _decode_optional_request),
+    "request": (
+        lambda request, put, place: None if request is None else _encode_request(request, put, place),
+        lambda array, get: None if array is None else _decode_request(array, get),
+    ),
 }
 _COMMON: Final = frozenset({"run_id", "seq", "time", "path"})
 _FIELDS: Final[dict[type[AnyEvent], tuple[_Field, ...]]] = {
     kind: tuple(
-        _Field(field.name, *_FORMS.get(field.name, _AS_VALUE))
+        _Field(field.name, *_CODECS.get(field.name, _VALUE_CODEC))
         for field in dataclasses.fields(kind)
         if field.name not in _COMMON
     )
@@ -289,37 +280,45 @@ _FIELDS: Final[dict[type[AnyEvent], tuple[_Field, ...]]] = {
 
 
 Opener = Callable[[Any], Any]
-"""Makes of what is stored for a value the value itself: at least the start of a text, one level of a list or object."""
+"""Decodes a stored value: at least the start of a text, one level of a list or object."""
 
 
-def cut_text(text: str, limit: int) -> str:
-    """The text, or its first `limit` characters and "…"."""
+def truncate_text(text: str, limit: int) -> str:
+    """Truncate a text to `limit` characters and "…"."""
     return text if len(text) <= limit else text[:limit] + "…"
 
 
-def cut_value(value: Any, limit: int) -> Any:
-    """The value; a long text cut, a list or object with long JSON as the cut text of it."""
+def truncate_value(value: Any, limit: int) -> Any:
+    """Truncate a long text; a list or object with long JSON becomes the truncated text of it."""
     if isinstance(value, str):
-        return cut_text(value, limit)
+        return truncate_text(value, limit)
     if is_container(value):
-        start = json_start(value, limit + 1, _as_it_is)
-        return value if len(start) <= limit else cut_text(start, limit)
+        start = json_start(value, limit + 1, lambda item: item)
+        return value if len(start) <= limit else truncate_text(start, limit)
     return value
 
 
-def cut_event(event: AnyEvent, limit: int) -> AnyEvent:
-    """The event with all values in it cut."""
+def truncate_event(event: AnyEvent, limit: int) -> AnyEvent:
+    """Truncate all values in an event."""
     fields = encode_fields(event, lambda value, _place: value)
     return decode_event(
-        type(event), event.run_id, event.seq, event.time, event.path, fields, lambda value: cut_value(value, limit)
+        type(event), event.run_id, event.seq, event.time, event.path, fields, lambda value: truncate_value(value, limit)
     )
 
 
-def json_start(value: Any, length: int, opener: Opener) -> str:
-    """The first `length` characters of the compact JSON, keys sorted; no more of the value is looked at than needed."""
+def json_start(value: Any, length: int, opener: Opener, *, spaced: bool = False) -> str:
+    """Return the first characters of a value's JSON. Decodes no more of the value than needed.
+
+    Args:
+        value: The stored value.
+        length: Number of characters.
+        opener: Decodes a value in it.
+        spaced: Whether to put spaces after commas and colons and keep the order of keys, instead of compact, sorted
+            JSON.
+    """
     pieces: list[str] = []
     written = 0
-    for piece in _json_pieces(value, opener):
+    for piece in _json_pieces(value, opener, spaced):
         pieces.append(piece)
         written += len(piece)
         if written >= length:
@@ -328,21 +327,17 @@ def json_start(value: Any, length: int, opener: Opener) -> str:
 
 
 def is_container(value: Any) -> TypeGuard[list[Any] | dict[str, Any]]:
-    """Whether it is a list or an object."""
+    """Return whether a value is a list or an object."""
     return isinstance(value, (list, dict))
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-def _json_pieces(root: Any, opener: Opener) -> Iterator[str]:
-    """The JSON in pieces; nesting is kept on a stack of its own, because values may be nested deeply."""
+def _json_pieces(root: Any, opener: Opener, spaced: bool) -> Iterator[str]:
+    """Yield the JSON in pieces. Uses a stack instead of recursion, because values may be nested deeply."""
     value = opener(root)
     if not is_container(value):
         yield _scalar(value)
         return
-    stack = [_Level(value)]
+    stack = [_Level(value, spaced)]
     yield stack[0].opening
     while stack:
         level = stack[-1]
@@ -350,7 +345,7 @@ def _json_pieces(root: Any, opener: Opener) -> Iterator[str]:
             yield label
             child = opener(item)
             if is_container(child):
-                stack.append(_Level(child))
+                stack.append(_Level(child, spaced))
                 yield stack[-1].opening
                 break
             yield _scalar(child)
@@ -360,23 +355,19 @@ def _json_pieces(root: Any, opener: Opener) -> Iterator[str]:
 
 
 class _Level:
-    """A list or object that is being written: what is still to come, each with what stands before it."""
+    """A list or object that is being written: its remaining items, each with the text before it."""
 
-    def __init__(self, value: list[Any] | dict[str, Any]) -> None:
+    def __init__(self, value: list[Any] | dict[str, Any], spaced: bool) -> None:
+        comma, colon = (", ", ": ") if spaced else (",", ":")
+        labels = chain([""], repeat(comma))
         if isinstance(value, list):
-            self.opening, self.closing, self.items = "[", "]", _list_items(value)
+            self.opening, self.closing, self.items = "[", "]", zip(labels, value, strict=False)
         else:
-            self.opening, self.closing, self.items = "{", "}", _object_items(value)
-
-
-def _list_items(value: list[Any]) -> Iterator[tuple[str, Any]]:
-    for number, item in enumerate(value):
-        yield "," if number else "", item
-
-
-def _object_items(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for number, key in enumerate(sorted(value)):
-        yield f"{',' if number else ''}{_scalar(key)}:", value[key]
+            keys = iter(value) if spaced else sorted(value)
+            self.opening, self.closing = "{", "}"
+            self.items = (
+                (f"{label}{_scalar(key)}{colon}", value[key]) for label, key in zip(labels, keys, strict=False)
+            )
 
 
 def _scalar(value: Any) -> str:

@@ -1,10 +1,9 @@
-"""Which workflows a person has approved although they came from elsewhere: a file of fingerprints.
+"""Approvals of workflows from other people: a file of fingerprints, shared by window and command line.
 
-Approved is what a document says. A person is asked again about what it makes up during a run (a command that an edge
-brings), unless the document is trusted fully: their own work, or one that they run with `--allow`.
+An approval covers what the document says. The user is asked again about what it produces during a run, such as a
+command from an edge, unless the document is fully trusted: their own work, or one that they run with `--allow`.
 
-The window and the command line share it. A file that cannot be read approves nothing, one that cannot be written is
-asked for again the next time.
+An unreadable file approves nothing. If it is not writable, the user is asked again the next time.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ VARIABLE: Final = "LOOPWRIGHT_APPROVED"
 FILE_NAME: Final = "approved.json"
 _APPROVED: Final = "approved"
 _FULLY: Final = "fully_trusted"
-_MOST: Final = 10_000
+_MAX_APPROVALS: Final = 10_000
 _MAX_BYTES: Final = 5_000_000
 
 
-def usual_path() -> Path:
-    """The file that `LOOPWRIGHT_APPROVED` names, else the one in the user's folder for settings."""
+def approvals_path() -> Path:
+    """Return the file that `LOOPWRIGHT_APPROVED` names, or the one in the user's config folder."""
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named)
@@ -38,28 +37,28 @@ def usual_path() -> Path:
 
 
 def is_approved(workflow: Workflow, path: Path | None = None) -> bool:
-    """Whether a person has approved a document that means the same."""
-    return fingerprint(workflow) in _read(path or usual_path())[_APPROVED]
+    """Return whether the user has approved an equivalent document."""
+    return fingerprint(workflow) in _read(path or approvals_path())[_APPROVED]
 
 
 def is_fully_trusted(workflow: Workflow, path: Path | None = None) -> bool:
-    """Whether a document that means the same may do unasked what it only makes up during a run."""
-    return fingerprint(workflow) in _read(path or usual_path())[_FULLY]
+    """Return whether an equivalent document may do what it produces during a run without asking."""
+    return fingerprint(workflow) in _read(path or approvals_path())[_FULLY]
 
 
 def approve(workflow: Workflow, path: Path | None = None, *, fully: bool = False) -> bool:
-    """Note that a person trusts a document, and with `fully` also what it makes up during a run.
+    """Store that the user approves a document, and with `fully` also what it produces during a run.
 
     Returns:
-        Whether it could be noted.
+        Whether it could be stored.
     """
-    file, mark = path or usual_path(), fingerprint(workflow)
+    file, mark = path or approvals_path(), fingerprint(workflow)
     known = _read(file)
     lists = (_APPROVED, _FULLY) if fully else (_APPROVED,)
     if all(mark in known[name] for name in lists):
         return True
     for name in lists:
-        known[name] = [*(one for one in known[name] if one != mark), mark][-_MOST:]
+        known[name] = [*(one for one in known[name] if one != mark), mark][-_MAX_APPROVALS:]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, (format_json({"version": 1, **known}, ascii_only=True) + "\n").encode())

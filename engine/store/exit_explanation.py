@@ -21,14 +21,14 @@ from engine.values import Value
 
 
 def loop_config(workflow: Workflow, path: str, total: int | None = None) -> LoopConfig:
-    """The settings of the loop at a path of a run (`outer[1].inner`); the defaults where they cannot be read.
+    """Return the settings of the loop at a path of a run (`outer[1].inner`); the defaults if they are invalid.
 
-    Of an iterator those that both have; it counts no iterations, so its `max_iterations` is 0.
+    For an iterator, the settings that both types have; it has no maximum, so `max_iterations` is 0.
 
     Args:
         workflow: The document as it ran.
         path: The loop.
-        total: The count that held for the run, clamped to its cap; None where no iteration began.
+        total: The maximum that applied in the run, clamped to its cap; None if no iteration started.
     """
     node = node_at(workflow, path)
     given = node.config if node is not None else {}
@@ -42,7 +42,7 @@ def loop_config(workflow: Workflow, path: str, total: int | None = None) -> Loop
         return LoopConfig()
 
 
-def why_stopped(
+def explain_exit(
     config: LoopConfig,
     iterations: Sequence[LoopIterationCompleted],
     exit_reason: str,
@@ -60,10 +60,10 @@ def why_stopped(
         config: The loop's settings.
         iterations: Its completed iterations, in order.
         exit_reason: Its exit reason.
-        total: Its maximum number of iterations; None where no iteration started.
-        error: The error, where one ended the loop.
-        similarity: Similarity of the last result to the one before, where it was computed later.
-        given: Outputs of the body's nodes in the last iteration, by id, where they are known.
+        total: Its maximum number of iterations; None if no iteration started.
+        error: The error, if one ended the loop.
+        similarity: Similarity of the last result to the one before, if it was computed later.
+        given: Outputs of the body's nodes in the last iteration by id, if known.
     """
     evidence = Evidence(iterations, similarity, given or {}, config.delay_s)
     if exit_reason == "error" and error:
@@ -76,7 +76,7 @@ def why_stopped(
     return f"Stopped after {len(iterations)} of {len(iterations) if total is None else total}: {reason}{end}"
 
 
-def what_was_tested(
+def describe_conditions(
     config: LoopConfig,
     iterations: Sequence[LoopIterationCompleted],
     index: int,
@@ -90,8 +90,8 @@ def what_was_tested(
         config: The loop's settings.
         iterations: Its completed iterations, in order.
         index: The iteration, from 0.
-        similarity: Similarity of its result to the one before, where it was computed later.
-        given: Outputs of the body's nodes in it, by id, where they are known.
+        similarity: Similarity of its result to the one before, if it was computed later.
+        given: Outputs of the body's nodes in it by id, if known.
     """
     evidence = Evidence(iterations[: index + 1], similarity, given or {}, config.delay_s)
     score = evidence.last.score
@@ -104,7 +104,7 @@ def what_was_tested(
 
 
 def _reason(config: LoopConfig, evidence: Evidence, exit_reason: str) -> str:
-    """Explain one exit reason, with the values where they are known."""
+    """Explain one exit reason, with values if known."""
     if evidence.iterations:
         for leaf in config.leaf_conditions:
             is_its_own = not leaf.spec.is_shared_reason or leaf.spec.name in evidence.last.tested

@@ -1,7 +1,7 @@
-"""CSV for spreadsheets: how cells are written and read back, and a run as a table with a row an iteration.
+"""CSV for spreadsheets: escaping of cells, and the export of a run with a row for each iteration.
 
-Texts of models and documents are not trusted: a cell that a spreadsheet would take for a formula gets an apostrophe in
-front. Reading a table of our own takes it away.
+Texts of models and documents are untrusted: a cell that a spreadsheet would take for a formula gets a leading
+apostrophe, which is removed when the program reads its own tables.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ COLUMNS: Final = (
     "warnings",
 )
 RESULT_MARKS: Final = ("batch", "key")
-"""Columns by which a batch's results are recognized."""
+"""Columns that identify the results of a batch."""
 BYTE_ORDER_MARK: Final = "\ufeff"
-"""What a file begins with, so that Excel reads it as UTF-8."""
+"""Start of a file, so that Excel reads it as UTF-8."""
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _NEGATIVE: Final = re.compile(r"-[0-9]+([.,][0-9]+)?")
@@ -44,26 +44,26 @@ _ESCAPE: Final = "'"
 
 
 def csv_line(cells: Iterable[Any]) -> str:
-    """A line of CSV. A text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    """Format a line of CSV. A text that a spreadsheet would take for a formula gets a leading apostrophe."""
     written = io.StringIO()
     csv.writer(written).writerow([_csv_cell(cell) for cell in cells])
     return written.getvalue()
 
 
 def value_of_csv_cell(cell: str) -> str:
-    """The text that `csv_line` wrote as this cell."""
+    """Return the original text of a cell that `csv_line` wrote."""
     return cell.removeprefix(_ESCAPE)
 
 
 def is_own_table(columns: Sequence[str]) -> bool:
-    """Whether a table with these columns was written by this program, so that its cells are to be restored."""
+    """Return whether this program wrote a table with these columns, so its cells must be restored."""
     return set(RESULT_MARKS) <= set(columns) or tuple(columns) == COLUMNS
 
 
 def run_to_csv(state: RunState) -> Iterator[str]:
-    """The table in pieces: the heads, then a row for each iteration in the order in which they ended.
+    """Yield the lines of the table: the header, then a row for each iteration in the order of completion.
 
-    Iterations are counted from 1. Figures are as exact as they were recorded.
+    Iterations are counted from 1. Numbers are not rounded.
     """
     rows = [
         (iteration.seq, _row(state.run_id, path, loop, iteration))

@@ -1,7 +1,7 @@
-"""A run as a page that a colleague reads: what it was asked, what each iteration came to, why it stopped.
+"""Export of a run as a Markdown page: inputs, iterations, exit reasons and results.
 
-What models and documents say is foreign: it stands in fenced blocks whose fences are longer than any in it, or, in a
-sentence, with every sign escaped that means something in Markdown.
+Texts of models and documents are untrusted: they are in fenced blocks with fences longer than any in the text, or
+within a sentence with all Markdown characters escaped.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_duration, format_money, format_percent, format_score, format_tokens
 from engine.plan.structure import node_at
 from engine.run_state.state import NodeExecution, RunState
-from engine.store.exit_explanation import loop_config, what_was_tested, why_stopped
-from engine.store.run_sections import readable, workflow_of
+from engine.store.exit_explanation import describe_conditions, explain_exit, loop_config
+from engine.store.run_sections import display_text, workflow_or_empty
 from engine.store.store_protocol import RunSummary, level_of
 from engine.values import Value
 
 _MARKS: Final = re.compile(r"([\\`*_\[\]<>&#|~$]|(?<=:)//|(?<=www)\.)")
 _FENCES: Final = re.compile("`+")
-_DEEPEST: Final = 6
+_MAX_HEADING: Final = 6
 
 
 def run_to_markdown(summary: RunSummary, document: str, state: RunState) -> Iterator[str]:
-    """The page in pieces.
+    """Yield the page in pieces.
 
     Args:
         summary: The run.
         document: The document as it ran.
-        state: The state after all of its events.
+        state: The state after all events.
     """
-    page = _Page(state, workflow_of(document))
+    page = _Page(state, workflow_or_empty(document))
     yield f"# {_inline(summary.workflow) or 'A run'}\n\n"
     yield from (f"- {fact}\n" for fact in _facts(summary))
     if state.inputs:
@@ -54,14 +54,14 @@ def run_to_markdown(summary: RunSummary, document: str, state: RunState) -> Iter
     yield from (f"- {_inline(warning)}\n" for warning in state.warnings.all)
     if state.error:
         where = f" at {state.failed_node}" if state.failed_node else ""
-        yield f"\n## It failed\n\n{_inline(f'It failed{where}: {state.error} {state.remedy}')}\n"
+        yield f"\n## Error\n\n{_inline(f'The run failed{where}: {state.error} {state.remedy}')}\n"
 
 
 def _facts(summary: RunSummary) -> Iterator[str]:
     yield f"Run {summary.run_id}, {summary.status}"
-    begun = datetime.fromtimestamp(summary.started, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    started = datetime.fromtimestamp(summary.started, UTC).strftime("%Y-%m-%d %H:%M UTC")
     took = f", took {format_duration(summary.duration_s)}" if summary.duration_s is not None else ""
-    yield f"Begun {begun}{took}"
+    yield f"Started {started}{took}"
     yield f"{format_count(summary.tokens, 'token')}, {_inline(format_money(summary.cost_usd))}"
     if summary.models:
         yield f"Models: {_inline(', '.join(summary.models))}"
@@ -70,7 +70,7 @@ def _facts(summary: RunSummary) -> Iterator[str]:
 
 
 class _Page:
-    """The loops and nodes of a run, by the level that they are on."""
+    """The loops and nodes of a run by level."""
 
     def __init__(self, state: RunState, workflow: Workflow) -> None:
         self._state, self._workflow = state, workflow
@@ -82,20 +82,20 @@ class _Page:
             self.nodes.setdefault(node.level, []).append(node)
 
     def loop(self, path: str, depth: int) -> Iterator[str]:
-        """The section of a loop, with a heading of this depth."""
+        """Yield the section of a loop with a heading of this depth."""
         loop = self._state.loops[path]
         iterations, config = loop.all_iterations, loop_config(self._workflow, path, loop.cap)
         node = node_at(self._workflow, path)
         title = f"{node.title} ({path})" if node is not None and node.title else path
         yield _heading(depth, f"Loop {title}")
         if loop.exit_reason:
-            why = why_stopped(config, iterations, loop.exit_reason, loop.cap, error=self._state.error)
+            why = explain_exit(config, iterations, loop.exit_reason, loop.cap, error=self._state.error)
             yield f"\n{_inline(why)}\n"
         for number, iteration in enumerate(iterations):
             returned = ", returned" if loop.returned == iteration.index else ""
             yield _heading(depth + 1, f"Iteration {iteration.index + 1}{returned}")
             yield f"\n{_inline(_figures(iteration))}\n"
-            tested = "; ".join(what_was_tested(config, iterations, number))
+            tested = "; ".join(describe_conditions(config, iterations, number))
             yield f"\nTested: {_inline(tested)}.\n"
             yield from (f"\nWarning: {_inline(warning)}\n" for warning in iteration.warnings)
             yield from _block("Result", iteration.result)
@@ -111,7 +111,7 @@ class _Page:
 
 
 def _reasoning(node: NodeExecution) -> Iterator[str]:
-    """What the models of a node thought before they answered."""
+    """Yield the reasoning of the models of a node."""
     for call in node.calls:
         if call.reply.reasoning:
             yield from _block(f"Reasoning of {_inline(node.path)}", call.reply.reasoning)
@@ -122,12 +122,12 @@ def _figures(iteration: LoopIterationCompleted) -> str:
     if iteration.score is not None:
         parts.insert(0, f"score {format_score(iteration.score)}")
     if iteration.similarity is not None:
-        parts.insert(0, f"{format_percent(iteration.similarity)} the same as the one before")
+        parts.insert(0, f"{format_percent(iteration.similarity)} similar to the previous result")
     return ", ".join(parts)
 
 
 def _heading(depth: int, text: str) -> str:
-    return f"\n{'#' * min(depth, _DEEPEST)} {_inline(text)}\n"
+    return f"\n{'#' * min(depth, _MAX_HEADING)} {_inline(text)}\n"
 
 
 def _named(name: str, value: Value) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _block(title: str, value: Value) -> Iterator[str]:
 
 
 def _fenced(value: Value) -> str:
-    text = readable(value)
+    text = display_text(value)
     longest = max((len(fence) for fence in _FENCES.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     kind = "text" if value is None or isinstance(value, str) else "json"
@@ -149,5 +149,5 @@ def _fenced(value: Value) -> str:
 
 
 def _inline(text: str) -> str:
-    """A foreign text inside a sentence: on one line, and nothing in it means anything, addresses neither."""
+    """Escape an untrusted text within a sentence: one line, no markup, no links."""
     return _MARKS.sub(r"\\\1", " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""A store in memory: for tests, for library users who want no file, and to state plainly what a store does."""
+"""A store in memory, for tests and for library users who want no file."""
 
 from __future__ import annotations
 
@@ -14,64 +14,61 @@ from engine.errors import EngineError
 from engine.events import AnyEvent, RunStarted
 from engine.models.protocol import Reply
 from engine.run_state.reducer import apply
-from engine.run_state.state import Detail, RunState
+from engine.run_state.state import Detail, RunState, RunStatus
 from engine.runner.run_storage import PostedAnswer, RunHead
-from engine.store.codec import cut_event, encode_fields
+from engine.store.codec import encode_fields, truncate_event
 from engine.store.store_protocol import (
+    ACTIVE,
     EVERY_RUN,
     OPEN,
     RunFilter,
     RunSummary,
     Totals,
-    answered_before,
-    begun_before,
-    chosen,
-    closed,
-    held_elsewhere,
+    already_answered,
     level_of,
     no_such_run,
-    still_under_way,
-    summary_of,
+    run_exists,
+    run_owned_elsewhere,
+    runs_still_running,
+    store_closed,
+    unique_run_id,
 )
-
-Kept = Callable[[int], None]
-Failed = Callable[[EngineError], None]
 
 
 class MemoryStore:
-    """A `Store` that forgets everything when the program ends."""
+    """A `Store` whose content is lost when the program ends."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._runs: dict[str, _KeptRun] = {}
+        self._runs: dict[str, _StoredRun] = {}
         self._replies: dict[str, tuple[str, Reply]] = {}
         self._closed = False
 
     def begin(self, head: RunHead) -> MemoryJournal:
-        """Begin to keep a run."""
+        """Start storing a run."""
         with self._lock:
             if self._closed:
-                raise closed()
+                raise store_closed()
             if head.run_id in self._runs:
-                raise begun_before(head.run_id)
-            run = self._runs[head.run_id] = _KeptRun(head)
+                raise run_exists(head.run_id)
+            run = self._runs[head.run_id] = _StoredRun(head)
             return MemoryJournal(run, self._lock)
 
     def reopen(self, run_id: str) -> MemoryJournal:
-        """Go on keeping a run."""
+        """Continue storing a run."""
         with self._lock:
             run = self._run(run_id)
             if run.journals:
-                raise held_elsewhere(run_id)
+                raise run_owned_elsewhere(run_id)
             return MemoryJournal(run, self._lock)
 
     def runs(self, which: RunFilter = EVERY_RUN, *, limit: int = 100, offset: int = 0) -> list[RunSummary]:
-        """Runs, the newest first."""
+        """Return runs, newest first."""
         with self._lock:
             return self._matching(which)[offset : offset + limit]
 
     def totals(self, which: RunFilter = EVERY_RUN) -> Totals:
-        """What those runs come to."""
+        """Return the totals of runs."""
         with self._lock:
             found = self._matching(which)
         costs = [summary.cost_usd for summary in found]
@@ -79,28 +76,28 @@ class MemoryStore:
         return Totals(len(found), sum(summary.tokens for summary in found), sum(known), len(known) < len(costs))
 
     def find(self, prefix: str) -> RunSummary:
-        """The one run whose id begins so."""
+        """Return the run whose id has that prefix."""
         with self._lock:
             found = [summary.run_id for summary in self._matching(EVERY_RUN) if summary.run_id.startswith(prefix)]
-            return self._run(chosen(prefix, found)).summary()
+            return self._run(unique_run_id(prefix, found)).summary()
 
-    def is_held(self, run_id: str) -> bool:
-        """Whether somebody is at work on a run, or waits with it for a person."""
+    def is_owned(self, run_id: str) -> bool:
+        """Return whether a journal of the run is open."""
         with self._lock:
             return self._run(run_id).journals > 0
 
     def children(self, run_id: str) -> list[RunSummary]:
-        """The runs that were forked from a run, the oldest first."""
+        """Return the forks of a run, oldest first."""
         with self._lock:
             return self._matching(RunFilter(parent=run_id))[::-1]
 
     def document(self, run_id: str) -> str:
-        """The document as the run ran it."""
+        """Return the workflow document of a run."""
         with self._lock:
             return self._run(run_id).head.document
 
     def options(self, run_id: str) -> dict[str, Any]:
-        """How the run was to be done."""
+        """Return the options of a run."""
         with self._lock:
             return self._run(run_id).head.options
 
@@ -113,12 +110,12 @@ class MemoryStore:
         after: int = -1,
         preview: int | None = None,
     ) -> Iterator[AnyEvent]:
-        """A run's events, in order."""
+        """Iterate over the events of a run in order."""
         with self._lock:
             log = list(self._run(run_id).log)
         wanted = None if kinds is None else tuple(kinds)
         return (
-            event if preview is None else cut_event(event, preview)
+            event if preview is None else truncate_event(event, preview)
             for event in log
             if event.seq > after
             and (level is None or level_of(event.path) == level)
@@ -126,10 +123,10 @@ class MemoryStore:
         )
 
     def import_run(self, head: RunHead, events: Iterable[AnyEvent]) -> str:
-        """Take in a run that was exported."""
-        run = _KeptRun(head)
+        """Import an exported run."""
+        run = _StoredRun(head)
         for event in events:
-            run.take(event)
+            run.add(event)
         with self._lock:
             if head.run_id in self._runs:
                 run.rename(secrets.token_hex(6))
@@ -137,38 +134,38 @@ class MemoryStore:
         return run.head.run_id
 
     def left_answers(self, run_id: str) -> list[PostedAnswer]:
-        """The answers that were left for a run."""
+        """Return the pending answers for a run."""
         with self._lock:
             return list(self._run(run_id).left.values())
 
     def leave_answer(self, run_id: str, left: PostedAnswer) -> None:
-        """Leave an answer for whoever is at work on a run."""
+        """Leave an answer for the owner of a run."""
         with self._lock:
             if self._run(run_id).left.setdefault(left.question, left) is not left:
-                raise answered_before(left.path)
+                raise already_answered(left.path)
 
-    def take_answer_back(self, run_id: str, question: int) -> None:
-        """Take away what was left for a question."""
+    def withdraw_answer(self, run_id: str, question: int) -> None:
+        """Remove a pending answer."""
         with self._lock:
             self._run(run_id).left.pop(question, None)
 
     def pin(self, run_id: str, *, pinned: bool) -> None:
-        """Keep a run from retention, or no longer."""
+        """Protect a run from retention, or stop protecting it."""
         with self._lock:
             self._run(run_id).pinned = pinned
 
     def delete(self, run_ids: Collection[str]) -> None:
         """Delete runs."""
         with self._lock:
-            busy = [run_id for run_id in run_ids if self._run(run_id).is_under_way]
+            busy = [run_id for run_id in run_ids if self._run(run_id).is_running]
             if busy:
-                raise still_under_way(busy)
+                raise runs_still_running(busy)
             for run_id in set(run_ids):
                 del self._runs[run_id]
             self._replies = {key: kept for key, kept in self._replies.items() if kept[0] in self._runs}
 
     def retain(self, *, most_runs: int | None, most_bytes: int | None) -> int:
-        """Delete the oldest runs until both limits hold."""
+        """Delete the oldest runs until both limits hold. Return their number."""
         with self._lock:
             oldest = [
                 summary
@@ -185,32 +182,32 @@ class MemoryStore:
             return deleted
 
     def vacuum(self) -> int:
-        """Nothing is free."""
+        """Return 0, because no space is ever free."""
         return 0
 
     def size(self) -> int:
-        """Characters of all events as JSON, about."""
+        """Return the approximate number of characters of all events as JSON."""
         with self._lock:
             return sum(run.size for run in self._runs.values())
 
     def cached(self, key: str) -> Reply | None:
-        """The reply kept under that key."""
+        """Return the cached reply for a key, or None."""
         with self._lock:
             kept = self._replies.get(key)
         return kept[1] if kept else None
 
     def keep_reply(self, key: str, run_id: str, reply: Reply) -> None:
-        """Keep a reply for other runs, as long as its run is kept."""
+        """Cache a reply for other runs while its run is stored."""
         with self._lock:
             if run_id in self._runs:
                 self._replies.setdefault(key, (run_id, reply))
 
     def close(self) -> None:
-        """Take in no further run."""
+        """Refuse further runs."""
         with self._lock:
             self._closed = True
 
-    def _run(self, run_id: str) -> _KeptRun:
+    def _run(self, run_id: str) -> _StoredRun:
         if run_id not in self._runs:
             raise no_such_run(run_id)
         return self._runs[run_id]
@@ -235,34 +232,32 @@ def _matches(summary: RunSummary, which: RunFilter) -> bool:
 
 
 class MemoryJournal:
-    """Where one run is kept."""
+    """The log of one run."""
 
-    def __init__(self, run: _KeptRun, lock: threading.RLock) -> None:
+    def __init__(self, run: _StoredRun, lock: threading.RLock) -> None:
         self._run = run
         self._lock = lock
-        self._kept: Kept | None = None
+        self._kept: Callable[[int], None] | None = None
         run.journals += 1
 
-    def watch(self, kept: Kept, failed: Failed) -> None:
-        """Name who is told of progress; nothing fails here."""
+    def watch(self, kept: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
+        """Set the callback for stored events; nothing fails here."""
         self._kept = kept
 
     def write(self, event: AnyEvent) -> None:
-        """Take the run's next event."""
+        """Write the next event of the run."""
         with self._lock:
-            self._run.take(event)
+            self._run.add(event)
         if self._kept is not None:
             self._kept(event.seq)
 
     def close(self) -> None:
-        """Say that nothing more comes."""
+        """End the log and release the run."""
         with self._lock:
             self._run.journals = 0
 
 
-class _KeptRun:
-    """One run: what was known before, its events, and what they come to."""
-
+class _StoredRun:
     def __init__(self, head: RunHead) -> None:
         self.head = head
         self.state = RunState(head.run_id, Detail.SUMMARY, started=time.time())
@@ -273,11 +268,10 @@ class _KeptRun:
         self.journals = 0
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether somebody is at work on it."""
+    def is_running(self) -> bool:
         return self.journals > 0 and self.state.status in OPEN
 
-    def take(self, event: AnyEvent) -> None:
+    def add(self, event: AnyEvent) -> None:
         self.log.append(event)
         apply(self.state, event)
         self.size += len(json.dumps(encode_fields(event, lambda value, _place: value)))
@@ -287,9 +281,29 @@ class _KeptRun:
         self.log = [dataclasses.replace(event, run_id=run_id) for event in self.log]
 
     def uses(self, strategy: str) -> bool:
-        """Whether one of its agents takes its turns by that strategy."""
+        """Return whether one of its agents has that turn strategy."""
         first = self.log[0] if self.log else None
         return isinstance(first, RunStarted) and strategy in first.strategies
 
     def summary(self) -> RunSummary:
-        return summary_of(self.state, self.head, is_held=self.journals > 0, pinned=self.pinned, size=self.size)
+        state, head = self.state, self.head
+        has_lost_process = state.status in ACTIVE and not self.journals
+        return RunSummary(
+            head.run_id,
+            state.workflow,
+            head.source,
+            RunStatus.INTERRUPTED if has_lost_process else state.status,
+            state.started,
+            state.updated,
+            state.duration_s,
+            state.completed_iterations,
+            state.exit_reason,
+            state.usage.total_tokens,
+            state.cost_usd,
+            state.models,
+            state.error,
+            head.parent,
+            head.forked_at,
+            self.pinned,
+            self.size,
+        )

@@ -1,6 +1,6 @@
-"""A model that plays the replies of an earlier run once more: for tests, for teaching and for bug reports, with no key.
+"""A model that replays the replies of a stored run, for tests, teaching and bug reports without an API key.
 
-A reply is found by where in the run it was given (`loop[2].draft`) and by how many calls had been made there before.
+A reply is identified by its path (`loop[2].draft`) and the number of earlier calls there.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _WITH_CALLS: Final = (LoopStarted, LoopIterationStarted, NodeCalled, NodeComplet
 
 
 class RecordedModel:
-    """Plays the replies of one run. It remembers how many it has given, so one serves one run.
+    """Replays the replies of one run. It counts them, so each run needs its own.
 
     Args:
-        name: How people call it.
+        name: Display name.
         calls: The finished calls of the run, by the path of their node, in order.
     """
 
@@ -48,25 +48,25 @@ class RecordedModel:
 
     @property
     def name(self) -> str:
-        """The name by which people call it."""
+        """Display name."""
         return self._name
 
     @property
     def note(self) -> str:
-        """What a person should know before trusting it."""
+        """Note about the model for the user."""
         return RECORDED_NOTE
 
     async def price(self) -> Price | None:
-        """Nothing is paid twice."""
+        """Return a price of zero."""
         return Price(0.0, 0.0)
 
     def resume_from(self, earlier: Iterable[Request], in_flight: Collection[str]) -> None:
-        """Continue as if these calls had been made, and no others; the calls in flight get the same replies again."""
+        """Continue after these calls; the calls in flight get the same replies again."""
         self._given = Counter(request.path for request in earlier)
         self._given.subtract(path for path in in_flight if self._given[path])
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
-        """Give the reply that the run had at that place.
+        """Return the reply that the run had at that path.
 
         Raises:
             ModelError: It had none (`NOT_FOUND`).
@@ -82,7 +82,7 @@ class RecordedModel:
         return replace(reply, cost_usd=0.0)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
     def _none(self, path: str, count: int) -> ModelError:
         place = f"at {path}" if path else "for a call outside of a run"
@@ -90,15 +90,15 @@ class RecordedModel:
         return ModelError(
             ModelErrorKind.NOT_FOUND,
             f"The recorded run {shown(self._name.removeprefix(RECORDED_PREFIX))!r} has {had}.",
-            "Play it with the document and the inputs that it ran with.",
+            "Replay it with the same document and inputs.",
         )
 
 
 def recorded_models(history: Callable[[], AbstractContextManager[Store]]) -> Callable[[str], Model]:
-    """What makes the model of `recorded:RUN` or `recorded:FILE.json`, for `Models`.
+    """Return the factory of `recorded:RUN` and `recorded:FILE.json` models for `Models`.
 
     Args:
-        history: Gives the history; called when a run of it is asked for, and left when that has been read.
+        history: Opens the history when a run of it is requested; closed once the run has been read.
     """
 
     def make(run: str) -> Model:

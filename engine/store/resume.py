@@ -1,4 +1,4 @@
-"""Going on with runs that are kept: a run that broke off, and forks of any run from any place."""
+"""Resume stored runs, and fork them from any iteration or node."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from engine.document.files import dumps, loads
 from engine.document.model import Workflow
@@ -40,182 +40,21 @@ from engine.store.run_file import is_imported, mark_imported
 from engine.store.store_protocol import RunStatus, RunSummary, Store, StoreError
 from engine.values import Value
 
-
-@dataclass(frozen=True, slots=True)
-class Reuse:
-    """What a fork comes to; see `ForkPlan` for the fields."""
-
-    reused: tuple[str, ...]
-    anew: tuple[str, ...]
-    iterations_anew: int
-    estimate_usd: float | None
-    warnings: tuple[str, ...]
-
-
-def reuse(
-    past: Iterable[AnyEvent], point: ForkPoint, settings: Mapping[str, Mapping[str, Any]], *, model_changed: bool
-) -> Reuse:
-    """Hold a fork's place against what its parent told.
-
-    Raises:
-        PlaceError: The parent never came to that place, or the loop would not get there any more.
-    """
-    told = latest(past)
-    _refuse_unreached(reduce_events(told, detail=Detail.LOOPS).loops, point)
-    anew_ids = _anew_ids(point)
-    warnings = tuple(
-        f'The change to "{node}" has no effect: nothing of it is run anew.' for node in settings if node not in anew_ids
-    )
-    estimate = None if model_changed else _estimate(told, point)
-    return Reuse(tuple(_reused(point)), tuple(_anew(point)), _iterations_left(point), estimate, warnings)
-
-
-def _refuse_unreached(loops: Mapping[str, LoopExecution], point: ForkPoint) -> None:
-    """Refuse a place that the parent did not reach, or that the loop would not reach any more.
-
-    Args:
-        loops: The loops of the parent, by path.
-        point: The place.
-    """
-    assert point.place is not None
-    steps = point.place.steps
-    depths = (depth for depth, step in enumerate(steps) if step.index is not None)  # a subflow has no iterations
-    for depth, (path, index) in zip(depths, point.place.iterations(), strict=True):
-        loop = loops.get(path, LoopExecution())
-        is_last = depth == len(steps) - 1
-        is_item = point.nodes[depth].iterator is not None
-        most = loop.completed if is_last and not is_item else loop.current
-        if index > most:
-            raise PlaceError(
-                f"The run never came to {point.place}.",
-                f"The last place there is {path}[{most}]." if most >= 0 else f'"{path}" made no iteration.',
-            )
-        count = None if is_item else _loop(point, depth).max_iterations
-        if count is not None and index >= count:
-            raise PlaceError(
-                f'The loop "{path}" makes at most {count} iterations, and would not come to {point.place}.',
-                f"Let it make at least {index + 1}.",
-            )
-
-
-def _loop(point: ForkPoint, depth: int) -> LoopPlan:
-    loop = point.nodes[depth].loop
-    assert loop is not None, "only loops have iterations"
-    return loop
-
-
-def _anew_ids(point: ForkPoint) -> set[str]:
-    """Ids of all nodes of which anything may be run anew."""
-    assert point.place is not None
-    found: set[str] = set()
-    for graph, step, after in zip(point.graphs, point.place.steps, point.after, strict=True):
-        found.add(step.node)
-        found |= after
-        for node in graph.nodes:
-            if node.body is not None and (node.id == step.node or node.id in after):
-                found |= _all_ids(node.body)
-    return found
-
-
-def _all_ids(graph: GraphPlan) -> set[str]:
-    inner = (_all_ids(node.body) for node in graph.nodes if node.body is not None)
-    return {node.id for node in graph.nodes}.union(*inner)
-
-
-def _reused(point: ForkPoint) -> Iterable[str]:
-    assert point.place is not None
-    for there, graph, step, after in zip(point.nodes, point.graphs, point.place.steps, point.after, strict=True):
-        others = [node.title for node in graph.nodes if node.id != step.node and node.id not in after]
-        if others:
-            yield ", ".join(f"“{title}”" for title in others)
-        if there.iterator is not None and step.index is not None:
-            yield f"all other items of “{there.title}”"
-        elif step.index:
-            yield f"{_counted(1, step.index)} of “{there.title}”"
-    if point.keeps_node:
-        yield f"“{point.nodes[-1].title}”, with the value given by hand"
-
-
-def _anew(point: ForkPoint) -> Iterable[str]:
-    assert point.place is not None
-    last = len(point.place.steps) - 1
-    for depth in range(last, -1, -1):
-        graph, step, after = point.graphs[depth], point.place.steps[depth], point.after[depth]
-        if step.index is not None and point.nodes[depth].iterator is not None:
-            if depth == last:
-                yield f"item {step.index + 1} of “{point.nodes[depth].title}”"
-        elif step.index is not None:
-            first, most = step.index + (1 if depth == last else 2), _loop(point, depth).max_iterations
-            if first <= most:
-                yield f"{_counted(first, most)} of “{point.nodes[depth].title}”, at most"
-        elif not point.keeps_node:
-            yield f"“{point.nodes[depth].title}”"
-        titles = [node.title for node in graph.nodes if node.id in after and node.exit_of is None]
-        if titles:
-            yield ", ".join(f"“{title}”" for title in titles)
-
-
-def _counted(first: int, last: int) -> str:
-    return f"iteration {first}" if first == last else f"iterations {first} to {last}"
-
-
-def _iterations_left(point: ForkPoint) -> int:
-    depth = _outermost_loop(point)
-    if depth is None:
-        return 0
-    assert point.place is not None
-    index = point.place.steps[depth].index or 0
-    return 1 if point.nodes[depth].iterator is not None else _loop(point, depth).max_iterations - index
-
-
-def _outermost_loop(point: ForkPoint) -> int | None:
-    """Which step of the place is the outermost loop or iterator around it; None where it lies in none."""
-    assert point.place is not None
-    return next((depth for depth, step in enumerate(point.place.steps) if step.index is not None), None)
-
-
-def _estimate(told: Iterable[AnyEvent], point: ForkPoint) -> float | None:
-    """By what the parent paid: an iteration's mean cost for each that may come, and what followed the place."""
-    assert point.place is not None
-    depth = _outermost_loop(point)
-    loop = "" if depth is None else ".".join(step.node for step in point.place.steps[: depth + 1])
-    iterations: list[float | None] = []
-    following: list[float | None] = []
-    for event in told:
-        if isinstance(event, LoopIterationCompleted) and event.path == loop:
-            iterations.append(event.cost_usd)
-        elif isinstance(event, NodeCompleted) and event.path != loop and _is_counted_anew(event.path, point):
-            following.append(event.cost_usd)
-    if any(cost is None for cost in (*iterations, *following)):
-        return None
-    total = sum(cost or 0.0 for cost in following)
-    if depth is None:
-        return total
-    if not iterations:
-        return None
-    return total + sum(cost or 0.0 for cost in iterations) / len(iterations) * _iterations_left(point)
-
-
-def _is_counted_anew(path: str, point: ForkPoint) -> bool:
-    """Whether a node is run anew and tells what it cost: a loop does for the nodes in it, a subflow does not."""
-    return "[" not in path and not point.holds(parse_place(path).steps)
-
-
 _MOST_LISTED: Final = 10
-"""The most calls that a refusal names."""
+"""Maximum number of calls that an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a fork does differently.
+    """Differences of a fork from its parent.
 
     Attributes:
-        settings: By node id, config fields and their values.
-        value: With `has_value`, what stands at the place: what the iteration starts from, or what the node gave.
-        has_value: Whether there is such a value.
+        settings: Config fields and their values, by node id.
+        value: With `has_value`, the input of the iteration or the output of the node.
+        has_value: Whether `value` replaces the stored one.
         model: The model for every node.
-        max_iterations: The most iterations of the innermost loop around the place.
-        document: Another document than the one that ran.
+        max_iterations: Maximum number of iterations of the innermost loop around the fork point.
+        document: Another document.
     """
 
     settings: Mapping[str, Mapping[str, Value]] = field(default_factory=dict[str, Mapping[str, Value]])
@@ -228,35 +67,35 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class ForkPlan:
-    """A fork before it is run.
+    """A fork before it is started.
 
     Attributes:
-        parent: The run that it is forked from.
-        at: The place, as it was given.
+        parent: The run to fork.
+        at: The fork point.
         workflow: The document that it runs.
-        changes: What it does differently.
-        reused: What stays as it was, in words.
-        anew: What is run anew, in words.
-        iterations_anew: The most iterations that the outermost loop around the place makes anew.
-        estimate_usd: What it may cost, by what the parent's iterations cost; None where that cannot be told.
-        warnings: What a person should know before.
-        plan: The compiled document; None: `fork` compiles it.
+        changes: The differences from the parent.
+        reused: Descriptions of what is reused.
+        rerun: Descriptions of what runs again.
+        max_reruns: Maximum number of iterations of the outermost loop around the fork point that run again.
+        estimate_usd: Estimated cost, from the iterations of the parent; None if it is unknown.
+        warnings: Warnings for the user.
+        plan: The compiled document; None if `fork` must compile it.
     """
 
     parent: RunSummary
     at: str
     workflow: Workflow
     changes: Changes
-    reused: tuple[str, ...]
-    anew: tuple[str, ...]
-    iterations_anew: int
-    estimate_usd: float | None
-    warnings: tuple[str, ...]
+    reused: tuple[str, ...] = ()
+    rerun: tuple[str, ...] = ()
+    max_reruns: int = 0
+    estimate_usd: float | None = None
+    warnings: tuple[str, ...] = ()
     plan: Plan | None = None
 
 
 def unknown_calls(store: Store, run_id: str) -> tuple[UnknownCall, ...]:
-    """The model and tool calls that were in flight when a run stopped: nobody knows whether they finished."""
+    """Return the model and tool calls that were in flight when a run stopped, with unknown outcome."""
     return tuple(CallLog(store.events(run_id)).in_flight.values())
 
 
@@ -268,21 +107,20 @@ def resume(
     retry_in_flight: bool = False,
     on_event: Callable[[AnyEvent], None] | None = None,
 ) -> Run:
-    """Go on with a run that broke off, failed, was stopped or ran out of budget, in the event loop that is running.
+    """Resume a run that was interrupted, stopped, failed or ran out of budget, in the current event loop.
 
-    It keeps its id and its history and goes on at what had not come to its end. Finished model calls are not made
-    again.
+    The run keeps its id and events. Finished model calls are not made again.
 
     Args:
-        store: Where it is kept.
+        store: The history.
         run_id: The run.
-        options: What is different from how it ran: a model, a budget; what the run may touch is always taken from here.
-        retry_in_flight: Whether model and tool calls in flight when it stopped may be made again.
-        on_event: Called with every further event, in a thread of its own.
+        options: Options that replace those of the run, such as a model or budget. Permissions always come from here.
+        retry_in_flight: Whether calls that were in flight when it stopped may be made again.
+        on_event: Called with every further event, in a separate thread.
 
     Raises:
-        StoreError: There is no such run, it has come to its end, or another process is at work on it.
-        EngineError: A call of unknown outcome would be made again, or the document does not run any more.
+        StoreError: There is no such run, it has completed, or another process owns it.
+        EngineError: A call with unknown outcome would be made again, or the document is no longer valid.
     """
     run = store.find(run_id)
     if run.status is RunStatus.COMPLETED:
@@ -292,7 +130,7 @@ def resume(
         past = list(store.events(run.run_id))
         started = _started(past, run)
         if not retry_in_flight:
-            refuse_unknown(run, CallLog(past).in_flight.values())
+            refuse_unknown_calls(run, CallLog(past).in_flight.values())
         given = options_with_stored(replace(options or RunOptions(), store=store), store.options(run.run_id))
         workflow = loads(store.document(run.run_id), source=f"run {run.run_id}")
         ready = prepare(workflow, still_declared(workflow, started.inputs), given)
@@ -311,16 +149,14 @@ def resume_with(
     retry_in_flight: bool = False,
     on_event: Callable[[AnyEvent], None] | None = None,
 ) -> Run:
-    """Go on with a run as another document: a new run that takes over whatever had come to its end.
+    """Resume a run with another document: fork it and reuse everything that has completed.
 
-    A run has one document, so this is a fork, with the first as its parent. Raises what `fork` raises; without
-    `retry_in_flight` it refuses as `resume` does where calls were in flight.
+    Raises what `fork` raises. Without `retry_in_flight`, calls in flight are refused as in `resume`.
     """
     run = store.find(run_id)
     if not retry_in_flight:
-        refuse_unknown(run, unknown_calls(store, run.run_id))
-    plan = ForkPlan(run, "", document, Changes(document=document), (), (), 0, None, ())
-    return fork(store, plan, options, on_event=on_event)
+        refuse_unknown_calls(run, unknown_calls(store, run.run_id))
+    return fork(store, ForkPlan(run, "", document, Changes(document=document)), options, on_event=on_event)
 
 
 def plan_fork(
@@ -332,20 +168,20 @@ def plan_fork(
     *,
     max_iterations_cap: int = MAX_ITERATIONS_CAP,
 ) -> ForkPlan:
-    """Look what a fork would be: what it reuses, what it does anew, what that may cost. Nothing is run.
+    """Plan a fork without running anything: what it reuses, what runs again, and its estimated cost.
 
     Args:
-        store: Where the parent is kept.
+        store: The history.
         run_id: The parent.
-        at: The place from which on it is run anew: `loop[2]`, `loop[2].critique`, `draft`.
-        changes: What it does differently.
+        at: The fork point, from which it runs again: `loop[2]`, `loop[2].critique`, `draft`.
+        changes: Differences from the parent.
         registry: The node types; None for the built-in ones.
-        max_iterations_cap: The most iterations of any loop, unless the parent had a higher cap.
+        max_iterations_cap: Maximum number of iterations of any loop, unless the parent had a higher cap.
 
     Raises:
         StoreError: There is no such run.
-        PlaceError: There is no such place in it.
-        EngineError: The document does not run with these changes.
+        PlaceError: The parent did not reach the fork point, or the loop would no longer reach it.
+        EngineError: The document is not valid with these changes.
     """
     changes = changes or Changes()
     parent, place = store.find(run_id), parse_place(at)
@@ -357,20 +193,26 @@ def plan_fork(
     past = list(store.events(parent.run_id))
     keeps = _keeps_node(place, changes)
     point = fork_point(plan, place, keeps_node=keeps)
-    found: Reuse = reuse(past, point, changes.settings, model_changed=changes.model is not None)
+    latest_events = latest(past)
+    _refuse_unreached(reduce_events(latest_events, detail=Detail.LOOPS).loops, point)
     if keeps:
         node = point.nodes[-1]
         with_given_output(past_before(past, plan, point, "", 0), place, node.spec, node.config, changes.value)
+    rerun_ids = _rerun_ids(point)
     return ForkPlan(
         parent,
         str(place),
         workflow,
         changes,
-        found.reused,
-        found.anew,
-        found.iterations_anew,
-        found.estimate_usd,
-        found.warnings,
+        tuple(_describe_reused(point)),
+        tuple(_describe_rerun(point)),
+        _max_reruns(point),
+        None if changes.model is not None else _estimate(latest_events, point),
+        tuple(
+            f'The change to "{node}" has no effect: the node does not run again.'
+            for node in changes.settings
+            if node not in rerun_ids
+        ),
         plan,
     )
 
@@ -382,16 +224,16 @@ def fork(
     *,
     on_event: Callable[[AnyEvent], None] | None = None,
 ) -> Run:
-    """Start a fork in the event loop that is running: the same outputs before the place, then anew.
+    """Start a fork in the current event loop.
 
     Args:
-        store: Where its parent is kept, and it is too.
-        plan: What `plan_fork` found.
-        options: What is different from how the parent ran; what the run may touch is always taken from here.
-        on_event: Called with every further event, in a thread of its own.
+        store: The history with the parent, which also stores the fork.
+        plan: Output of `plan_fork`.
+        options: Options that replace those of the parent. Permissions always come from here.
+        on_event: Called with every further event, in a separate thread.
 
     Raises:
-        EngineError: The document does not run, or a model is not there.
+        EngineError: The document is not valid, or a model is missing.
     """
     parent, changes = plan.parent, plan.changes
     past = list(store.events(parent.run_id))
@@ -428,12 +270,12 @@ def fork(
 def _started(past: Sequence[AnyEvent], run: RunSummary) -> RunStarted:
     first = past[0] if past else None
     if not isinstance(first, RunStarted):
-        raise StoreError(f"The history of the run {run.run_id} has no beginning.", "Start it anew from its document.")
+        raise StoreError(f"The run {run.run_id} has no start event.", "Run its workflow again.")
     return first
 
 
 def _has_ended(store: Store, run: RunSummary) -> StoreError:
-    """Why a run does not go on that came to its end, and what to do, also where a spent budget cut a loop of it off."""
+    """Return the error for resuming a completed run, with a remedy if a used-up budget ended one of its loops."""
     events = store.events(run.run_id, level="", kinds={LoopStarted, LoopIterationStarted, LoopCompleted})
     for path, loop in reduce_events(events, run.run_id, Detail.LOOPS).loops.items():
         if "budget" in loop.exit_reason.split("+"):
@@ -443,24 +285,24 @@ def _has_ended(store: Store, run: RunSummary) -> StoreError:
                 f"Fork it at {place} with a larger budget (--budget-usd, --budget-tokens; --set {path}.budget_usd=... "
                 "for the loop's own budget).",
             )
-    return StoreError(f"The run {run.run_id} has come to its end.", "Fork it from one of its iterations instead.")
+    return StoreError(f"The run {run.run_id} has completed.", "Fork it from one of its iterations instead.")
 
 
-def refuse_unknown(run: RunSummary, calls: Iterable[UnknownCall], remedy: str = "") -> None:
-    """Refuse to continue a run that would make these calls a second time.
+def refuse_unknown_calls(run: RunSummary, calls: Iterable[UnknownCall], remedy: str = "") -> None:
+    """Refuse to continue a run that would make these calls again.
 
     Args:
         run: The run.
-        calls: The calls; none are fine.
-        remedy: What to do; empty for what helps with `resume`.
+        calls: The calls; may be empty.
+        remedy: What to do; by default the remedy for `resume`.
 
     Raises:
-        EngineError: There are any.
+        EngineError: There is at least one call.
     """
     unknown = list(calls)
     if not unknown:
         return
-    places = "; ".join(call_words(call) for call in unknown[:_MOST_LISTED])
+    places = "; ".join(describe_call(call) for call in unknown[:_MOST_LISTED])
     more = f"; and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
     is_one, has_tools = len(unknown) == 1, any(call.tool for call in unknown)
     risk = "may have been billed" if not has_tools else "may have had its effect" if is_one else "may have had effects"
@@ -472,8 +314,8 @@ def refuse_unknown(run: RunSummary, calls: Iterable[UnknownCall], remedy: str = 
     )
 
 
-def call_words(call: UnknownCall) -> str:
-    """A call and its place, for a sentence."""
+def describe_call(call: UnknownCall) -> str:
+    """Describe a call with its path."""
     what = f'tool "{call.tool}" with {call.arguments}' if call.tool else f"model {call.model}"
     return f"{call.path} ({what})"
 
@@ -483,19 +325,145 @@ def _keeps_node(place: Place, changes: Changes) -> bool:
 
 
 def _changed(workflow: Workflow, place: Place, changes: Changes) -> Workflow:
-    """The document with the changes made in it."""
+    """Apply the changes to the document."""
     for node_id, fields in changes.settings.items():
         for name, value in fields.items():
             workflow, _ = SetConfig(node_id, (name,), value).apply(workflow)
     if changes.max_iterations is not None:
         if any(step.index is None for step in place.steps[:-1]):
             raise PlaceError(
-                f"{place} lies in a subflow, and a fork changes no count in there.",
-                "Change it in the subflow's own file, and choose that file again.",
+                f"{place} is in a subflow, where a fork cannot change max iterations.",
+                "Change it in the file of the subflow, and choose that file again.",
             )
         around = (workflow.nodes_by_id.get(step.node) for step in place.steps if step.index is not None)
         loops = [node.id for node in around if node is not None and node.type == "loop"]
         if not loops:
-            raise PlaceError(f"{place} lies in no loop, so there is no count to change.", "Leave the count out.")
+            raise PlaceError(f"{place} is not in a loop, so it has no max iterations.", "Leave max iterations out.")
         workflow, _ = SetConfig(loops[-1], ("max_iterations",), changes.max_iterations).apply(workflow)
     return workflow
+
+
+def _refuse_unreached(loops: Mapping[str, LoopExecution], point: ForkPoint) -> None:
+    """Refuse a fork point that the parent did not reach, or that the loop would no longer reach."""
+    assert point.place is not None
+    steps = point.place.steps
+    depths = (depth for depth, step in enumerate(steps) if step.index is not None)  # a subflow has no iterations
+    for depth, (path, index) in zip(depths, point.place.iterations(), strict=True):
+        loop = loops.get(path, LoopExecution())
+        is_last = depth == len(steps) - 1
+        is_item = point.nodes[depth].iterator is not None
+        most = loop.completed if is_last and not is_item else loop.current
+        if index > most:
+            raise PlaceError(
+                f"The run did not reach {point.place}.",
+                f"The last iteration is {path}[{most}]." if most >= 0 else f'"{path}" had no iterations.',
+            )
+        count = None if is_item else _loop(point, depth).max_iterations
+        if count is not None and index >= count:
+            raise PlaceError(
+                f'The loop "{path}" has at most {count} iterations and would not reach {point.place}.',
+                f"Set max iterations to at least {index + 1}.",
+            )
+
+
+def _loop(point: ForkPoint, depth: int) -> LoopPlan:
+    loop = point.nodes[depth].loop
+    assert loop is not None, "only loops have iterations"
+    return loop
+
+
+def _rerun_ids(point: ForkPoint) -> set[str]:
+    """Return the ids of all nodes that may run again, completely or in part."""
+    assert point.place is not None
+    found: set[str] = set()
+    for graph, step, after in zip(point.graphs, point.place.steps, point.after, strict=True):
+        found.add(step.node)
+        found |= after
+        for node in graph.nodes:
+            if node.body is not None and (node.id == step.node or node.id in after):
+                found |= _all_ids(node.body)
+    return found
+
+
+def _all_ids(graph: GraphPlan) -> set[str]:
+    inner = (_all_ids(node.body) for node in graph.nodes if node.body is not None)
+    return {node.id for node in graph.nodes}.union(*inner)
+
+
+def _describe_reused(point: ForkPoint) -> Iterable[str]:
+    assert point.place is not None
+    for there, graph, step, after in zip(point.nodes, point.graphs, point.place.steps, point.after, strict=True):
+        others = [node.title for node in graph.nodes if node.id != step.node and node.id not in after]
+        if others:
+            yield ", ".join(f"“{title}”" for title in others)
+        if there.iterator is not None and step.index is not None:
+            yield f"all other items of “{there.title}”"
+        elif step.index:
+            yield f"{_counted(1, step.index)} of “{there.title}”"
+    if point.keeps_node:
+        yield f"“{point.nodes[-1].title}”, with the value given by hand"
+
+
+def _describe_rerun(point: ForkPoint) -> Iterable[str]:
+    assert point.place is not None
+    last = len(point.place.steps) - 1
+    for depth in range(last, -1, -1):
+        graph, step, after = point.graphs[depth], point.place.steps[depth], point.after[depth]
+        if step.index is not None and point.nodes[depth].iterator is not None:
+            if depth == last:
+                yield f"item {step.index + 1} of “{point.nodes[depth].title}”"
+        elif step.index is not None:
+            first, most = step.index + (1 if depth == last else 2), _loop(point, depth).max_iterations
+            if first <= most:
+                yield f"{_counted(first, most)} of “{point.nodes[depth].title}”, at most"
+        elif not point.keeps_node:
+            yield f"“{point.nodes[depth].title}”"
+        titles = [node.title for node in graph.nodes if node.id in after and node.exit_of is None]
+        if titles:
+            yield ", ".join(f"“{title}”" for title in titles)
+
+
+def _counted(first: int, last: int) -> str:
+    return f"iteration {first}" if first == last else f"iterations {first} to {last}"
+
+
+def _max_reruns(point: ForkPoint) -> int:
+    depth = _outermost_loop(point)
+    if depth is None:
+        return 0
+    assert point.place is not None
+    index = point.place.steps[depth].index or 0
+    return 1 if point.nodes[depth].iterator is not None else _loop(point, depth).max_iterations - index
+
+
+def _outermost_loop(point: ForkPoint) -> int | None:
+    """Return the index of the step that is the outermost loop or iterator; None if there is none."""
+    assert point.place is not None
+    return next((depth for depth, step in enumerate(point.place.steps) if step.index is not None), None)
+
+
+def _estimate(past: Iterable[AnyEvent], point: ForkPoint) -> float | None:
+    """Estimate the cost: the mean cost of an iteration for each that may follow, and of the nodes after the loop."""
+    assert point.place is not None
+    depth = _outermost_loop(point)
+    loop = "" if depth is None else ".".join(step.node for step in point.place.steps[: depth + 1])
+    iterations: list[float | None] = []
+    following: list[float | None] = []
+    for event in past:
+        if isinstance(event, LoopIterationCompleted) and event.path == loop:
+            iterations.append(event.cost_usd)
+        elif isinstance(event, NodeCompleted) and event.path != loop and _is_cost_of_rerun(event.path, point):
+            following.append(event.cost_usd)
+    if any(cost is None for cost in (*iterations, *following)):
+        return None
+    total = sum(cost or 0.0 for cost in following)
+    if depth is None:
+        return total
+    if not iterations:
+        return None
+    return total + sum(cost or 0.0 for cost in iterations) / len(iterations) * _max_reruns(point)
+
+
+def _is_cost_of_rerun(path: str, point: ForkPoint) -> bool:
+    """Return whether a node runs again and its event has its cost: that of a loop does, that of a subflow does not."""
+    return "[" not in path and not point.holds(parse_place(path).steps)

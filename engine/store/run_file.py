@@ -1,7 +1,7 @@
-"""A run as one JSON file: complete, so that it can be taken in again elsewhere, and readable by any JSON tool.
+"""A run as one JSON file that can be imported elsewhere and read by any JSON tool.
 
-The file is written and read as pure data: whoever made it, nothing in it is executed. Everything outside of ASCII is
-escaped, so that each text survives any encoding, half characters too.
+The file is pure data: nothing in it is executed. Everything outside of ASCII is escaped, so that each text survives any
+encoding, lone surrogates too.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from engine.values import MAX_NESTING, Value, nesting, value_of_json
 
 _KINDS: Final[dict[str, type[AnyEvent]]] = {kind.type: kind for kind in get_args(AnyEvent)}
 
+_Reader = Callable[[object], Any]
+"""Reads a field of an event from its JSON."""
+_UNION: Final = re.compile(r" \| (?![^\[]*\])")
+"""Separates the alternatives of an annotation, but not inside brackets."""
 
-_BARS: Final = re.compile(r" \| (?![^\[]*\])")
-"""Between the alternatives of an annotation, not inside its brackets."""
 
-
-class _MisfitError(Exception):
-    """Something in an event is not what its field takes; the text says what it takes, `field` names it."""
+class _InvalidFieldError(Exception):
+    """A field has an invalid value. The text says what it takes."""
 
     def __init__(self, takes: str, field: str = "") -> None:
         super().__init__(takes)
@@ -44,174 +45,144 @@ class _MisfitError(Exception):
 
 
 def event_from_json(data: object) -> AnyEvent:
-    """The event that a JSON object stands for.
+    """Convert a JSON object to an event.
 
-    Fields that it lacks have their usual values where they have one; others than today's are passed over.
+    Missing fields get their defaults; unknown fields are ignored.
 
     Raises:
-        StoreError: It is no event, or one of its fields does not fit.
+        StoreError: It is not an event, or a field is invalid.
     """
     entries = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     kind = _KINDS.get(str(entries.get("type")))
     if kind is None:
-        raise StoreError(f"There is no event of the type “{shown(entries.get('type'), 40)}”.")
+        raise StoreError(f"There is no event type “{shown(entries.get('type'), 40)}”.")
     try:
-        return _made(kind, entries)
-    except _MisfitError as misfit:
-        raise StoreError(f"The field “{misfit.field}” of an event “{kind.type}” takes {misfit}.") from None
+        return _create(kind, entries)
+    except _InvalidFieldError as invalid:
+        raise StoreError(f"The field “{invalid.field}” of an event “{kind.type}” takes {invalid}.") from None
 
 
-def _made(kind: Any, entries: Mapping[str, Any]) -> Any:
-    """An instance of a dataclass, each field read as its annotation says."""
+def _create(kind: Any, entries: Mapping[str, Any]) -> Any:
+    """Create an instance of a dataclass; annotations say how fields are read."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         if field.name in entries:
             try:
                 values[field.name] = _reader(kind.__module__, cast(str, field.type))(entries[field.name])
-            except _MisfitError as misfit:
-                raise _MisfitError(str(misfit), f"{field.name}.{misfit.field}".rstrip(".")) from None
+            except _InvalidFieldError as invalid:
+                raise _InvalidFieldError(str(invalid), f"{field.name}.{invalid.field}".rstrip(".")) from None
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise _MisfitError("a value, and has none", field.name)
+            raise _InvalidFieldError("a value, but is missing", field.name)
     return kind(**values)
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise _MisfitError("a text")
-    return value
+def _typed(takes: str, *types: type) -> _Reader:
+    def read(value: object) -> Any:
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise _InvalidFieldError(takes)
+        return value
+
+    return read
 
 
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _MisfitError("a whole number")
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _MisfitError("a number")
-    return value
-
-
-def _truth(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise _MisfitError("true or false")
-    return value
-
-
-def _value(value: object) -> Any:
-    return value
-
-
-def _ports(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _MisfitError("an object")
-    return cast("dict[str, Any]", value)
+_OBJECT: Final = _typed("an object", dict)
+_PLAIN: Final[dict[str, _Reader]] = {
+    "str": _typed("a text", str),
+    "int": _typed("a whole number", int),
+    "float": _typed("a number", int, float),
+    "bool": _typed("true or false", bool),
+    "None": _typed("null", type(None)),
+    "Value": lambda value: value,
+}
 
 
 @functools.cache
-def _reader(module: str, annotation: str) -> Callable[[object], Any]:
-    """What reads a field of a dataclass of that module, by the text of its annotation."""
-    alternatives = _BARS.split(annotation)
+def _reader(module: str, annotation: str) -> _Reader:
+    """Return the reader of a field of a dataclass in this module, from the text of its annotation."""
+    alternatives = _UNION.split(annotation)
     if len(alternatives) > 1:
         return _first_of(*(_reader(module, alternative) for alternative in alternatives))
     if annotation.startswith("tuple["):
         return _tuple(_reader(module, annotation.removeprefix("tuple[").removesuffix(", ...]")))
     if annotation.startswith("dict[") or annotation == "Outputs":
-        return _ports
+        return _OBJECT
     if annotation.startswith("Literal["):
         return _one_of(*ast.literal_eval(f"[{annotation.removeprefix('Literal[')}"))
     plain = _PLAIN.get(annotation)
     return plain if plain is not None else _named(getattr(sys.modules[module], annotation))
 
 
-def _named(kind: Any) -> Callable[[object], Any]:
-    """What reads a value of a type that has a name of ours."""
+def _named(kind: Any) -> _Reader:
+    """Return the reader of an alias, enum or dataclass."""
     if get_origin(kind) is Literal:
         return _one_of(*get_args(kind))
     if issubclass(kind, StrEnum):
         choice = _one_of(*kind)
         return lambda value: kind(choice(value))
     assert dataclasses.is_dataclass(kind), "events are made of nothing else"
-    return lambda value: _made(kind, _ports(value))
+    return lambda value: _create(kind, _OBJECT(value))
 
 
-def _tuple(reader: Callable[[object], Any]) -> Callable[[object], tuple[Any, ...]]:
+def _tuple(reader: _Reader) -> _Reader:
     def read(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise _MisfitError("a list")
+            raise _InvalidFieldError("a list")
         return tuple(reader(item) for item in cast("list[object]", value))
 
     return read
 
 
-def _first_of(*readers: Callable[[object], Any]) -> Callable[[object], Any]:
+def _first_of(*readers: _Reader) -> _Reader:
     def read(value: object) -> Any:
         takes: list[str] = []
         for reader in readers:
             try:
                 return reader(value)
-            except _MisfitError as misfit:
-                if misfit.field:
+            except _InvalidFieldError as invalid:
+                if invalid.field:
                     raise
-                takes.append(str(misfit))
-        raise _MisfitError(" or ".join(takes))
+                takes.append(str(invalid))
+        raise _InvalidFieldError(" or ".join(takes))
 
     return read
 
 
-def _nothing(value: object) -> None:
-    if value is not None:
-        raise _MisfitError("null")
-
-
-def _one_of(*choices: str) -> Callable[[object], str]:
+def _one_of(*choices: str) -> _Reader:
     def read(value: object) -> str:
         if value not in choices:
-            raise _MisfitError(f"one of {', '.join(choices)}")
+            raise _InvalidFieldError(f"one of {', '.join(choices)}")
         return cast(str, value)
 
     return read
 
 
-_PLAIN: Final[dict[str, Callable[[object], Any]]] = {
-    "str": _text,
-    "int": _whole,
-    "float": _number,
-    "bool": _truth,
-    "Value": _value,
-    "None": _nothing,
-}
-
-
 FORMAT: Final = "loopwright.run"
 VERSION: Final = 1
 MAX_BYTES: Final = 1_000_000_000
-"""The largest file that is read."""
-
-_AROUND_A_VALUE: Final = 10
-"""How many objects and lists of our own stand around a value, at the most."""
+"""Maximum size of a file."""
+_WRAPPER_NESTING: Final = 10
+"""Maximum number of objects and lists of the format around a value."""
 _LATEST: Final = 250_000_000_000.0
-"""Seconds since the epoch up to which every system and time zone has a date: the year 9892."""
+"""Maximum time in seconds since the epoch for which every system and time zone has a date: the year 9892."""
 _HEAD_TEXTS: Final = ("run_id", "document", "source", "parent", "forked_at")
 _IMPORTED: Final = "imported"
-"""The option that marks a run from a file, and every fork of it."""
+"""The option that marks an imported run, and every fork of it."""
 _READING_MODELS: Final = (RECORDED_PREFIX, SCRIPTED_PREFIX)
-_REMEDY: Final = "Export the run once more, or choose another file."
+_REMEDY: Final = "Export the run again, or choose another file."
 
 
 def is_imported(store: Store, run_id: str) -> bool:
-    """Whether a run, or the one that it was forked from, came from a file: then what it did may be made up."""
+    """Return whether a run or its parent was imported, so its stored results may be forged."""
     return store.options(run_id).get(_IMPORTED) is True
 
 
 def mark_imported(options: Mapping[str, Value], *, imported: bool) -> dict[str, Value]:
-    """The options of a run with the mark of one that came from a file, if it did."""
+    """Return the options of a run, marked if it was imported."""
     return {**options, _IMPORTED: True} if imported else dict(options)
 
 
 def head_of(store: Store, run_id: str) -> RunHead:
-    """What a store knows of a run before its first event.
+    """Return the head of a stored run.
 
     Raises:
         StoreError: There is no such run, or the store cannot be read.
@@ -222,15 +193,8 @@ def head_of(store: Store, run_id: str) -> RunHead:
 
 
 def run_to_json(head: RunHead, events: Iterable[AnyEvent]) -> Iterator[str]:
-    """The file in pieces, an event at a time: together one JSON object, with each event on a line of its own."""
-    run = {
-        "run_id": head.run_id,
-        "document": shareable(head.document),
-        "options": head.options,
-        "source": head.source,
-        "parent": head.parent,
-        "forked_at": head.forked_at,
-    }
+    """Yield the file in pieces: one JSON object with a line for each event."""
+    run = dataclasses.asdict(replace(head, document=without_secrets(head.document)))
     yield f'{{"format": {_json(FORMAT)}, "version": {VERSION},\n"run": {_json(run)},\n"events": ['
     separator = "\n"
     for event in events:
@@ -239,8 +203,8 @@ def run_to_json(head: RunHead, events: Iterable[AnyEvent]) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def shareable(document: str) -> str:
-    """The text of a document without secrets, which runs of older versions may hold; unchanged where there are none."""
+def without_secrets(document: str) -> str:
+    """Remove secrets from a document, which runs of older versions may contain."""
     try:
         whole = value_of_json(document)
     except ValueError:
@@ -250,10 +214,10 @@ def shareable(document: str) -> str:
 
 
 def read_run_file(path: Path) -> tuple[RunHead, list[AnyEvent]]:
-    """Read a run that was exported.
+    """Read an exported run.
 
     Raises:
-        StoreError: There is no such file, or it holds no run.
+        StoreError: The file cannot be read, or is not an exported run.
     """
     name = shown(path)
     try:
@@ -267,24 +231,24 @@ def read_run_file(path: Path) -> tuple[RunHead, list[AnyEvent]]:
 def import_run_file(store: Store, path: Path) -> tuple[str, str]:
     """Import a run from a file into a store.
 
-    The file may be anyone's: what it allows the run counts for nothing, and answers in it that nothing has acted on
-    yet are asked for again. Both are up to the person who resumes the run. Secrets in its document are not stored.
+    The file may be from anybody. Its permissions are dropped, and so are answers that nothing has used yet: both are up
+    to the user who resumes the run. Secrets in its document are not stored.
 
     Returns:
         The run's id in the file, and in the store.
 
     Raises:
-        StoreError: The file holds no run, or the store cannot take it.
+        StoreError: The file is not an exported run, or it cannot be stored.
     """
     head, events = read_run_file(path)
     return head.run_id, store.import_run(_without_permissions(head), _without_pending_answers(events))
 
 
 def _without_permissions(head: RunHead) -> RunHead:
-    """The run without what only the person who resumes it may decide; limits of spending stay, since they only limit.
+    """Drop what only the user who resumes the run may decide. Budgets stay, because they only limit.
 
-    Its `source` goes too: tools are offered the folder of that file. So do models that read this machine's history or
-    files.
+    `source` is dropped because tools may access the folder of that file, and models that read this machine's history
+    or files are dropped too.
     """
     options = {
         name: model
@@ -293,11 +257,11 @@ def _without_permissions(head: RunHead) -> RunHead:
     }
     budgets = {name: _lowest(head, name) for name in ("budget_usd", "budget_tokens")}
     limited = mark_imported({**options, **budgets}, imported=True)
-    return replace(head, source="", document=shareable(head.document), options=limited)
+    return replace(head, source="", document=without_secrets(head.document), options=limited)
 
 
 def _lowest(head: RunHead, budget: str) -> Value:
-    """The lower of a run's budget and its document's."""
+    """Return the lower of the budgets of a run and of its document."""
     try:
         document = value_of_json(head.document)
     except ValueError:
@@ -309,42 +273,41 @@ def _lowest(head: RunHead, budget: str) -> Value:
 
 
 def _without_pending_answers(events: Iterable[AnyEvent]) -> list[AnyEvent]:
-    kept = list(events)
+    listed = list(events)
     pending: dict[str, list[int]] = {}
-    for number, event in enumerate(kept):
+    for number, event in enumerate(listed):
         if isinstance(event, NodeAnswered):
             pending.setdefault(event.path, []).append(number)
         elif isinstance(event, (NodeToolCalled, NodeCompleted, NodeFailed)):
             pending.pop(event.path, None)
     dropped = {number for numbers in pending.values() for number in numbers}
-    return [event for number, event in enumerate(kept) if number not in dropped]
+    return [event for number, event in enumerate(listed) if number not in dropped]
 
 
 def run_from_json(text: str | bytes, source: str) -> tuple[RunHead, list[AnyEvent]]:
-    """The run that such a file holds.
+    """Parse an exported run.
 
     Args:
-        text: What stands in the file.
-        source: What to call it in messages.
+        text: Content of the file.
+        source: Name of the file for messages.
 
     Raises:
-        StoreError: It holds no run.
+        StoreError: It is not an exported run.
     """
     try:
         data = value_of_json(text)
     except ValueError:
-        raise StoreError(f"{source}: The file is no JSON text.", _REMEDY) from None
+        raise StoreError(f"{source}: The file is not JSON.", _REMEDY) from None
     if not isinstance(data, dict) or cast("dict[str, Any]", data).get("format") != FORMAT:
-        raise StoreError(f"{source}: The file is no run that was exported.", _REMEDY)
+        raise StoreError(f"{source}: The file is not an exported run.", _REMEDY)
     parts = cast("dict[str, Any]", data)
-    if nesting(parts) > MAX_NESTING + _AROUND_A_VALUE:
-        raise StoreError(f"{source}: Values in the file stand too deep inside one another.", _REMEDY)
+    if nesting(parts) > MAX_NESTING + _WRAPPER_NESTING:
+        raise StoreError(f"{source}: Values in the file are nested too deeply.", _REMEDY)
     version = parts.get("version")
     if version != VERSION:
         raise StoreError(
-            f"{source}: The run is written in version {shown(version, 20)} of the format, and this program reads "
-            f"version {VERSION}.",
-            "Use the program that wrote it, or a newer one.",
+            f"{source}: The file has version {shown(version, 20)} of the format; this program reads version {VERSION}.",
+            "Use the version of the program that wrote it, or a newer one.",
         )
     head = _head(parts.get("run"), source)
     return head, _events(parts.get("events"), head, source)
@@ -357,7 +320,7 @@ def _head(data: object, source: str) -> RunHead:
     run_id = texts["run_id"]
     fits = all(isinstance(text, str) for text in texts.values()) and isinstance(options, dict)
     if not fits or not (0 < len(run_id) <= 64 and run_id.isascii() and run_id.isalnum()):
-        raise StoreError(f"{source}: What the file says of the run itself does not fit.", _REMEDY)
+        raise StoreError(f'{source}: The entry "run" of the file is invalid.', _REMEDY)
     return RunHead(
         run_id, texts["document"], cast("dict[str, Any]", options), texts["source"], texts["parent"], texts["forked_at"]
     )
@@ -373,12 +336,12 @@ def _events(data: object, head: RunHead, source: str) -> list[AnyEvent]:
         except StoreError as error:
             raise StoreError(f"{source}: Event {number} cannot be read: {error.message}", _REMEDY) from None
         if not 0 <= event.time < _LATEST:
-            raise StoreError(f"{source}: Event {number} has a time that no calendar has.", _REMEDY)
+            raise StoreError(f"{source}: Event {number} has an invalid time.", _REMEDY)
         if event.run_id != head.run_id or (events and event.seq <= events[-1].seq):
-            raise StoreError(f"{source}: Event {number} is not of this run, or not in its order.", _REMEDY)
+            raise StoreError(f"{source}: Event {number} belongs to another run, or is out of order.", _REMEDY)
         events.append(event)
     if not events or not isinstance(events[0], RunStarted):
-        raise StoreError(f"{source}: The run has no beginning.", _REMEDY)
+        raise StoreError(f"{source}: The run has no start event.", _REMEDY)
     return events
 
 

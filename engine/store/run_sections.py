@@ -1,4 +1,4 @@
-"""The parts of a run that people look at and compare: results, feedback, prompts and replies, found by their place."""
+"""Sections of stored runs to show and compare: results, feedback, prompts and replies by path."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from engine.store.store_protocol import OPEN, RunSummary, Store, StoreError, lev
 from engine.values import Value
 
 _EXAMPLE: Final = 200
-"""Characters of a value that are shown as an example."""
+"""Characters of an example value in an error."""
 
 _RUN_ENDS: Final = (RunCompleted, RunFailed, RunCancelled, RunResumed)
 _ITERATIONS: Final = (LoopStarted, LoopIterationStarted, LoopIterationCompleted)
 _NODES: Final = (NodeStarted, NodeCalled, NodeRetrying, NodeCompleted, NodeFailed, NodeSkipped)
 
 
-class Part(StrEnum):
-    """What of a place: what came out, what is fed back, what a model was asked, what it answered."""
+class Section(StrEnum):
+    """A section of an iteration or node."""
 
     RESULT = "result"
     FEEDBACK = "feedback"
@@ -55,74 +55,69 @@ class Part(StrEnum):
     REPLY = "reply"
 
 
-def workflow_of(document: str) -> Workflow:
-    """The document that a run ran, for showing; an empty one where it cannot be read: an import may bring anything."""
+def workflow_or_empty(document: str) -> Workflow:
+    """Parse the document of a run for display; empty if it is invalid, as in an imported run."""
     try:
         return loads(document)
     except EngineError:
         return Workflow()
 
 
-def readable(value: Value) -> str:
-    """A value for people: a text as it is, nothing as nothing, anything else as indented JSON."""
-    if value is None:
-        return ""
-    return format_value(value)
+def display_text(value: Value) -> str:
+    """Format a value for display: texts unchanged, None as an empty text, others as indented JSON."""
+    return "" if value is None else format_value(value)
 
 
-def asked(calls: Collection[ModelCall]) -> str:
-    """What a model was asked, in all calls of a node: each message under who says it."""
+def prompts_text(calls: Collection[ModelCall]) -> str:
+    """Join the prompts of all calls of a node, each message under its role."""
     return "\n\n".join(f"{message.role}:\n{message.text}" for call in calls for message in call.request.messages)
 
 
-def answered(calls: Collection[ModelCall]) -> str:
-    """What a model answered, in all calls of a node."""
+def replies_text(calls: Collection[ModelCall]) -> str:
+    """Join the replies of all calls of a node."""
     return "\n\n".join(call.reply.text for call in calls)
 
 
-def given_by(node: NodeExecution, registry: Registry | None = None) -> Value:
-    """What a node gave, in the one value that `loop.last.ID` and a comparison show of it."""
+def node_result(node: NodeExecution, registry: Registry | None = None) -> Value:
+    """Return the one value of a node that `loop.last.ID` and a comparison show."""
     outputs = dict(node.outputs)
     spec = (registry or builtin_registry()).find(node.node_type)
     value: Value = spec.recorded(outputs) if outputs and spec is not None else outputs.get("output")
     return value if value is not None or not outputs else next(iter(outputs.values()))
 
 
-def text_at(store: Store, run_id: str, place: str, part: Part = Part.RESULT) -> str:
-    """The text of a part of a run.
+def section_text(store: Store, run_id: str, place: str, part: Section = Section.RESULT) -> str:
+    """Return the text of a section of a run.
 
     Args:
-        store: Where it is kept.
-        run_id: The run, whole.
-        place: An iteration (`loop[2]`), a node (`loop[2].draft`, `draft`), or empty for the run as a whole.
-        part: Which part.
+        store: The history.
+        run_id: The complete run id.
+        place: An iteration (`loop[2]`), a node (`loop[2].draft`, `draft`), or empty for the whole run.
+        part: The section.
 
     Raises:
-        PlaceError: It is no place.
-        StoreError: The run has nothing there, or the place has no such part.
+        PlaceError: The path is invalid.
+        StoreError: The run has nothing there, or not this section.
     """
     if not place:
         return _of_run(store, run_id, part)
     parsed = parse_place(place)
-    return (
-        _of_node(store, run_id, parsed, part)
-        if parsed.last.index is None
-        else _of_iteration(store, run_id, parsed, part)
-    )
+    find = _of_node if parsed.last.index is None else _of_iteration
+    return find(store, run_id, parsed, part)
 
 
-def value_like(store: Store, run_id: str, place: str, text: str) -> Value:
-    """A value that a person typed for a place: JSON where a run had something else than a text there.
+def parse_like_stored(store: Store, run_id: str, place: str, text: str) -> Value:
+    """Parse a value that the user typed to replace a stored one: as JSON unless the stored value is a text.
 
     Args:
-        store: Where the run is kept.
-        run_id: The run, whole.
-        place: An iteration, which starts from a value, or a node, which gives one.
-        text: What was typed.
+        store: The history.
+        run_id: The complete run id.
+        place: An iteration, for its input, or a node, for its output.
+        text: The typed text.
 
     Raises:
-        PlaceError: It is no place.
-        StoreError: The run had JSON there, and the text is none.
+        PlaceError: The path is invalid.
+        StoreError: The stored value is JSON and the text is not.
     """
     before = _value_at(store, run_id, parse_place(place))
     if before is None or isinstance(before, str):
@@ -131,16 +126,16 @@ def value_like(store: Store, run_id: str, place: str, text: str) -> Value:
         return json.loads(text)
     except ValueError as error:
         raise StoreError(
-            f"What stands at {place} is JSON, and the value that was given for it is none ({error}).",
+            f"The value at {place} is JSON, but the new value is not ({error}).",
             f"Write it like this: {json.dumps(before, ensure_ascii=False)[:_EXAMPLE]}",
         ) from error
 
 
 def _value_at(store: Store, run_id: str, place: Place) -> Value:
-    """What a node gave, or what an iteration started from; nothing where a run did not come so far."""
+    """Return the output of a node or the input of an iteration; None if the run did not reach it."""
     if place.last.index is None:
         node = state_of(store, run_id, place.level, _NODES).nodes.get(str(place))
-        return given_by(node) if node is not None else None
+        return node_result(node) if node is not None else None
     ended = iteration_at(state_of(store, run_id, place.level, _ITERATIONS), str(place))
     return ended.input if ended is not None else None
 
@@ -148,12 +143,12 @@ def _value_at(store: Store, run_id: str, place: Place) -> Value:
 def state_of(
     store: Store, run_id: str, level: str | None = None, kinds: Collection[type[AnyEvent]] | None = None
 ) -> RunState:
-    """The state of a run after the events of one level, or of all (None)."""
+    """Return the state of a run from the events of one level, or of all (None)."""
     return reduce_events(store.events(run_id, level=level, kinds=kinds), run_id)
 
 
 def level_state(store: Store, run: RunSummary, level: str) -> RunState:
-    """The state of one level of a run; what had not ended there when the run did is cancelled or interrupted."""
+    """Return the state of one level. If the run has ended, unfinished nodes are cancelled or interrupted."""
     after = attempt_start(store, run.run_id, level)
     state = reduce_events(store.events(run.run_id, level=level, after=after), run.run_id)
     if run.status not in OPEN:
@@ -163,9 +158,9 @@ def level_state(store: Store, run: RunSummary, level: str) -> RunState:
 
 
 def attempt_start(store: Store, run_id: str, level: str) -> int:
-    """The number of the event that started the last attempt of whatever a level is in; -1 where that is the first.
+    """Return the number of the event that started the last attempt of what contains a level; -1 for the first attempt.
 
-    What was reported on the level before is void, and the events of the level do not say so.
+    Earlier events of the level are void, which the level's own events do not show.
     """
     loops = [level[: match.start()] for match in re.finditer(r"\[", level)]
     subflows = [level[: match.start()] for match in re.finditer(r"(?<!\])(?=\.|$)", level)]
@@ -177,7 +172,7 @@ def attempt_start(store: Store, run_id: str, level: str) -> int:
 
 
 def _last(store: Store, run_id: str, path: str, kind: type[AnyEvent]) -> int:
-    """The number of the last event of this type that starts what is at a path over; -1 without one."""
+    """Return the number of the last event of this type that restarts a path; -1 if there is none."""
     events = store.events(run_id, level=level_of(path), kinds={kind}, preview=1)
     starts = (
         event.seq
@@ -188,42 +183,42 @@ def _last(store: Store, run_id: str, path: str, kind: type[AnyEvent]) -> int:
 
 
 def outputs_text(outputs: Mapping[str, Value]) -> str:
-    """The named results of a run as one text; of a single one only its value."""
+    """Join the named results of a run; a single one without its name."""
     if len(outputs) == 1:
-        return readable(next(iter(outputs.values())))
-    return "\n\n".join(f"{name}:\n{readable(value)}" for name, value in outputs.items())
+        return display_text(next(iter(outputs.values())))
+    return "\n\n".join(f"{name}:\n{display_text(value)}" for name, value in outputs.items())
 
 
-def _of_run(store: Store, run_id: str, part: Part) -> str:
-    if part is not Part.RESULT:
+def _of_run(store: Store, run_id: str, part: Section) -> str:
+    if part is not Section.RESULT:
         raise StoreError(f"A whole run has no {part}.", "Name an iteration (loop[2]) or a node (loop[2].draft) of it.")
     return outputs_text(state_of(store, run_id, "", _RUN_ENDS).outputs)
 
 
-def _of_iteration(store: Store, run_id: str, place: Place, part: Part) -> str:
-    if part not in {Part.RESULT, Part.FEEDBACK}:
+def _of_iteration(store: Store, run_id: str, place: Place, part: Section) -> str:
+    if part not in {Section.RESULT, Section.FEEDBACK}:
         raise StoreError(f"The iteration {place} has no {part}.", f"Name a node in it: {place}.ID.")
     iteration = iteration_at(state_of(store, run_id, place.level, _ITERATIONS), str(place))
     if iteration is None:
-        raise nothing_at(store, run_id, place)
-    return readable(iteration.result if part is Part.RESULT else iteration.feedback)
+        raise nothing_stored_at(store, run_id, place)
+    return display_text(iteration.result if part is Section.RESULT else iteration.feedback)
 
 
-def _of_node(store: Store, run_id: str, place: Place, part: Part) -> str:
-    if part is Part.FEEDBACK:
+def _of_node(store: Store, run_id: str, place: Place, part: Section) -> str:
+    if part is Section.FEEDBACK:
         raise StoreError(f"The node {place} has no feedback.", "Iterations have: loop[2].")
     node = state_of(store, run_id, place.level, _NODES).nodes.get(str(place))
     if node is None:
-        raise nothing_at(store, run_id, place)
-    if part is Part.RESULT:
-        return readable(given_by(node))
+        raise nothing_stored_at(store, run_id, place)
+    if part is Section.RESULT:
+        return display_text(node_result(node))
     if not node.calls:
         raise StoreError(f"The node {place} has called no model.", "Choose a node that does, or compare results.")
-    return asked(node.calls) if part is Part.PROMPT else answered(node.calls)
+    return prompts_text(node.calls) if part is Section.PROMPT else replies_text(node.calls)
 
 
-def nothing_at(store: Store, run_id: str, place: Place) -> StoreError:
-    """The error for a place at which nothing came to an end, with the places near it that there are."""
+def nothing_stored_at(store: Store, run_id: str, place: Place) -> StoreError:
+    """Return the error for a path at which nothing has completed, with the paths on its level."""
     state = state_of(store, run_id, place.level)
     found = [node.path for node in state.nodes.values()]
     found += [f"{path}[{iteration.index}]" for path, loop in state.loops.items() for iteration in loop.all_iterations]

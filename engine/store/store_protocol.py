@@ -1,7 +1,7 @@
-"""What a store of runs is, for whoever reads it: command line, window, resume and fork.
+"""The `Store` protocol, its data and its errors.
 
-A store has an append-only log of events for each run. Everything else that it says of a run (its status, its cost, how
-many iterations it made) is selected from the state that the log reduces to.
+A store has an append-only event log for each run. Everything else that it says about a run, such as its status or cost,
+is selected from the state to which the log reduces.
 """
 
 from __future__ import annotations
@@ -13,17 +13,69 @@ from typing import Any, Final, Protocol
 from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.protocol import Reply
-from engine.run_state.state import RunState, RunStatus
+from engine.run_state.state import RunStatus
 from engine.runner.run_storage import PostedAnswer, RunHead, RunStorage
 from engine.text_sanitizing import shown
 
 
 class StoreError(EngineError):
-    """Something about the history cannot be done: the file, the disk, a run that is not there."""
+    """An operation on the history failed: the file, the disk, a missing run."""
 
 
-class RunHeldError(StoreError):
-    """A process is at work on the run."""
+class RunOwnedError(StoreError):
+    """A live process owns the run."""
+
+
+def no_such_run(name: str) -> StoreError:
+    """Return the error for an unknown run id."""
+    return StoreError(f'There is no run "{name}" in the history.', "List the runs with 'loopwright runs'.")
+
+
+def unique_run_id(prefix: str, found: Sequence[str]) -> str:
+    """Return the only run id with a prefix.
+
+    Args:
+        prefix: The prefix.
+        found: The ids that have it, the newest run's first. An id that equals the prefix wins.
+
+    Raises:
+        StoreError: There is none, or there are several.
+    """
+    if not prefix or not found:
+        raise no_such_run(prefix)
+    if prefix in found:
+        return prefix
+    if len(found) > 1:
+        listed = ", ".join(found[:10]) + (" …" if len(found) > 10 else "")
+        raise StoreError(f'Several runs begin with "{prefix}": {listed}.', "Give more characters of the id.")
+    return found[0]
+
+
+def runs_still_running(run_ids: Collection[str]) -> StoreError:
+    """Return the error for runs that cannot be deleted yet."""
+    return StoreError(f"A run that is still running cannot be deleted: {', '.join(sorted(run_ids))}.", "Stop it first.")
+
+
+def run_owned_elsewhere(run_id: str) -> RunOwnedError:
+    """Return the error for a run that a live process owns."""
+    return RunOwnedError(
+        f'The run "{run_id}" is running in another window or program.', "Wait until it ends, or stop it there first."
+    )
+
+
+def run_exists(run_id: str) -> StoreError:
+    """Return the error for an id that is in use."""
+    return StoreError(f'The history already has a run "{run_id}".', "Start it again; it gets another id.")
+
+
+def already_answered(path: str) -> StoreError:
+    """Return the error for a question that somebody else has answered."""
+    return StoreError(f'The question at "{shown(path, 60)}" was already answered.', "Check how the run continues.")
+
+
+def store_closed() -> StoreError:
+    """Return the error for a store that was closed."""
+    return StoreError("The history was closed.", "Open it again.")
 
 
 def level_of(path: str) -> str:
@@ -32,9 +84,9 @@ def level_of(path: str) -> str:
 
 
 ACTIVE: Final = frozenset({RunStatus.RUNNING, RunStatus.PAUSED})
-"""The statuses of a run that has a process."""
+"""Statuses of a run that has a process."""
 OPEN: Final = ACTIVE | {RunStatus.WAITING}
-"""The statuses of a run that has not ended and continues, or waits for a person."""
+"""Statuses of a run that has not ended and continues, or waits for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +94,23 @@ class RunSummary:
     """One run, as lists show it.
 
     Attributes:
-        run_id: The run.
-        workflow: The document's name.
-        source: The file that the document came from; empty where it never was saved.
-        status: How it stands.
-        started: When it began, in seconds since the epoch (UTC).
-        updated: When its last event was told.
-        duration_s: Seconds at work, as the run itself told; None before its end.
-        iterations: How many iterations its loops have made, nested ones included.
-        exit_reason: Why its outermost loop stopped, of several the one that ended last; empty before.
-        tokens: Tokens used, in and out together.
-        cost_usd: US dollars; None where a price is unknown.
+        run_id: Id of the run.
+        workflow: Name of the workflow.
+        source: File of the workflow; empty if it was never saved.
+        status: Its status.
+        started: Start in seconds since the epoch (UTC).
+        updated: Time of its last event.
+        duration_s: Seconds that it ran; None before its end.
+        iterations: Number of completed iterations, nested ones included.
+        exit_reason: Exit reason of its outermost loop, or of the last one to end; empty before.
+        tokens: Input and output tokens.
+        cost_usd: Cost in US dollars; None if a price is unknown.
         models: The models that it may call.
-        error: What failed and why; empty where nothing did.
-        parent: The run that it was forked from; empty for any other.
-        forked_at: The place in the parent.
-        pinned: Whether retention leaves it alone.
-        size: Bytes that only this run takes in the store, as far as known.
+        error: What failed and why; empty if nothing did.
+        parent: The run that it was forked from; empty if it is not a fork.
+        forked_at: The path in the parent.
+        pinned: Whether it is protected from retention.
+        size: Approximate number of bytes that only this run takes in the store.
     """
 
     run_id: str
@@ -80,54 +132,18 @@ class RunSummary:
     size: int
 
 
-def summary_of(state: RunState, head: RunHead, *, is_held: bool, pinned: bool, size: int) -> RunSummary:
-    """The summary of a run in this state.
-
-    Args:
-        state: The state, of any detail.
-        head: What was known of the run before its first event.
-        is_held: Whether a process holds it.
-        pinned: Whether retention leaves it alone.
-        size: Bytes that it takes.
-    """
-    return RunSummary(
-        head.run_id,
-        state.workflow,
-        head.source,
-        status_seen(state.status, is_held=is_held),
-        state.started,
-        state.updated,
-        state.duration_s,
-        state.completed_iterations,
-        state.exit_reason,
-        state.usage.total_tokens,
-        state.cost_usd,
-        state.models,
-        state.error,
-        head.parent,
-        head.forked_at,
-        pinned,
-        size,
-    )
-
-
-def status_seen(status: RunStatus, *, is_held: bool) -> RunStatus:
-    """The status of a run: one that should have a process and has none is interrupted."""
-    return RunStatus.INTERRUPTED if status in ACTIVE and not is_held else status
-
-
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are meant; a field that is left as it is leaves all.
+    """Selects runs; the default of a field matches all.
 
     Attributes:
-        workflow: Part of the document's name or source, in any case.
-        statuses: Their states; empty for any.
-        since: Started at that time or later, in seconds since the epoch.
-        until: Started before that time.
-        parent: Forked from that run.
+        workflow: Part of the workflow's name or file, case-insensitive.
+        statuses: Their statuses; empty for any.
+        since: Started at this time or later, in seconds since the epoch.
+        until: Started before this time.
+        parent: Forked from this run.
         pinned: Only pinned ones.
-        strategy: With an agent of that turn strategy.
+        strategy: With an agent of this turn strategy.
     """
 
     workflow: str = ""
@@ -144,7 +160,7 @@ EVERY_RUN: Final = RunFilter()
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What runs come to: their number, tokens and cost, and whether prices unknown are left out of it."""
+    """Totals of runs; `price_unknown` says that the cost is incomplete."""
 
     count: int
     tokens: int
@@ -153,26 +169,26 @@ class Totals:
 
 
 class Store(RunStorage, Protocol):
-    """A store of runs. Its methods may be called from any thread, and each raises `StoreError` in one sentence."""
+    """A store of runs. Methods can be called from any thread, and raise `StoreError`."""
 
     def runs(self, which: RunFilter = EVERY_RUN, *, limit: int = 100, offset: int = 0) -> list[RunSummary]:
-        """Runs, the newest first."""
+        """Return runs, newest first."""
         ...
 
     def totals(self, which: RunFilter = EVERY_RUN) -> Totals:
-        """What those runs come to."""
+        """Return the totals of runs."""
         ...
 
     def find(self, prefix: str) -> RunSummary:
-        """The one run whose id begins so.
+        """Return the only run whose id has that prefix.
 
         Raises:
-            StoreError: There is none, or there are several (the sentence lists them).
+            StoreError: There is none, or there are several, which the message lists.
         """
         ...
 
-    def is_held(self, run_id: str) -> bool:
-        """Whether a process is at work on a run, or waits with it for a person.
+    def is_owned(self, run_id: str) -> bool:
+        """Return whether a live process owns the run: it executes it, or waits with it for a person.
 
         Raises:
             StoreError: There is no such run.
@@ -180,15 +196,15 @@ class Store(RunStorage, Protocol):
         ...
 
     def children(self, run_id: str) -> list[RunSummary]:
-        """The runs that were forked from a run, the oldest first."""
+        """Return the forks of a run, oldest first."""
         ...
 
     def document(self, run_id: str) -> str:
-        """The document as the run ran it, as the text of a workflow file."""
+        """Return the workflow of a run as the text of a workflow file."""
         ...
 
     def options(self, run_id: str) -> dict[str, Any]:
-        """How the run was to be done (`RunHead.options`)."""
+        """Return the options of a run (`RunHead.options`)."""
         ...
 
     def events(
@@ -200,122 +216,67 @@ class Store(RunStorage, Protocol):
         after: int = -1,
         preview: int | None = None,
     ) -> Iterator[AnyEvent]:
-        """A run's events, in order, read as they are asked for.
+        """Iterate over the events of a run in order, reading them lazily.
 
         Args:
             run_id: The run.
-            level: Only what lies directly on that level: "" for the outermost, `loop[2]`, `outer[1].inner[0]`; None for
-                all. An event of the loop itself (`loop.iteration.completed`, path `loop`) lies on the level around it.
+            level: Only events directly on this level: "" for the outermost, `loop[2]`, `outer[1].inner[0]`; None for
+                all. An event of the loop itself (`loop.iteration.completed`, path `loop`) is on the level around it.
             kinds: Only events of these types.
-            after: Only those with a greater number (`seq`).
-            preview: Texts longer than that many characters come cut to that length with "…" at their end, lists and
-                objects cut likewise as the text of their JSON; None: values come whole.
+            after: Only events with a greater number (`seq`).
+            preview: Truncate texts to this many characters and "…"; lists and objects become the truncated text of
+                their JSON. None for whole values.
         """
         ...
 
     def import_run(self, head: RunHead, events: Iterable[AnyEvent]) -> str:
-        """Take in a run that was exported, as it was.
+        """Import an exported run.
 
         Returns:
-            Its id; a new one where the store has another run of the same id.
+            Its id; a new one if the id is in use.
         """
         ...
 
     def leave_answer(self, run_id: str, left: PostedAnswer) -> None:
-        """Leave an answer for the process that is at work on a run.
+        """Leave an answer for the process that owns a run.
 
         Raises:
-            StoreError: There is no such run, or somebody has left an answer to that question already.
+            StoreError: There is no such run, or the question already has a pending answer.
         """
         ...
 
-    def take_answer_back(self, run_id: str, question: int) -> None:
-        """Take away what was left for a question, taken up or not; nothing there is no error."""
+    def withdraw_answer(self, run_id: str, question: int) -> None:
+        """Remove the pending answer to a question, if there is one."""
         ...
 
     def pin(self, run_id: str, *, pinned: bool) -> None:
-        """Keep a run from retention, or no longer."""
+        """Protect a run from retention, or stop protecting it."""
         ...
 
     def delete(self, run_ids: Collection[str]) -> None:
-        """Delete runs and give the space that only they took back to the disk. Runs under way are refused."""
+        """Delete runs and return their space to the disk. Running runs are refused."""
         ...
 
     def retain(self, *, most_runs: int | None, most_bytes: int | None) -> int:
-        """Delete the oldest runs that are neither pinned nor under way until both limits hold; how many were."""
+        """Delete the oldest runs that are neither pinned nor running until both limits hold. Return their number."""
         ...
 
     def vacuum(self) -> int:
-        """Give all free space back to the disk; bytes won."""
+        """Return all free space to the disk. Return the bytes gained."""
         ...
 
     def size(self) -> int:
-        """Bytes on disk."""
+        """Return the bytes on disk."""
         ...
 
     def cached(self, key: str) -> Reply | None:
-        """The reply kept under that key by `keep_reply`; None where there is none."""
+        """Return the cached reply for a key, or None."""
         ...
 
     def keep_reply(self, key: str, run_id: str, reply: Reply) -> None:
-        """Keep a reply for other runs, as long as its run is kept. Returns at once."""
+        """Cache a reply for other runs while its run is stored. Returns at once."""
         ...
 
     def close(self) -> None:
-        """Write what is still to be written, and let go of the file."""
+        """Write what is pending and close the file."""
         ...
-
-
-def no_such_run(name: str) -> StoreError:
-    """No run has that id."""
-    return StoreError(f'There is no run "{name}" in the history.', "'loopwright runs' lists the runs.")
-
-
-def chosen(prefix: str, found: Sequence[str]) -> str:
-    """The one id of those that begin with the prefix.
-
-    Args:
-        prefix: What was asked for.
-        found: The ids that begin so, the newest run's first; an id that is the whole prefix counts alone.
-
-    Raises:
-        StoreError: There is none, or there are several.
-    """
-    if not prefix or not found:
-        raise no_such_run(prefix)
-    if prefix in found:
-        return prefix
-    if len(found) > 1:
-        listed = ", ".join(found[:10]) + (" …" if len(found) > 10 else "")
-        raise StoreError(f'Several runs begin with "{prefix}": {listed}.', "Give more letters of the id.")
-    return found[0]
-
-
-def still_under_way(run_ids: Collection[str]) -> StoreError:
-    """Runs that cannot be deleted yet."""
-    listed = ", ".join(sorted(run_ids))
-    return StoreError(f"A run that is under way cannot be deleted: {listed}.", "Stop it first.")
-
-
-def held_elsewhere(run_id: str) -> RunHeldError:
-    """A run on which a process is at work."""
-    return RunHeldError(
-        f'The run "{run_id}" is under way in another window or program.', "Wait for its end, or stop it there first."
-    )
-
-
-def begun_before(run_id: str) -> StoreError:
-    """A run whose id is taken."""
-    return StoreError(f'The history has a run "{run_id}" already.', "Start it again; it gets another id.")
-
-
-def answered_before(path: str) -> StoreError:
-    """Somebody else was faster."""
-    return StoreError(
-        f'Somebody else has answered the question at "{shown(path, 60)}" already.', "Look how the run goes on."
-    )
-
-
-def closed() -> StoreError:
-    """The store is used after its end."""
-    return StoreError("The history was closed.", "Open it again.")

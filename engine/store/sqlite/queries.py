@@ -201,7 +201,7 @@ def summary_of(connection: sqlite3.Connection, run_id: str) -> RunSummary:
     return read_summary(row[1:], row[0])
 
 
-def is_held(connection: sqlite3.Connection, run_id: str) -> bool:
+def is_owned(connection: sqlite3.Connection, run_id: str) -> bool:
     """Return whether a live process owns the run.
 
     Raises:

@@ -37,11 +37,11 @@ from engine.store.sqlite.writer_thread import Owner, WriterThread, live_owners
 from engine.store.store_protocol import (
     OPEN,
     RunStatus,
-    answered_before,
-    begun_before,
-    held_elsewhere,
+    already_answered,
     no_such_run,
-    still_under_way,
+    run_exists,
+    run_owned_elsewhere,
+    runs_still_running,
 )
 
 
@@ -144,7 +144,7 @@ def begin_run(connection: sqlite3.Connection, owner: Owner, head: RunHead, now: 
         StoreError: The id is in use.
     """
     if connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (head.run_id,)).fetchone():
-        raise begun_before(head.run_id)
+        raise run_exists(head.run_id)
     owner.beat(connection)
     state = RunState(head.run_id, Detail.SUMMARY, started=now, updated=now)
     options = to_json(head.options)
@@ -181,7 +181,7 @@ def reopen_run(connection: sqlite3.Connection, owner: Owner, run_id: str) -> Ope
         raise no_such_run(run_id)
     run, holder, source, size, started, *columns = row
     if holder is not None and holder in live_owners(connection):
-        raise held_elsewhere(run_id)
+        raise run_owned_elsewhere(run_id)
     owner.beat(connection)
     connection.execute("UPDATE runs SET owner = ? WHERE id = ?", (owner.token, run))
     state = read_state(run_id, started, tuple(columns))
@@ -202,7 +202,7 @@ def delete_if_stopped(connection: sqlite3.Connection, run_id: str) -> None:
         return
     run, holder, state = row
     if state in OPEN and holder is not None and holder in live_owners(connection):
-        raise still_under_way([run_id])
+        raise runs_still_running([run_id])
     delete_run(connection, run)
 
 
@@ -270,7 +270,7 @@ def leave_answer(connection: sqlite3.Connection, run_id: str, left: PostedAnswer
         (number_of(connection, run_id), left.question, left.path, body),
     )
     if cursor.rowcount == 0:
-        raise answered_before(left.path)
+        raise already_answered(left.path)
 
 
 def remove_answer(connection: sqlite3.Connection, run_id: str, question: int) -> None:

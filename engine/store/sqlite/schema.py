@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import EngineError
-from engine.store.store_protocol import StoreError, closed
+from engine.store.store_protocol import StoreError, store_closed
 
 ELSEWHERE: Final = "Choose another file with --store or the environment variable LOOPWRIGHT_STORE."
 
@@ -90,7 +90,7 @@ def _of_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
     if code in _DAMAGED:
         return damaged_history(path)
     if isinstance(error, sqlite3.ProgrammingError) and code == 0:
-        return closed()
+        return store_closed()
     name = f'The history "{path}"'
     if code in _BUSY:
         message = f"{name} is locked by another program.", "Close that program, or try again."

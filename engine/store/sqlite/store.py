@@ -42,9 +42,9 @@ from engine.store.store_protocol import (
     RunFilter,
     RunSummary,
     Totals,
-    chosen,
-    closed,
-    still_under_way,
+    runs_still_running,
+    store_closed,
+    unique_run_id,
 )
 
 _MOST_IDLE: Final = 4
@@ -94,7 +94,7 @@ class ConnectionPool:
     def _take(self) -> sqlite3.Connection:
         with self._lock:
             if self._is_closed:
-                raise closed()
+                raise store_closed()
             if self._idle:
                 return self._idle.pop()
         try:
@@ -164,13 +164,13 @@ class SqliteStore:
     def find(self, prefix: str) -> RunSummary:
         """Return the run whose id has that prefix."""
         with self._readers.reading() as connection:
-            run_id = chosen(prefix, queries.ids_with_prefix(connection, prefix, _MOST_NAMED))
+            run_id = unique_run_id(prefix, queries.ids_with_prefix(connection, prefix, _MOST_NAMED))
             return queries.summary_of(connection, run_id)
 
-    def is_held(self, run_id: str) -> bool:
+    def is_owned(self, run_id: str) -> bool:
         """Return whether a live process owns the run."""
         with self._readers.reading() as connection:
-            return queries.is_held(connection, run_id)
+            return queries.is_owned(connection, run_id)
 
     def children(self, run_id: str) -> list[RunSummary]:
         """Return the forks of a run, oldest first."""
@@ -244,7 +244,7 @@ class SqliteStore:
         """Leave an answer for the process that owns a run. Waits for the disk."""
         self._writer.do(lambda connection: run_mutations.leave_answer(connection, run_id, left))
 
-    def take_answer_back(self, run_id: str, question: int) -> None:
+    def withdraw_answer(self, run_id: str, question: int) -> None:
         """Remove a pending answer."""
         self._writer.do(lambda connection: run_mutations.remove_answer(connection, run_id, question))
 
@@ -258,7 +258,7 @@ class SqliteStore:
             summaries = [queries.summary_of(connection, run_id) for run_id in run_ids]
         busy = [summary.run_id for summary in summaries if summary.status in ACTIVE]
         if busy:
-            raise still_under_way(busy)
+            raise runs_still_running(busy)
         self._delete(run_ids)
 
     def _delete(self, run_ids: Iterable[str]) -> None:

@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, Final, cast
 
-from engine.store.codec import cut_text, is_container, json_start
+from engine.store.codec import is_container, json_start, truncate_text
 from engine.store.sqlite.blobs import BlobReader, BlobWriter
 
 _MARK: Final = "$"
@@ -185,16 +185,16 @@ class ValueDecoder:
 
     def _cut(self, node: Any, limit: int) -> Any:
         if isinstance(node, str):
-            return cut_text(node, limit)
+            return truncate_text(node, limit)
         if not is_container(node):
             return node
         opened = self._open(node)
         if isinstance(opened, str):
-            return cut_text(opened, limit)
+            return truncate_text(opened, limit)
         if not is_container(opened):
             return opened
         start = json_start(node, limit + 1, self._open)
-        return self._whole(node) if len(start) <= limit else cut_text(start, limit)
+        return self._whole(node) if len(start) <= limit else truncate_text(start, limit)
 
     def _open(self, node: Any) -> Any:
         """Decode one level of a container, or as much of a text as a preview needs."""

@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from engine.errors import EngineError
 from engine.store.sqlite.schema import is_busy, to_store_error
-from engine.store.store_protocol import closed
+from engine.store.store_protocol import store_closed
 
 BEAT_S: Final = 5.0
 """Seconds between heartbeats."""
@@ -148,7 +148,7 @@ class WriterThread:
         """
         with self._lock:
             if self._is_closed:
-                raise closed()
+                raise store_closed()
             self._queue.put((target, item))
 
     def do(self, work: Callable[[sqlite3.Connection], _T], *, in_transaction: bool = True) -> _T:

@@ -19,7 +19,7 @@ from engine.document.model import Workflow
 from engine.nodes.context import Answer
 from engine.runner.options import RunOptions
 from engine.store import RunStatus, Store
-from engine.store.answers import give_answer, question_at
+from engine.store.answers import find_question, give_answer
 from tests.app.window.conftest import ended, press
 
 
@@ -42,7 +42,7 @@ def test_the_card_goes_and_the_run_goes_on_with_the_answer(
     qtbot.waitUntil(lambda: document.log.questions.current is not None)
 
     (waiting,) = store.runs()
-    taken = give_answer(store, question_at(store, waiting.run_id), Answer("approve", "their note", "From afar."))
+    taken = give_answer(store, find_question(store, waiting.run_id), Answer("approve", "their note", "From afar."))
 
     assert taken is True
     qtbot.waitUntil(lambda: session.shown.picture is not None and session.shown.picture.status == "completed")
@@ -135,7 +135,7 @@ def test_a_run_whose_other_program_goes_away_before_the_answer_goes_on_here_with
     dialog = dialog_of(workbench, qtbot)
     assert elsewhere.shown.live is not None
     elsewhere.shown.live.suspend()
-    qtbot.waitUntil(lambda: elsewhere.shown.live is None and not store.is_held(run_id))
+    qtbot.waitUntil(lambda: elsewhere.shown.live is None and not store.is_owned(run_id))
 
     press(dialog, "Reject")
 

@@ -249,7 +249,7 @@ def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
     press(ran.iterations, "Fork from here…")
     dialog = dialog_of(workbench, qtbot)
     assert "iteration 1" in dialog.reused.text().casefold()
-    assert "iterations 2 to 3" in dialog.anew.text().casefold()
+    assert "iterations 2 to 3" in dialog.rerun.text().casefold()
     assert dialog.price.text().startswith("Up to 2 iterations.")
     assert dialog.run.isEnabled()
     assert dialog.form.loop is not None

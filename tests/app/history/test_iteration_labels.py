@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QPointF
 
 from app.history.iteration_chart import Kind, Threshold, all_series, lines, scale, thresholds, ticks
-from app.history.iteration_table import MOST, beginning, cost, facts, token_count, verdict
+from app.history.iteration_table import PREVIEW, beginning, cost, facts, token_count, verdict
 from app.history.iterations_panel import Crumb, crumbs
 from app.runs.loop_status import findings, sentence
 from app.runs.run_view_model import RunViewModel
@@ -34,7 +34,7 @@ class Untouched(str):
 
     def __getitem__(self, place: Any) -> str:
         assert isinstance(place, slice)
-        assert place.stop <= MOST + 1, place
+        assert place.stop <= PREVIEW + 1, place
         return str.__getitem__(self, place)
 
     def __iter__(self) -> Any:
@@ -45,8 +45,8 @@ class Untouched(str):
 
 
 def test_of_a_text_of_a_megabyte_only_the_beginning_is_looked_at() -> None:
-    assert beginning(Untouched("word " * 200_000)) == f"{('word ' * 40)[:MOST].rstrip()}…"
-    assert len(beginning([Untouched("x" * 1_000_000)] * 3)) == MOST + 1
+    assert beginning(Untouched("word " * 200_000)) == f"{('word ' * 40)[:PREVIEW].rstrip()}…"
+    assert len(beginning([Untouched("x" * 1_000_000)] * 3)) == PREVIEW + 1
 
 
 @given(values)
@@ -64,7 +64,7 @@ def test_a_value_is_written_as_json_as_far_as_it_goes(value: Any) -> None:
 @given(values)
 def test_a_cell_is_one_short_line(value: Any) -> None:
     shown = beginning(value)
-    assert len(shown) <= MOST + 1
+    assert len(shown) <= PREVIEW + 1
     assert "\n" not in shown
 
 

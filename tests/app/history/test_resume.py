@@ -155,7 +155,7 @@ def test_a_run_that_another_program_has_taken_over_stays_shown_and_the_refusal_i
     qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.RUNNING)
     press(page.bar, "Resume")
     refusal = workbench.status_bar.refusal
-    qtbot.waitUntil(lambda: "under way in another window or program" in refusal.full_text, timeout=10_000)
+    qtbot.waitUntil(lambda: "running in another window or program" in refusal.full_text, timeout=10_000)
     ended(document, qtbot)
     session = document.session
     assert iterations(session) == ["The sea is wide, draft 1."]

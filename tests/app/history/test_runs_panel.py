@@ -234,7 +234,7 @@ def test_a_file_that_holds_no_run_is_refused_in_a_sentence(
         panel.actions_by_name["import"].trigger()
     text, kind = told.args
     assert kind == "bad"
-    assert "no run that was exported" in text
+    assert "not an exported run" in text
     assert panel.notice.text == text
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from engine import BatchOptions, RunOptions, run_batch
 from engine.nodes.context import Answer
-from engine.store.answers import question_at
+from engine.store.answers import find_question
 from engine.store.memory import MemoryStore
 from engine.store.resume import resume
 from engine.store.store_protocol import RunStatus
@@ -35,7 +35,7 @@ ROWS = [{"text": "a"}, {"text": "b"}]
 
 
 async def approve(store: MemoryStore, run_id: str, models: Models) -> None:
-    asked = question_at(store, run_id, None)
+    asked = find_question(store, run_id, None)
     catalogue = models()
     run = resume(store, run_id, RunOptions(models=catalogue))
     async for event in run.events():

@@ -12,7 +12,7 @@ from engine.cli.mermaid import flowchart
 from engine.events import LoopIterationStarted
 from engine.exits.max_iterations import MAX_ITERATIONS_CAP, clamped, set_shown_cap
 from engine.nodes.loop import SPEC, LoopConfig
-from engine.store.exit_explanation import loop_config, what_was_tested
+from engine.store.exit_explanation import describe_conditions, loop_config
 from engine.store.export_markdown import run_to_markdown
 from engine.store.memory import MemoryStore
 from engine.store.run_sections import state_of
@@ -49,7 +49,7 @@ async def test_a_run_and_its_history_tell_the_count_that_held() -> None:
     run_id = played.result.run_id
     state = state_of(store, run_id)
     config = loop_config(workflow, "loop", state.loops["loop"].cap)
-    assert what_was_tested(config, state.loops["loop"].iterations, 1)[-1] == "iteration 2 of at most 3"
+    assert describe_conditions(config, state.loops["loop"].iterations, 1)[-1] == "iteration 2 of at most 3"
     page = "".join(run_to_markdown(store.find(run_id), store.document(run_id), state))
     assert "of at most 3" in page
     assert not names_what_was_asked(page)

@@ -80,7 +80,7 @@ def test_an_answer_goes_on_with_the_run_and_no_call_is_made_again(program: Progr
     again = program("runs", "answer", run_id, "--approve")
     assert (again.code, again.err) == (
         2,
-        f"The run {run_id} waits for no answer. 'loopwright runs show {run_id}' tells how it stands.\n",
+        f"The run {run_id} is not waiting for an answer. See its status with 'loopwright runs show {run_id}'.\n",
     )
 
 
@@ -97,13 +97,13 @@ def test_where_several_nodes_ask_it_must_be_said_which_and_the_run_waits_on(prog
     assert (asked.code, asked.err) == (
         2,
         (
-            f"The run {run_id} waits for 2 answers: other, check. Answer one with: "
+            f"The run {run_id} is waiting for 2 answers: other, check. Answer one with: "
             f"loopwright runs answer {run_id} --node other --approve or --reject; or "
             f"loopwright runs answer {run_id} --node check --approve or --reject\n"
         ),
     )
     wrong = program("runs", "answer", run_id, "--node", "draft", "--approve")
-    assert wrong.err.startswith('Nothing waits for an answer at "draft". The run waits at: other, check.')
+    assert wrong.err.startswith('There is no question at "draft". The run is waiting at: other, check.')
     first = program("runs", "answer", run_id, "--node", "check", "--reject", "--json")
     assert (first.code, list(first.json["waiting"])) == (3, ["other"])
     assert status(program, run_id) == "waiting"

@@ -67,7 +67,7 @@ def test_a_run_that_has_come_to_its_end_is_not_resumed(program: Program, tmp_pat
     run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
     ended = program("runs", "resume", run_id, "--json")
     assert (ended.code, ended.json["status"]) == (2, "refused")
-    assert ended.err == f"The run {run_id} has come to its end. Fork it from one of its iterations instead.\n"
+    assert ended.err == f"The run {run_id} has completed. Fork it from one of its iterations instead.\n"
 
 
 def test_a_run_goes_on_with_the_document_as_it_is_now(program: Program, tmp_path: Path):
@@ -146,7 +146,7 @@ def test_a_value_that_was_json_is_given_as_json(program: Program, tmp_path: Path
     assert (fork.code, fork.json["outputs"]) == (0, {"answer": "light"})
     refused = program("runs", "fork", run_id, "--at", "facts", "--value", "light")
     assert refused.code == 2
-    assert "What stands at facts is JSON, and the value that was given for it is none (" in refused.err
+    assert "The value at facts is JSON, but the new value is not (" in refused.err
     assert refused.err.splitlines()[-1].endswith('Write it like this: {"kind": "dark"}')
 
 
@@ -158,7 +158,7 @@ def test_a_fork_with_more_iterations(program: Program, tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--at", "loop[7]"], "The run never came to loop[7]."),
+        (["--at", "loop[7]"], "The run did not reach loop[7]."),
         (["--at", "loop["], "loop[ is no place in a run. "),
         (["--at", "gone[0]"], "gone"),
         (

@@ -126,7 +126,7 @@ def test_a_run_that_names_itself_as_its_parent_is_listed_all_the_same(program: P
         (["--until", "99999999w"], '"99999999w" is not a valid time for --until. '),
         (["--parent", "zz"], 'There is no run "zz" in the history. '),
         (["show", "zz"], 'There is no run "zz" in the history. '),
-        (["show", "aaa"], 'Several runs begin with "aaa": aaab, aaaa. Give more letters of the id.'),
+        (["show", "aaa"], 'Several runs begin with "aaa": aaab, aaaa. Give more characters of the id.'),
     ],
 )
 def test_wrong_use_is_one_sentence(program: Program, arguments: list[str], sentence: str):

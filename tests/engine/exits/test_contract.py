@@ -29,7 +29,7 @@ from engine.export.langgraph_module import export_langgraph
 from engine.export.python_script import export_python
 from engine.formatting import format_exit_reason
 from engine.nodes.loop import LoopConfig
-from engine.store.exit_explanation import what_was_tested, why_stopped
+from engine.store.exit_explanation import describe_conditions, explain_exit
 from tests.engine.semantics.documents import around, formula, rules
 from tests.engine.semantics.kit import play
 
@@ -129,10 +129,10 @@ async def test_it_stops_a_loop_and_explains_why(name: str) -> None:
     assert loop.converged is not (reasons <= limits)
     for index, record in enumerate(loop.iterations):
         assert next(faults(record.tested), None) is None
-        for text in what_was_tested(config, loop.iterations, index):
+        for text in describe_conditions(config, loop.iterations, index):
             assert text
             assert text == text.strip()
-    sentence = why_stopped(config, loop.iterations, loop.exit_reason, 6)
+    sentence = explain_exit(config, loop.iterations, loop.exit_reason, 6)
     assert sentence.startswith(f"Stopped after {len(loop.iterations)} of 6: ")
     if spec.series is not None and spec.series.source is SeriesSource.TESTED:
         (condition,) = read_conditions([entry(name)], "stop_when")

@@ -29,7 +29,7 @@ from engine.nodes.context import Answer
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail
 from engine.runner.run_storage import PostedAnswer
-from engine.store.codec import cut_event
+from engine.store.codec import truncate_event
 from engine.store.store_protocol import RunFilter, RunStatus, Store, StoreError
 from tests.engine.store.kept import call, completed, end, head, iteration, keep, node, started, whole, write_all
 from tests.engine.store.strategies import REPLIES, logs
@@ -205,7 +205,7 @@ class StoreConformance:
         run_id = f"run{next(_NUMBERS)}"
         told = data.draw(logs(run_id))
         keep(store, head(run_id), told)
-        assert list(store.events(run_id, preview=limit)) == [cut_event(event, limit) for event in told]
+        assert list(store.events(run_id, preview=limit)) == [truncate_event(event, limit) for event in told]
 
     def test_events_can_be_read_while_the_run_goes_on(self, store: Store):
         journal = keep(store, head("a"), [started("a")], close=False)
@@ -343,7 +343,7 @@ class StoreConformance:
 
     def test_a_run_under_way_belongs_to_one(self, store: Store):
         journal = keep(store, head("a"), [started("a")], close=False)
-        with pytest.raises(EngineError, match="under way"):
+        with pytest.raises(EngineError, match="running"):
             store.reopen("a")
         with pytest.raises(EngineError, match="already"):
             store.begin(head("a"))
@@ -353,11 +353,11 @@ class StoreConformance:
     def test_a_run_is_held_as_long_as_somebody_is_at_work_on_it_or_waits_with_it(self, store: Store):
         asked = events.NodeWaiting("a", 1, 1001.0, "one", "approval", "approval", "?", None, ("approve",))
         journal = keep(store, head("a"), [started("a"), asked], close=False)
-        assert (store.find("a").status, store.is_held("a")) == (RunStatus.WAITING, True)
+        assert (store.find("a").status, store.is_owned("a")) == (RunStatus.WAITING, True)
         end(store, journal)
-        assert (store.find("a").status, store.is_held("a")) == (RunStatus.WAITING, False)
+        assert (store.find("a").status, store.is_owned("a")) == (RunStatus.WAITING, False)
         with pytest.raises(EngineError, match="no run"):
-            store.is_held("b")
+            store.is_owned("b")
 
     def test_an_answer_lies_there_until_it_is_taken_back_and_the_first_stays(self, store: Store):
         keep(store, head("a"), [started("a")])
@@ -365,12 +365,12 @@ class StoreConformance:
         first = PostedAnswer("loop[0].ask", 7, Answer("approve", {"text": "\ud83d"}, "Good."))
         store.leave_answer("a", first)
         store.leave_answer("a", PostedAnswer("ask", 9, Answer()))
-        with pytest.raises(StoreError, match="Somebody else has answered"):
+        with pytest.raises(StoreError, match="was already answered"):
             store.leave_answer("a", PostedAnswer("loop[0].ask", 7, Answer("reject")))
         assert list(store.left_answers("a")) == [first, PostedAnswer("ask", 9, Answer())]
         assert list(store.left_answers("b")) == []
-        store.take_answer_back("a", 7)
-        store.take_answer_back("a", 7)
+        store.withdraw_answer("a", 7)
+        store.withdraw_answer("a", 7)
         assert [left.question for left in store.left_answers("a")] == [9]
         store.delete(["a"])
         with pytest.raises(StoreError, match="no run"):
@@ -416,7 +416,7 @@ class StoreConformance:
     def test_a_run_under_way_cannot_be_deleted(self, store: Store):
         keep(store, head("b"), whole("b"))
         journal = keep(store, head("a"), [started("a")], close=False)
-        with pytest.raises(StoreError, match="under way"):
+        with pytest.raises(StoreError, match="running"):
             store.delete(["b", "a"])
         assert store.totals().count == 2
         end(store, journal)

@@ -15,7 +15,7 @@ from engine.events import NodeAnswered, NodeWaiting
 from engine.nodes.context import Answer
 from engine.runner.human_input import LOOK_S
 from engine.store import open_store
-from engine.store.answers import give_answer, question_at
+from engine.store.answers import find_question, give_answer
 from engine.store.resume import resume
 from engine.store.store_protocol import RunStatus, Store, StoreError
 from tests.engine.semantics.documents import entry, flow, part, result
@@ -56,7 +56,7 @@ async def asking(store: Store) -> tuple[Run, NodeWaiting]:
     async for event in run.events():
         if isinstance(event, NodeWaiting):
             break
-    return run, question_at(store, run.run_id)
+    return run, find_question(store, run.run_id)
 
 
 async def outputs(run: Run) -> Any:
@@ -76,7 +76,7 @@ async def test_the_process_at_work_takes_an_answer_that_was_given_elsewhere(here
 async def test_who_answers_later_than_the_person_at_the_run_is_told(here: Store, elsewhere: Store):
     run, asked = await asking(here)
     run.answer("check", Answer("approve", "mine", ""))
-    with pytest.raises(StoreError, match='Somebody else has answered the question at "check" already'):
+    with pytest.raises(StoreError, match='"check" was already answered'):
         await asyncio.to_thread(give_answer, elsewhere, asked, Answer("reject", "other", ""))
     assert (await outputs(run))["out"] == "mine"
     assert here.find(run.run_id).status is RunStatus.COMPLETED
@@ -97,9 +97,9 @@ async def test_a_process_that_does_not_take_the_answer_is_told_and_nothing_is_le
     here: Store, elsewhere: Store, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("engine.runner.human_input.LOOK_S", 1_000.0)
-    monkeypatch.setattr("engine.store.answers.TAKEN_WITHIN_S", 0.2)
+    monkeypatch.setattr("engine.store.answers.ACCEPT_TIMEOUT_S", 0.2)
     run, asked = await asking(here)
-    with pytest.raises(StoreError, match="does not take the answer"):
+    with pytest.raises(StoreError, match="does not accept the answer"):
         await asyncio.to_thread(give_answer, elsewhere, asked, Answer("approve"))
     assert elsewhere.left_answers(run.run_id) == []
     run.answer("check", Answer("approve"))
@@ -133,7 +133,7 @@ async def test_a_question_that_was_answered_is_answered_no_second_time(here: Sto
     run.suspend()
     await run.result()
     assert give_answer(elsewhere, asked, Answer("approve", "one", "")) is False
-    with pytest.raises(StoreError, match="Somebody else has answered"):
+    with pytest.raises(StoreError, match="was already answered"):
         give_answer(here, asked, Answer("approve", "two", ""))
 
 
@@ -153,7 +153,7 @@ async def suspend(store: Store, value: Any) -> NodeWaiting:
             run.suspend()
             break
     await run.result()
-    return question_at(store, run.run_id)
+    return find_question(store, run.run_id)
 
 
 @pytest.mark.parametrize("misfit", [["x"], "x", 1, False])
@@ -161,7 +161,7 @@ async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays_ope
     asked = await suspend(here, {"a": 1})
     with pytest.raises(EngineError, match='"check" does not fit'):
         give_answer(here, asked, Answer("approve", misfit))
-    assert question_at(here, asked.run_id) == asked
+    assert find_question(here, asked.run_id) == asked
     assert give_answer(here, asked, Answer("approve", {"b": 2})) is False
     run = resume(here, asked.run_id, RunOptions(models=FakeModels(FunctionModel(""))))
     assert await outputs(run) == {"out": {"b": 2}}

@@ -41,7 +41,7 @@ def test_a_page_has_everything_that_a_colleague_wants_to_know():
     assert text.startswith(
         "# Self \\*refine\\*\n\n"
         "- Run r, completed\n"
-        "- Begun 1970-01-01 00:16 UTC, took 3.2 s\n"
+        "- Started 1970-01-01 00:16 UTC, took 3.2 s\n"
         "- 3 tokens, \\$0.50\n"
         "- Models: openai/x\n"
         "\n## Inputs\n\n### task\n\n```text\nExplain tides.\n```\n"
@@ -86,7 +86,7 @@ def test_an_error_is_told_and_cannot_mean_anything():
     ]
     text = page(events)
     assert text.startswith("# A run\n\n- Run r, failed\n")
-    assert "\n## It failed\n\nIt failed at draft: \\<b\\>No\\</b\\> \\[x\\](http:\\//y). See www\\.x.org.\n" in text
+    assert "\n## Error\n\nThe run failed at draft: \\<b\\>No\\</b\\> \\[x\\](http:\\//y). See www\\.x.org.\n" in text
 
 
 def test_nested_loops_stand_below_the_iteration_in_which_they_ran():

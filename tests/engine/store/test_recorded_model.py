@@ -91,7 +91,7 @@ async def test_a_call_that_the_run_never_made_is_one_sentence(tmp_path: Path):
     assert longer.status == "failed"
     assert longer.node == "loop[2].draft"
     assert longer.error.endswith(f"The recorded run '{first.run_id}' has no reply at loop[2].draft.")
-    assert longer.remedy == "Play it with the document and the inputs that it ran with."
+    assert longer.remedy == "Replay it with the same document and inputs."
 
 
 async def test_replies_come_in_their_order_and_those_of_a_loop_that_began_anew_count_no_more():

@@ -216,8 +216,8 @@ async def test_before_a_fork_it_is_told_what_is_reused_what_is_made_anew_and_wha
         "iteration 1 of “inner”",
         "“draft”",
     )
-    assert plan.anew == ("“check”", "“sum_up”", "“last”, “out”")
-    assert plan.iterations_anew == 1
+    assert plan.rerun == ("“check”", "“sum_up”", "“last”, “out”")
+    assert plan.max_reruns == 1
     assert plan.estimate_usd == 70.0  # an iteration of the outer loop cost 60, "last" 10
     assert plan.warnings == ()
 
@@ -229,14 +229,14 @@ async def test_a_change_that_can_have_no_effect_is_told_before() -> None:
 
     plan = plan_fork(store, whole.result.run_id, "outer[1]", changes)
 
-    assert plan.warnings == ('The change to "aside" has no effect: nothing of it is run anew.',)
+    assert plan.warnings == ('The change to "aside" has no effect: the node does not run again.',)
 
 
 @pytest.mark.parametrize(
     ("at", "says"),
     [
-        ("loop[4]", "The run never came to loop"),
-        ("loop[3]", "makes at most 3 iterations"),
+        ("loop[4]", "did not reach loop"),
+        ("loop[3]", "has at most 3 iterations"),
         ("nowhere", 'no node "nowhere"'),
         ("loop[1].nowhere", 'no node "nowhere"'),
         ("draft", 'no node "draft"'),
@@ -374,7 +374,7 @@ async def test_a_run_that_came_to_its_end_is_not_resumed() -> None:
     store = MemoryStore()
     whole = await kept(store)
 
-    with pytest.raises(StoreError, match="has come to its end") as caught:
+    with pytest.raises(StoreError, match="has completed") as caught:
         resume(store, whole.result.run_id)
 
     assert "Fork it" in caught.value.remedy
@@ -451,7 +451,7 @@ async def test_a_fork_from_the_judge_judges_anew_what_was_made() -> None:
     earlier = await gone_on(fork(store, second, options(later)), later)
 
     assert plan.reused == ("“text”", "“draft”")
-    assert plan.anew[0] == "“Judge”"
+    assert plan.rerun[0] == "“Judge”"
     assert calls_of(other) == ["loop[0].judge"]
     assert (other.result.outputs, other.loop.exit_reason) == ({"out": "a text"}, "judge_done")
     assert calls_of(earlier) == ["loop[1].draft", "loop[1].judge"]

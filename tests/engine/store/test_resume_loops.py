@@ -88,10 +88,10 @@ async def test_a_fork_of_a_loop_in_a_subflow_tells_what_it_may_cost_and_is_run_f
     plan = plan_fork(store, whole.result.run_id, "part.loop[1]")
     other = await forked(store, whole.result.run_id, "part.loop[1]")
 
-    assert (plan.iterations_anew, plan.estimate_usd) == (2, 30.0)
+    assert (plan.max_reruns, plan.estimate_usd) == (2, 30.0)
     assert [call.path for call in other.model.calls] == ["part.loop[1].draft", "part.loop[2].draft", "part.polish"]
     assert other.result.cost_usd == 30.0
-    with pytest.raises(PlaceError, match="never came to"):
+    with pytest.raises(PlaceError, match="did not reach"):
         plan_fork(store, whole.result.run_id, "part.loop[7]")
 
 
@@ -111,9 +111,9 @@ async def test_the_count_of_a_loop_in_a_subflow_is_refused_in_a_sentence() -> No
     inner = one(loop(max_iterations=2), llm("draft"), leave(), edges="given -> loop -> draft -> exit -> made")
     whole = await kept(store, around_part(inner))
 
-    with pytest.raises(PlaceError, match=r"part.loop\[1\] lies in a subflow"):
+    with pytest.raises(PlaceError, match=r"part.loop\[1\] is in a subflow"):
         plan_fork(store, whole.result.run_id, "part.loop[1]", Changes(max_iterations=5))
-    with pytest.raises(PlaceError, match=r"nowhere\[1\] lies in no loop"):
+    with pytest.raises(PlaceError, match=r"nowhere\[1\] is not in a loop"):
         plan_fork(store, whole.result.run_id, "nowhere[1]", Changes(max_iterations=5))
 
 

@@ -88,32 +88,32 @@ def test_an_event_of_an_older_program_has_the_usual_values_in_new_fields():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "The file is no JSON text."),
-        ("{", "The file is no JSON text."),
-        ("[NaN]", "The file is no JSON text."),
-        ("[1e999]", "The file is no JSON text."),
-        ("[" * 100_000, "The file is no JSON text."),
-        ("[]", "The file is no run that was exported."),
-        ('{"format": "loopwright.workflow"}', "The file is no run that was exported."),
-        (changed(version=2), "The run is written in version 2 of the format, and this program reads version 1."),
-        (changed(run=None), "What the file says of the run itself does not fit."),
-        (changed(run={"run_id": "../x"}), "What the file says of the run itself does not fit."),
-        (changed(run={"run_id": "r", "document": 1}), "What the file says of the run itself does not fit."),
-        (changed(run={"run_id": "other"}), "Event 1 is not of this run, or not in its order."),
+        ("", "The file is not JSON."),
+        ("{", "The file is not JSON."),
+        ("[NaN]", "The file is not JSON."),
+        ("[1e999]", "The file is not JSON."),
+        ("[" * 100_000, "The file is not JSON."),
+        ("[]", "The file is not an exported run."),
+        ('{"format": "loopwright.workflow"}', "The file is not an exported run."),
+        (changed(version=2), "version 2 of the format; this program reads version 1."),
+        (changed(run=None), 'The entry "run" of the file is invalid.'),
+        (changed(run={"run_id": "../x"}), 'The entry "run" of the file is invalid.'),
+        (changed(run={"run_id": "r", "document": 1}), 'The entry "run" of the file is invalid.'),
+        (changed(run={"run_id": "other"}), "Event 1 belongs to another run, or is out of order."),
         (changed(events={}), "The file has no list of events."),
-        (changed(events=[]), "The run has no beginning."),
-        (changed(events=[1]), "Event 1 cannot be read: There is no event of the type “None”."),
-        (changed(events=json.loads(exported())["events"][1:]), "The run has no beginning."),
-        (event_with(3, seq=1), "Event 4 is not of this run, or not in its order."),
-        (event_with(1, type="os.system"), "Event 2 cannot be read: There is no event of the type “os.system”."),
+        (changed(events=[]), "The run has no start event."),
+        (changed(events=[1]), "Event 1 cannot be read: There is no event type “None”."),
+        (changed(events=json.loads(exported())["events"][1:]), "The run has no start event."),
+        (event_with(3, seq=1), "Event 4 belongs to another run, or is out of order."),
+        (event_with(1, type="os.system"), "Event 2 cannot be read: There is no event type “os.system”."),
         (
             event_with(1, time="now"),
             "Event 2 cannot be read: The field “time” of an event “node.started” takes a number.",
         ),
-        (event_with(1, time=1e18), "Event 2 has a time that no calendar has."),
-        (event_with(1, time=-1), "Event 2 has a time that no calendar has."),
+        (event_with(1, time=1e18), "Event 2 has an invalid time."),
+        (event_with(1, time=-1), "Event 2 has an invalid time."),
         (event_with(1, inputs=[]), "The field “inputs” of an event “node.started” takes an object."),
-        (event_with(5, call={}), "The field “call.model” of an event “node.called” takes a value, and has none."),
+        (event_with(5, call={}), "The field “call.model” of an event “node.called” takes a value, but is missing."),
         (event_with(6, kind="x"), "The field “kind” of an event “node.waiting” takes one of approval, question."),
         (
             event_with(9, usage={"input_tokens": True}),
@@ -133,7 +133,7 @@ def test_values_deeper_than_any_run_makes_them_are_refused():
     deep: Any = []
     for _ in range(600):
         deep = [deep]
-    with pytest.raises(StoreError, match="too deep inside one another"):
+    with pytest.raises(StoreError, match="nested too deeply"):
         run_from_json(event_with(1, inputs={"input": deep}), "x")
 
 

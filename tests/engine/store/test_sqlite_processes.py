@@ -141,7 +141,7 @@ def test_two_processes_keep_runs_side_by_side_and_a_third_sees_them(tmp_path: Pa
         next(two.stdout)
         journal = keep(store, head("here"), whole("here")[:3], close=False)
         assert {run.run_id for run in store.runs()} == {"one", "two", "here"}
-        with pytest.raises(EngineError, match="under way"):
+        with pytest.raises(EngineError, match="running"):
             store.delete(["here"])
         heard = [int(line) for line in one.stdout], [int(line) for line in two.stdout]
         assert (heard[0][-1], heard[1][-1]) == (59, 59)
@@ -160,7 +160,7 @@ def test_a_run_of_another_process_is_running_until_that_is_gone(tmp_path: Path):
         assert process.stdout is not None
         next(process.stdout)
         assert store.find("a").status is RunStatus.RUNNING
-        with pytest.raises(EngineError, match="under way"):
+        with pytest.raises(EngineError, match="running"):
             store.reopen("a")
         process.kill()
         process.wait()

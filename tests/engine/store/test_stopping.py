@@ -7,7 +7,7 @@ import pytest
 
 from engine.document.files import loads
 from engine.nodes.loop import LoopConfig
-from engine.store.exit_explanation import loop_config, what_was_tested, why_stopped
+from engine.store.exit_explanation import describe_conditions, explain_exit, loop_config
 from tests.engine.cli.kit import Events, refine
 
 
@@ -104,24 +104,24 @@ DONE = {"branch": "done", "reason": "All  points\nare met."}
 def test_why_a_loop_stopped_is_one_sentence_with_the_figures(
     config: LoopConfig, ended: list[Any], reason: str, total: int | None, sentence: str
 ):
-    assert why_stopped(config, ended, reason, total, error="The key was refused.") == sentence
+    assert explain_exit(config, ended, reason, total, error="The key was refused.") == sentence
 
 
 def test_what_a_node_gave_is_shown_where_until_names_it_and_it_is_known():
     config = LoopConfig(stop_when=[{"condition": "until", "expression": "nodes.check == 'fine'"}])
     given = {"check": "fine", "draft": "x"}
     sentence = "Stopped after 1 of 5: “nodes.check == 'fine'” became true"
-    assert why_stopped(config, similar(None), "until", 5, given=given) == f"{sentence} (nodes.check “fine”)."
-    assert why_stopped(config, similar(None), "until", 5) == f"{sentence}."
+    assert explain_exit(config, similar(None), "until", 5, given=given) == f"{sentence} (nodes.check “fine”)."
+    assert explain_exit(config, similar(None), "until", 5) == f"{sentence}."
 
 
 def test_a_similarity_worked_out_since_is_used_where_none_was_recorded():
-    assert "96% the same" in why_stopped(STABLE, similar(None, None), "stable_output", 5, similarity=0.96)
+    assert "96% the same" in explain_exit(STABLE, similar(None, None), "stable_output", 5, similarity=0.96)
 
 
 def test_what_was_tested_after_each_iteration():
     ended = similar(None, 0.91, 0.97)
-    assert [what_was_tested(STABLE, ended, index) for index in range(3)] == [
+    assert [describe_conditions(STABLE, ended, index) for index in range(3)] == [
         ("no similarity: there is no previous result", "iteration 1 of at most 5"),
         ("similarity 91% < 95%", "iteration 2 of at most 5"),
         ("similarity 97% ≥ 95%", "iteration 3 of at most 5"),
@@ -130,7 +130,7 @@ def test_what_was_tested_after_each_iteration():
 
 def test_patience_is_counted_in_what_was_tested():
     ended = similar(None, 0.96, 0.2, 0.97, 0.98)
-    assert [what_was_tested(PATIENT, ended, index)[0] for index in range(1, 5)] == [
+    assert [describe_conditions(PATIENT, ended, index)[0] for index in range(1, 5)] == [
         "similarity 96% ≥ 95%, 1 of 2 times in a row",
         "similarity 20% < 95%, 0 of 2 times in a row",
         "similarity 97% ≥ 95%, 1 of 2 times in a row",
@@ -144,7 +144,7 @@ def test_verdict_score_and_until_in_what_was_tested():
     )
     ended = iterations({**CONTINUED, "score": 1.5, "result": "long " * 40})
     until = "until “size(output) < 3” (output “" + "long " * 12 + "…” (200 characters))"
-    assert what_was_tested(config, ended, 0) == (
+    assert describe_conditions(config, ended, 0) == (
         until,
         "the evaluator chose 'continue': Too long.",
         "score 1.5",
@@ -174,8 +174,8 @@ LIMITED = LoopConfig.model_validate(
 
 def test_limits_in_a_list_are_told_with_what_was_used_of_them() -> None:
     ended = iterations({"result": "x", "tested": {"budget": 0.75, "time": 12.0}})
-    assert why_stopped(LIMITED, ended, "budget", 5) == "Stopped after 1 of 5: $0.75 of $0.50 spent."
-    assert what_was_tested(LIMITED, ended, 0) == (
+    assert explain_exit(LIMITED, ended, "budget", 5) == "Stopped after 1 of 5: $0.75 of $0.50 spent."
+    assert describe_conditions(LIMITED, ended, 0) == (
         "until “size(output) > 99” (output “x”)",
         "spent $0.75 ≥ $0.50",
         "time 12.0 s < 30.0 s",
@@ -183,11 +183,11 @@ def test_limits_in_a_list_are_told_with_what_was_used_of_them() -> None:
         "iteration 1 of at most 5",
     )
     late = iterations({"tested": {"time": 31.0}})
-    assert why_stopped(LIMITED, late, "timeout", 5) == "Stopped after 1 of 5: 31.0 s of 30.0 s had passed."
+    assert explain_exit(LIMITED, late, "timeout", 5) == "Stopped after 1 of 5: 31.0 s of 30.0 s had passed."
 
 
 def test_a_budget_or_a_time_of_the_run_is_not_taken_for_the_loops_own_condition() -> None:
-    assert why_stopped(LIMITED, iterations({}), "budget", 5) == "Stopped after 1 of 5: budget used up."
+    assert explain_exit(LIMITED, iterations({}), "budget", 5) == "Stopped after 1 of 5: budget used up."
 
 
 ALL = LoopConfig.model_validate(
@@ -209,11 +209,11 @@ def test_a_judge_is_told_with_its_score_and_its_reason() -> None:
         {"score": 3.0, "reason": "No rhyme.", "tested": {"judge": False}},
         {"score": 8.5, "reason": "It rhymes.", "tested": {"judge": True}},
     )
-    assert why_stopped(JUDGED, ended, "judge_done", 5) == (
+    assert explain_exit(JUDGED, ended, "judge_done", 5) == (
         "Stopped after 2 of 5: the judge accepted the result (score 8.5): It rhymes."
     )
-    assert what_was_tested(JUDGED, ended, 0)[0] == "the judge did not accept the result (score 3): No rhyme."
-    assert why_stopped(JUDGED, ended[:1], "max_iterations", 1) == (
+    assert describe_conditions(JUDGED, ended, 0)[0] == "the judge did not accept the result (score 3): No rhyme."
+    assert explain_exit(JUDGED, ended[:1], "max_iterations", 1) == (
         "Stopped after 1 of 1: max iterations reached; the judge did not accept the result (score 3): No rhyme."
     )
 
@@ -223,16 +223,16 @@ def test_each_of_several_conditions_that_had_to_hold_together_is_told() -> None:
         {"score": 7.0, "tested": {"plateau": 7.0}},
         {"score": 7.0, "similarity": 0.95, "tested": {"plateau": 7.0, "oscillation": 0.85}},
     )
-    assert why_stopped(ALL, ended, "stable_output+plateau+oscillation", 5) == (
+    assert explain_exit(ALL, ended, "stable_output+plateau+oscillation", 5) == (
         "Stopped after 2 of 5: the result is 95% the same as the previous one (threshold 90%) and "
         "the best score (7) has risen by no more than 0.5 in 2 iterations and "
         "the result is 85% the same as an earlier one (threshold 80%)."
     )
-    assert what_was_tested(ALL, ended, 0) == (
+    assert describe_conditions(ALL, ended, 0) == (
         "no similarity: there is no previous result",
         "best score 7",
         "no earlier result to repeat",
         "score 7",
         "iteration 1 of at most 5",
     )
-    assert what_was_tested(ALL, ended, 1)[2] == "similarity to an earlier result 85% ≥ 80%"
+    assert describe_conditions(ALL, ended, 1)[2] == "similarity to an earlier result 85% ≥ 80%"
