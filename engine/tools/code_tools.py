@@ -10,189 +10,51 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from engine.tools.processes import ToolProcess, small_environment, start_process
-from engine.tools.sandbox import explained
+from engine.tools.sandbox import explain_os_errors
 from engine.tools.tool import Parameters, Text, Tool, ToolContext, ToolError
 from engine.values import Value
 
 MAX_OUTPUT_BYTES: Final = 1_000_000
-"""The most that a program may write, to its output and to its errors each."""
+"""Maximum size of a program's standard output, and of its error output."""
 
 _CHUNK: Final = 65_536
+_PYTHON_NAME: Final = "python"
+_SHELL_NAME: Final = "shell"
+_SHELL: Final = ("/bin/sh", "-c") if os.name == "posix" else (os.environ.get("COMSPEC", "cmd.exe"), "/d", "/s", "/c")
 
-
-Input = Annotated[
+_Input = Annotated[
     Text,
     Field(title="Standard input", description="Text for the program's standard input.", max_length=10_000_000),
 ]
-"""What a program may read; a parameter of every tool that runs one."""
-
-TimeLimit = Annotated[
+_Timeout = Annotated[
     float,
     Field(
         title="Timeout (seconds)",
-        description="It is ended then, with everything that it started.",
+        description="The program is then ended with everything that it started.",
         gt=0,
         le=3600,
     ),
 ]
-"""How long it may take; a parameter of every tool that runs one."""
-
-
-class Given(Protocol):
-    """What of a tool's parameters matters here."""
-
-    @property
-    def input(self) -> str:
-        """What it may read."""
-        ...
-
-    @property
-    def timeout_s(self) -> float:
-        """How long it may take."""
-        ...
-
-
-class TooMuchOutputError(Exception):
-    """A program wrote more than it may."""
-
-
-@contextlib.contextmanager
-def temporary_folder() -> Generator[Path]:
-    """A new folder that is deleted afterwards.
-
-    Raises:
-        ToolError: None can be made.
-    """
-    with explained("No temporary folder can be made"):
-        made = tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True)
-    with made as folder:
-        yield Path(folder)
-
-
-def check_allowed(name: str, context: ToolContext) -> None:
-    """Refuse to run code where the person has not allowed it.
-
-    Raises:
-        ToolError: It is not allowed.
-    """
-    if not context.allow_code:
-        raise ToolError(
-            f'The tool "{name}" runs code on this machine, which this run may not do.',
-            "If you trust the workflow, allow it: with --allow-code, or with the box where a run is started.",
-        )
-
-
-async def run_program(name: str, arguments: Sequence[str], given: Given, context: ToolContext) -> Value:
-    """Run a program: `{exit_code, stdout, stderr}`.
-
-    Args:
-        name: The tool, for its errors.
-        arguments: The program and its arguments.
-        given: Its input and its time limit.
-        context: Says in which folder; without one it is a new one that is deleted afterwards.
-
-    Raises:
-        ToolError: It cannot be started, takes too long, or writes too much.
-    """
-    async with _folder(context.folder) as folder:
-        try:
-            process = await start_process(arguments, folder=folder, environment=small_environment())
-        except (OSError, ValueError) as error:
-            raise _not_started(arguments[0], folder, error) from error
-        try:
-            async with asyncio.timeout(given.timeout_s):
-                return await _outcome(process, given.input)
-        except TimeoutError as error:
-            raise ToolError(
-                f'The tool "{name}" took longer than {given.timeout_s:g} s, and was stopped.',
-                "Raise its time limit, or let it do less.",
-            ) from error
-        except TooMuchOutputError as error:
-            raise ToolError(
-                f'The tool "{name}" wrote more than {MAX_OUTPUT_BYTES:,} bytes, and was stopped.',
-                "Let it write less, or to a file.",
-            ) from error
-        finally:
-            await process.end_and_wait()
-
-
-def _not_started(program: str, folder: Path, error: OSError | ValueError) -> ToolError:
-    if isinstance(error, ValueError):
-        return ToolError("The command holds a NUL character, which no command may.", "Leave it out.")
-    if not folder.is_dir():
-        return ToolError("The folder that the run was given is not there any more.", "Start the run with another one.")
-    reason = error.strerror or type(error).__name__
-    return ToolError(f"{program} cannot be started: {reason}.", "Look whether it is installed.")
-
-
-@contextlib.asynccontextmanager
-async def _folder(allowed: Path | None) -> AsyncGenerator[Path]:
-    if allowed is not None:
-        yield allowed
-        return
-    with temporary_folder() as made:
-        yield made
-
-
-async def _outcome(process: ToolProcess, text: str) -> Value:
-    output = asyncio.create_task(_read(process.stdout))
-    errors = asyncio.create_task(_read(process.stderr))
-    tasks = (output, errors, asyncio.create_task(_write(process, text)), asyncio.create_task(_exit(process)))
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    return {
-        "exit_code": process.returncode,
-        "stdout": output.result().decode("utf-8", "replace"),
-        "stderr": errors.result().decode("utf-8", "replace"),
-    }
-
-
-async def _exit(process: ToolProcess) -> None:
-    await process.exited()
-    process.end()  # what it left behind would hold the pipes open
-
-
-async def _write(process: ToolProcess, text: str) -> None:
-    with contextlib.suppress(ConnectionError):  # one that ends without reading has its reasons
-        process.stdin.write(text.encode("utf-8", "replace"))
-        await process.stdin.drain()
-    process.stdin.close()
-
-
-async def _read(stream: asyncio.StreamReader) -> bytes:
-    read = bytearray()
-    while chunk := await stream.read(_CHUNK):
-        read += chunk
-        if len(read) > MAX_OUTPUT_BYTES:
-            raise TooMuchOutputError
-    return bytes(read)
-
-
-_PYTHON_NAME = "python"
 
 
 class PythonParameters(Parameters):
-    """What `python` is asked."""
+    """Parameters of `python`."""
 
     code: Text = Field(
         title="Code",
-        description="A Python program. What it prints is its result; print(...) what is wanted.",
+        description="A Python program. Its result is what it prints.",
         min_length=1,
         max_length=100_000,
     )
-    input: Input = ""
-    timeout_s: TimeLimit = 30.0
+    input: _Input = ""
+    timeout_s: _Timeout = 30.0
 
 
 async def python(parameters: PythonParameters, context: ToolContext) -> Value:
@@ -201,12 +63,12 @@ async def python(parameters: PythonParameters, context: ToolContext) -> Value:
     Raises:
         ToolError: Running code is not allowed, or it takes too long or writes too much.
     """
-    check_allowed(_PYTHON_NAME, context)
-    with temporary_folder() as folder:
+    _check_allowed(_PYTHON_NAME, context)
+    with _temporary_folder() as folder:
         program = folder / "program.py"
-        with explained("The program cannot be written"):
+        with explain_os_errors("The program cannot be written"):
             program.write_text(parameters.code, encoding="utf-8")
-        return await run_program(_PYTHON_NAME, (sys.executable, "-I", "-X", "utf8", str(program)), parameters, context)
+        return await _run(_PYTHON_NAME, (sys.executable, "-I", "-X", "utf8", str(program)), parameters, context)
 
 
 PYTHON = Tool(
@@ -221,21 +83,17 @@ PYTHON = Tool(
 )
 
 
-_SHELL_NAME: Final = "shell"
-_SHELL: Final = ("/bin/sh", "-c") if os.name == "posix" else (os.environ.get("COMSPEC", "cmd.exe"), "/d", "/s", "/c")
-
-
 class ShellParameters(Parameters):
-    """What `shell` is asked."""
+    """Parameters of `shell`."""
 
     command: Text = Field(
         title="Command",
-        description="A command line, as the system's shell reads it. Values that are not your own belong into 'Input'.",
+        description="A command line for the system's shell. Pass untrusted values by 'Standard input'.",
         min_length=1,
         max_length=30_000,
     )
-    input: Input = ""
-    timeout_s: TimeLimit = 30.0
+    input: _Input = ""
+    timeout_s: _Timeout = 30.0
 
 
 async def shell(parameters: ShellParameters, context: ToolContext) -> Value:
@@ -244,8 +102,8 @@ async def shell(parameters: ShellParameters, context: ToolContext) -> Value:
     Raises:
         ToolError: Running commands is not allowed, or it takes too long or writes too much.
     """
-    check_allowed(_SHELL_NAME, context)
-    return await run_program(_SHELL_NAME, (*_SHELL, parameters.command), parameters, context)
+    _check_allowed(_SHELL_NAME, context)
+    return await _run(_SHELL_NAME, (*_SHELL, parameters.command), parameters, context)
 
 
 SHELL = Tool(
@@ -258,3 +116,98 @@ SHELL = Tool(
     runs_code=True,
     uses_folder=True,
 )
+
+
+def _check_allowed(name: str, context: ToolContext) -> None:
+    """Refuse to run code unless the person has allowed it."""
+    if not context.allow_code:
+        raise ToolError(
+            f'The tool "{name}" runs code on this machine, which this run is not allowed to do.',
+            "If you trust the workflow, allow it: with --allow-code, or in the dialog that starts a run.",
+        )
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Generator[Path]:
+    with explain_os_errors("Cannot create a temporary folder"):
+        folder = tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True)
+    with folder as path:
+        yield Path(path)
+
+
+class _TooMuchOutputError(Exception):
+    """A program wrote more than it may."""
+
+
+async def _run(
+    name: str, arguments: Sequence[str], given: PythonParameters | ShellParameters, context: ToolContext
+) -> Value:
+    """Run a program in the allowed folder, or in a temporary one: `{exit_code, stdout, stderr}`."""
+    with contextlib.ExitStack() as stack:
+        folder = context.folder if context.folder is not None else stack.enter_context(_temporary_folder())
+        try:
+            process = await start_process(arguments, folder=folder, environment=small_environment())
+        except (OSError, ValueError) as error:
+            raise _start_error(arguments[0], folder, error) from error
+        try:
+            async with asyncio.timeout(given.timeout_s):
+                return await _outcome(process, given.input)
+        except TimeoutError as error:
+            raise ToolError(
+                f'The tool "{name}" took longer than {given.timeout_s:g} s and was stopped.',
+                "Raise its timeout, or let it do less.",
+            ) from error
+        except _TooMuchOutputError as error:
+            raise ToolError(
+                f'The tool "{name}" wrote more than {MAX_OUTPUT_BYTES:,} bytes and was stopped.',
+                "Let it write less, or to a file.",
+            ) from error
+        finally:
+            await process.end_and_wait()
+
+
+def _start_error(program: str, folder: Path, error: OSError | ValueError) -> ToolError:
+    if isinstance(error, ValueError):
+        return ToolError("The command contains a NUL character.", "Remove it.")
+    if not folder.is_dir():
+        return ToolError("The folder that the run was given no longer exists.", "Start the run with another one.")
+    reason = error.strerror or type(error).__name__
+    return ToolError(f"{program} cannot be started: {reason}.", "Check that it is installed.")
+
+
+async def _outcome(process: ToolProcess, text: str) -> Value:
+    output = asyncio.create_task(_read(process.stdout))
+    errors = asyncio.create_task(_read(process.stderr))
+    tasks = (output, errors, asyncio.create_task(_write(process, text)), asyncio.create_task(_wait_for_exit(process)))
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return {
+        "exit_code": process.returncode,
+        "stdout": output.result().decode("utf-8", "replace"),
+        "stderr": errors.result().decode("utf-8", "replace"),
+    }
+
+
+async def _wait_for_exit(process: ToolProcess) -> None:
+    await process.exited()
+    process.end()  # processes that it left behind would hold the pipes open
+
+
+async def _write(process: ToolProcess, text: str) -> None:
+    with contextlib.suppress(ConnectionError):  # a program may end without reading its input
+        process.stdin.write(text.encode("utf-8", "replace"))
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _read(stream: asyncio.StreamReader) -> bytes:
+    read = bytearray()
+    while chunk := await stream.read(_CHUNK):
+        read += chunk
+        if len(read) > MAX_OUTPUT_BYTES:
+            raise _TooMuchOutputError
+    return bytes(read)

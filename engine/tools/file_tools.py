@@ -22,21 +22,21 @@ from pydantic import Field
 from engine.safe_file_io import NotTextError, clear_unfinished, decode_text, unfinished_name
 from engine.tools.sandbox import (
     MAX_FILE_BYTES,
-    Parent,
-    allowed_folder,
-    explained,
-    look_at,
-    open_ordinary,
-    open_parent,
-    shown,
+    OpenFolder,
+    explain_os_errors,
+    open_folder,
+    open_regular_file,
+    quoted,
+    require_folder,
     split_path,
+    stat_regular_file,
 )
 from engine.tools.tool import Parameters, Text, Tool, ToolContext, ToolError
 from engine.values import Value
 
 
 class ReadFileParameters(Parameters):
-    """What `read_file` is asked."""
+    """Parameters of `read_file`."""
 
     path: Text = Field(
         title="Path",
@@ -47,7 +47,7 @@ class ReadFileParameters(Parameters):
     max_bytes: int = Field(
         default=1_000_000,
         title="Max bytes",
-        description="A file with more bytes is refused, so that a text never arrives cut off.",
+        description="A file with more bytes is refused, so that a text is never truncated.",
         ge=1,
         le=MAX_FILE_BYTES,
     )
@@ -59,30 +59,30 @@ async def read_file(parameters: ReadFileParameters, context: ToolContext) -> Val
     The encoding is UTF-8, or UTF-16 or UTF-32 with a byte order mark, which is not part of the text.
 
     Raises:
-        ToolError: No folder is allowed, or the file is missing, outside, a link, no ordinary file, too large or
-            no text.
+        ToolError: No folder is allowed, or the file is missing, outside, a link, not a regular file, too large or
+            not text.
     """
-    return await asyncio.to_thread(_read, allowed_folder(context.folder), parameters.path, parameters.max_bytes)
+    return await asyncio.to_thread(_read, require_folder(context.folder), parameters.path, parameters.max_bytes)
 
 
 def _read(folder: Path, path: str, max_bytes: int) -> str:
     parts = split_path(path)
     with (
-        explained(f"The file {shown(path)} cannot be read"),
-        open_parent(folder, parts[:-1]) as parent,
-        os.fdopen(open_ordinary(parent, parts[-1], os.O_RDONLY), "rb") as stream,
+        explain_os_errors(f"The file {quoted(path)} cannot be read"),
+        open_folder(folder, parts[:-1]) as parent,
+        os.fdopen(open_regular_file(parent, parts[-1], os.O_RDONLY), "rb") as stream,
     ):
         content = stream.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise ToolError(
-            f"The file {shown(path)} has more than {max_bytes:,} bytes.",
+            f"The file {quoted(path)} has more than {max_bytes:,} bytes.",
             f"Raise 'Max bytes' (up to {MAX_FILE_BYTES:,}), or split the file.",
         )
     try:
         return decode_text(content, keep_line_ends=True)
     except NotTextError as error:
         raise ToolError(
-            f"The file {shown(path)} cannot be read: {error}.",
+            f"The file {quoted(path)} cannot be read: {error}.",
             "Save it as UTF-8, or name a text file.",
         ) from error
 
@@ -90,7 +90,7 @@ def _read(folder: Path, path: str, max_bytes: int) -> str:
 READ_FILE = Tool(
     name="read_file",
     title="Read a file",
-    help="Gives the text of a file in the folder that the run was given.",
+    help="Returns the text of a file in the folder that the run was given.",
     parameters=ReadFileParameters,
     output_type="text",
     run=read_file,
@@ -99,30 +99,29 @@ READ_FILE = Tool(
 )
 
 
-_MOST_VERSIONS = 999
+_MAX_VERSIONS = 999
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
-"""What a disk answers that knows no hard links."""
+"""Error numbers of a disk without hard links."""
 
-# An append that fails is taken back by cutting the file, which must not cut what another node appended meanwhile.
-_one_append_at_a_time = threading.Lock()
-
+# A failed append is undone by truncating the file, which must not remove what another node appended meanwhile.
+_append_lock = threading.Lock()
 
 WriteMode = Literal["new", "overwrite", "append"]
-"""What happens to a file that is already there. An enumeration class would only be a reference in the JSON Schema."""
+"""What happens to a file that exists. An enumeration class would only be a reference in the JSON Schema."""
 
 
 class WriteFileParameters(Parameters):
-    """What `write_file` is asked."""
+    """Parameters of `write_file`."""
 
     path: Text = Field(
         title="Path",
-        description="Relative to the folder that the run was given, parts joined by '/'. Missing folders are made.",
+        description="Relative to the folder that the run was given, parts joined by '/'. Missing folders are created.",
         min_length=1,
         max_length=1000,
     )
     text: Text = Field(
         title="Text",
-        description="What to write, as UTF-8.",
+        description="The text to write, as UTF-8.",
         max_length=MAX_FILE_BYTES,
     )
     mode: WriteMode = Field(
@@ -133,15 +132,15 @@ class WriteFileParameters(Parameters):
 
 
 async def write_file(parameters: WriteFileParameters, context: ToolContext) -> Value:
-    """Write a text and say where it went: `{path, bytes}`, `path` relative to the folder, `bytes` those just written.
+    """Write a text: `{path, bytes}`, `path` relative to the folder, `bytes` the number of bytes written.
 
-    A call that is cancelled may still finish its one write; it never leaves half of it.
+    A call that is cancelled may still finish its write; it never leaves a part of it.
 
     Raises:
-        ToolError: No folder is allowed, the path leads outside or to something that is no ordinary file, the text is
+        ToolError: No folder is allowed, the path leads outside or to something other than a regular file, the text is
             too long, or the disk refuses.
     """
-    folder = allowed_folder(context.folder)
+    folder = require_folder(context.folder)
     return await asyncio.to_thread(_write, folder, parameters.path, parameters.text, parameters.mode)
 
 
@@ -151,8 +150,8 @@ def _write(folder: Path, path: str, text: str, mode: WriteMode) -> Value:
     if len(content) > MAX_FILE_BYTES:
         raise _too_large(path)
     with (
-        explained(f"The file {shown(path)} cannot be written"),
-        open_parent(folder, tuple(folders), create=True) as parent,
+        explain_os_errors(f"The file {quoted(path)} cannot be written"),
+        open_folder(folder, tuple(folders), create=True) as parent,
     ):
         if mode == "append":
             _append(parent, name, content, path)
@@ -163,9 +162,9 @@ def _write(folder: Path, path: str, text: str, mode: WriteMode) -> Value:
     return {"path": "/".join((*folders, name)), "bytes": len(content)}
 
 
-def _append(parent: Parent, name: str, content: bytes, path: str) -> None:
-    with _one_append_at_a_time:
-        descriptor = open_ordinary(parent, name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+def _append(parent: OpenFolder, name: str, content: bytes, path: str) -> None:
+    with _append_lock:
+        descriptor = open_regular_file(parent, name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             before = os.fstat(descriptor).st_size
             if before + len(content) > MAX_FILE_BYTES:
@@ -180,18 +179,18 @@ def _append(parent: Parent, name: str, content: bytes, path: str) -> None:
         _sync_folder(parent)
 
 
-def _replace(parent: Parent, name: str, content: bytes) -> None:
-    """Write beside the file and put it in the file's place in one step."""
-    there = look_at(parent, name)
-    with _written_beside(parent, content, None if there is None else stat.S_IMODE(there.st_mode)) as written:
+def _replace(parent: OpenFolder, name: str, content: bytes) -> None:
+    """Write a temporary file and move it over the file in one step."""
+    status = stat_regular_file(parent, name)
+    with _temporary_file(parent, content, None if status is None else stat.S_IMODE(status.st_mode)) as written:
         os.replace(parent.at(written), parent.at(name), src_dir_fd=parent.descriptor, dst_dir_fd=parent.descriptor)
     _sync_folder(parent)
     clear_unfinished(parent.path)
 
 
-def _create(parent: Parent, name: str, content: bytes, path: str) -> str:
-    """Write beside the file and give it the first free name in one step, so that a kill leaves no part of it."""
-    with _written_beside(parent, content) as written:
+def _create(parent: OpenFolder, name: str, content: bytes, path: str) -> str:
+    """Write a temporary file and link it to the first free name in one step, so that a kill leaves no partial file."""
+    with _temporary_file(parent, content) as written:
         for candidate in _candidates(name):
             try:
                 os.link(
@@ -212,8 +211,8 @@ def _create(parent: Parent, name: str, content: bytes, path: str) -> str:
     raise _no_free_name(path)
 
 
-def _create_without_links(parent: Parent, name: str, content: bytes, path: str) -> str:
-    """The same on a disk that knows no links, where a kill may leave an empty file."""
+def _create_without_links(parent: OpenFolder, name: str, content: bytes, path: str) -> str:
+    """The same on a disk without hard links, where a kill may leave an empty file."""
     name = _claim_free_name(parent, name, path)
     try:
         _replace(parent, name, content)
@@ -224,10 +223,10 @@ def _create_without_links(parent: Parent, name: str, content: bytes, path: str) 
 
 
 @contextmanager
-def _written_beside(parent: Parent, content: bytes, mode: int | None = None) -> Generator[str]:
-    """An unfinished file with that content; whatever is left of it at the end is removed."""
+def _temporary_file(parent: OpenFolder, content: bytes, mode: int | None = None) -> Generator[str]:
+    """A temporary file with that content, removed at the end if it still exists."""
     written = unfinished_name()
-    descriptor = open_ordinary(parent, written, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    descriptor = open_regular_file(parent, written, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         try:
             if mode is not None and hasattr(os, "fchmod"):
@@ -244,12 +243,12 @@ def _written_beside(parent: Parent, content: bytes, mode: int | None = None) -> 
 def _candidates(name: str) -> Iterator[str]:
     stem, suffix = Path(name).stem, Path(name).suffix
     yield name
-    for version in range(2, _MOST_VERSIONS + 1):
+    for version in range(2, _MAX_VERSIONS + 1):
         yield f"{stem}-{version}{suffix}"
 
 
-def _claim_free_name(parent: Parent, name: str, path: str) -> str:
-    """Make an empty file under the first name that is free: the name itself, then numbered from 2."""
+def _claim_free_name(parent: OpenFolder, name: str, path: str) -> str:
+    """Create an empty file under the first free name: the name itself, then numbered from 2."""
     for candidate in _candidates(name):
         with suppress(FileExistsError):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -260,7 +259,7 @@ def _claim_free_name(parent: Parent, name: str, path: str) -> str:
 
 def _no_free_name(path: str) -> ToolError:
     return ToolError(
-        f"The file {shown(path)} is there in {_MOST_VERSIONS} versions already.",
+        f"The file {quoted(path)} already exists in {_MAX_VERSIONS} versions.",
         "Choose another name or the mode 'overwrite'.",
     )
 
@@ -272,8 +271,8 @@ def _write_all(descriptor: int, content: bytes) -> None:
     os.fsync(descriptor)
 
 
-def _sync_folder(parent: Parent) -> None:
-    """Make a new name last through a loss of power, where the system lets a folder be synced."""
+def _sync_folder(parent: OpenFolder) -> None:
+    """Make a new name survive a loss of power, where the system can sync a folder."""
     if parent.descriptor is not None:
         with suppress(OSError):
             os.fsync(parent.descriptor)
@@ -281,7 +280,7 @@ def _sync_folder(parent: Parent) -> None:
 
 def _too_large(path: str) -> ToolError:
     return ToolError(
-        f"The file {shown(path)} would have more than {MAX_FILE_BYTES:,} bytes.", "Write less, or to several files."
+        f"The file {quoted(path)} would have more than {MAX_FILE_BYTES:,} bytes.", "Write less, or to several files."
     )
 
 

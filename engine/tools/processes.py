@@ -1,10 +1,9 @@
-"""Child processes of tools: started without a shell around them, and ended together with all that they started.
+"""Child processes of tools: started without a shell, and ended together with all that they started.
 
-On POSIX a supervisor (`engine.tools.supervisor`) stands between this program and the child. It kills all of the child's
-descendants when the child has ended, when this program says so, and when this program dies, however it dies.
+On POSIX a supervisor (`engine.tools.supervisor`) runs between this program and the child. It kills all of the child's
+descendants when the child has ended, when this program asks for it, and when this program dies, however it dies.
 
-A child is given a small environment: what it needs to find programs and files, and none of the keys that may stand in
-the program's own.
+A child gets a small environment: what it needs to find programs and files, and none of the keys in the program's own.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
-_HANDED_ON: Final = (
+_INHERITED: Final = (
     ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
     if os.name == "posix"
     else (
@@ -29,25 +28,25 @@ _HANDED_ON: Final = (
     )
 )
 
-_DRAINED: Final = 65_536
+_CHUNK: Final = 65_536
 
-_PIPES_S: Final = 1.0
-"""How long to wait, in seconds, for the pipes of a process that has ended: something that it started may hold them."""
+_PIPE_TIMEOUT_S: Final = 1.0
+"""How long to wait for the pipes of an ended process, which a process that it started may hold open."""
 
-_SUPERVISOR_S: Final = 5.0
-"""How long the supervisor may take, in seconds, to kill what it watches over; then it is killed itself."""
+_SUPERVISOR_TIMEOUT_S: Final = 5.0
+"""How long the supervisor may take to kill the descendants; then it is killed itself."""
 
 _SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 _NEW_GROUP: Final = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0
 
 
-def small_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a child: what programs need to be found and to run, and what is added."""
-    return {name: os.environ[name] for name in _HANDED_ON if name in os.environ} | dict(more or {})
+def small_environment(added: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a child: what programs need to run, and the given variables."""
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ} | dict(added or {})
 
 
 class ToolProcess:
-    """A program that runs for a tool, with pipes to its input, output and errors, and all that it starts."""
+    """A running program of a tool, with pipes to its standard streams, and all processes that it starts."""
 
     def __init__(self, process: asyncio.subprocess.Process, lifeline: socket.socket | None) -> None:
         assert process.stdin is not None
@@ -63,12 +62,8 @@ class ToolProcess:
         return self._process.returncode
 
     async def exited(self) -> int:
-        """Wait for the process itself, and not, as asyncio does, for whatever still holds its pipes.
-
-        Returns:
-            Its exit code.
-        """
-        while self._process.returncode is None:  # noqa: ASYNC110 - asyncio tells of the exit in no other way
+        """Wait for the exit code of the process itself, and not, as asyncio does, for whatever holds its pipes."""
+        while self._process.returncode is None:  # noqa: ASYNC110 - asyncio reports the exit in no other way
             await asyncio.sleep(0.02)
         return self._process.returncode
 
@@ -78,32 +73,29 @@ class ToolProcess:
             self._lifeline.close()
         elif sys.platform == "win32" and self.returncode is None:
             command = ["taskkill", "/T", "/F", "/PID", str(self._process.pid)]
-            subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - no text of others is in it
+            subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - a fixed command
 
     async def end_and_wait(self) -> None:
-        """End it and all that it started, and wait until all are gone.
+        """End it and all that it started, and wait until all have ended.
 
-        What it still had to say is read and thrown away: asyncio waits for the pipes to end, and a pipe whose reader
-        has stopped because it was full never does. Nothing else may be reading from them.
+        Its remaining output is read and discarded: asyncio waits for the end of the pipes, which never comes if reading
+        has stopped at a full pipe. Nothing else may be reading from them.
         """
         self.end()
-        rests = [asyncio.create_task(_drain(stream)) for stream in (self.stdout, self.stderr)]
+        drains = [asyncio.create_task(_drain(stream)) for stream in (self.stdout, self.stderr)]
         try:
-            async with asyncio.timeout(_SUPERVISOR_S):
+            async with asyncio.timeout(_SUPERVISOR_TIMEOUT_S):
                 await self.exited()
         except TimeoutError:
-            self._kill()
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
             await self.exited()
-        _, waiting = await asyncio.wait(rests, timeout=_PIPES_S)
-        for rest in waiting:
-            rest.cancel()
-        # asyncio closes pipes that have not ended in no other way.
+        _, pending = await asyncio.wait(drains, timeout=_PIPE_TIMEOUT_S)
+        for drain in pending:
+            drain.cancel()
+        # asyncio offers no other way to close pipes that have not ended.
         transport = cast("asyncio.SubprocessTransport", vars(self._process)["_transport"])
         transport.close()
-
-    def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
 
 
 async def start_process(
@@ -112,23 +104,23 @@ async def start_process(
     """Start a program for a tool.
 
     Args:
-        arguments: The program and its arguments; no shell reads them.
-        folder: Where it works; None for where this program does.
+        arguments: The program and its arguments, without a shell.
+        folder: Its working folder; None for that of this program.
         environment: Its whole environment.
-        line_limit: The longest line that can be read from it, in bytes.
+        line_limit: Maximum length of a line that can be read from it, in bytes.
 
     Raises:
         OSError: It cannot be started.
     """
     if os.name != "posix":
         return ToolProcess(await _spawn(arguments, folder, environment, line_limit), None)
-    lifeline, its_end = socket.socketpair()
+    lifeline, child_end = socket.socketpair()
     lifeline.setblocking(False)
-    with its_end:
-        # Isolated and without site-packages: it starts quickly, and nothing decides what it imports.
-        supervisor = (sys.executable, "-I", "-S", str(_SUPERVISOR), str(its_end.fileno()))
+    with child_end:
+        # Isolated and without site-packages: it starts quickly, and nothing can change what it imports.
+        supervisor = (sys.executable, "-I", "-S", str(_SUPERVISOR), str(child_end.fileno()))
         try:
-            process = await _spawn((*supervisor, *arguments), folder, environment, line_limit, its_end)
+            process = await _spawn((*supervisor, *arguments), folder, environment, line_limit, child_end)
         except BaseException:
             lifeline.close()
             raise
@@ -166,5 +158,5 @@ async def _spawn(
 
 
 async def _drain(stream: asyncio.StreamReader) -> None:
-    while await stream.read(_DRAINED):
+    while await stream.read(_CHUNK):
         pass

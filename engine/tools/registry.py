@@ -1,7 +1,7 @@
-"""The tools that there are, by name: those that come with the program, and those that servers and plugins add.
+"""The registry of tools: built-in ones, and those that MCP servers and plugins add.
 
-Importing this module costs little: what a tool needs beyond the standard library and pydantic, it imports when it runs.
-Nothing is added because a document was opened; whoever starts the program adds what the person has set up.
+Importing this module is cheap: a tool imports what it needs beyond the standard library and pydantic when it runs.
+Opening a document adds nothing; the program adds at its start what the person has set up.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ _known: Mapping[str, AnyTool] = _BUILTIN
 
 
 def builtin_tools() -> Mapping[str, AnyTool]:
-    """All built-in tools by name, in the order in which they are offered; read-only."""
+    """The built-in tools by name, in the order of lists; read-only."""
     return _BUILTIN
 
 
 def all_tools() -> Mapping[str, AnyTool]:
-    """The built-in tools and those that were added, by name; read-only."""
+    """The built-in tools and the added ones, by name; read-only."""
     return _known
 
 
 def set_tools(owner: str, tools: Iterable[AnyTool]) -> None:
-    """Let these be the tools that someone adds, in place of those that the same one had added before.
+    """Set the tools of an owner, in place of those that it had before.
 
     Args:
-        owner: Whoever adds them, such as a server or a plugin.
-        tools: The tools; none takes away those that it had.
+        owner: A server or a plugin.
+        tools: The tools; an empty iterable removes those that it had.
 
     Raises:
-        ToolError: One has the name of a tool that somebody else has; then all stays as it was.
+        ToolError: Another owner has a tool of the same name; then nothing changes.
     """
-    global _known  # noqa: PLW0603 - which tools there are is a fact of the whole program
+    global _known  # noqa: PLW0603 - the tools are those of the whole program
     added = {**_added, owner: tuple(tools)}
     known = dict(_BUILTIN)
     for name, group in added.items():
         for tool in group:
             if tool.name in known:
                 raise ToolError(
-                    f'There is a tool "{tool.name}" already, and {name} has another of that name.',
-                    "Rename one, or do without one of the two.",
+                    f'A tool "{tool.name}" already exists, and {name} has another with that name.',
+                    "Rename one of them, or remove it.",
                 )
             known[tool.name] = tool
     _added[owner] = added[owner]
@@ -59,15 +59,15 @@ def set_tools(owner: str, tools: Iterable[AnyTool]) -> None:
 
 
 def find_tool(name: str) -> AnyTool:
-    """Look a tool up.
+    """The tool of that name.
 
     Raises:
-        ToolError: There is none of that name; the remedy names the nearest one and all that there are.
+        ToolError: There is none; the remedy suggests the most similar name and lists all tools.
     """
     known = _known
     tool = known.get(name)
     if tool is not None:
         return tool
-    near = difflib.get_close_matches(name[:100].lower(), known, n=1)
-    question = f"Did you mean '{near[0]}'? " if near else ""
+    similar = difflib.get_close_matches(name[:100].lower(), known, n=1)
+    question = f"Did you mean '{similar[0]}'? " if similar else ""
     raise ToolError(f"There is no tool called {name[:100]!r}.", f"{question}The tools are: {', '.join(known)}.")

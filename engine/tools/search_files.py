@@ -27,7 +27,7 @@ from pydantic import Field
 
 from engine.bundled import resources_folder
 from engine.safe_file_io import decode_text
-from engine.tools.sandbox import Parent, allowed_folder, open_ordinary, shown
+from engine.tools.sandbox import OpenFolder, open_regular_file, quoted, require_folder
 from engine.tools.tool import Parameters, Text, Tool, ToolContext, ToolError
 from engine.values import Value
 
@@ -42,13 +42,13 @@ _MAX_ENTRIES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file that a search may read. Two that compare equal hold the same text, as far as the file system can tell.
+    """A file that a search may read. Equal objects have the same text, as far as the file system can tell.
 
     Attributes:
         name: Its path relative to the folder, joined by `/`.
-        path: Where it is.
-        modified_ns: When it was last changed, in nanoseconds.
-        size: Bytes.
+        path: Its path.
+        modified_ns: Time of the last change, in nanoseconds.
+        size: Size in bytes.
     """
 
     name: str
@@ -58,27 +58,27 @@ class TextFile:
 
 
 def find_text_files(folder: Path) -> tuple[TextFile, ...]:
-    """List a folder's text files, sorted by name, without hidden files and folders, links, and what cannot be listed.
+    """List a folder's text files, sorted by name, without hidden, linked and unreadable ones.
 
     Raises:
-        ToolError: There are more files or bytes than a search reads.
+        ToolError: The folder exceeds the limits of a search.
     """
     found: list[TextFile] = []
     entries = total = 0
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         entries += len(folders) + len(files)
         if entries > _MAX_ENTRIES:
-            raise _too_much(folder, f"more than {_MAX_ENTRIES:,} files and folders")
+            raise _too_large(folder, f"more than {_MAX_ENTRIES:,} files and folders")
         for name in files:
-            path = Path(place, name)
+            path = Path(parent, name)
             if name.startswith(".") or path.suffix.lower() not in TEXT_SUFFIXES or path.is_symlink():
                 continue
             try:
                 status = path.stat()
-            except OSError:  # It went away while the folder was read.
+            except OSError:  # it was deleted while the folder was read
                 continue
-            # A name that is no UTF-8 would otherwise carry lone surrogates into the results.
+            # A name that is not UTF-8 would otherwise carry lone surrogates into the results.
             readable = os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace")
             found.append(TextFile(readable, path, status.st_mtime_ns, status.st_size))
             total += status.st_size
@@ -87,30 +87,30 @@ def find_text_files(folder: Path) -> tuple[TextFile, ...]:
 
 
 def _check_limits(folder: Path, found: list[TextFile], total: int) -> None:
-    """Refuse the folder if the file found last, or all of them together, are too much."""
+    """Refuse the folder if the last file or all files together exceed a limit."""
     if len(found) > MAX_FILES:
-        raise _too_much(folder, f"more than {MAX_FILES:,} text files")
+        raise _too_large(folder, f"more than {MAX_FILES:,} text files")
     if found[-1].size > MAX_FILE_BYTES:
-        raise _too_much(folder, f"a file of more than {MAX_FILE_BYTES:,} bytes, {shown(found[-1].name)}")
+        raise _too_large(folder, f"a file of more than {MAX_FILE_BYTES:,} bytes, {quoted(found[-1].name)}")
     if total > MAX_TOTAL_BYTES:
-        raise _too_much(folder, f"more than {MAX_TOTAL_BYTES:,} bytes of text")
+        raise _too_large(folder, f"more than {MAX_TOTAL_BYTES:,} bytes of text")
 
 
-def _too_much(folder: Path, what: str) -> ToolError:
+def _too_large(folder: Path, what: str) -> ToolError:
     return ToolError(
-        f"The folder {shown(str(folder))} holds {what}: too much to search.",
-        "Name a smaller folder, or move what need not be found elsewhere.",
+        f"The folder {quoted(str(folder))} contains {what}: too much to search.",
+        "Choose a smaller folder, or move some files elsewhere.",
     )
 
 
 def read_text(file: TextFile) -> str:
-    """Read a file as text as `decode_text` does; bytes that do not fit become U+FFFD.
+    """Read a file as text like `decode_text`; invalid bytes become U+FFFD.
 
-    A file that cannot be read, is no ordinary file or holds binary data gives an empty text: one bad file does not
-    spoil the search through the others.
+    A file that cannot be read, is not a regular file or is binary has an empty text, so that it does not prevent
+    searching the others.
     """
     try:
-        descriptor = open_ordinary(Parent(file.path.parent, None), file.path.name, os.O_RDONLY)
+        descriptor = open_regular_file(OpenFolder(file.path.parent, None), file.path.name, os.O_RDONLY)
         with os.fdopen(descriptor, "rb") as stream:
             content = stream.read(MAX_FILE_BYTES)
     except OSError:
@@ -120,7 +120,7 @@ def read_text(file: TextFile) -> str:
 
 
 MAX_PASSAGE_CHARACTERS = 1_500
-"""How long a passage grows before the next paragraph opens a new one, and where a longer paragraph is cut."""
+"""Maximum length of a passage of several paragraphs, and the length at which a long paragraph is split."""
 
 _MAX_HEADING_CHARACTERS = 200
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -130,11 +130,11 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of a file.
+    """A part of a file.
 
     Attributes:
-        title: The headings that it stands under, outermost first, joined by ' > '.
-        line: The line of the file where it starts, from 1.
+        title: The headings above it, outermost first, joined by ' > '.
+        line: Its first line in the file, from 1.
         text: Its text, without the headings.
     """
 
@@ -143,22 +143,22 @@ class Passage:
     text: str
 
 
-def cut_into_passages(text: str, name: str, *, markdown: bool) -> list[Passage]:
-    """Cut a file's text.
+def split_into_passages(text: str, name: str, *, markdown: bool) -> list[Passage]:
+    """Split a file's text into passages.
 
     Args:
         text: The whole file.
-        name: The title of what stands under no heading.
-        markdown: Whether lines that open with `#` are headings; the underlined kind is read as plain text.
+        name: The title of text without a heading above it.
+        markdown: Whether lines that start with `#` are headings; underlined headings count as text.
     """
     passages: list[Passage] = []
     for title, first_line, lines in _sections(_LINE_END.split(text), name, markdown=markdown):
-        passages.extend(_cut_section(title, first_line, lines))
+        passages.extend(_split_section(title, first_line, lines))
     return passages
 
 
 def _sections(lines: list[str], name: str, *, markdown: bool) -> Iterator[tuple[str, int, list[str]]]:
-    """Give each section's title, the number of its first line and its lines."""
+    """Yield each section's title, the number of its first line, and its lines."""
     headings: list[tuple[int, str]] = []
     start = 0
     fence = ""
@@ -180,7 +180,7 @@ def _sections(lines: list[str], name: str, *, markdown: bool) -> Iterator[tuple[
 
 
 def _heading_text(line: str) -> str:
-    """A heading without the `#` that may close it, which stand apart: `C#` keeps its own."""
+    """A heading without a closing `#` after a space: `C#` keeps its own."""
     text = line.strip()
     unclosed = text.rstrip("#")
     return (unclosed.rstrip() if not unclosed or unclosed[-1] in " \t" else text)[:_MAX_HEADING_CHARACTERS]
@@ -190,24 +190,24 @@ def _title(headings: list[tuple[int, str]], name: str) -> str:
     return " > ".join(text for _, text in headings if text) or name
 
 
-def _cut_section(title: str, first_line: int, lines: list[str]) -> Iterator[Passage]:
-    taken: list[str] = []
+def _split_section(title: str, first_line: int, lines: list[str]) -> Iterator[Passage]:
+    paragraphs: list[str] = []
     length = 0
     start = first_line
     for number, paragraph in _paragraphs(first_line, lines):
-        if taken and length + len(paragraph) > MAX_PASSAGE_CHARACTERS:
-            yield Passage(title, start, "\n\n".join(taken))
-            taken, length = [], 0
-        if not taken:
+        if paragraphs and length + len(paragraph) > MAX_PASSAGE_CHARACTERS:
+            yield Passage(title, start, "\n\n".join(paragraphs))
+            paragraphs, length = [], 0
+        if not paragraphs:
             start = number
-        taken.append(paragraph)
+        paragraphs.append(paragraph)
         length += len(paragraph)
-    if taken:
-        yield Passage(title, start, "\n\n".join(taken))
+    if paragraphs:
+        yield Passage(title, start, "\n\n".join(paragraphs))
 
 
 def _paragraphs(first_line: int, lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Give blocks between empty lines with the numbers of their first lines, each cut at the longest allowed length."""
+    """Yield blocks between empty lines with the numbers of their first lines, split at the maximum length."""
     block: list[str] = []
     length = 0
     for number, line in enumerate([*lines, ""], first_line):
@@ -225,7 +225,7 @@ def _paragraphs(first_line: int, lines: list[str]) -> Iterator[tuple[int, str]]:
 _MAX_QUERY_CHARACTERS = 10_000
 _MAX_WORDS = 64
 _MAX_PASSAGES = 100_000
-_KEPT_INDEXES = 4
+_MAX_CACHED_INDEXES = 4
 
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
 _SCHEMA = f"CREATE VIRTUAL TABLE passages USING fts5(title, text, content='', tokenize='{_TOKENIZER}')"
@@ -235,18 +235,18 @@ _SELECT = """
 """
 
 _WORD = re.compile(r"[^\W_]+")
-# Words that say nothing about what a question is about. In a small folder a rare 'I' would otherwise outweigh 'loop'.
-_FILLER_TEXT = """
+# Words that say nothing about the topic of a question. In a small folder a rare 'I' would otherwise outweigh 'loop'.
+_STOP_WORD_TEXT = """
     a about am an and any are as at be been but by can could did do does for from get had has have how i if in into is
     it its know me much my no not of on or our please s should so some t tell than that the their them then there
     these they this to us want was we were what when where which who why will with would you your
 """
-_FILLERS = frozenset(_FILLER_TEXT.split())
+_STOP_WORDS = frozenset(_STOP_WORD_TEXT.split())
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that was found. A higher score is a better match; scores of different folders do not compare."""
+    """A passage found by a search. A higher score is a better match; scores of different folders do not compare."""
 
     file: str
     passage: Passage
@@ -258,14 +258,14 @@ def search_folder(folder: Path, query: str, limit: int) -> list[Hit]:
 
     Args:
         folder: An existing folder, resolved.
-        query: Any text: it has no syntax, nothing in it is an operator.
-        limit: The most passages to give.
+        query: Any text; it has no syntax.
+        limit: Maximum number of passages.
 
     Returns:
-        The best first; equal scores in the order of file names and lines. Empty if nothing matches.
+        The passages, best first; equal scores in the order of file names and lines.
 
     Raises:
-        ToolError: The folder holds too much, or this Python's SQLite cannot search texts.
+        ToolError: The folder is too large, or this Python's SQLite has no full-text search.
     """
     files = find_text_files(folder)
     expression = match_expression(query)
@@ -273,19 +273,19 @@ def search_folder(folder: Path, query: str, limit: int) -> list[Hit]:
 
 
 def match_expression(query: str) -> str:
-    """Write a query as an FTS5 expression: its words in quotes, joined by OR; empty if it has none.
+    """Convert a query to an FTS5 expression: its words in quotes, joined by OR; empty without words.
 
-    Fillers such as 'how' and 'the' are left out unless there is nothing else. Long queries are cut: what counts are the
-    first 64 different words in the first 10,000 characters.
+    Stop words such as 'how' and 'the' are left out unless there are no others. A long query is limited to the first 64
+    different words in the first 10,000 characters.
     """
     text = unicodedata.normalize("NFC", query[:_MAX_QUERY_CHARACTERS]).lower()
     words = list(dict.fromkeys(_WORD.findall(text)))
-    telling = [word for word in words if word not in _FILLERS] or words
-    return " OR ".join(f'"{word}"' for word in telling[:_MAX_WORDS])
+    significant = [word for word in words if word not in _STOP_WORDS] or words
+    return " OR ".join(f'"{word}"' for word in significant[:_MAX_WORDS])
 
 
 class _Index:
-    """The passages of one folder. The table holds words only; texts and names stay in Python, whatever they hold."""
+    """The passages of one folder. The table indexes words only; texts and names stay in Python."""
 
     def __init__(self, files: tuple[TextFile, ...]) -> None:
         import sqlite3
@@ -294,16 +294,18 @@ class _Index:
         self._lock = threading.Lock()
         self._passages: list[tuple[str, Passage]] = []
         for file in files:
-            self._passages.extend((file.name, passage) for passage in _passages_of(file))
+            markdown = file.path.suffix.lower() in MARKDOWN_SUFFIXES
+            passages = split_into_passages(read_text(file), file.name, markdown=markdown)
+            self._passages.extend((file.name, passage) for passage in passages)
             if len(self._passages) > _MAX_PASSAGES:
                 raise ToolError(
-                    f"The folder holds more than {_MAX_PASSAGES:,} passages: too much to search.",
-                    "Name a smaller folder.",
+                    f"The folder contains more than {_MAX_PASSAGES:,} passages: too much to search.",
+                    "Choose a smaller folder.",
                 )
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
-        # Also when the index is dropped for a newer one, and when the interpreter ends.
+        # Also when a newer index replaces this one, and when the interpreter ends.
         weakref.finalize(self, self._connection.close)
-        with _sqlite_errors_told(), self._connection:
+        with _explain_sqlite_errors(), self._connection:
             self._connection.execute(_SCHEMA)
             self._connection.executemany(
                 "INSERT INTO passages (rowid, title, text) VALUES (?, ?, ?)",
@@ -311,7 +313,7 @@ class _Index:
             )
 
     def search(self, expression: str, limit: int) -> list[Hit]:
-        with _sqlite_errors_told(), self._lock:
+        with _explain_sqlite_errors(), self._lock:
             rows = self._connection.execute(_SELECT, (expression, limit)).fetchall()
         hits: list[Hit] = []
         for row, score in rows:
@@ -320,33 +322,29 @@ class _Index:
         return hits
 
 
-def _passages_of(file: TextFile) -> list[Passage]:
-    markdown = file.path.suffix.lower() in MARKDOWN_SUFFIXES
-    return cut_into_passages(read_text(file), file.name, markdown=markdown)
-
-
 @contextmanager
-def _sqlite_errors_told() -> Generator[None]:
+def _explain_sqlite_errors() -> Generator[None]:
     import sqlite3
 
     try:
         yield
     except sqlite3.Error as error:
         raise ToolError(
-            f"This Python's SQLite cannot search texts ({error}).", "Use a Python whose SQLite has the FTS5 extension."
+            f"This Python's SQLite has no full-text search ({error}).",
+            "Use a Python with the FTS5 extension.",
         ) from error
 
 
 @dataclass(slots=True)
 class _Slot:
-    """The newest index of a folder, and a lock so that searches side by side build it once."""
+    """The newest index of a folder, and a lock so that concurrent searches build it once."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     index: _Index | None = None
 
 
 class _IndexCache:
-    """The indexes of the folders that were searched last."""
+    """Indexes of the folders that were searched last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -356,7 +354,7 @@ class _IndexCache:
         with self._lock:
             slot = self._slots.setdefault(folder, _Slot())
             self._slots.move_to_end(folder)
-            if len(self._slots) > _KEPT_INDEXES:
+            if len(self._slots) > _MAX_CACHED_INDEXES:
                 self._slots.popitem(last=False)
         with slot.lock:
             if slot.index is None or slot.index.files != files:
@@ -368,75 +366,74 @@ _cache = _IndexCache()
 
 
 class SearchFilesParameters(Parameters):
-    """What `search_files` is asked."""
+    """Parameters of `search_files`."""
 
     query: Text = Field(
         title="Query",
-        description="What to look for, in words or as a question; it has no special syntax.",
+        description="Words or a question; there is no special syntax.",
     )
     folder: Text = Field(
         default="",
         title="Folder",
-        description="A folder inside the one that the run was given ('.' is that one itself); empty: the handbook.",
+        description="A folder inside the one that the run was given ('.' for that one itself); empty: the handbook.",
         max_length=1000,
     )
     limit: int = Field(
         default=5,
         title="Max passages",
-        description="How many passages to give at most, the best first.",
+        description="Maximum number of passages, best first.",
         ge=1,
         le=50,
     )
 
 
 async def search_files(parameters: SearchFilesParameters, context: ToolContext) -> Value:
-    """Search, and give a list of `{file, title, line, text, score}`, best first: a higher score is a better match.
+    """Search: a list of `{file, title, line, text, score}`, best first; a higher score is a better match.
 
-    `text` is a passage of about 1,500 characters at most, `line` where it starts, `title` the headings above it.
-    Nothing found is an empty list. A folder is read and indexed once, and again only when a file in it changes.
+    `text` is a passage of about 1,500 characters at most, `line` its first line, `title` the headings above it. The
+    list is empty if nothing is found. A folder is indexed once, and again only when a file in it changes.
 
     Raises:
-        ToolError: The folder is missing, not allowed, or holds more than a search reads.
+        ToolError: The folder is missing, not allowed, or too large.
     """
     return await asyncio.to_thread(_search, parameters, context)
 
 
 def _search(parameters: SearchFilesParameters, context: ToolContext) -> list[Value]:
     folder = _folder_to_search(parameters.folder, context)
-    return [_as_value(hit) for hit in search_folder(folder, parameters.query, parameters.limit)]
-
-
-def _as_value(hit: Hit) -> Value:
-    return {
-        "file": hit.file,
-        "title": hit.passage.title,
-        "line": hit.passage.line,
-        "text": hit.passage.text,
-        "score": round(hit.score, 6),
-    }
+    return [
+        {
+            "file": hit.file,
+            "title": hit.passage.title,
+            "line": hit.passage.line,
+            "text": hit.passage.text,
+            "score": round(hit.score, 6),
+        }
+        for hit in search_folder(folder, parameters.query, parameters.limit)
+    ]
 
 
 def _folder_to_search(folder: str, context: ToolContext) -> Path:
     handbook = resources_folder() / "handbook"
     if not folder.strip():
         return handbook
-    root = allowed_folder(context.folder)
+    root = require_folder(context.folder)
     try:
         allowed = root.resolve(strict=True)
         wanted = (allowed / folder).resolve(strict=True)
         listable = wanted.is_dir()
-    except (OSError, ValueError, RuntimeError) as error:  # Missing; a NUL in the name; a circle of links.
+    except (OSError, ValueError, RuntimeError) as error:  # missing; a NUL in the name; a cycle of links
         raise ToolError(
-            f"The folder {shown(folder)} cannot be searched: it is not there.",
+            f"The folder {quoted(folder)} cannot be searched: it does not exist.",
             "Check the spelling; the path starts at the folder that the run was given.",
         ) from error
     if not wanted.is_relative_to(allowed):
         raise ToolError(
-            f"The folder {shown(folder)} lies outside the folder that the run was given.",
-            "Name a folder inside it, or start the run with --folder and another one.",
+            f"The folder {quoted(folder)} is outside the folder that the run was given.",
+            "Choose a folder inside it, or start the run with --folder and another one.",
         )
     if not listable:
-        raise ToolError(f"{shown(folder)} is no folder.", "Name the folder that holds the file.")
+        raise ToolError(f"{quoted(folder)} is not a folder.", "Choose the folder that contains the file.")
     return wanted
 
 

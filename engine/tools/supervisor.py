@@ -1,9 +1,9 @@
-"""The process between this program and a program that a tool runs, so that nothing outlives either.
+"""Supervisor process between this program and a program of a tool, so that no process outlives either.
 
-It is run as a file: `supervisor.py LIFELINE PROGRAM ARGUMENT…`. It starts the program and ends in the same way as that.
-LIFELINE is the descriptor of a socket to the parent, which closes with the parent's death, however that comes. Then,
-and when the program has ended, it kills every descendant: on Linux also those that left the session, elsewhere those in
-the program's process group. It knows nothing of the engine and imports as little as it can.
+It is run as a file: `supervisor.py LIFELINE PROGRAM ARGUMENT…`. It starts the program and exits like it. LIFELINE is
+the descriptor of a socket to the parent, which closes when the parent dies, however it dies. Then, and when the program
+has ended, the supervisor kills every descendant: on Linux also those that left the session, elsewhere those in the
+program's process group. It imports nothing of the engine and as little as possible.
 
 It writes one line to the lifeline: `started PID`, or `failed ERRNO`.
 """
@@ -21,7 +21,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> None:
-    """Run the program of the command line and end as it does."""
+    """Run the program of the command line and exit like it."""
     lifeline, command = int(sys.argv[1]), sys.argv[2:]
     os.set_inheritable(lifeline, False)
     become_subreaper()
@@ -34,9 +34,9 @@ def main() -> None:
     if failure:
         os.write(lifeline, b"failed %d\n" % failure)
         os._exit(127)
-    give_up_pipes()
+    release_pipes()
     status = None
-    # A parent that has died no longer reads; the end of the lifeline says so below.
+    # A parent that has died does not read; the loop below notices the end of the lifeline.
     with contextlib.suppress(OSError):
         os.write(lifeline, b"started %d\n" % program)
     while status is None:
@@ -49,11 +49,11 @@ def main() -> None:
         if lifeline in readable:
             break
     kill_descendants(program)
-    end_like(status)
+    exit_like(status)
 
 
 def become_subreaper() -> None:
-    """Let the kernel give orphaned descendants to this process, where it can (Linux)."""
+    """Make the kernel reparent orphaned descendants to this process, where possible (Linux)."""
     if sys.platform == "linux":
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
@@ -62,7 +62,7 @@ def start(command: list[str]) -> tuple[int, int]:
     """Start the program in a session of its own.
 
     Returns:
-        Its process id, and the error number where it cannot be run, else 0.
+        Its process id, and the error number if it cannot be run, else 0.
     """
     failed, fails = os.pipe()
     program = os.fork()
@@ -73,7 +73,7 @@ def start(command: list[str]) -> tuple[int, int]:
                 _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # in case this process itself is killed
             for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python
                 signal.signal(ignored, signal.SIG_DFL)
-            os.execvpe(command[0], command, os.environ)  # noqa: S606 - the command is the caller's business
+            os.execvpe(command[0], command, os.environ)  # noqa: S606 - the caller is responsible for the command
         except OSError as error:
             os.write(fails, b"%d" % (error.errno or 0))
         finally:
@@ -84,15 +84,15 @@ def start(command: list[str]) -> tuple[int, int]:
     return program, int(failure or b"0")
 
 
-def give_up_pipes() -> None:
-    """Leave the pipes to the program alone, so that their ends are seen when it closes them."""
-    nothing = os.open(os.devnull, os.O_RDWR)
+def release_pipes() -> None:
+    """Close this process's copies of the pipes, so that the parent sees when the program closes its own."""
+    null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        os.dup2(nothing, stream)
+        os.dup2(null, stream)
 
 
 def reap(program: int) -> int | None:
-    """Take note of every child that has ended; give the program's status if it is among them."""
+    """Reap every child that has ended; return the program's status if it is among them."""
     status = None
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -105,7 +105,7 @@ def reap(program: int) -> int | None:
 
 
 def kill_descendants(program: int) -> None:
-    """Kill the program and all its descendants, until none is left."""
+    """Kill the program and all its descendants until none is left."""
     while True:
         if sys.platform != "linux":
             with contextlib.suppress(OSError):
@@ -120,7 +120,7 @@ def kill_descendants(program: int) -> None:
 
 
 def descendants() -> set[int]:
-    """The processes that descend from this one, as far as the system tells (Linux)."""
+    """The processes that descend from this one, as far as the system reports them (Linux)."""
     parents: dict[int, int] = {}
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would be another import
@@ -137,8 +137,8 @@ def descendants() -> set[int]:
     return found
 
 
-def end_like(status: int | None) -> None:
-    """End with the program's exit code, or by the signal that ended it."""
+def exit_like(status: int | None) -> None:
+    """Exit with the program's exit code, or by the signal that ended it."""
     if status is not None and os.WIFSIGNALED(status):
         import resource
 

@@ -1,7 +1,7 @@
-"""What a tool is: a named function with declared parameters that a workflow may call.
+"""Tool declarations: named functions with declared parameters that a workflow may call.
 
-A tool is declared in one place: its parameters are a pydantic model, from which ports, form, validation and
-reference page are made. A tool touches only what its `ToolContext` allows.
+A tool is declared once: its parameters are a pydantic model, from which ports, form, validation and reference page are
+generated. A tool may access only what its `ToolContext` allows.
 """
 
 from __future__ import annotations
@@ -23,18 +23,42 @@ ParametersT = TypeVar("ParametersT", bound=BaseModel)
 
 
 class ToolError(EngineError):
-    """A tool call that failed. `retryable` says whether the same call may well succeed when made again."""
+    """A tool call that failed. `retryable` says whether the same call may succeed when repeated."""
 
     def __init__(self, message: str, remedy: str = "", *, retryable: bool = False) -> None:
         super().__init__(message, remedy)
         self.retryable = retryable
 
 
+class Parameters(BaseModel):
+    """Base class of a tool's parameters: unknown names are refused, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _encodable(value: object) -> object:
+    """Make a model's text encodable: surrogate pairs become their character, lone surrogates U+FFFD."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return value
+
+
+def whole_characters(value: Value) -> Value:
+    """Make all texts in a value encodable, as those of `Text` are."""
+    text = json.dumps(value, ensure_ascii=False)
+    encodable = _encodable(text)
+    return value if encodable == text else json.loads(str(encodable))
+
+
+Text = Annotated[str, BeforeValidator(_encodable)]
+"""A text that may come from a language model. Such a text can hold lone surrogates, which pydantic's `str` refuses."""
+
+
 class Session(Protocol):
-    """What a tool keeps open from one call to the next, such as a connection."""
+    """Something that a tool keeps open between calls, such as a connection."""
 
     async def close(self) -> None:
-        """Give back what it holds. Called once, at the end of the run."""
+        """Release all resources. Called once, at the end of the run."""
         ...
 
 
@@ -42,20 +66,20 @@ SessionT = TypeVar("SessionT", bound=Session)
 
 
 class ToolSessions:
-    """What the tools of one run keep open. It belongs to the event loop of the run."""
+    """The open sessions of one run's tools. Belongs to the event loop of the run."""
 
     def __init__(self) -> None:
         self._open: dict[Hashable, Session] = {}
 
     def get(self, key: Hashable, make: Callable[[], SessionT]) -> SessionT:
-        """The session of that key, made when it is first asked for."""
+        """The session with that key, created on first use."""
         found = self._open.get(key)
         if found is None:
             found = self._open[key] = make()
         return found  # type: ignore[return-value] # a key stands for one kind of session
 
     async def close(self) -> None:
-        """Close all of them; each, also where closing another one fails."""
+        """Close every session, even if closing another one fails."""
         sessions, self._open = self._open, {}
         async with AsyncExitStack() as stack:
             for session in sessions.values():
@@ -64,13 +88,13 @@ class ToolSessions:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What the person who started the run lets tools do. A document cannot widen it.
+    """What the person who started the run allows tools to do. A document cannot widen it.
 
     Attributes:
         folder: The one folder that file tools may read and write; None allows none.
         allow_private_addresses: Whether `http_get` may reach loopback and private networks.
         allow_code: Whether tools may run code and commands on this machine.
-        sessions: What tools keep open until the run has ended.
+        sessions: Sessions that stay open until the run ends.
     """
 
     folder: Path | None = None
@@ -80,7 +104,7 @@ class ToolContext:
 
 
 class Consent(StrEnum):
-    """What a person is asked about before a call whose arguments a document does not hold."""
+    """What a person must approve before a call whose arguments are not in the document."""
 
     NONE = "none"
     HOST = "host"
@@ -94,17 +118,17 @@ class Tool(Generic[ParametersT]):
     """A declared tool.
 
     Attributes:
-        name: How documents call it (`search_files`).
-        title: How people call it.
+        name: Its name in documents (`search_files`).
+        title: Its name for people.
         help: One line on what it does.
         parameters: A pydantic model; each field is an input port of the tool node, with its title, help and limits.
-        output_type: The port type of what it gives (`text`, `json`, `list` …).
-        run: Does it. Cancelling the awaiting task stops the work.
-        runs_code: Whether it runs code or commands on this machine, which a person must have allowed.
+        output_type: The port type of the result (`text`, `json`, `list` …).
+        run: Runs the tool. Cancelling the awaiting task stops it.
+        runs_code: Whether it runs code or commands on this machine, which a person must allow.
         uses_folder: Whether it uses the folder that the run was given, so that a person is asked about it.
-        consent: What a person is asked about where a call of a workflow from elsewhere is known only during the run.
-        idempotent: Whether a second call does no harm, as with a tool that only reads. After a crash, a call in flight
-            of any other tool is made again only if a person agrees.
+        consent: What a person must approve if a call of a workflow from elsewhere is known only during the run.
+        idempotent: Whether a repeated call does no harm, as with a tool that only reads. After a crash, a call in
+            flight of any other tool is repeated only if a person agrees.
     """
 
     name: str
@@ -120,32 +144,8 @@ class Tool(Generic[ParametersT]):
 
     @property
     def consents_to_calls(self) -> bool:
-        """Whether a person is asked about each distinct call."""
+        """Whether a person must approve each distinct call."""
         return self.runs_code or self.consent is Consent.CALL
 
 
 AnyTool = Tool[Any]
-
-
-class Parameters(BaseModel):
-    """The base of every tool's parameters: unknown names are refused, values do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def _mend(value: object) -> object:
-    """Make a model's text encodable: surrogate pairs become their character, lone surrogates U+FFFD."""
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return value
-
-
-def whole_characters(value: Value) -> Value:
-    """A value with all its texts made encodable, as those of `Text` are."""
-    text = json.dumps(value, ensure_ascii=False)
-    mended = _mend(text)
-    return value if mended == text else json.loads(str(mended))
-
-
-Text = Annotated[str, BeforeValidator(_mend)]
-"""A text that may come from a language model. Such a text can hold lone surrogates, which pydantic's `str` refuses."""

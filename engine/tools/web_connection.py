@@ -1,4 +1,4 @@
-"""Connections to public hosts of the web that a document or a model named, and to no others.
+"""HTTP connections to public hosts of the web, and to no others, for addresses from a document or a model.
 
 A name is resolved once, every address of it must be public, and the connection goes to exactly the checked address: a
 name that answers differently the second time gains nothing. Each connection serves one request, without cookies.
@@ -19,22 +19,22 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
 
-from engine.tools.sandbox import shown
+from engine.tools.sandbox import quoted
 from engine.tools.tool import ToolError
 
 if TYPE_CHECKING:
     import httpx
 
-_MOST_ADDRESSES_TRIED = 3
+_MAX_ADDRESSES_TRIED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """How a name becomes addresses, and which of them may be reached.
+    """Name resolution, and which addresses may be reached.
 
     Attributes:
-        resolve: Gives the addresses of a host name or a written address, for a port; raises OSError or UnicodeError.
-        permits: Says whether an address may be connected to.
+        resolve: Returns the addresses of a host name or an IP address, for a port; raises OSError or UnicodeError.
+        permits: Whether connecting to an address is permitted.
     """
 
     resolve: Callable[[str, int], Awaitable[list[str]]]
@@ -42,21 +42,21 @@ class Network:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Ask the system for the addresses of a host, in the order in which it would try them."""
+    """The addresses of a host, in the order in which the system would try them."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-def named(url: str) -> str:
-    """An address for an error message, without the query and a name before an `@`: either may be a secret."""
-    return shown(url.partition("?")[0].rpartition("@")[2])
+def redact_url(url: str) -> str:
+    """An address for an error message, without the query and the user name, which may be secrets."""
+    return quoted(url.partition("?")[0].rpartition("@")[2])
 
 
 def parse_url(text: str, base: httpx.URL | None = None) -> httpx.URL:
-    """Read an address, or a redirect's target, which may be relative to `base`.
+    """Parse an address, or a redirect's target, which may be relative to `base`.
 
     Raises:
-        ToolError: It is no address of the web, or holds a user name or password.
+        ToolError: It is not a web address, or contains a user name or password.
     """
     import httpx
 
@@ -64,30 +64,30 @@ def parse_url(text: str, base: httpx.URL | None = None) -> httpx.URL:
         url = httpx.URL(text.strip()) if base is None else base.join(text)
         usable = url.scheme in {"http", "https"} and bool(url.host) and (url.port is None or 0 < url.port < 65536)
     except (httpx.InvalidURL, ValueError) as error:
-        raise ToolError(f"The address {named(text)} cannot be read.", "Check how it is written.") from error
+        raise ToolError(f"The address {redact_url(text)} is invalid.", "Check its spelling.") from error
     if url.userinfo:
         raise ToolError(
-            f"The address {named(text)} has a user name or password in front.", "Leave out what stands before the '@'."
+            f"The address {redact_url(text)} contains a user name or password.", "Remove the part before the '@'."
         )
     if not usable:
         raise ToolError(
-            f"The address {named(text)} is none of the web.",
-            "Begin it with http:// or https:// and the name of a host.",
+            f"The address {redact_url(text)} is not a web address.",
+            "Start it with http:// or https:// and the name of a host.",
         )
     return url
 
 
 @asynccontextmanager
-async def answer(url: httpx.URL, network: Network, timeout_s: float) -> AsyncGenerator[httpx.Response]:
-    """Connect to a checked address of the host and give its answer, the body unread; close the connection at the end.
+async def send_request(url: httpx.URL, network: Network, timeout_s: float) -> AsyncGenerator[httpx.Response]:
+    """Connect to a checked address of the host and yield the response, body unread; close the connection at the end.
 
     Args:
-        url: As `parse_url` gives it.
-        network: What may be reached.
-        timeout_s: For connecting, shared by the addresses of the host. Reading is bounded by the caller's deadline.
+        url: As `parse_url` returns it.
+        network: Which addresses may be reached.
+        timeout_s: For connecting, shared by the host's addresses. The caller's deadline limits reading.
 
     Raises:
-        ToolError: The host is not known, or has an address that is not permitted.
+        ToolError: The host is unknown, or has an address that is not permitted.
         httpx.HTTPError: The connection fails.
     """
     import httpx
@@ -95,7 +95,7 @@ async def answer(url: httpx.URL, network: Network, timeout_s: float) -> AsyncGen
     addresses = await _checked_addresses(url, network)
     verify = await asyncio.to_thread(httpx.create_ssl_context) if url.scheme == "https" else False
     async with httpx.AsyncHTTPTransport(verify=verify, trust_env=False) as transport:
-        response = await _first_answer(transport, url, addresses, timeout_s / len(addresses))
+        response = await _first_response(transport, url, addresses, timeout_s / len(addresses))
         try:
             yield response
         finally:
@@ -108,23 +108,23 @@ async def _checked_addresses(url: httpx.URL, network: Network) -> list[str]:
         addresses = await network.resolve(host, url.port or (443 if url.scheme == "https" else 80))
     except (OSError, UnicodeError) as error:
         raise ToolError(
-            f"The host {shown(host)} is not known.",
+            f"The host {quoted(host)} is unknown.",
             "Check its spelling and the connection.",
             retryable=isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN,
         ) from error
-    # One inside address among public ones is no accident that deserves the benefit of the doubt.
+    # A private address among public ones is treated as an attack.
     if not addresses or not all(network.permits(address) for address in addresses):
         raise ToolError(
-            f"The host {shown(host)} is not on the public internet.",
+            f"The host {quoted(host)} is not on the public internet.",
             "Start the run with --allow-private-addresses if it is meant to reach your own network.",
         )
-    return addresses[:_MOST_ADDRESSES_TRIED]
+    return addresses[:_MAX_ADDRESSES_TRIED]
 
 
-async def _first_answer(
+async def _first_response(
     transport: httpx.AsyncHTTPTransport, url: httpx.URL, addresses: list[str], connect_s: float
 ) -> httpx.Response:
-    """Try the addresses in turn until one can be connected to."""
+    """Try the addresses in turn until a connection succeeds."""
     import httpx
 
     *others, last = addresses
@@ -137,7 +137,7 @@ async def _first_answer(
 
 
 def _request(url: httpx.URL, address: str, connect_s: float) -> httpx.Request:
-    """Ask `address` for `url`: the Host header and the certificate's name stay those of the host."""
+    """A request to `address` for `url`; the Host header and the certificate's name stay those of the host."""
     import httpx
 
     return httpx.Request(
@@ -152,7 +152,7 @@ def _request(url: httpx.URL, address: str, connect_s: float) -> httpx.Request:
         },
         extensions={
             "sni_hostname": url.raw_host.decode("ascii").rstrip("."),
-            # Reading has no limit of its own: the deadline of the whole call ends it.
+            # Reading has no timeout of its own: the deadline of the whole call ends it.
             "timeout": {"connect": connect_s},
         },
     )
@@ -193,13 +193,12 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Say whether an IP address (`93.184.216.34`, `2606:2800::1`) belongs to the public internet.
+    """Whether an IP address (`93.184.216.34`, `2606:2800::1`) belongs to the public internet.
 
-    An IPv6 address that stands for an IPv4 one (IPv4-mapped, NAT64) is judged by that one; other wrappings are
-    not public.
+    An IPv6 address that wraps an IPv4 one (IPv4-mapped, NAT64) is judged by that one; other wrappings are not public.
 
     Raises:
-        ValueError: The text is no IP address.
+        ValueError: The text is not an IP address.
     """
     parsed = ip_address(address)
     if isinstance(parsed, IPv6Address):

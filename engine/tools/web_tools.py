@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from engine.tools.sandbox import shown
+from engine.tools.sandbox import quoted
 from engine.tools.tool import Consent, Parameters, Text, Tool, ToolContext, ToolError
-from engine.tools.web_connection import Network, answer, is_public, named, parse_url, resolve
+from engine.tools.web_connection import Network, is_public, parse_url, redact_url, resolve, send_request
 from engine.values import Value
 
 if TYPE_CHECKING:
     import httpx
 
 
-# What browsers know (WHATWG Encoding Standard), by Python's names. Its other codecs are no character sets, or slow.
+# The character sets of browsers (WHATWG Encoding Standard), by Python's names. Its other codecs are none, or slow.
 _CHARSET = re.compile(
     r"utf-8(?:-sig)?|utf-16(?:-[lb]e)?|ascii|iso8859-\d{1,2}|cp(?:125\d|866|874|932|949)|koi8-[ru]|mac-roman"
     r"|gbk|gb2312|gb18030|big5(?:hkscs)?|euc_(?:jp|kr)|shift_jis|iso2022_jp"
@@ -48,10 +48,10 @@ _SPACES = re.compile(r"[ \t\r\f\v\xa0]+")
 
 
 def decode_body(body: bytes, charset: str, *, is_html: bool) -> str:
-    """Decode a body.
+    """Decode a response body.
 
-    A byte order mark counts first, then the `charset` of the reply's header, then that of an HTML page; else it is
-    UTF-8. What does not fit becomes U+FFFD.
+    The encoding is that of a byte order mark, else the `charset` of the response header, else that of the HTML page,
+    else UTF-8. Invalid bytes become U+FFFD.
     """
     if body.startswith(codecs.BOM_UTF8):
         charset = "utf-8-sig"
@@ -71,7 +71,7 @@ def _codec(charset: str) -> str:
 
 
 def readable_text(page: str) -> str:
-    """Reduce HTML to its text: no tags, comments, scripts and styles; a line for each block, entities resolved."""
+    """Convert HTML to text: no tags, comments, scripts and styles; a line for each block, entities resolved."""
     pieces: list[str] = []
     scanner = _Scanner(page)
     at = 0
@@ -105,11 +105,11 @@ def _tidy(text: str) -> str:
 
 
 class _Scanner:
-    """Finds where a piece of markup ends: without an end, at the end of the page, so that no search is made twice."""
+    """Finds where a piece of markup ends; without an end, at the end of the page, so that no search is repeated."""
 
     def __init__(self, page: str) -> None:
         self._page = page
-        # Case folding that keeps every position: only ASCII letters matter in the name of a tag.
+        # Lower case without moving any character: only ASCII letters matter in the name of a tag.
         self._lower = page.translate({upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)})
 
     def _after(self, mark: str, at: int) -> int:
@@ -117,7 +117,7 @@ class _Scanner:
         return len(self._page) if found < 0 else found + len(mark)
 
     def after_declaration(self, start: int) -> int:
-        """The position after a comment, a doctype or a processing instruction that opens at `start`."""
+        """The position after a comment, a doctype or a processing instruction that starts at `start`."""
         if self._page.startswith("<!--", start):
             return self._after("-->", start + 2)
         return self._after(">", start)
@@ -128,13 +128,13 @@ class _Scanner:
             if stop[0] == ">":
                 return stop.end()
             closing = self._page.find(stop[0][-1], stop.end())
-            if closing < 0:  # A quote that is never closed is a slip of the author's: the next '>' ends the tag.
+            if closing < 0:  # an unclosed quote: the next '>' ends the tag
                 return self._after(">", stop.end())
             at = closing + 1
         return len(self._page)
 
     def after_hidden(self, tag: str, at: int) -> int:
-        """The position after the closing tag of an element whose content is not shown."""
+        """The position after the closing tag of an element whose content is hidden."""
         return self._after(">", self._after(f"</{tag}", at))
 
 
@@ -143,7 +143,7 @@ _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 class HttpGetParameters(Parameters):
-    """What `http_get` is asked."""
+    """Parameters of `http_get`."""
 
     url: Text = Field(
         title="Address",
@@ -154,34 +154,34 @@ class HttpGetParameters(Parameters):
     max_bytes: int = Field(
         default=1_000_000,
         title="Max bytes",
-        description="How much of the page is read, counted after decompression; what follows is cut off.",
+        description="Maximum size of the page after decompression; the rest is cut off.",
         ge=1,
         le=10_000_000,
     )
     timeout_s: float = Field(
         default=20.0,
         title="Timeout (seconds)",
-        description="For everything together: names, redirects and the whole page.",
+        description="For name resolution, redirects and the whole page together.",
         gt=0,
         le=300,
     )
     max_redirects: int = Field(
         default=5,
         title="Max redirects",
-        description="How often the page may send on to another address.",
+        description="Maximum number of redirects to other addresses.",
         ge=0,
         le=20,
     )
 
 
 async def http_get(parameters: HttpGetParameters, context: ToolContext) -> Value:
-    """Fetch a page: `{url, status, content_type, text, truncated}`, `url` being where the redirects ended.
+    """Fetch a page: `{url, status, content_type, text, truncated}`, `url` being the address after redirects.
 
-    HTML is reduced to readable text. `truncated` says whether the page was longer than `max_bytes`.
+    HTML is converted to readable text. `truncated` says whether the page was longer than `max_bytes`.
 
     Raises:
-        ToolError: The address is refused or does not answer, the answer is an error (`retryable` for 408, 429 and 5xx)
-            or no text.
+        ToolError: The address is refused or does not respond, the response is an error (`retryable` for 408, 429 and
+            5xx) or not text.
     """
     permits = _permit_all if context.allow_private_addresses else is_public
     return await fetch(parameters, Network(resolve, permits))
@@ -192,7 +192,7 @@ def _permit_all(_address: str) -> bool:
 
 
 async def fetch(parameters: HttpGetParameters, network: Network) -> Value:
-    """Do what `http_get` does, in a network of the caller's choice."""
+    """Fetch a page like `http_get`, through a given network."""
     import httpx
 
     try:
@@ -200,14 +200,14 @@ async def fetch(parameters: HttpGetParameters, network: Network) -> Value:
             return await _follow(parameters, network)
     except TimeoutError as error:
         raise ToolError(
-            f"The address {named(parameters.url)} did not answer in full within {parameters.timeout_s:g} seconds.",
-            "Try again later, or raise the time limit.",
+            f"The address {redact_url(parameters.url)} did not respond in full within {parameters.timeout_s:g} s.",
+            "Try again later, or raise the timeout.",
             retryable=True,
         ) from error
     except (httpx.HTTPError, OSError) as error:
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise ToolError(
-            f"The address {named(parameters.url)} could not be read: {reason}.",
+            f"The address {redact_url(parameters.url)} could not be read: {reason}.",
             "Check the address and the connection.",
             retryable=True,
         ) from error
@@ -216,36 +216,36 @@ async def fetch(parameters: HttpGetParameters, network: Network) -> Value:
 async def _follow(parameters: HttpGetParameters, network: Network) -> Value:
     url = parse_url(parameters.url)
     for _ in range(parameters.max_redirects + 1):
-        async with answer(url, network, parameters.timeout_s) as response:
+        async with send_request(url, network, parameters.timeout_s) as response:
             if not response.has_redirect_location:
                 return await _page(url, response, parameters.max_bytes)
             url = parse_url(response.headers["location"], base=url)
     raise ToolError(
-        f"The address {named(parameters.url)} redirects more than {parameters.max_redirects} times.",
-        "Use the address where it ends, or allow more redirects.",
+        f"The address {redact_url(parameters.url)} redirects more than {parameters.max_redirects} times.",
+        "Use the final address, or allow more redirects.",
     )
 
 
 async def _page(url: httpx.URL, response: httpx.Response, max_bytes: int) -> Value:
     status = response.status_code
-    where = f"The address {named(str(url))}"
+    where = f"The address {redact_url(str(url))}"
     if status >= 400:
-        phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "no known status"
+        phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
         retryable = status in {408, 429} or status >= 500
         remedy = "Try again later." if retryable else "Check the address."
-        raise ToolError(f"{where} answered {status} ({phrase}).", remedy, retryable=retryable)
+        raise ToolError(f"{where} responded with {status} ({phrase}).", remedy, retryable=retryable)
     header = response.headers.get("content-type", "")
     content_type = header.partition(";")[0].strip().lower()
     body, truncated = await _body(response, where, max_bytes)
     if not _is_text(content_type, body):
         raise ToolError(
-            f"{where} gives no text but {shown(content_type or 'data without a type')}.",
-            "Name a page of text, HTML or JSON.",
+            f"{where} returns {quoted(content_type or 'data without a type')}, which is not text.",
+            "Use the address of a page of text, HTML or JSON.",
         )
     is_html = content_type in _HTML_TYPES
     text = decode_body(body, response.charset_encoding or "", is_html=is_html)
     if truncated:
-        text = text.rstrip("\ufffd")  # Half a character.
+        text = text.rstrip("\ufffd")  # part of a character
     if is_html:
         text = await asyncio.to_thread(readable_text, text)
     return {"url": str(url), "status": status, "content_type": content_type, "text": text, "truncated": truncated}
@@ -258,10 +258,10 @@ def _is_text(content_type: str, body: bytes) -> bool:
 
 
 async def _body(response: httpx.Response, where: str, max_bytes: int) -> tuple[bytes, bool]:
-    """Read and decompress at most `max_bytes`; say whether there was more."""
+    """Read and decompress at most `max_bytes`; return them and whether there was more."""
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
-        raise ToolError(f"{where} compresses its answer by {shown(encoding)}.", "Name another address.")
+        raise ToolError(f"{where} compresses its response by {quoted(encoding)}.", "Use another address.")
     # 32 + 15: zlib tells gzip and deflate apart by their first bytes.
     inflater = zlib.decompressobj(47) if encoding not in {"", "identity"} else None
     body = bytearray()
@@ -273,9 +273,9 @@ async def _body(response: httpx.Response, where: str, max_bytes: int) -> tuple[b
             raise ToolError(f"{where} sends damaged data.", "Try again later.", retryable=True) from error
         if len(body) > max_bytes:
             return bytes(body[:max_bytes]), True
-    # What is compressed says where it ends. The connection may say nothing of its having broken off before.
+    # Compressed data marks its end; the connection alone does not show that it was cut off.
     if inflater is not None and body and not inflater.eof:
-        raise ToolError(f"{where} broke off in the middle of the page.", "Try again later.", retryable=True)
+        raise ToolError(f"{where} disconnected in the middle of the page.", "Try again later.", retryable=True)
     return bytes(body), False
 
 
@@ -291,34 +291,34 @@ HTTP_GET = Tool(
 )
 
 
-_LONGEST_TEXT = 2_000
+_MAX_TEXT_LENGTH = 2_000
 
 
 class WebSearchParameters(Parameters):
-    """What `web_search` is asked."""
+    """Parameters of `web_search`."""
 
     query: Text = Field(title="Query", description="What to search for.", min_length=1, max_length=1000)
     max_results: int = Field(default=8, title="Max results", description="Maximum number of results.", ge=1, le=50)
     region: str = Field(
         default="us-en",
         title="Region",
-        description="Country and language of the results, such as us-en, de-de, fr-fr; wt-wt for none.",
+        description="Country and language of the results, such as us-en, de-de, fr-fr; wt-wt for any.",
         pattern=r"^[a-z]{2}-[a-z]{2}$",
     )
     timeout_s: int = Field(
         default=10,
         title="Timeout (seconds)",
-        description="How long each search engine may take.",
+        description="Maximum duration for each search engine.",
         ge=1,
         le=60,
     )
 
 
 async def web_search(parameters: WebSearchParameters, _context: ToolContext) -> Value:
-    """Search the web: a list of `{title, url, text}`, the best first; empty where nothing is found.
+    """Search the web: a list of `{title, url, text}`, best first; empty if nothing is found.
 
     Raises:
-        ToolError: The extra is not installed, or no search engine answered (`retryable`).
+        ToolError: The extra is not installed, or no search engine responded (`retryable`).
     """
     return await asyncio.to_thread(_search, parameters)
 
@@ -340,23 +340,19 @@ def _search(parameters: WebSearchParameters) -> Value:
         if str(error).startswith("No results"):
             return []
         raise ToolError(
-            f"No search engine answered: {shown(str(error)[:100])}.", "Try again in a minute.", retryable=True
+            f"No search engine responded: {quoted(str(error)[:100])}.", "Try again in a minute.", retryable=True
         ) from error
-    return [_result(one) for one in found[: parameters.max_results]]
-
-
-def _result(found: dict[str, Any]) -> Value:
-    return {
-        "title": str(found.get("title", ""))[:_LONGEST_TEXT],
-        "url": str(found.get("href", ""))[:_LONGEST_TEXT],
-        "text": str(found.get("body", ""))[:_LONGEST_TEXT],
-    }
+    keys = {"title": "title", "url": "href", "text": "body"}
+    return [
+        {name: str(result.get(key, ""))[:_MAX_TEXT_LENGTH] for name, key in keys.items()}
+        for result in found[: parameters.max_results]
+    ]
 
 
 WEB_SEARCH = Tool(
     name="web_search",
     title="Search the web",
-    help="Searches the public web and gives titles, addresses and short texts.",
+    help="Searches the public web for titles, addresses and short texts.",
     parameters=WebSearchParameters,
     output_type="list",
     run=web_search,

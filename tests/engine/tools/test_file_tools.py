@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from engine.tools import sandbox
 from engine.tools.file_tools import ReadFileParameters, WriteFileParameters, read_file, write_file
-from engine.tools.sandbox import MAX_FILE_BYTES, explained, open_ordinary, open_parent, shown, split_path
+from engine.tools.sandbox import MAX_FILE_BYTES, explain_os_errors, open_folder, open_regular_file, quoted, split_path
 from engine.tools.tool import ToolContext, ToolError
 from engine.values import Value
 
@@ -85,8 +85,8 @@ async def test_what_is_no_utf8_is_refused_and_not_mended_in_silence(folder: Path
 
 
 async def test_a_missing_file_says_so(folder: Path) -> None:
-    await refused(read(folder, "no/such.txt"), "'no/such.txt'", "not there")
-    await refused(read(folder, "such.txt"), "not there")
+    await refused(read(folder, "no/such.txt"), "'no/such.txt'", "does not exist")
+    await refused(read(folder, "such.txt"), "does not exist")
 
 
 async def test_without_an_allowed_folder_both_tools_say_how_to_allow_one() -> None:
@@ -95,8 +95,8 @@ async def test_without_an_allowed_folder_both_tools_say_how_to_allow_one() -> No
 
 
 async def test_an_allowed_folder_that_is_gone_is_an_error_of_ours(tmp_path: Path) -> None:
-    await refused(read(tmp_path / "gone", "a.txt"), "not there")
-    await refused(write(tmp_path / "gone", "a.txt", ""), "not there")
+    await refused(read(tmp_path / "gone", "a.txt"), "does not exist")
+    await refused(write(tmp_path / "gone", "a.txt", ""), "does not exist")
 
 
 async def test_a_folder_is_no_file(folder: Path) -> None:
@@ -174,7 +174,7 @@ async def test_the_allowed_folder_itself_may_be_reached_by_a_link(folder: Path, 
     [
         ("a\nb", "line break"),
         ("a\0b", "line break"),
-        ("a\ud800b", "no file name may have"),
+        ("a\ud800b", "invalid in names"),
         ("a\u2028b", "line break"),
         ("", "names no file"),
         ("././/", "names no file"),
@@ -197,7 +197,7 @@ def test_names_that_mean_something_else_on_windows_are_refused_there(path: str) 
 
 
 async def test_a_surrogate_in_a_path_reaches_the_tool_as_a_clear_error(folder: Path) -> None:
-    await refused(read(folder, "a\ud800"), "no file name may have")
+    await refused(read(folder, "a\ud800"), "invalid in names")
 
 
 async def test_a_name_longer_than_the_system_allows_is_a_clear_error(folder: Path) -> None:
@@ -210,8 +210,8 @@ async def test_a_name_longer_than_the_system_allows_is_a_clear_error(folder: Pat
 
 
 def test_a_long_path_is_shown_cut(tmp_path: Path) -> None:
-    assert len(shown("é" * 5000)) < 600
-    assert shown("ok") == "'ok'"
+    assert len(quoted("é" * 5000)) < 600
+    assert quoted("ok") == "'ok'"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
@@ -232,12 +232,12 @@ def test_a_pipe_put_in_the_place_of_a_file_after_the_look_is_still_refused(
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
 
-    def look_elsewhere(*_: object) -> os.stat_result:
+    def other_status(*_: object) -> os.stat_result:
         return Path(__file__).stat()
 
-    monkeypatch.setattr(sandbox, "look_at", look_elsewhere)
-    with open_parent(tmp_path, ()) as parent, pytest.raises(OSError, match="pipe"):
-        open_ordinary(parent, "pipe", os.O_RDONLY)
+    monkeypatch.setattr(sandbox, "stat_regular_file", other_status)
+    with open_folder(tmp_path, ()) as parent, pytest.raises(OSError, match="pipe"):
+        open_regular_file(parent, "pipe", os.O_RDONLY)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
@@ -302,7 +302,7 @@ async def test_writes_side_by_side_never_share_a_name(folder: Path) -> None:
 
 
 async def test_there_is_an_end_to_free_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.tools.file_tools._MOST_VERSIONS", 2)
+    monkeypatch.setattr("engine.tools.file_tools._MAX_VERSIONS", 2)
     await write(folder, "a", "1")
     await write(folder, "a", "2")
     await refused(write(folder, "a", "3"), "2 versions")
@@ -390,17 +390,17 @@ async def test_a_disk_that_takes_no_more_leaves_what_was_there(folder: Path, mod
         (errno.ENOSPC, "the disk is full. Free some space"),
         (errno.EDQUOT, "quota"),
         (errno.EACCES, "does not permit"),
-        (errno.EROFS, "can only be read"),
+        (errno.EROFS, "read-only"),
         (errno.EIO, "input/output error"),
     ],
 )
 def test_what_the_system_says_becomes_a_sentence(number: int, says: str) -> None:
-    with pytest.raises(ToolError, match=says), explained("The file 'a' cannot be written"):
+    with pytest.raises(ToolError, match=says), explain_os_errors("The file 'a' cannot be written"):
         raise OSError(number, os.strerror(number))
 
 
 def test_an_error_without_a_reason_is_still_a_sentence() -> None:
-    with pytest.raises(ToolError, match="cannot be read: unknown reason"), explained("It cannot be read"):
+    with pytest.raises(ToolError, match="cannot be read: unknown reason"), explain_os_errors("It cannot be read"):
         raise OSError
 
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.tools.search_files import MAX_PASSAGE_CHARACTERS, Passage, cut_into_passages
+from engine.tools.search_files import MAX_PASSAGE_CHARACTERS, Passage, split_into_passages
 
 
 def cut(text: str, *, markdown: bool = True) -> list[Passage]:
-    return cut_into_passages(text, "the name", markdown=markdown)
+    return split_into_passages(text, "the name", markdown=markdown)
 
 
 def test_each_section_is_a_passage_under_its_headings() -> None:

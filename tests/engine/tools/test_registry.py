@@ -96,7 +96,7 @@ def test_tools_are_added_replaced_and_taken_away_by_their_owner() -> None:
 @pytest.mark.parametrize("taken", ["read_file", "ours/one"])
 def test_a_name_that_is_taken_is_refused_and_all_stays_as_it_was(taken: str) -> None:
     set_tools("ours", [tool("ours/one")])
-    with pytest.raises(ToolError, match=f'There is a tool "{taken}" already, and theirs has another'):
+    with pytest.raises(ToolError, match=f'A tool "{taken}" already exists, and theirs has another'):
         set_tools("theirs", [tool("theirs/one"), tool(taken)])
     assert list(all_tools()) == [*NAMES, "ours/one"]
 

@@ -220,7 +220,7 @@ async def test_a_folder_inside_the_allowed_one_is_searched(folder: Path) -> None
 async def test_a_folder_outside_is_refused(folder: Path, name: str) -> None:
     inside = folder / "sub"
     (inside / "link").symlink_to(folder)
-    with pytest.raises(ToolError, match=r"outside the folder|not there") as caught:
+    with pytest.raises(ToolError, match=r"outside the folder|does not exist") as caught:
         await search("x", inside, name)
     assert "folder" in caught.value.remedy
 
@@ -233,11 +233,11 @@ async def test_without_an_allowed_folder_only_the_handbook_may_be_searched() -> 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("gone", "not there"),
-        ("a\0b", "not there"),
-        ("circle", "not there"),
-        ("n" * 999, "not there"),
-        ("pears.txt", "no folder"),
+        ("gone", "does not exist"),
+        ("a\0b", "does not exist"),
+        ("circle", "does not exist"),
+        ("n" * 999, "does not exist"),
+        ("pears.txt", "is not a folder"),
     ],
 )
 async def test_a_folder_that_is_none_says_so(folder: Path, name: str, says: str) -> None:

@@ -85,7 +85,7 @@ async def test_an_engine_that_cannot_be_reached_is_an_error_that_may_pass(
     engine: type[Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ddgs.ENGINES["text"]["here"], "search_url", "http://127.0.0.1:1/")
-    with pytest.raises(ToolError, match="No search engine answered") as caught:
+    with pytest.raises(ToolError, match="No search engine responded") as caught:
         await search(query="tides")
     assert caught.value.retryable
     assert engine.asked == []
