@@ -1,4 +1,4 @@
-"""Money, durations, counts, shares, sizes, JSON and exit reasons as text for people.
+"""Money, durations, counts, shares, sizes and JSON as text for people.
 
 The window, the command line, reports and exports all use these functions: a value reads the same everywhere.
 """
@@ -13,25 +13,6 @@ from engine.values import Value
 
 UNKNOWN_MONEY: Final = "$?"
 _BYTE_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
-
-EXIT_REASON_LABELS: Final = {
-    "max_iterations": "max iterations reached",
-    "evaluator_done": "the evaluator chose 'done'",
-    "stable_output": "the result stopped changing",
-    "judge_done": "the judge accepted the result",
-    "until": "the 'until' expression became true",
-    "plateau": "the best score stopped rising",
-    "oscillation": "the result repeated an earlier one",
-    "all_items": "all items processed",
-    "exit_loop": "a node ended the loop",
-    "condition": "the condition was not met",
-    "disabled": "disabled",
-    "error": "an error occurred",
-    "cancelled": "cancelled",
-    "budget": "budget used up",
-    "timeout": "time limit reached",
-}
-"""A label for each built-in exit reason; several reasons of one exit are joined with `+`."""
 
 
 class TokenUsage(Protocol):
@@ -165,25 +146,6 @@ def format_members(value: Value) -> str:
 def indent_lines(text: str, margin: str = "    ") -> str:
     """Indent a text of several lines below its heading; one of a single line stays on the heading's line."""
     return text if "\n" not in text else "".join(f"\n{margin}{line}" for line in text.split("\n"))
-
-
-def format_exit_reason(exit_reason: str) -> str:
-    """Format a loop's exit reason, which may join several with `+`; a plugin's own reason is its label."""
-    return " and ".join(EXIT_REASON_LABELS.get(reason, reason) for reason in exit_reason.split("+"))
-
-
-def format_exit(exit_reason: str, iterations_run: int, max_iterations: int | None) -> str:
-    """Format how and why a loop ended (`Stopped after 3 of 3: max iterations reached.`).
-
-    Args:
-        exit_reason: The loop's exit reason.
-        iterations_run: How many iterations ran.
-        max_iterations: The most that could have run; None where no iteration started.
-    """
-    reason = format_exit_reason(exit_reason)
-    if max_iterations is None:
-        return f"Ran no iteration: {reason}."
-    return f"Stopped after {iterations_run} of {max_iterations}: {reason}."
 
 
 def format_retry(error: str, attempt: int, delay_s: float, fallback: str = "") -> str:

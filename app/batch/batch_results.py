@@ -13,7 +13,8 @@ from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import make_read_only, plain_tool_tip
 from engine.batch.result import BatchSummary, RowResult
-from engine.formatting import format_count, format_duration, format_exit_reason, format_money, format_score
+from engine.exits.loop_conditions import format_exit_reason
+from engine.formatting import format_count, format_duration, format_money, format_score
 from engine.text_sanitizing import one_line
 from engine.values import Value, to_text
 

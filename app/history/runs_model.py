@@ -27,7 +27,8 @@ from app.history.run_labels import (
 )
 from app.runs.run_status import model_label
 from app.theme.style import icon, style
-from engine.formatting import format_count, format_duration, format_exit_reason, format_money
+from engine.exits.loop_conditions import format_exit_reason
+from engine.formatting import format_count, format_duration, format_money
 from engine.store.store_protocol import RunFilter, RunStatus, RunSummary, Store, StoreError, Totals
 
 COLUMNS: Final = ("Started", "Workflow", "Status", "Iterations", "Exit reason", "Cost", "Tokens", "Duration", "Model")

@@ -29,9 +29,9 @@ from engine.events import (
     RunNotKept,
     RunStarted,
 )
+from engine.exits.loop_conditions import format_exit
 from engine.formatting import (
     format_duration,
-    format_exit,
     format_money,
     format_percent,
     format_retry,

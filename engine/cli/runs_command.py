@@ -13,7 +13,8 @@ from engine.cli.runs_diff import runs_diff
 from engine.cli.runs_manage import runs_delete, runs_export, runs_import, runs_pin, runs_vacuum
 from engine.cli.runs_resume_fork import runs_answer, runs_fork, runs_resume
 from engine.cli.runs_show import runs_show
-from engine.formatting import format_count, format_exit_reason, format_money
+from engine.exits.loop_conditions import format_exit_reason
+from engine.formatting import format_count, format_money
 
 if TYPE_CHECKING:
     from engine.store.store_protocol import RunStatus, RunSummary

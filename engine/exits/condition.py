@@ -85,6 +85,34 @@ class ConditionConfig(BaseModel):
 ConfigT = TypeVar("ConfigT", bound=ConditionConfig)
 
 
+def stateless(
+    reason: str,
+    holds: Callable[[ConfigT, EndedIteration], bool],
+    tested: Callable[[EndedIteration], Value] = lambda _iteration: None,
+) -> Callable[[ConfigT], ExitCondition]:
+    """Return a `ConditionSpec.make` for a condition that looks at one iteration alone.
+
+    Args:
+        reason: Its exit reason.
+        holds: Whether it stops the loop after an iteration.
+        tested: The value to record in the history of an iteration.
+    """
+    return lambda config: _Stateless(reason, lambda iteration: holds(config, iteration), tested)
+
+
+class _Stateless(ExitCondition):
+    def __init__(
+        self, reason: str, holds: Callable[[EndedIteration], bool], tested: Callable[[EndedIteration], Value]
+    ) -> None:
+        self._reason, self._holds, self._tested = reason, holds, tested
+
+    def reason(self, iteration: EndedIteration) -> str | None:
+        return self._reason if self._holds(iteration) else None
+
+    def tested(self, iteration: EndedIteration) -> Value:
+        return self._tested(iteration)
+
+
 class Need(StrEnum):
     """What the loop must provide for a condition."""
 
@@ -275,7 +303,8 @@ class ConditionSpec(Generic[ConfigT]):
         label: What holds when it stops a loop, so that it can follow "When": `The text stops changing`.
         help: One line on when it stops a loop.
         config: Its settings.
-        make: Creates the decision for one run of a loop; must accept all settings that `config` accepts.
+        make: Creates the decision for one run of a loop; must accept all settings that `config` accepts. For a
+            decision without state: `stateless`.
         explain: Describes what it looked at after an iteration: `similarity 91% < 95%`.
         explain_stop: Describes why it stopped the loop; by default as `explain`.
         explain_unmet: Describes that it did not hold when the loop ran out of iterations; by default as `explain`.

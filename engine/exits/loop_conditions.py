@@ -1,4 +1,4 @@
-"""The exit conditions of the program and of enabled plugins, and the conditions that a loop lists.
+"""The known exit conditions, the conditions that a loop lists, and the loop's decision to stop.
 
 The built-in conditions are listed here and nowhere else. A plugin adds its own through `add_condition`.
 """
@@ -30,15 +30,8 @@ from engine.exits import (
     until,
 )
 from engine.exits.all_of import AllOf
-from engine.exits.condition import (
-    AnyConditionSpec,
-    ConditionConfig,
-    EndedIteration,
-    Evidence,
-    ExitCondition,
-    Need,
-)
-from engine.exits.max_iterations import MaxIterations
+from engine.exits.condition import AnyConditionSpec, ConditionConfig, EndedIteration, Evidence, ExitCondition, Need
+from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.text_sanitizing import shown
 from engine.values import Value
 
@@ -46,19 +39,20 @@ KEY: Final = "condition"
 """The key of a listed condition that names it; all other keys are its settings."""
 _REPORT: Final = "Report it to the author of the condition."
 
-_BUILTIN: Final = (
-    evaluator,
-    judge,
-    until,
-    stable_output,
-    plateau,
-    oscillation,
-    max_iterations,
-    budget,
-    time_limit,
-    all_of,
+_BUILT_IN: Final = (
+    *(evaluator, judge, until, stable_output, plateau, oscillation, max_iterations, budget, time_limit, all_of),
 )
-_SPECS: dict[str, AnyConditionSpec] = {module.SPEC.name: module.SPEC for module in _BUILTIN}
+_SPECS: dict[str, AnyConditionSpec] = {module.SPEC.name: module.SPEC for module in _BUILT_IN}
+
+_OTHER_REASONS: Final = {
+    "all_items": "all items processed",
+    "exit_loop": "a node ended the loop",
+    "condition": "the condition was not met",
+    "disabled": "disabled",
+    "error": "an error occurred",
+    "cancelled": "cancelled",
+}
+"""Labels of the exit reasons that belong to no condition."""
 
 ResultT = TypeVar("ResultT")
 
@@ -79,9 +73,36 @@ def add_condition(spec: AnyConditionSpec) -> None:
     _SPECS[spec.name] = spec
 
 
-def limit_reasons() -> frozenset[str]:
-    """The exit reasons of conditions that only limit a loop: one that ends for these alone has not converged."""
-    return frozenset(spec.reason for spec in _SPECS.values() if spec.is_limit)
+def exit_reason_labels() -> dict[str, str]:
+    """Labels of all known exit reasons, those of plugins included."""
+    labels = {spec.reason: spec.exit_reason_label or spec.reason for spec in _SPECS.values() if not spec.inner}
+    return labels | _OTHER_REASONS
+
+
+def format_exit_reason(exit_reason: str) -> str:
+    """Format a loop's exit reason, which may join several with `+`. An unknown reason is its own label."""
+    labels = exit_reason_labels()
+    return " and ".join(labels.get(reason, reason) for reason in exit_reason.split("+"))
+
+
+def format_exit(exit_reason: str, iterations_run: int, max_iterations: int | None) -> str:
+    """Format how and why a loop ended (`Stopped after 3 of 3: max iterations reached.`).
+
+    Args:
+        exit_reason: The loop's exit reason.
+        iterations_run: How many iterations ran.
+        max_iterations: The most that could have run; None where no iteration started.
+    """
+    reason = format_exit_reason(exit_reason)
+    if max_iterations is None:
+        return f"Ran no iteration: {reason}."
+    return f"Stopped after {iterations_run} of {max_iterations}: {reason}."
+
+
+def has_converged(exit_reason: str) -> bool:
+    """Whether a condition that is more than a limit ended the loop."""
+    limits = {spec.reason for spec in _SPECS.values() if spec.is_limit}
+    return not limits.issuperset(exit_reason.split("+"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +285,6 @@ def _own_problems(condition: Condition) -> list[FieldProblem]:
     ]
 
 
-ALL: Final = "all"
-
-
 class StopDecision:
     """The decision of one run of a loop. It holds state; each run creates its own.
 
@@ -282,10 +300,10 @@ class StopDecision:
         self._recording: list[tuple[str, ExitCondition]] = [
             pair for condition, decision in leaves for pair in _recording(condition, decision)
         ]
-        self._cap = MaxIterations(max_iterations)
-        self._asked: list[ExitCondition] = [AllOf(made)] if mode == ALL and made else made
+        self._max_iterations = max_iterations
+        self._asked: list[ExitCondition] = [AllOf(made)] if mode == "all" and made else made
         leading = itertools.takewhile(lambda pair: pair[0].spec.precedes_judge, zip(conditions, made, strict=True))
-        self._before_judge = [] if mode == ALL else [decision for _, decision in leading]
+        self._before_judge = [] if mode == "all" else [decision for _, decision in leading]
         self.needs_scope = any(Need.SCOPE in condition.needs for condition in conditions)
 
     def reason_before_judge(self, iteration: EndedIteration) -> str | None:
@@ -306,7 +324,7 @@ class StopDecision:
         for condition in self._asked:
             if reason := condition.reason(iteration):
                 return reason
-        return self._cap.reason(iteration)
+        return MAX_ITERATIONS if iteration.index + 1 >= self._max_iterations else None
 
     def tested(self, iteration: EndedIteration) -> dict[str, Value]:
         """Return the values that the conditions record, by condition."""
@@ -324,8 +342,3 @@ def _recording(condition: Condition, decision: ExitCondition) -> list[tuple[str,
         return [(condition.spec.name, decision)]
     pairs = zip(condition.inner, decision.conditions, strict=True)
     return [pair for inner, made in pairs for pair in _recording(inner, made)]
-
-
-def has_converged(exit_reason: str) -> bool:
-    """Return whether a condition that is no limit ended the loop; several reasons are joined with `+`."""
-    return not limit_reasons().issuperset(exit_reason.split("+"))

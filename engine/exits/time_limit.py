@@ -10,16 +10,13 @@ from engine.exits.condition import (
     ChartSeries,
     ConditionConfig,
     ConditionSpec,
-    EndedIteration,
     Evidence,
-    ExitCondition,
     PythonTest,
-    PythonWriter,
     SeriesSource,
     compare,
+    stateless,
 )
 from engine.formatting import format_duration
-from engine.values import Value
 
 TIMEOUT: Final = "timeout"
 _NAME: Final = "time"
@@ -37,21 +34,6 @@ class TimeLimitConfig(ConditionConfig):
     )
 
 
-class TimeLimit(ExitCondition):
-    """Stops after the iteration in which a number of seconds has passed since the loop started."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def reason(self, iteration: EndedIteration) -> str | None:
-        """Return `timeout` once the time has passed."""
-        return TIMEOUT if iteration.elapsed_s >= self._seconds else None
-
-    def tested(self, iteration: EndedIteration) -> Value:
-        """Record the elapsed seconds."""
-        return iteration.elapsed_s
-
-
 def _explain(config: TimeLimitConfig, evidence: Evidence) -> str:
     elapsed = evidence.number(_NAME)
     return "time unknown" if elapsed is None else f"time {compare(elapsed, config.seconds, format_duration)}"
@@ -62,16 +44,16 @@ def _explain_stop(config: TimeLimitConfig, evidence: Evidence) -> str:
     return f"{format_duration(elapsed)} of {format_duration(config.seconds)} had passed"
 
 
-def _to_python(config: TimeLimitConfig, _writer: PythonWriter) -> PythonTest:
-    return PythonTest(f"time.monotonic() - loop['began'] >= {config.seconds!r}")
-
-
 SPEC = ConditionSpec(
     name=_NAME,
     label="An amount of time has passed",
     help="Stops after the iteration in which an amount of time has passed.",
     config=TimeLimitConfig,
-    make=lambda config: TimeLimit(config.seconds),
+    make=stateless(
+        TIMEOUT,
+        lambda config, iteration: iteration.elapsed_s >= config.seconds,
+        lambda iteration: iteration.elapsed_s,
+    ),
     explain=_explain,
     explain_stop=_explain_stop,
     exit_reason=TIMEOUT,
@@ -79,5 +61,5 @@ SPEC = ConditionSpec(
     is_limit=True,
     is_shared_reason=True,
     series=ChartSeries(SeriesSource.TIME),
-    to_python=_to_python,
+    to_python=lambda config, _writer: PythonTest(f"time.monotonic() - loop['began'] >= {config.seconds!r}"),
 )

@@ -92,7 +92,7 @@ RUNTIME_MODULES: Final = (
     *(f"engine.export.langgraph_runtime_{name}" for name in ("values", "models", "loops", "agents")),
     "engine.models.reply_text",
     "engine.lenient_json",
-    "engine.nodes.reply_parser",
+    "engine.nodes.structured_replies",
 )
 
 

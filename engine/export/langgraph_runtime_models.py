@@ -13,7 +13,7 @@ from typing import Any
 
 from jsonschema_rs import validator_for
 
-from engine.nodes.reply_parser import (
+from engine.nodes.structured_replies import (
     Faults,
     UnreadableReplyError,
     read_branch,

@@ -17,8 +17,8 @@ from engine.formatting import format_count
 from engine.models.protocol import ToolCall, ToolDefinition
 from engine.nodes.context import APPROVE, REJECT, Answer, NodeContext, ToolOutcome
 from engine.nodes.model_calls import PromptFields, UnreadableReplyError, faults_by
-from engine.nodes.reply_parser import read_given
 from engine.nodes.spec import OutputKey
+from engine.nodes.structured_replies import read_given
 from engine.text_sanitizing import shown
 from engine.tools.registry import all_tools, find_tool
 from engine.tools.tool import AnyTool, Consent, ToolError

@@ -16,8 +16,8 @@ from engine.expr import Template, compile_template
 from engine.models.protocol import Message
 from engine.nodes.context import NodeContext
 from engine.nodes.model_calls import ModelFields, UnreadableReplyError, ask, faults_by
-from engine.nodes.reply_parser import read_judgement
 from engine.nodes.spec import Category, NamedText, NodeSpec, Outputs, Port, TextKind
+from engine.nodes.structured_replies import read_judgement
 from engine.values import Value, to_text
 
 JUDGE: Final = "judge"

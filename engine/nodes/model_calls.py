@@ -16,7 +16,6 @@ from engine.expr import Scope, Template, compile_template
 from engine.models.protocol import Finish, Message, Reply, ToolDefinition
 from engine.nodes.context import NodeContext
 from engine.nodes.json_values import SchemaError, compile_schema
-from engine.nodes.reply_parser import Faults, UnreadableReplyError, read_structured
 from engine.nodes.spec import (
     CACHED_TEXTS,
     CacheMode,
@@ -29,6 +28,7 @@ from engine.nodes.spec import (
     named_ports,
     uses,
 )
+from engine.nodes.structured_replies import Faults, UnreadableReplyError, read_structured
 from engine.text_sanitizing import shown
 from engine.values import Value, to_text
 

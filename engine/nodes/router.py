@@ -19,7 +19,6 @@ from engine.expr import Expression, Template, compile_expression, compile_templa
 from engine.models.protocol import Message
 from engine.nodes.context import NodeContext
 from engine.nodes.model_calls import ModelFields, UnreadableReplyError, ask
-from engine.nodes.reply_parser import read_branch
 from engine.nodes.spec import (
     Category,
     FieldProblem,
@@ -33,6 +32,7 @@ from engine.nodes.spec import (
     TextKind,
     text_problems,
 )
+from engine.nodes.structured_replies import read_branch
 from engine.text_sanitizing import quoted
 from engine.values import Value, to_text
 

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted
 from engine.exits.condition import Evidence, quote_expression
+from engine.exits.loop_conditions import format_exit_reason
 from engine.exits.max_iterations import MAX_ITERATIONS
-from engine.formatting import format_duration, format_exit_reason, format_score
+from engine.formatting import format_duration, format_score
 from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import ITERATOR
 from engine.plan.structure import node_at

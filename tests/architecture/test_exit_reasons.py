@@ -8,14 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.exits.loop_conditions import condition_specs, has_converged
-from engine.formatting import EXIT_REASON_LABELS
+from engine.exits.loop_conditions import condition_specs, exit_reason_labels, has_converged
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.runner.node_execution import ALL_ITEMS
 from tests.architecture.markdown import read
 from tests.architecture.project import engine_sources
 
-_ENDS = {"self._tell_completed", "self._passed_through", "self._returned", "self._cut_off"}
+_ENDS = {"self._emit_completed", "self._passed_through", "self._returned", "self._cut_off"}
 
 
 def _on_the_page() -> list[tuple[str, bool]]:
@@ -44,11 +43,11 @@ def _in_the_code() -> set[str]:
 
 
 def test_the_page_has_every_reason_once():
-    assert sorted(name for name, _ in _on_the_page()) == sorted(EXIT_REASON_LABELS)
+    assert sorted(name for name, _ in _on_the_page()) == sorted(exit_reason_labels())
 
 
 def test_the_labels_of_reasons_match_the_code():
-    assert set(EXIT_REASON_LABELS) == _in_the_code()
+    assert set(exit_reason_labels()) == _in_the_code()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How money, durations, counts, sizes, shares, JSON and exit reasons read, with every boundary of their units."""
+"""How money, durations, counts, sizes, shares and JSON read, with every boundary of their units."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.formatting import (
-    EXIT_REASON_LABELS,
     format_bytes,
     format_count,
     format_duration,
-    format_exit,
-    format_exit_reason,
     format_json,
     format_members,
     format_money,
@@ -223,24 +220,6 @@ def test_texts_of_several_lines_stand_below_their_names() -> None:
     assert format_members({"path": "a.txt", "content": "one\ntwo"}) == "path: a.txt\ncontent:\n    one\n    two"
     assert format_members({"path": "a.txt"}) == '{\n  "path": "a.txt"\n}'
     assert format_members("one\ntwo") == "one\ntwo"
-
-
-@pytest.mark.parametrize("reason", EXIT_REASON_LABELS)
-def test_every_exit_reason_reads_well_alone_and_in_a_sentence(reason: str) -> None:
-    label = format_exit_reason(reason)
-    assert "_" not in label
-    assert not label.endswith(".")
-    assert format_exit(reason, 2, 3) == f"Stopped after 2 of 3: {label}."
-
-
-def test_several_reasons_are_joined_and_a_plugins_reason_is_its_label() -> None:
-    joined = f"{EXIT_REASON_LABELS['plateau']} and {EXIT_REASON_LABELS['budget']} and my_reason"
-    assert format_exit_reason("plateau+budget+my_reason") == joined
-    assert format_exit_reason("") == ""
-
-
-def test_a_loop_that_ran_no_iteration() -> None:
-    assert format_exit("condition", 0, None) == f"Ran no iteration: {EXIT_REASON_LABELS['condition']}."
 
 
 def test_retry() -> None:

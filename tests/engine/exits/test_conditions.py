@@ -1,4 +1,4 @@
-"""When a loop stops: each condition by itself, and the order in which they are asked."""
+"""When a loop stops: each condition alone, the order in which they are checked, and the labels of exit reasons."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.exits.condition import EndedIteration, ExitCondition, LoopExpressionError, score_of
-from engine.exits.evaluator import Evaluator
-from engine.exits.loop_conditions import StopDecision, has_converged, read_conditions
-from engine.exits.max_iterations import MaxIterations
-from engine.exits.stable_output import StableOutput
-from engine.exits.until import Until
+from engine.exits.loop_conditions import (
+    StopDecision,
+    exit_reason_labels,
+    format_exit,
+    format_exit_reason,
+    has_converged,
+    read_conditions,
+)
 from engine.expr import compile_expression
 
 
@@ -23,14 +26,19 @@ def ended(
     return EndedIteration(index, "result", branch, similarity, scope)
 
 
+def decision_of(name: str, **settings: Any) -> ExitCondition:
+    (condition,) = read_conditions([{"condition": name, **settings}], "stop_when")
+    return condition.make()
+
+
 def asked(condition: ExitCondition, iteration: EndedIteration) -> str | None:
     condition.observe(iteration)
     return condition.reason(iteration)
 
 
 @pytest.mark.parametrize(("count", "stops_after"), [(1, 0), (2, 1), (50, 49)])
-def test_the_count_stops_after_the_last_iteration_and_not_before(count: int, stops_after: int) -> None:
-    condition = MaxIterations(count)
+def test_max_iterations_stops_after_the_last_iteration(count: int, stops_after: int) -> None:
+    condition = decision_of("max_iterations", count=count)
 
     assert [condition.reason(ended(index)) for index in range(stops_after)] == [None] * stops_after
     assert condition.reason(ended(stops_after)) == "max_iterations"
@@ -40,7 +48,7 @@ def test_the_count_stops_after_the_last_iteration_and_not_before(count: int, sto
     ("branch", "reason"), [("done", "evaluator_done"), ("continue", None), ("Done", None), (None, None)]
 )
 def test_the_evaluator_stops_when_the_router_chose_done(branch: str | None, reason: str | None) -> None:
-    assert Evaluator().reason(ended(branch=branch)) == reason
+    assert decision_of("evaluator").reason(ended(branch=branch)) == reason
 
 
 @pytest.mark.parametrize(
@@ -56,33 +64,33 @@ def test_the_evaluator_stops_when_the_router_chose_done(branch: str | None, reas
         (0.0, 1, [None, None], None),
     ],
 )
-def test_a_result_is_stable_when_it_was_alike_often_enough_in_a_row(
+def test_stable_output_stops_after_enough_similar_results_in_a_row(
     threshold: float, patience: int, similarities: list[float | None], stops_at: int | None
 ) -> None:
-    condition = StableOutput(threshold, patience)
+    condition = decision_of("stable_output", threshold=threshold, patience=patience)
 
-    reasons = [asked(condition, ended(index, similarity=alike)) for index, alike in enumerate(similarities)]
+    reasons = [asked(condition, ended(index, similarity=similar)) for index, similar in enumerate(similarities)]
 
     assert reasons.index("stable_output") == stops_at if stops_at is not None else set(reasons) == {None}
 
 
 @given(st.lists(st.none() | st.floats(0, 1), max_size=12), st.floats(0, 1), st.integers(1, 4))
-def test_stable_means_the_last_ones_were_all_at_least_that_similar(
+def test_stable_output_stops_if_the_last_results_were_all_similar_enough(
     similarities: list[float | None], threshold: float, patience: int
 ) -> None:
-    condition = StableOutput(threshold, patience)
+    condition = decision_of("stable_output", threshold=threshold, patience=patience)
 
-    for index, alike in enumerate(similarities):
+    for index, similar in enumerate(similarities):
         last = similarities[: index + 1][-patience:]
         stable = len(last) == patience and all(one is not None and one >= threshold for one in last)
-        assert asked(condition, ended(index, similarity=alike)) == ("stable_output" if stable else None)
+        assert asked(condition, ended(index, similarity=similar)) == ("stable_output" if stable else None)
 
 
 @pytest.mark.parametrize(
     ("expression", "reason"), [("size(output) < 5", "until"), ("size(output) > 5", None), ("cost_usd < 1.0", "until")]
 )
 def test_until_stops_when_its_expression_is_true(expression: str, reason: str | None) -> None:
-    assert Until(compile_expression(expression)).reason(ended(output="abc", cost_usd=0.5)) == reason
+    assert decision_of("until", expression=expression).reason(ended(output="abc", cost_usd=0.5)) == reason
 
 
 @pytest.mark.parametrize(
@@ -95,17 +103,17 @@ def test_until_stops_when_its_expression_is_true(expression: str, reason: str | 
         ("cost_usd < 1.0", "failed"),
     ],
 )
-def test_until_that_is_no_condition_or_fails_is_an_error_and_never_false(expression: str, says: str) -> None:
+def test_until_with_a_failing_or_non_boolean_expression_is_an_error(expression: str, says: str) -> None:
     with pytest.raises(LoopExpressionError) as caught:
-        Until(compile_expression(expression)).reason(ended(output="abc", cost_usd=None))
+        decision_of("until", expression=expression).reason(ended(output="abc", cost_usd=None))
 
     assert caught.value.message.startswith(f'The expression in "until" ({expression}) ')
     assert says in caught.value.message
 
 
-def test_what_an_expression_gave_instead_is_quoted_and_not_written_out() -> None:
+def test_errors_quote_long_values_of_expressions_only_in_part() -> None:
     with pytest.raises(LoopExpressionError) as caught:
-        Until(compile_expression("output")).reason(ended(output="x" * 1_000_000))
+        decision_of("until", expression="output").reason(ended(output="x" * 1_000_000))
     assert len(caught.value.message) < 200
 
     with pytest.raises(LoopExpressionError, match=r'"score" \(output\) returned null, not a number'):
@@ -122,7 +130,7 @@ def decision(*entries: dict[str, Any], mode: str = "any", most: int = 9) -> Stop
     return StopDecision(read_conditions(entries, "stop_when"), mode, most)
 
 
-def decided(made: StopDecision, iteration: EndedIteration) -> str | None:
+def reason_of(made: StopDecision, iteration: EndedIteration) -> str | None:
     made.observe(iteration)
     return made.reason(iteration)
 
@@ -132,35 +140,35 @@ EVALUATOR = {"condition": "evaluator"}
 UNTIL = {"condition": "until", "expression": "size(output) < 5"}
 
 
-def test_the_first_condition_of_the_list_that_holds_gives_the_reason_and_the_cap_comes_last() -> None:
+def test_the_first_condition_that_holds_gives_the_exit_reason_and_the_cap_comes_last() -> None:
     made = decision(UNTIL, EVALUATOR, most=3)
 
-    assert decided(made, ended(0, branch="continue", output="abcdefg")) is None
-    assert decided(made, ended(1, branch="done", output="abcdefg")) == "evaluator_done"
-    assert decided(made, ended(2, branch="done", output="abc")) == "until"
-    assert decided(made, ended(2, branch="continue", output="abcdefg")) == "max_iterations"
-    assert decided(decision(most=1), ended(0)) == "max_iterations"
+    assert reason_of(made, ended(0, branch="continue", output="abcdefg")) is None
+    assert reason_of(made, ended(1, branch="done", output="abcdefg")) == "evaluator_done"
+    assert reason_of(made, ended(2, branch="done", output="abc")) == "until"
+    assert reason_of(made, ended(2, branch="continue", output="abcdefg")) == "max_iterations"
+    assert reason_of(decision(most=1), ended(0)) == "max_iterations"
 
 
-def test_all_conditions_must_hold_after_the_same_iteration_where_the_mode_says_so() -> None:
+def test_stop_mode_all_needs_all_conditions_after_the_same_iteration() -> None:
     made = decision(EVALUATOR, STABLE, mode="all")
 
-    assert decided(made, ended(1, branch="done", similarity=0.5)) is None
-    assert decided(made, ended(2, branch="continue", similarity=1.0)) is None
-    assert decided(made, ended(3, branch="done", similarity=1.0)) == "evaluator_done+stable_output"
+    assert reason_of(made, ended(1, branch="done", similarity=0.5)) is None
+    assert reason_of(made, ended(2, branch="continue", similarity=1.0)) is None
+    assert reason_of(made, ended(3, branch="done", similarity=1.0)) == "evaluator_done+stable_output"
 
 
-def test_a_group_stops_the_loop_where_all_of_it_holds_beside_other_conditions() -> None:
+def test_all_of_stops_the_loop_when_all_its_conditions_hold() -> None:
     made = decision(UNTIL, {"condition": "all_of", "conditions": [EVALUATOR, STABLE]})
     long = {"output": "abcdefg"}
 
-    assert decided(made, ended(1, branch="done", similarity=0.5, **long)) is None
-    assert decided(made, ended(2, branch="done", similarity=1.0, **long)) == "evaluator_done+stable_output"
-    assert decided(made, ended(3, output="abc")) == "until"
+    assert reason_of(made, ended(1, branch="done", similarity=0.5, **long)) is None
+    assert reason_of(made, ended(2, branch="done", similarity=1.0, **long)) == "evaluator_done+stable_output"
+    assert reason_of(made, ended(3, output="abc")) == "until"
     assert made.tested(ended(3, branch="done", similarity=1.0)) == {"evaluator": "done", "stable_output": 1.0}
 
 
-def test_only_expressions_at_the_head_of_an_any_list_are_checked_before_the_judge() -> None:
+def test_only_leading_expressions_of_an_any_list_are_checked_before_the_judge() -> None:
     short, judge = ended(0, output="abc"), {"condition": "judge"}
 
     assert decision(UNTIL, judge).reason_before_judge(short) == "until"
@@ -171,15 +179,33 @@ def test_only_expressions_at_the_head_of_an_any_list_are_checked_before_the_judg
 def test_each_run_of_a_loop_starts_counting_again() -> None:
     entry = {"condition": "stable_output", "patience": 2}
     first, second = decision(entry), decision(entry)
-    decided(first, ended(1, similarity=1.0))
+    reason_of(first, ended(1, similarity=1.0))
 
-    assert decided(second, ended(1, similarity=1.0)) is None
-    assert decided(first, ended(2, similarity=1.0)) == "stable_output"
+    assert reason_of(second, ended(1, similarity=1.0)) is None
+    assert reason_of(first, ended(2, similarity=1.0)) == "stable_output"
 
 
 @pytest.mark.parametrize(
     ("reason", "converged"),
     [("stable_output", True), ("max_iterations", False), ("budget+timeout", False), ("budget+until", True)],
 )
-def test_a_loop_that_only_limits_ended_has_not_converged(reason: str, converged: bool) -> None:
+def test_a_loop_ended_only_by_limits_has_not_converged(reason: str, converged: bool) -> None:
     assert has_converged(reason) is converged
+
+
+@pytest.mark.parametrize("reason", exit_reason_labels())
+def test_every_exit_reason_has_a_readable_label(reason: str) -> None:
+    label = format_exit_reason(reason)
+    assert "_" not in label
+    assert not label.endswith(".")
+    assert format_exit(reason, 2, 3) == f"Stopped after 2 of 3: {label}."
+
+
+def test_several_exit_reasons_are_joined_and_an_unknown_one_is_its_own_label() -> None:
+    joined = f"{exit_reason_labels()['plateau']} and {exit_reason_labels()['budget']} and my_reason"
+    assert format_exit_reason("plateau+budget+my_reason") == joined
+    assert format_exit_reason("") == ""
+
+
+def test_the_sentence_about_a_loop_that_ran_no_iteration() -> None:
+    assert format_exit("condition", 0, None) == f"Ran no iteration: {exit_reason_labels()['condition']}."

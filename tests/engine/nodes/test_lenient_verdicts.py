@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.models.protocol import Finish, Reply
 from engine.nodes.judge import JudgeConfig, judge_schema
 from engine.nodes.model_calls import faults_by
-from engine.nodes.reply_parser import UnreadableReplyError, read_branch, read_judgement
+from engine.nodes.structured_replies import UnreadableReplyError, read_branch, read_judgement
 from tests.engine.nodes.context import run_node
 from tests.engine.nodes.dialects import PROSE, around, dialect, in_case
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.nodes.reply_parser import UnreadableReplyError, read_branch
 from engine.nodes.router import fallback_branch
+from engine.nodes.structured_replies import UnreadableReplyError, read_branch
 
 BRANCHES = ["done", "continue"]
 
