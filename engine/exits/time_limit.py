@@ -61,5 +61,5 @@ SPEC = ConditionSpec(
     is_limit=True,
     is_shared_reason=True,
     series=ChartSeries(SeriesSource.TIME),
-    to_python=lambda config, _writer: PythonTest(f"time.monotonic() - loop['began'] >= {config.seconds!r}"),
+    to_python=lambda config, _writer: PythonTest(f"time.monotonic() - loop['started'] >= {config.seconds!r}"),
 )

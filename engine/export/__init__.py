@@ -1,4 +1,4 @@
-"""Workflows as Python programs: for our library, and for LangGraph without us.
+"""Export of workflows as Python scripts for this library, and as LangGraph modules that run without it.
 
-What is written is made of literals and of code that stands here; no text of a document is ever code in it.
+Exports consist of literals and of code from this package: text of a document never becomes code.
 """

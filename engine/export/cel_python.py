@@ -1,6 +1,7 @@
-"""Expressions of documents (CEL) as expressions of Python, built as a syntax tree: no text is ever pasted into code.
+"""Translate CEL expressions to Python expressions.
 
-The Python is plain, so it is more forgiving than CEL in what may be compared or added; what both allow means the same.
+The result is built as a syntax tree: text of a document is never pasted into code. Plain Python can compare and add
+more than CEL can; whatever both allow has the same value.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from engine.expr.syntax import Node
 
 ReadPath = Callable[[tuple[str, ...]], ast.expr]
-"""Makes the expression that reads a dotted path (`loop.last.draft`)."""
+"""Creates the expression that reads a dotted path (`loop.last.draft`)."""
 
 
 class UnsupportedError(EngineError):
-    """Something of a workflow that the export has no words for."""
+    """A part of a workflow that cannot be exported."""
 
 
 _RELATIONS: Final[dict[str, type[ast.cmpop]]] = {
@@ -57,19 +58,19 @@ _SUFFIXES: Final = frozenset({"member_dot", "member_dot_arg", "member_index"})
 
 
 def call(function: str, *arguments: ast.expr) -> ast.expr:
-    """A call of a function by its name."""
+    """A call of a function by name."""
     return ast.Call(ast.Name(function), list(arguments), [])
 
 
 def expression_to_python(text: str, read: ReadPath) -> ast.expr:
-    """An expression of Python that does what one of CEL does.
+    """Translate a CEL expression.
 
     Args:
-        text: The expression, which compiles.
-        read: Reads paths.
+        text: A valid expression.
+        read: Creates the expressions that read paths.
 
     Raises:
-        UnsupportedError: It uses something for which there are no words in Python here.
+        UnsupportedError: It has no counterpart in Python.
     """
     path = plain_path(text)
     if path is not None:
@@ -185,7 +186,7 @@ class _Translator:
 
     def _function(self, name: str, arguments: list[ast.expr]) -> ast.expr:
         if name not in _FUNCTIONS:
-            raise UnsupportedError(f"The function {name} has no counterpart.")
+            raise UnsupportedError(f'The function "{name}" cannot be exported.')
         return call(_FUNCTIONS[name], *arguments)
 
     def _comprehension(self, tree: Node, name: str, value: ast.expr) -> ast.expr:
@@ -203,24 +204,13 @@ class _Translator:
 
 
 def _variable(name: str) -> str:
-    """The name of a comprehension's variable, which no function that is called has, nor Python itself."""
+    """The name of a comprehension's variable, changed if it is a keyword or hides a name that expressions use."""
     return f"{name}_" if keyword.iskeyword(name) or (not name.endswith("_") and name in _TAKEN) else name
 
 
 _TAKEN: Final = frozenset(
     {
-        "state",
-        "given",
-        "loop",
-        "nodes",
-        "member",
-        "inside",
-        "element",
-        "divide",
-        "remainder",
-        "matches",
-        "to_text",
-        "loop_history",
+        *("state", "inputs", "loop", "nodes", "member", "optional_member", "element", "divide", "remainder", "matches"),
+        *("to_text", "loop_history", "len", "int", "float", "any", "all", "has", "fill"),
     }
-    | {"len", "int", "float", "any", "all", "has", "fill"}
 )

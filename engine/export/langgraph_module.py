@@ -11,30 +11,30 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, Final
+from typing import Final
 
 from engine.document.model import Settings, Workflow
-from engine.export.langgraph_loops import LoopFunctions, PartFunctions, named_outputs
-from engine.export.langgraph_nodes import AgentFunctions, NodeFunctions
-from engine.export.langgraph_texts import Place
+from engine.export.langgraph_loops import LoopWriter, aggregator_lines, iterator_lines, named_outputs, subflow_lines
+from engine.export.langgraph_nodes import AgentWriter, NodeWriter
+from engine.export.langgraph_scope import Scope
 from engine.export.python_source import Exported, docstring, literal
 from engine.nodes.agent_tools import TOOL_CALLING
+from engine.nodes.input import InputConfig
 from engine.nodes.node_registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, NodePlan
-from engine.runner.declared_inputs import InputConfig
 
-_ALWAYS: Final = (
-    "Nodes that could run side by side run one after the other.",
-    "There is no history; what is tried again after a failure is what LangGraph takes for one that may pass.",
-    "Warnings are Python's own; they are not in the records of iterations.",
+_ALWAYS_DIFFERENT: Final = (
+    "Parallel nodes run one after the other.",
+    "There is no history. Failures are retried if LangGraph considers them temporary.",
+    "Warnings are Python warnings; the records of iterations do not contain them.",
 )
 _DEFAULT_MODEL: Final = "openai/gpt-4o-mini"
 _STATE: Final = '''class Flow(TypedDict):
-    """What goes through the graph: the inputs, what each node gave by port, loops, named state, agents at work."""
+    """The state of the graph: inputs, outputs of nodes by port, loops, named state, agents."""
 
     _inputs: dict[str, Any]
     _values: Annotated[dict[str, Any], merged]
@@ -44,9 +44,9 @@ _STATE: Final = '''class Flow(TypedDict):
 '''
 _ASK: Final = '''\
 def ask(messages: list[Any], *, node: str, model: str = "", schema: Any = None, **settings: Any) -> str:
-    """Ask a model through litellm. Replace it with a function of your own to ask in another way.
+    """Call a model through litellm. Replace this function to call models in another way.
 
-    `node` is the node that asks, `schema` the JSON Schema of the reply.
+    `node` is the node that makes the call, `schema` the JSON Schema of the reply.
     """
     # before
     reply = complete(messages, model or DEFAULT_MODEL, **settings)
@@ -57,32 +57,32 @@ _ACT: Final = '''\
 def act(
     messages: list[Any], *, node: str, tools: Sequence[dict[str, Any]], model: str = "", **settings: Any
 ) -> tuple[str, list[dict[str, Any]]]:
-    """Ask a model that may call tools: its text, and the calls by `id`, `name` and `args`."""
+    """Call a model that may call tools. Returns its text and the tool calls with `id`, `name` and `args`."""
     # before
     offered = [{"type": "function", "function": tool} for tool in tools]
-    reply = complete(list(map(with_calls, messages)), model or DEFAULT_MODEL, tools=offered, **settings)
+    reply = complete(list(map(to_litellm, messages)), model or DEFAULT_MODEL, tools=offered, **settings)
     # after
     message = reply.choices[0].message
-    return split_reasoning(message.content or "")[0], list(calls_of(message.tool_calls or ()))
+    return split_reasoning(message.content or "")[0], list(tool_calls_of(message.tool_calls or ()))
 '''
 _RUN: Final = '''def run(inputs: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Run the workflow, and give its results by name."""
-    values = parameters(INPUTS, inputs or {})
+    """Run the workflow, and return its outputs by name."""
+    values = input_values(INPUTS, inputs or {})
     start = {"_inputs": values, "_values": {}, "_loops": {}, "_named": {}, "_agents": {}}
     end = build().invoke(start, {"recursion_limit": 1_000_000})
-    return results_of(end, OUTPUTS)
+    return workflow_outputs(end, OUTPUTS)
 '''
 _RUN_WITH_PEOPLE: Final = '''def run(
     inputs: dict[str, Any] | None = None, answer: Callable[[dict[str, Any]], dict[str, Any]] = ask_at_terminal
 ) -> dict[str, Any]:
-    """Run the workflow, and give its results by name; `answer` is asked what a person is to decide."""
-    values = parameters(INPUTS, inputs or {})
+    """Run the workflow, and return its outputs by name; `answer` answers the questions to a person."""
+    values = input_values(INPUTS, inputs or {})
     start = {"_inputs": values, "_values": {}, "_loops": {}, "_named": {}, "_agents": {}}
     graph, thread = build(), {"configurable": {"thread_id": "run"}, "recursion_limit": 1_000_000}
     end = graph.invoke(start, thread)
     while end.get("__interrupt__"):
         end = graph.invoke(Command(resume={one.id: answer(one.value) for one in end["__interrupt__"]}), thread)
-    return results_of(end, OUTPUTS)
+    return workflow_outputs(end, OUTPUTS)
 '''
 _MAIN: Final = """\
 if __name__ == "__main__":
@@ -94,134 +94,7 @@ RUNTIME_MODULES: Final = (
     "engine.lenient_json",
     "engine.nodes.structured_replies",
 )
-
-
-def export_langgraph(workflow: Workflow, registry: Registry | None = None) -> Exported:
-    """The module, and what it leaves out.
-
-    Raises:
-        DocumentError: The document has errors.
-    """
-    plan = compile_workflow(workflow, registry)
-    settings = Settings.model_validate(workflow.settings)
-    functions = NodeFunctions()
-    writer = GraphWriter(functions, settings.max_concurrency)
-    whole = writer.whole(plan.graph)
-    sources = [*writer.sources, whole]
-    budget = settings.budget_usd
-    counts = budget is not None or functions.counts_costs
-    asks = [
-        _ask(source, counts_costs=counts, budget_usd=budget) for source in (_ASK, _ACT) if _is_used(source, sources)
-    ]
-    constants = _constants(settings, plan.parameters, named_outputs(plan.graph), has_tools=functions.has_tools)
-    run = _RUN_WITH_PEOPLE if functions.asks_people else _RUN
-    body = "\n\n\n".join((constants, _STATE, *asks, *sources, run, _MAIN))
-    runtime = "\n\n\n".join(_runtime_sources(body, functions.carried))
-    rest = f"{runtime}\n\n\n{body}"
-    told = (*_settings_left_out(settings, counts_costs=counts), *functions.left_out)
-    left_out = (*_ALWAYS, *dict.fromkeys(told))
-    imports = _imports(rest)
-    head = docstring(_about(workflow, left_out, _packages(rest, imports)))
-    return Exported(_tidied("\n\n".join((head, imports, rest))), left_out)
-
-
-def _is_used(source: str, sources: list[str]) -> bool:
-    """Whether a function that is defined there is named in the others."""
-    (function,) = ast.parse(source).body
-    assert isinstance(function, ast.FunctionDef)
-    return any(
-        isinstance(node, ast.Name) and node.id == function.name for one in sources for node in ast.walk(ast.parse(one))
-    )
-
-
-def _ask(source: str, *, counts_costs: bool, budget_usd: float | None) -> str:
-    """A function that asks a model, with the lines that count what it costs where something hangs on that."""
-    note = "    note_cost(model or DEFAULT_MODEL, reply.usage)\n" if counts_costs else ""
-    limit = f"    may_spend({budget_usd!r})\n" if budget_usd is not None else ""
-    return source.replace("    # before\n", limit).replace("    # after\n", note)
-
-
-def _packages(rest: str, imports: str) -> str:
-    """What has to be installed."""
-    names = ["langgraph"]
-    names += ["litellm"] if "from litellm" in rest else []
-    names += ["python-Levenshtein"] if "from Levenshtein" in rest else []
-    names += ["jsonschema-rs"] if "jsonschema_rs" in imports else []
-    names += ["json-repair"] if "from json_repair" in rest else []
-    return " ".join(names)
-
-
-def _about(workflow: Workflow, left_out: tuple[str, ...], packages: str) -> Iterator[str]:
-    yield workflow.name or "A workflow"
-    yield workflow.description
-    yield "Written by Loopwright; it needs LangGraph and nothing of Loopwright:"
-    yield f'    pip install {packages}\n    python THIS_FILE \'{{"INPUT": "VALUE"}}\''
-    yield "What differs from a run in Loopwright:"
-    yield "\n".join(f"- {' '.join(sentence.split())}" for sentence in left_out)
-
-
-def _settings_left_out(settings: Settings, *, counts_costs: bool) -> Iterator[str]:
-    if settings.budget_usd is not None:
-        yield "The budget refuses a call once it is spent, and not before: what a call may cost is not estimated."
-    if settings.budget_tokens is not None:
-        yield "The workflow's budget of tokens does not hold here."
-    if counts_costs:
-        yield "What calls cost is reckoned by litellm; put the price of a model that it does not know into PRICES."
-    if not settings.model:
-        yield f"The workflow names no model of its own; {_DEFAULT_MODEL} is asked, by DEFAULT_MODEL."
-
-
-def _constants(
-    settings: Settings, parameters: dict[str, InputConfig], outputs: dict[str, Any], *, has_tools: bool
-) -> str:
-    inputs = "".join(
-        f"    {name!r}: ({str(config.type)!r}, {literal(config.default, '    ')}),\n"
-        for name, config in parameters.items()
-    )
-    lines = [
-        f"DEFAULT_MODEL = {settings.model or _DEFAULT_MODEL!r}",
-        f"INPUTS: dict[str, tuple[str, Any]] = {{\n{inputs}}}" if inputs else "INPUTS: dict[str, tuple[str, Any]] = {}",
-        f"OUTPUTS = {literal(outputs)}",
-    ]
-    if has_tools:
-        lines.append("TOOLS: dict[str, Callable[..., Any]] = {}")
-    return "\n".join(lines)
-
-
-def _runtime_sources(body: str, conditions: Iterable[str]) -> list[str]:
-    """The sources of the functions that the module uses, and of those that they use in turn."""
-    sources = {"with_note": definitions("engine.nodes.context")["with_note"]}
-    for module in (*conditions, *RUNTIME_MODULES):
-        sources |= definitions(module)
-    wanted: set[str] = set()
-    looked_at = [body]
-    while looked_at:
-        for node in ast.walk(ast.parse(looked_at.pop())):
-            if isinstance(node, ast.Name) and node.id in sources and node.id not in wanted:
-                wanted.add(node.id)
-                looked_at.append(sources[node.id])
-    return [source for name, source in sources.items() if name in wanted]
-
-
-@functools.cache
-def definitions(module: str) -> dict[str, str]:
-    """The sources of what a module defines, by name. It is read and not imported: it needs what the export needs."""
-    package, _, name = module.rpartition(".")
-    text = resources.files(package).joinpath(f"{name}.py").read_text(encoding="utf-8")
-    found: dict[str, str] = {}
-    for statement in ast.parse(text).body:
-        name = None
-        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            name = statement.name
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
-            target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-            name = target.id if isinstance(target, ast.Name) else None
-        if name is not None:
-            found[name] = ast.get_source_segment(text, statement) or ""
-    return found
-
-
-_PLAIN_IMPORTS: Final = ("json", "math", "re", "sys", "time", "unicodedata", "warnings")
+_PLAIN_IMPORTS: Final = ("json", "math", "os", "re", "sys", "time", "unicodedata", "warnings")
 _STANDARD_IMPORTS: Final = {
     "collections.abc": ("Callable", "Iterable", "Iterator", "Mapping", "Sequence"),
     "concurrent.futures": ("ThreadPoolExecutor",),
@@ -235,10 +108,120 @@ _OTHER_IMPORTS: Final = {
     "langgraph.graph": ("END", "START", "StateGraph"),
     "langgraph.types": ("Command", "RetryPolicy", "interrupt"),
 }
+_PACKAGES: Final = {
+    "from litellm": "litellm",
+    "from Levenshtein": "python-Levenshtein",
+    "from jsonschema_rs": "jsonschema-rs",
+    "from json_repair": "json-repair",
+}
+"""The package to install for an import of the module."""
 
 
-def _imports(text: str) -> str:
-    used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+def export_langgraph(workflow: Workflow, registry: Registry | None = None) -> Exported:
+    """Export a workflow as a LangGraph module.
+
+    Raises:
+        DocumentError: The document has errors.
+    """
+    plan = compile_workflow(workflow, registry)
+    settings = Settings.model_validate(workflow.settings)
+    writer = NodeWriter()
+    graphs = _GraphWriter(writer, settings.max_concurrency)
+    whole = graphs.whole(plan.graph)
+    sources = [*graphs.sources, whole]
+    counts_costs = settings.budget_usd is not None or writer.counts_costs
+    called = {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    budget, cost = "", ""
+    if settings.budget_usd is not None:
+        budget = f"    check_budget({settings.budget_usd!r})\n"
+    if counts_costs:
+        cost = "    add_cost(model or DEFAULT_MODEL, reply.usage)\n"
+    model_calls = [
+        source.replace("    # before\n", budget).replace("    # after\n", cost)
+        for name, source in (("ask", _ASK), ("act", _ACT))
+        if name in called
+    ]
+    constants = _constants(settings, plan.parameters, plan.graph, has_tools=writer.has_tools)
+    run = _RUN_WITH_PEOPLE if writer.asks_people else _RUN
+    body = "\n\n\n".join((constants, _STATE, *model_calls, *sources, run, _MAIN))
+    code = "\n\n\n".join((*_runtime_sources(body, writer.condition_modules), body))
+    notes = (*_setting_notes(settings, counts_costs=counts_costs), *writer.left_out)
+    left_out = (*_ALWAYS_DIFFERENT, *dict.fromkeys(notes))
+    imports = _imports(code)
+    packages = ("langgraph", *(name for found, name in _PACKAGES.items() if found in f"{imports}\n{code}"))
+    head = docstring(_description(workflow, left_out, " ".join(packages)))
+    text = re.sub(r"\n{4,}", "\n\n\n", "\n\n".join((head, imports, code))).rstrip("\n")
+    return Exported(f"{text}\n", left_out)
+
+
+def _description(workflow: Workflow, left_out: tuple[str, ...], packages: str) -> Iterator[str]:
+    yield workflow.name or "A workflow"
+    yield workflow.description
+    yield "Exported by Loopwright. It needs LangGraph, but not Loopwright:"
+    yield f'    pip install {packages}\n    python THIS_FILE \'{{"INPUT": "VALUE"}}\''
+    yield "Differences from a run in Loopwright:"
+    yield "\n".join(f"- {' '.join(sentence.split())}" for sentence in left_out)
+
+
+def _setting_notes(settings: Settings, *, counts_costs: bool) -> Iterator[str]:
+    if settings.budget_usd is not None:
+        yield "The budget stops calls once it is used up; the cost of a call is not estimated before."
+    if settings.budget_tokens is not None:
+        yield "The token budget of the workflow is ignored."
+    if counts_costs:
+        yield "Costs come from litellm's price list. Add the price of a model that is not in it to PRICES."
+    if not settings.model:
+        yield f"The workflow has no default model; DEFAULT_MODEL is {_DEFAULT_MODEL}."
+
+
+def _constants(settings: Settings, parameters: dict[str, InputConfig], graph: GraphPlan, *, has_tools: bool) -> str:
+    inputs = "".join(
+        f"    {name!r}: ({str(config.type)!r}, {literal(config.default, '    ')}),\n"
+        for name, config in parameters.items()
+    )
+    lines = [
+        f"DEFAULT_MODEL = {settings.model or _DEFAULT_MODEL!r}",
+        f"INPUTS: dict[str, tuple[str, Any]] = {{\n{inputs}}}" if inputs else "INPUTS: dict[str, tuple[str, Any]] = {}",
+        f"OUTPUTS = {literal(named_outputs(graph))}",
+    ]
+    return "\n".join([*lines, *(["TOOLS: dict[str, Callable[..., Any]] = {}"] if has_tools else [])])
+
+
+def _runtime_sources(body: str, condition_modules: Iterable[str]) -> list[str]:
+    """The sources of the runtime functions that the module uses, directly or through each other."""
+    sources = {"with_note": definitions("engine.nodes.context")["with_note"]}
+    for module in (*condition_modules, *RUNTIME_MODULES):
+        sources |= definitions(module)
+    wanted: set[str] = set()
+    unread = [body]
+    while unread:
+        for node in ast.walk(ast.parse(unread.pop())):
+            if isinstance(node, ast.Name) and node.id in sources and node.id not in wanted:
+                wanted.add(node.id)
+                unread.append(sources[node.id])
+    return [source for name, source in sources.items() if name in wanted]
+
+
+@functools.cache
+def definitions(module: str) -> dict[str, str]:
+    """The sources of a module's definitions, by name. The module is not imported: it imports what the export needs."""
+    package, _, file = module.rpartition(".")
+    text = resources.files(package).joinpath(f"{file}.py").read_text(encoding="utf-8")
+    found: dict[str, str] = {}
+    for statement in ast.parse(text).body:
+        name = None
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            name = statement.name
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+            name = target.id if isinstance(target, ast.Name) else None
+        if name is not None:
+            found[name] = ast.get_source_segment(text, statement) or ""
+    return found
+
+
+def _imports(code: str) -> str:
+    used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
     plain = [f"import {name}" for name in _PLAIN_IMPORTS if name in used]
     standard, other = (
         [
@@ -251,188 +234,146 @@ def _imports(text: str) -> str:
     return "\n".join(["from __future__ import annotations", "", *plain, *standard, "", *other])
 
 
-def _tidied(text: str) -> str:
-    """At most two blank lines in a row, a newline at the end."""
-    return re.sub(r"\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"
-
-
-_WITHOUT_RETRIES = frozenset({"loop", "exit", "iterator"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A node of a LangGraph graph: its name there, its function, and how often it is tried again."""
-
-    name: str
-    function: str
-    retries: int = 0
-    delay_s: float = 0.0
-
-
 @dataclass(slots=True)
 class _Graph:
-    """A graph being written: its steps in order, and where some of them lead otherwise than to the next."""
-
-    function: str
-    steps: list[_Step] = field(default_factory=list[_Step])
-    loops: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
-    """Of each loop its id, the first step of its body, its exit."""
-    agents: list[str] = field(default_factory=list[str])
-
-    def add(self, node: NodePlan, place: Place, kind: str = "node") -> None:
-        """Add a step of a node."""
-        name = node.id if kind == "node" else f"{node.id}.{kind}"
-        makes_turns = node.spec.type == "agent" and node.config.turn_strategy == TOOL_CALLING
-        steps_again = node.spec.type not in _WITHOUT_RETRIES and (not makes_turns or kind == "turn")
-        tries_again = node.enabled and steps_again and node.config.on_error == "fail"
-        retries = (node.config.retries, node.config.retry_delay_s) if tries_again else (0, 0.0)
-        self.steps.append(_Step(name, f"{kind}_{node.id}{place.suffix}", *retries))
-
-
-class GraphWriter:
-    """Writes a workflow's graph, and the graphs in it.
-
-    Args:
-        functions: Writes functions, and keeps what was left out.
-        at_once: How many nodes may be at work at a time.
+    """A LangGraph graph being written.
 
     Attributes:
-        sources: The functions so far, those that build graphs of parts among them.
+        function: The name of the function that builds it.
+        steps: The `add_node` arguments of each step by name, in order.
+        loops: The id, the first step of the body and the exit of each loop.
+        agents: The ids of agents that take turns.
     """
 
-    def __init__(self, functions: NodeFunctions, at_once: int) -> None:
-        self._functions, self._at_once = functions, at_once
+    function: str
+    steps: dict[str, str] = field(default_factory=dict[str, str])
+    loops: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    agents: list[str] = field(default_factory=list[str])
+
+    def add(self, node: NodePlan, scope: Scope, kind: str = "node") -> None:
+        """Add a step of a node."""
+        takes_turns = node.spec.type == "agent" and node.config.turn_strategy == TOOL_CALLING
+        can_be_repeated = node.spec.type not in {"loop", "exit", "iterator"} and (not takes_turns or kind == "turn")
+        config, retry = node.config, ""
+        if node.enabled and can_be_repeated and config.on_error == "fail" and config.retries:
+            policy = f"RetryPolicy(max_attempts={config.retries + 1}, initial_interval={config.retry_delay_s!r})"
+            retry = f", retry_policy={policy}"
+        name = node.id if kind == "node" else f"{node.id}.{kind}"
+        self.steps[name] = f"{name!r}, {kind}_{node.id}{scope.suffix}{retry}"
+
+
+class _GraphWriter:
+    """Writes the graph of a workflow and the graphs in it.
+
+    Attributes:
+        sources: The functions written so far, including those that build inner graphs.
+    """
+
+    def __init__(self, writer: NodeWriter, max_concurrency: int) -> None:
+        self._writer, self._max_concurrency = writer, max_concurrency
         self.sources: list[str] = []
 
     def whole(self, graph: GraphPlan) -> str:
-        """Write the functions of a workflow, and give the one that builds its graph."""
-        return self._graph(graph, Place(_names(graph, {}, None)), "build")
+        """Write the functions of a workflow, and return the one that builds its graph."""
+        return self._graph(graph, Scope(_ports(graph, {}, None)), "build")
 
-    def _graph(self, plan: GraphPlan, place: Place, function: str) -> str:
+    def _graph(self, plan: GraphPlan, scope: Scope, function: str) -> str:
         graph = _Graph(function)
-        self._level(graph, plan, place)
-        keeps = function == "build" and self._functions.asks_people
-        return _built(graph, "checkpointer=InMemorySaver()" if keeps else "")
+        self._level(graph, plan, scope)
+        has_checkpoints = function == "build" and self._writer.asks_people
+        return _build_function(graph, "checkpointer=InMemorySaver()" if has_checkpoints else "")
 
-    def _level(self, graph: _Graph, plan: GraphPlan, place: Place) -> None:
-        """Write the functions of a level, those of its loops' bodies among them."""
-        parts = PartFunctions(self._functions, place)
+    def _level(self, graph: _Graph, plan: GraphPlan, scope: Scope) -> None:
+        """Write the functions of a level, including those of loop bodies."""
         for node in plan.nodes:
             if node.loop is not None:
-                self._loop(graph, plan, node, place)
+                self._loop(graph, plan, node, scope)
             elif node.iterator is not None:
-                self._iterator(graph, node, place, parts)
+                self._iterator(graph, node, scope)
             elif node.subflow is not None:
-                self._subflow(graph, node, place, parts)
+                body = node.subflow.body
+                inside = Scope(_ports(body, {}, None), suffix=f"_OF_{node.id}{scope.suffix}")
+                self.sources.append(self._graph(body, inside, f"build_{node.id}{scope.suffix}"))
+                self._add(graph, node, scope, functools.partial(subflow_lines, node, scope))
             elif node.spec.type == "aggregator":
                 assert node.exit_of is not None
-                self.sources.append(parts.aggregator(node, plan.nodes[node.exit_of]))
-                graph.add(node, place)
+                self._add(
+                    graph, node, scope, functools.partial(aggregator_lines, node, plan.nodes[node.exit_of], scope)
+                )
             elif node.spec.type == "agent":
-                self._agent(graph, node, place)
+                agent = AgentWriter(self._writer, node, scope)
+                self.sources += agent.functions()
+                graph.agents += [node.id] if agent.takes_turns else []
+                for kind in ("node", "turn", "call") if agent.takes_turns else ("node",):
+                    graph.add(node, scope, kind)
             elif node.exit_of is None:
-                self.sources.append(self._functions.function(node, place))
-                graph.add(node, place)
+                self._add(graph, node, scope)
 
-    def _loop(self, graph: _Graph, around: GraphPlan, node: NodePlan, place: Place) -> None:
+    def _add(self, graph: _Graph, node: NodePlan, scope: Scope, body: Callable[[], list[str]] | None = None) -> None:
+        self.sources.append(self._writer.function(node, scope, body))
+        graph.add(node, scope)
+
+    def _loop(self, graph: _Graph, around: GraphPlan, node: NodePlan, scope: Scope) -> None:
         loop = node.loop
         assert loop is not None
-        end = around.nodes[loop.exit]
-        config = loop.config
-        memory = None if config.memory == "fresh" else (node.id, config.memory_window)
-        if config.memory == "accumulate":
-            memory = (node.id, None)
-        names, loops = _names(loop.body, place.names, node.id), ((node.id, loop.max_iterations), *place.loops)
-        inside = Place(names, loops, place.items, node.id, memory, place.suffix)
-        written = LoopFunctions(self._functions, node, loop, end.id, place, inside)
-        self.sources.append(written.beginning())
-        graph.add(node, place)
-        first = len(graph.steps)
+        end, config = around.nodes[loop.exit], loop.config
+        memory = None
+        if config.memory != "fresh":
+            memory = (node.id, None if config.memory == "accumulate" else config.memory_window)
+        ports, loops = _ports(loop.body, scope.ports, node.id), ((node.id, loop.max_iterations), *scope.loops)
+        inside = Scope(ports, loops, scope.iterator, node.id, memory, scope.suffix)
+        writer = LoopWriter(self._writer, node, loop, end.id, scope, inside)
+        self.sources.append(writer.start())
+        graph.add(node, scope)
+        before = len(graph.steps)
         self._level(graph, loop.body, inside)
-        self.sources.append(written.ending(end))
-        graph.add(end, place)
-        graph.loops.append((node.id, graph.steps[first].name, end.id))
+        self.sources.append(writer.end(end))
+        graph.add(end, scope)
+        graph.loops.append((node.id, list(graph.steps)[before], end.id))
 
-    def _iterator(self, graph: _Graph, node: NodePlan, place: Place, parts: PartFunctions) -> None:
-        iterator = node.iterator
-        assert iterator is not None
-        names = _names(iterator.body, place.names, node.id)
-        inside = Place(names, place.loops, node.id, place.leaves, None, place.suffix)
-        in_turn = self._functions.in_turn
-        self.sources.append(self._graph(iterator.body, inside, f"build_{node.id}{place.suffix}"))
-        at_once = min(node.config.max_concurrency or self._at_once, self._at_once)
-        is_apart = self._functions.in_turn == in_turn
-        if not is_apart and at_once > 1:
-            said = f'The items of "{node.title}" ({node.id}) are worked on one after the other.'
-            self._functions.left_out.append(said)
-        self.sources.append(parts.iterator(node, inside, at_once if is_apart else 1))
-        graph.add(node, place)
-
-    def _subflow(self, graph: _Graph, node: NodePlan, place: Place, parts: PartFunctions) -> None:
-        assert node.subflow is not None
-        body = node.subflow.body
-        inside = Place(_names(body, {}, None), suffix=f"_OF_{node.id}{place.suffix}")
-        self.sources.append(self._graph(body, inside, f"build_{node.id}{place.suffix}"))
-        self.sources.append(parts.subflow(node, named_outputs(body)))
-        graph.add(node, place)
-
-    def _agent(self, graph: _Graph, node: NodePlan, place: Place) -> None:
-        agent = AgentFunctions(self._functions, node, place)
-        if not agent.takes_turns:
-            self.sources.append(agent.single())
-            graph.add(node, place)
-            return
-        self.sources += agent.steps()
-        graph.agents.append(node.id)
-        for kind in ("node", "turn", "call"):
-            graph.add(node, place, kind)
+    def _iterator(self, graph: _Graph, node: NodePlan, scope: Scope) -> None:
+        assert node.iterator is not None
+        writer, body = self._writer, node.iterator.body
+        ports = _ports(body, scope.ports, node.id)
+        inside = Scope(ports, scope.loops, node.id, scope.exits, None, scope.suffix)
+        sequential = writer.sequential
+        self.sources.append(self._graph(body, inside, f"build_{node.id}{scope.suffix}"))
+        concurrency = min(node.config.max_concurrency or self._max_concurrency, self._max_concurrency)
+        if writer.sequential != sequential and concurrency > 1:
+            writer.left_out.append(f'The items of "{node.title}" ({node.id}) are processed one after the other.')
+            concurrency = 1
+        self._add(graph, node, scope, functools.partial(iterator_lines, writer, node, scope, inside, concurrency))
 
 
-def _names(graph: GraphPlan, around: Mapping[int, str], repeated: str | None) -> dict[int, str]:
-    """What lies in each slot of a level: `node.port`."""
-    names = {slot: f"{node.id}.{port}" for node in graph.nodes for port, slot in node.outputs}
-    names |= {slot: around[there] for there, slot in graph.constants}
+def _ports(graph: GraphPlan, outside: Mapping[int, str], repeated: str | None) -> dict[int, str]:
+    """The port `node.port` whose value is in each slot of a level."""
+    ports = {slot: f"{node.id}.{port}" for node in graph.nodes for port, slot in node.outputs}
+    ports |= {slot: outside[outer] for outer, slot in graph.constants}
     if graph.input_slot is not None:
-        names[graph.input_slot] = f"{repeated}.{'body' if graph.index_slot is None else 'item'}"
+        ports[graph.input_slot] = f"{repeated}.{'body' if graph.index_slot is None else 'item'}"
     if graph.index_slot is not None:
-        names[graph.index_slot] = f"{repeated}.index"
-    return names
+        ports[graph.index_slot] = f"{repeated}.index"
+    return ports
 
 
-def _built(graph: _Graph, settings: str) -> str:
+def _build_function(graph: _Graph, compile_arguments: str) -> str:
     """The function that builds a graph."""
     lines = [] if graph.function == "build" else ["@cache"]
-    lines += [f"def {graph.function}() -> Any:", '    """The graph, compiled."""', "    graph = StateGraph(Flow)"]
-    for step in graph.steps:
-        retries = f"RetryPolicy(max_attempts={step.retries + 1}, initial_interval={step.delay_s!r})"
-        more = f", retry_policy={retries}" if step.retries else ""
-        lines.append(f"    graph.add_node({step.name!r}, {step.function}{more})")
-    names = [step.name for step in graph.steps]
+    lines += [f"def {graph.function}() -> Any:", '    """The compiled graph."""', "    graph = StateGraph(Flow)"]
+    lines += [f"    graph.add_node({arguments})" for arguments in graph.steps.values()]
+    names = list(graph.steps)
+    following = dict(zip(names, [*map(repr, names[1:]), "END"], strict=True))
     lines.append(f"    graph.add_edge(START, {names[0]!r})" if names else "    graph.add_edge(START, END)")
-    ends = {end: (loop, first) for loop, first, end in graph.loops}
-    begins = {loop: (first, end) for loop, first, end in graph.loops}
-
-    def after(place: int) -> str:
-        return repr(names[place + 1]) if place + 1 < len(names) else "END"
-
-    for place, name in enumerate(names):
-        agent = name.partition(".")[0]
-        if name in begins:
-            first, end = begins[name]
-            lines.append(
-                _conditional(name, f"goes_on({name!r})", {"True": repr(first), "False": after(names.index(end))})
-            )
-        elif name in ends:
-            loop, first = ends[name]
-            lines.append(_conditional(name, f"goes_on({loop!r})", {"True": repr(first), "False": after(place)}))
-        elif agent in graph.agents:
-            turn, call = f"{agent}.turn", f"{agent}.call"
-            ways = {"'turn'": repr(turn), "'call'": repr(call), "'end'": after(names.index(call))}
-            lines.append(_conditional(name, f"next_step({agent!r})", ways))
+    choices: dict[str, str] = {}
+    for loop, first, end in graph.loops:
+        choices |= dict.fromkeys((loop, end), f"continues({loop!r}), {{True: {first!r}, False: {following[end]}}}")
+    for agent in graph.agents:
+        turn, call = f"{agent}.turn", f"{agent}.call"
+        steps = f"{{'turn': {turn!r}, 'call': {call!r}, 'end': {following[call]}}}"
+        choices |= dict.fromkeys((agent, turn, call), f"next_step({agent!r}), {steps}")
+    for name in names:
+        if name in choices:
+            lines.append(f"    graph.add_conditional_edges({name!r}, {choices[name]})")
         else:
-            lines.append(f"    graph.add_edge({name!r}, {after(place)})")
-    return "\n".join([*lines, f"    return graph.compile({settings})\n"])
-
-
-def _conditional(name: str, chosen: str, ways: dict[str, str]) -> str:
-    return f"    graph.add_conditional_edges({name!r}, {chosen}, {{{', '.join(f'{a}: {b}' for a, b in ways.items())}}})"
+            lines.append(f"    graph.add_edge({name!r}, {following[name]})")
+    return "\n".join([*lines, f"    return graph.compile({compile_arguments})\n"])

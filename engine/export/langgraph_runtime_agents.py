@@ -13,31 +13,31 @@ from typing import Any, cast
 
 from langgraph.types import interrupt
 
-from engine.export.langgraph_runtime_loops import leave, remembering
-from engine.export.langgraph_runtime_models import faults_by, read_answer, read_reply
-from engine.export.langgraph_runtime_values import State, Update, gave, skipped, to_text
+from engine.export.langgraph_runtime_loops import exit_loop, with_memory
+from engine.export.langgraph_runtime_models import read_answer, read_reply, schema_errors
+from engine.export.langgraph_runtime_values import State, Update, node_outputs, skipped, to_text
 
 
 def ask_at_terminal(question: dict[str, Any]) -> dict[str, Any]:
-    """Ask a person on the command line. Put a function of your own in its place to ask in another way."""
-    about = visible(f"\n{question.get('error', '')}\n{question['node']}: {question['message']}\n")
+    """Ask a person on the command line. Pass another function to `run` to ask in another way."""
+    about = escaped(f"\n{question.get('error', '')}\n{question['node']}: {question['message']}\n")
     if not question["choices"]:
         return {"value": input(f"{about}Answer: ")}
     shown = value if isinstance(value := question["value"], str) else json.dumps(value, ensure_ascii=False, indent=2)
-    about += f"{visible(shown)}\n{' or '.join(question['choices'])}? "
+    about += f"{escaped(shown)}\n{' or '.join(question['choices'])}? "
     choice = ""
     while choice not in question["choices"]:
         choice = input(about).strip()
     return {"choice": choice, "comment": input("Comment (may be empty): ")}
 
 
-def visible(text: str) -> str:
-    """A text with characters that could steer a terminal as escapes."""
+def escaped(text: str) -> str:
+    """Escape characters that could control a terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def approved(asked: dict[str, Any], schema: Any = None) -> dict[str, Any]:
-    """A person's answer to a question about a value; an answer that does not fit is asked for again."""
+def ask_for_approval(asked: dict[str, Any], schema: Any = None) -> dict[str, Any]:
+    """Ask a person to approve a value. An invalid answer is requested again."""
     error = ""
     while True:
         answer = interrupt({**asked, "error": error} if error else asked)
@@ -47,58 +47,57 @@ def approved(asked: dict[str, Any], schema: Any = None) -> dict[str, Any]:
 
 
 def kind_of(value: Any) -> str:
-    """The JSON kind of a value."""
+    """The JSON type of a value."""
     return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
 
 
 def answer_error(answer: Any, asked: Mapping[str, Any], schema: Any = None) -> str:
-    """What is wrong with an answer: its choice, or a value of another kind than the one that was shown."""
-    given = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
-    if given.get("choice") not in asked["choices"]:
+    """The error of an answer: an unknown choice, or a value of another type than the value shown."""
+    members = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+    if members.get("choice") not in asked["choices"]:
         return f"The answer must choose one of: {', '.join(asked['choices'])}."
-    before, value = asked["value"], given.get("value")
-    if value is None or (schema is not None and given["choice"] != "approve"):
+    before, value = asked["value"], members.get("value")
+    if value is None or (schema is not None and members["choice"] != "approve"):
         return ""
     if before is not None and kind_of(before) != kind_of(value):
         return f"The value does not fit: it is of the type {kind_of(value)}, and {kind_of(before)} is needed."
     if schema is None:
         return ""
-    faults = faults_by(schema)
-    known = faults(before)
-    return next((f"The value does not fit: {fault[1]}" for fault in faults(value) if fault not in known), "")
+    errors = schema_errors(schema)
+    known = errors(before)
+    return next((f"The value does not fit: {error[1]}" for error in errors(value) if error not in known), "")
 
 
-def decided(node: str, message: str, value: Any) -> Update:
-    """Let a person approve a value or reject it; the run waits for the answer, and may be taken up elsewhere."""
-    answer = approved({"node": node, "message": message, "value": value, "choices": ["approve", "reject"]})
+def request_approval(node: str, message: str, value: Any) -> Update:
+    """Let a person approve or reject a value. The run waits for the answer."""
+    answer = ask_for_approval({"node": node, "message": message, "value": value, "choices": ["approve", "reject"]})
     port = {"approve": "approved", "reject": "rejected"}[answer["choice"]]
-    left = value if answer.get("value") is None else answer["value"]
-    return gave(node, {port: left, "comment": answer.get("comment", "")})
+    result = value if answer.get("value") is None else answer["value"]
+    return node_outputs(node, {port: result, "comment": answer.get("comment", "")})
 
 
-def begin_agent(agent: str, messages: list[Any]) -> Update:
-    """Begin an agent's work."""
+def start_agent(agent: str, messages: list[Any]) -> Update:
+    """Start an agent."""
     work: dict[str, Any] = {
         "messages": messages, "asked": messages[-1]["content"], "turn": 0, "calls": [], "made": 0, "said": "",
-        "last_text": "", "steps": [], "ended": False,
-        "empty": 0,
+        "last_text": "", "steps": [], "ended": False, "empty": 0,
     }  # fmt: skip
     return {"_agents": {agent: work}}
 
 
 def skip_agent(agent: str) -> Update:
-    """An agent that does not run."""
+    """The update for an agent that does not run."""
     return {**skipped(agent), "_agents": {agent: {"ended": True}}}
 
 
 def next_step(agent: str) -> Callable[[State], str]:
-    """What an agent does next, as LangGraph asks it of the state: call its model or a tool, or nothing more."""
+    """A condition for LangGraph: whether an agent calls its model next, calls a tool, or has ended."""
 
-    def chosen(state: State) -> str:
+    def choose(state: State) -> str:
         work = state["_agents"][agent]
         return "end" if work["ended"] else "call" if work["calls"] else "turn"
 
-    return chosen
+    return choose
 
 
 def take_turn(
@@ -116,9 +115,9 @@ def take_turn(
     allow_empty: bool = False,
     **settings: Any,
 ) -> Update:
-    """One turn of an agent: call its model, which answers, or wants tools called.
+    """One turn of an agent: call its model, which answers or requests tool calls.
 
-    A reply with neither text nor calls is a failure, after which the model is asked again `retries` times in all.
+    A reply with neither text nor calls is a failure, which is retried up to `retries` times.
     """
     work = state["_agents"][agent]
     if work["turn"] >= max_turns:
@@ -162,14 +161,14 @@ def call_tool(
     functions: Mapping[str, Callable[..., Any]],
     *,
     names: Sequence[str],
-    ask_before: Mapping[str, Any] | None = None,
+    require_approval: Mapping[str, Any] | None = None,
     schema: Any = None,
     key: str = "",
     loop: str = "",
     memory: str = "",
     allow_empty: bool = False,
 ) -> Update:
-    """Carry out the next tool call that an agent wants; what goes wrong is told to its model."""
+    """Make the next tool call that an agent requested. Errors are reported to its model."""
     work = state["_agents"][agent]
     call, *later = work["calls"]
     name, arguments = call["name"], call["args"]
@@ -180,10 +179,10 @@ def call_tool(
         error = f'There is no tool "{name}". The tools are: {", ".join(names)}.'
     elif name == "finish":
         result, error = final_answer(arguments, schema, allow_empty=allow_empty)
-    elif name in (ask_before or {}):
+    elif name in (require_approval or {}):
         question = f'May the tool "{name}" be called with these arguments?'
         asked = {"node": agent, "message": question, "value": arguments, "choices": ["approve", "reject"]}
-        answer = approved(asked, (ask_before or {})[name])
+        answer = ask_for_approval(asked, (require_approval or {})[name])
         if answer["choice"] != "approve":
             reason = " ".join(part for part in ("A person refused this call.", answer.get("comment")) if part)
             error = f"{reason} Do without it, or do it differently."
@@ -197,24 +196,24 @@ def call_tool(
             result = functions[name](**arguments)
         except Exception as failure:
             error = str(failure)
-    told = f"Error: {error}" if error else to_text(result)[:50_000] or "(nothing)"
+    content = f"Error: {error}" if error else to_text(result)[:50_000] or "(nothing)"
     step = {
         "turn": work["turn"], "thought": work["said"], "tool": name, "arguments": arguments, "result": result,
         "error": error,
     }  # fmt: skip
-    messages = [*work["messages"], {"role": "tool", "content": told, "tool_call_id": call["id"]}]
+    messages = [*work["messages"], {"role": "tool", "content": content, "tool_call_id": call["id"]}]
     steps = [*work["steps"], step]
     work = {**work, "messages": messages, "calls": later, "made": work["made"] + 1, "steps": steps}
     if not error and name == "finish":
         return end_agent(state, agent, work, "finished", result, key, memory)
     if not error and name == "exit_loop":
         ended = {**work, "ended": True}
-        return {**leave(state, agent, loop, {"steps": steps, "status": "exited_loop"}), "_agents": {agent: ended}}
+        return {**exit_loop(state, agent, loop, {"steps": steps, "status": "exited_loop"}), "_agents": {agent: ended}}
     return {"_agents": {agent: work}}
 
 
 def final_answer(arguments: Mapping[str, Any], schema: Any, *, allow_empty: bool) -> tuple[Any, str]:
-    """The final answer in a call of `finish`, and what is wrong with it."""
+    """The final answer in a call of `finish`, and its error."""
     if "answer" not in arguments:
         return None, '"answer" is missing. Call it again with the final answer.'
     answer = arguments["answer"]
@@ -231,8 +230,8 @@ def final_answer(arguments: Mapping[str, Any], schema: Any, *, allow_empty: bool
 def end_agent(
     state: State, agent: str, work: dict[str, Any], status: str, output: Any, key: str, memory: str
 ) -> Update:
-    """What an agent gives."""
-    update = gave(agent, {"output": output, "steps": work["steps"], "status": status}, key)
+    """End an agent with an output."""
+    update = node_outputs(agent, {"output": output, "steps": work["steps"], "status": status}, key)
     if memory:
-        update = remembering(update, state, memory, work["asked"], work["said"], output)
+        update = with_memory(update, state, memory, work["asked"], work["said"], output)
     return {**update, "_agents": {agent: {**work, "ended": True}}}

@@ -7,6 +7,7 @@ litellm, jsonschema-rs and the other runtime functions.
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,48 +25,48 @@ from engine.nodes.structured_replies import (
 
 
 class EmptyReplyError(Exception):
-    """A reply without text. LangGraph takes it for a failure that may pass."""
+    """A reply without text. LangGraph considers it a temporary failure."""
 
 
-def with_text(text: str) -> str:
-    """A reply that has to have a text."""
+def require_text(text: str) -> str:
+    """Return a reply unchanged; an empty one is an error."""
     if not text.strip():
         raise EmptyReplyError("The model's reply is empty.")
     return text
 
 
 def read_reply(text: str, schema: Mapping[str, Any]) -> Any:
-    """The JSON value in a model's reply."""
-    return read_structured(text, schema, faults_by(schema))
+    """Parse the JSON value in a model's reply."""
+    return read_structured(text, schema, schema_errors(schema))
 
 
 def read_answer(answer: Any, schema: Mapping[str, Any]) -> Any:
-    """A final answer that a model gave as JSON, or as a text of it."""
-    return read_given(answer, schema, faults_by(schema))
+    """Parse a final answer that a model gave as JSON, or as a text of it."""
+    return read_given(answer, schema, schema_errors(schema))
 
 
-def faults_by(schema: Mapping[str, Any]) -> Faults:
-    """What checks a value against a JSON Schema: of each fault how deep it lies, and a sentence."""
+def schema_errors(schema: Mapping[str, Any]) -> Faults:
+    """A function that checks a value against a JSON Schema. It returns the depth and a sentence for each error."""
     validator = validator_for(dict(schema))
 
-    def faults(value: Any) -> list[tuple[int, str]]:
+    def errors(value: Any) -> list[tuple[int, str]]:
         found: list[tuple[int, str]] = []
         for error in validator.iter_errors(value):
-            place = [str(step) for step in error.instance_path]
-            found.append((len(place), f"{'/'.join(place) or 'the value'}: {error.message}."))
+            path = [str(step) for step in error.instance_path]
+            found.append((len(path), f"{'/'.join(path) or 'the value'}: {error.message}."))
         return found
 
-    return faults
+    return errors
 
 
-def examine(value: Any, schema: Mapping[str, Any]) -> tuple[Any, list[str]]:
-    """A value, read as JSON where it is a text, and what in it does not fit a JSON Schema."""
+def check_schema(value: Any, schema: Mapping[str, Any]) -> tuple[Any, list[str]]:
+    """Parse a value if it is a text, and check it against a JSON Schema. Returns the value and the errors."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError as error:
             return value, [f"the text is not JSON ({error})."]
-    return value, [sentence for _, sentence in faults_by(schema)(value)]
+    return value, [sentence for _, sentence in schema_errors(schema)(value)]
 
 
 def ask_twice(
@@ -76,8 +77,11 @@ def ask_twice(
     allow_empty: bool = False,
     **settings: Any,
 ) -> tuple[Any, str]:
-    """Ask for a reply that can be read; once more, with the error, where the first cannot. Also gives its text."""
-    checked: Callable[[str], str] = str if allow_empty else with_text
+    """Request a reply that `read` can parse; once more, with the error, if the first cannot be parsed.
+
+    Returns the parsed reply and its text.
+    """
+    checked: Callable[[str], str] = str if allow_empty else require_text
     text = checked(ask(messages, **settings))
     try:
         return read(text), text
@@ -92,10 +96,10 @@ def ask_twice(
         raise
 
 
-def choose(
+def choose_branch(
     ask: Callable[..., str], messages: list[Any], names: Sequence[str], fallback: str | None, **settings: Any
 ) -> tuple[str, str]:
-    """Let a model choose a branch; a verdict that cannot be read, asked twice, counts as the fallback."""
+    """Let a model choose a branch. If its verdict is unreadable twice, it counts as the fallback."""
     try:
         return ask_twice(ask, lambda text: read_branch(text, names), messages, **settings)[0]
     except UnreadableReplyError as error:
@@ -113,9 +117,9 @@ def judge(
     runs: int,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Ask a judge about a result: its score, whether it is done, and why. What cannot be read counts as not done."""
+    """Let a model judge a result: score, done, and reason. An unreadable verdict counts as not done."""
     schema = settings["schema"]
-    faults = faults_by(schema)
+    faults = schema_errors(schema)
     verdicts: list[dict[str, Any]] = []
     for _ in range(runs):
         try:
@@ -136,7 +140,8 @@ def judge(
 
 
 def complete(messages: list[Any], model: str, fallbacks: Sequence[str] = (), **settings: Any) -> Any:
-    """Call a model through litellm (openai/gpt-4o-mini); where it fails, the fallbacks in order."""
+    """Call a model through litellm; if it fails, the fallbacks in order."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # otherwise litellm downloads its price list
     from litellm import completion
 
     try:
@@ -148,21 +153,17 @@ def complete(messages: list[Any], model: str, fallbacks: Sequence[str] = (), **s
     return complete(messages, fallbacks[0], fallbacks[1:], **settings)
 
 
-def with_calls(message: dict[str, Any]) -> dict[str, Any]:
-    """A message with its tool calls as litellm sends them."""
+def to_litellm(message: dict[str, Any]) -> dict[str, Any]:
+    """Convert the tool calls of a message to the format of litellm."""
     calls = [
-        {
-            "id": call["id"],
-            "type": "function",
-            "function": {"name": call["name"], "arguments": json.dumps(call["args"])},
-        }
-        for call in message.get("tool_calls", ())
+        {"id": one["id"], "type": "function", "function": {"name": one["name"], "arguments": json.dumps(one["args"])}}
+        for one in message.get("tool_calls", ())
     ]
     return {**message, "tool_calls": calls} if calls else message
 
 
-def calls_of(tool_calls: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """The tool calls of a reply whose arguments are a JSON object."""
+def tool_calls_of(tool_calls: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """The tool calls of a reply, without those whose arguments are not a JSON object."""
     for call in tool_calls:
         try:
             arguments = json.loads(call.function.arguments or "{}")
@@ -176,8 +177,8 @@ PRICES: dict[str, tuple[float, float]] = {}
 SPENT: list[float] = []
 
 
-def note_cost(model: str, usage: Any) -> None:
-    """Add the cost of a model call in US dollars: by PRICES (a token in, a token out), else by litellm's price list."""
+def add_cost(model: str, usage: Any) -> None:
+    """Add the cost of a model call in US dollars, by PRICES (input and output token) or litellm's price list."""
     tokens_in, tokens_out = getattr(usage, "prompt_tokens", 0), getattr(usage, "completion_tokens", 0)
     if model in PRICES:
         price_in, price_out = PRICES[model]
@@ -189,11 +190,11 @@ def note_cost(model: str, usage: Any) -> None:
 
 
 def spent_since(before: float) -> float:
-    """What was spent since, in US dollars."""
+    """The cost since then, in US dollars."""
     return sum(SPENT) - before
 
 
-def may_spend(budget_usd: float) -> None:
-    """Refuse a model call where the run's budget is used up."""
+def check_budget(budget_usd: float) -> None:
+    """Refuse a model call if the budget of the run is used up."""
     if sum(SPENT) >= budget_usd:
         raise RuntimeError(f"The budget of {budget_usd:g} US dollars is used up.")

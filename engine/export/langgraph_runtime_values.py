@@ -11,51 +11,32 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from langgraph.errors import GraphBubbleUp
-
 State = dict[str, Any]
 Update = dict[str, Any]
 Step = Callable[[State], Update]
 
 NOTHING: Any = object()
-"""What a port has that no live value has reached."""
+"""The value of a port that no live value has reached."""
 
 
 def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """How LangGraph puts an update into the state: key by key."""
+    """Merge an update into the state, key by key."""
     return {**old, **new}
 
 
-def gave(node: str, ports: dict[str, Any], key: str = "") -> Update:
-    """What a node gave, by port; a port that is not there is dead. With a key it is named in the state, too."""
+def node_outputs(node: str, ports: dict[str, Any], key: str = "") -> Update:
+    """The update for a node's outputs by port; a missing port is dead. `key` names the output in the state."""
     named = {"_named": {key: ports.get("output")}} if key else {}
     return {"_values": {node: ports}, **named}
 
 
 def skipped(node: str) -> Update:
-    """A node that did not run."""
+    """The update for a node that did not run."""
     return {"_values": {node: {}}}
 
 
-def goes_on_after_error(node: str, port: str, *value: Any) -> Callable[[Step], Step]:
-    """Let the run go on where a node fails: with that value at its port, or else with what went wrong."""
-
-    def changed(step: Step) -> Step:
-        def safely(state: State) -> Update:
-            try:
-                return step(state)
-            except GraphBubbleUp:
-                raise
-            except Exception as error:
-                return gave(node, {port: value[0] if value else str(error)})
-
-        return safely
-
-    return changed
-
-
-def collect(state: State, sources: Sequence[str]) -> Any:
-    """What reached a port: one live value, several texts joined, or a list of several other values."""
+def port_value(state: State, sources: Sequence[str]) -> Any:
+    """The value at a port: one live value unchanged, several texts joined, several other values as a list."""
     live: list[Any] = []
     for source in sources:
         node, _, port = source.partition(".")
@@ -67,28 +48,28 @@ def collect(state: State, sources: Sequence[str]) -> Any:
     return "\n\n".join(live) if all(isinstance(value, str) for value in live) else live
 
 
-def take(
+def node_inputs(
     state: State,
     required: Mapping[str, Sequence[str]],
     optional: Mapping[str, Sequence[str]] | None = None,
     blank: Sequence[str] = (),
     convert: Mapping[str, str] | None = None,
 ) -> dict[str, Any] | None:
-    """A node's inputs by port; None where it is to be skipped, because nothing live reached what it needs."""
-    given: dict[str, Any] = {}
+    """A node's inputs by port; None if it is skipped because a required port has no live value."""
+    inputs: dict[str, Any] = {}
     for port, sources in {**required, **(optional or {})}.items():
-        value = collect(state, sources)
+        value = port_value(state, sources)
         if value is not NOTHING:
-            given[port] = fitted(value, (convert or {}).get(port, "any"))
+            inputs[port] = as_type(value, (convert or {}).get(port, "any"))
         elif port in required:
             return None
-    if not given and (required or optional):
+    if not inputs and (required or optional):
         return None
-    return {**dict.fromkeys(blank), **given}
+    return {**dict.fromkeys(blank), **inputs}
 
 
-def fitted(value: Any, kind: str) -> Any:
-    """A value made to fit a port: text and JSON turn into each other."""
+def as_type(value: Any, kind: str) -> Any:
+    """Convert a value to the type of a port: JSON to text, and text to JSON."""
     if kind == "any" or value is None:
         return value
     if kind == "text":
@@ -97,17 +78,15 @@ def fitted(value: Any, kind: str) -> Any:
         value = json.loads(value)
     kinds: dict[str, Any] = {"number": (int, float), "boolean": bool, "list": list, "json": object}
     if not issubclass(type(value), kinds[kind]) or (kind == "number" and isinstance(value, bool)):
-        raise ValueError(f"{to_text(value)[:60]!r} is no {kind}.")
+        raise ValueError(f"{to_text(value)[:60]!r} is not of type {kind}.")
     return value
 
 
 def to_text(value: Any) -> str:
-    """A value as it stands in a prompt: a text as it is, null as nothing, anything else as compact JSON."""
+    """A value as text in a prompt: text unchanged, null as empty text, anything else as compact JSON."""
     if isinstance(value, str):
         return value
-    if value is None:
-        return ""
-    return compact_json(value)
+    return "" if value is None else compact_json(value)
 
 
 def compact_json(value: Any) -> str:
@@ -116,12 +95,12 @@ def compact_json(value: Any) -> str:
 
 
 def fill(*parts: Any) -> str:
-    """A text with values put in."""
+    """The text of a template from its parts."""
     return "".join(to_text(part) for part in parts)
 
 
 class Record(dict[str, Any]):
-    """An iteration's record, with members `by_name` that text and JSON made of the whole record leave out."""
+    """The record of an iteration. Text and JSON of the whole record omit the members in `by_name`."""
 
     def __init__(self, whole: Mapping[str, Any], **by_name: Any) -> None:
         super().__init__(whole)
@@ -132,11 +111,11 @@ class Record(dict[str, Any]):
 
 
 class Records(list[Any]):
-    """A list that grows up to a known length; an element that is not there yet is the `blank` one."""
+    """A list that grows to a known length; elements that do not exist yet are `blank`."""
 
-    def __init__(self, there: Sequence[Any], blank: Any, most: int) -> None:
+    def __init__(self, there: Sequence[Any], blank: Any, max_length: int) -> None:
         super().__init__(there)
-        self.blank, self.most = blank, most
+        self.blank, self.max_length = blank, max_length
 
 
 def member(value: Any, name: str) -> Any:
@@ -149,8 +128,8 @@ def member(value: Any, name: str) -> Any:
     raise KeyError(f"There is no {name!r} here.")
 
 
-def inside(value: Any, *names: str) -> Any:
-    """A member of what may not be there yet, as in a loop's first iteration: then it is null."""
+def optional_member(value: Any, *names: str) -> Any:
+    """A member of a value that may not exist yet, as in a loop's first iteration; null if it does not."""
     for name in names:
         value = None if value is None else member(value, name)
     return value
@@ -160,15 +139,15 @@ def element(value: Any, index: Any) -> Any:
     """An element of a list, or a member of an object."""
     if isinstance(value, dict):
         return member(value, index)
-    if isinstance(value, Records) and len(value) <= index < value.most:
+    if isinstance(value, Records) and len(value) <= index < value.max_length:
         return value.blank
     if not 0 <= index < len(value):
-        raise IndexError(f"The list has {len(value)} elements, and none at {index}.")
+        raise IndexError(f"The list has {len(value)} elements; there is none at {index}.")
     return cast("list[Any]", value)[int(index)]
 
 
 def divide(left: float, right: float) -> float:
-    """A quotient; of whole numbers a whole one, cut off towards zero."""
+    """A quotient; for integers, truncated towards zero."""
     if isinstance(left, int) and isinstance(right, int):
         quotient = abs(left) // abs(right)
         return quotient if (left < 0) == (right < 0) else -quotient
@@ -176,18 +155,18 @@ def divide(left: float, right: float) -> float:
 
 
 def remainder(left: float, right: float) -> float:
-    """The remainder of a division; it has the sign of the dividend."""
+    """The remainder of a division, with the sign of the dividend."""
     rest = abs(left) % abs(right)
     return -rest if left < 0 else rest
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether a pattern is found in a text."""
+    """Whether a text contains a match of a pattern."""
     return re.search(pattern, text) is not None
 
 
 def has(read: Callable[[], Any]) -> bool:
-    """Whether a member is there."""
+    """Whether a member exists."""
     try:
         read()
     except KeyError:

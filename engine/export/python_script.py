@@ -21,7 +21,7 @@ _MAIN = '''workflow = flow.build()
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The values of inputs, as they stand on the command line."""
+    """Parse the inputs on the command line."""
     try:
         values = json.loads(text)
     except ValueError as error:
@@ -31,8 +31,8 @@ def json_object(text: str) -> dict[str, Any]:
     return values
 
 
-def main() -> int:
-    """Run the workflow as the command line says."""
+%FOLDER%def main() -> int:
+    """Run the workflow with the inputs and options of the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument(
         "inputs", nargs="?", type=json_object, default={}, help='values for inputs: {"INPUT": "VALUE"}'
@@ -52,7 +52,7 @@ if __name__ == "__main__":
     sys.exit(main())
 '''
 _FOLDER = '''def existing_folder(text: str) -> Path:
-    """A folder, as it stands on the command line."""
+    """Parse a folder on the command line."""
     if not Path(text).is_dir():
         raise argparse.ArgumentTypeError("there is no such folder")
     return Path(text)
@@ -63,12 +63,12 @@ _FOLDER = '''def existing_folder(text: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Permission:
-    """Something that a run may be allowed, with the name that it has for `loopwright run`.
+    """Something that a run can be allowed, under its name in `loopwright run`.
 
     Attributes:
         name: The field of `RunOptions`.
         help: What the option allows.
-        needed_for: What the workflow cannot do without it; empty where it can do without.
+        needed_for: What the workflow needs it for; empty if it is optional.
     """
 
     name: str
@@ -81,32 +81,32 @@ class _Permission:
 
     @property
     def argument(self) -> str:
-        how = 'type=existing_folder, metavar="PATH"' if self.name == "folder" else 'action="store_true"'
-        return f'    parser.add_argument("{self.option}", {how}, help="{self.help}")\n'
+        kind = 'type=existing_folder, metavar="PATH"' if self.name == "folder" else 'action="store_true"'
+        return f'    parser.add_argument("{self.option}", {kind}, help="{self.help}")\n'
 
 
 def _permissions(graph: GraphPlan, settings: Settings) -> Iterator[_Permission]:
-    """What a run of the workflow can be allowed that makes a difference to it."""
+    """The permissions that make a difference to a run of the workflow."""
     known = all_tools()
     tools = [known[name] for name in dict.fromkeys(name for _, name in tools_in(graph)) if name in known]
     if any(tool.uses_folder for tool in tools):
         is_needed = any(tool.uses_folder and not tool.runs_code for tool in tools)
-        why = "the files that its tools use" if is_needed else ""
-        yield _Permission("folder", "the one folder that tools may read and write", why)
+        reason = "the files that its tools use" if is_needed else ""
+        yield _Permission("folder", "the one folder that tools may read and write", reason)
     if HTTP_GET in tools:
-        yield _Permission("allow_private_addresses", "let http_get reach this machine and private networks")
+        yield _Permission("allow_private_addresses", "let http_get access this machine and private networks")
     if any(tool.runs_code for tool in tools):
         yield _Permission("allow_code", "let tools run code on this machine", "the code that its tools run")
     if settings.budget_usd is not None or has_money_budget(graph):
-        yield _Permission("allow_unknown_price", "run although nobody knows what a model costs")
+        yield _Permission("allow_unknown_price", "run although the price of a model is unknown")
 
 
 def _main(permissions: list[_Permission]) -> str:
     """The part of the script that runs the workflow."""
-    needed = [(one.name, one.option, one.needed_for) for one in permissions if one.needed_for]
+    needed = [(one.name, f"{one.option} for {one.needed_for}") for one in permissions if one.needed_for]
     missing = ""
     if needed:
-        listed = "".join(f"        (given.{name}, {f'{option} for {why}'!r}),\n" for name, option, why in needed)
+        listed = "".join(f"        (given.{name}, {text!r}),\n" for name, text in needed)
         missing = (
             f"    needed = (\n{listed}    )\n"
             "    missing = [what for is_given, what in needed if not is_given]\n"
@@ -115,61 +115,60 @@ def _main(permissions: list[_Permission]) -> str:
             "        return 2\n"
         )
     options = ", ".join(f"{one.name}=given.{one.name}" for one in permissions)
-    filled = _MAIN.replace("%ARGUMENTS%", "".join(one.argument for one in permissions)).replace("%MISSING%", missing)
-    filled = filled.replace("%OPTIONS%", f", RunOptions({options})" if options else "")
-    has_folder = any(one.name == "folder" for one in permissions)
-    return filled.replace("def main()", f"{_FOLDER}def main()") if has_folder else filled
+    main = _MAIN.replace("%FOLDER%", _FOLDER if _uses_folder(permissions) else "").replace("%MISSING%", missing)
+    main = main.replace("%ARGUMENTS%", "".join(one.argument for one in permissions))
+    return main.replace("%OPTIONS%", f", RunOptions({options})" if options else "")
 
 
-def _imports(permissions: list[_Permission]) -> str:
-    names = ["Builder", "EngineError", "RunError", *(["RunOptions"] if permissions else []), "run_blocking"]
-    path = "from pathlib import Path\n" if any(one.name == "folder" for one in permissions) else ""
-    return (
-        "from __future__ import annotations\n\nimport argparse\nimport json\nimport sys\n"
-        f"{path}from typing import Any\n\nfrom engine import {', '.join(names)}\n"
-    )
+def _uses_folder(permissions: list[_Permission]) -> bool:
+    return any(one.name == "folder" for one in permissions)
 
 
 def export_python(workflow: Workflow, registry: Registry | None = None) -> Exported:
-    """The script, and what it leaves out.
+    """Export a workflow as a Python script.
 
     Raises:
         DocumentError: The document has errors.
     """
     plan = compile_workflow(workflow, registry)
     permissions = list(_permissions(plan.graph, Settings.model_validate(workflow.settings)))
-    left_out = tuple(_left_out(workflow))
-    about = [workflow.name or "A workflow", workflow.description, "Written by Loopwright, for its library."]
     settings: Value = workflow.settings
     head = f"{workflow.name!r}, description={literal(workflow.description)}, settings={literal(settings)}"
     lines = [f"flow = Builder({head})"]
     for node in workflow.nodes:
         config: Value = node.config
-        parts = [repr(node.type), f"id={node.id!r}"]
-        parts += [f"title={node.title!r}"] if node.title else []
-        parts += [] if node.enabled else ["enabled=False"]
-        parts += [f"config={literal(config)}"] if node.config else []
-        lines.append(f"flow.add({', '.join(parts)})")
+        arguments = [repr(node.type), f"id={node.id!r}"]
+        arguments += [f"title={node.title!r}"] if node.title else []
+        arguments += [] if node.enabled else ["enabled=False"]
+        arguments += [f"config={literal(config)}"] if node.config else []
+        lines.append(f"flow.add({', '.join(arguments)})")
     lines += [f"flow.connect({edge.from_!r}, {edge.to!r})" for edge in workflow.edges]
-    text = f"{docstring(about)}\n\n{_imports(permissions)}\n" + "\n".join(lines) + f"\n{_main(permissions)}"
-    return Exported(text, left_out)
+    names = ["Builder", "EngineError", "RunError", *(["RunOptions"] if permissions else []), "run_blocking"]
+    path = "from pathlib import Path\n" if _uses_folder(permissions) else ""
+    imports = (
+        "from __future__ import annotations\n\nimport argparse\nimport json\nimport sys\n"
+        f"{path}from typing import Any\n\nfrom engine import {', '.join(names)}\n"
+    )
+    about = docstring([workflow.name or "A workflow", workflow.description, "Exported by Loopwright for its library."])
+    text = f"{about}\n\n{imports}\n" + "\n".join(lines) + f"\n{_main(permissions)}"
+    return Exported(text, tuple(_left_out(workflow)))
 
 
 def _left_out(workflow: Workflow) -> Iterator[str]:
     asking = [f'"{node.title or node.id}"' for node in workflow.nodes if node.enabled and _asks_people(node)]
     if asking:
         yield (
-            f"Nobody is asked: at {', '.join(asking)} the script waits for an answer that nobody can give. "
+            f"Nobody answers the questions of {', '.join(asking)}: the script waits for an answer. "
             "Run the workflow with 'loopwright run', or answer in code: engine.start, Run.answer."
         )
     if workflow.layout:
-        yield "Where the nodes stand on the canvas is left out."
+        yield "The positions of the nodes on the canvas are left out."
     if workflow.unknown_keys or any(part.unknown_keys for part in (*workflow.nodes, *workflow.edges)):
         yield "Keys of the file that this version does not know are left out."
 
 
 def _asks_people(node: Node) -> bool:
-    """Whether a node may wait for a person's answer."""
+    """Whether a node may ask a person."""
     tools: Value = node.config.get("tools")
     may_ask = isinstance(tools, list) and ASK_PERSON in tools
     return node.type == "approval" or (node.type == "agent" and (may_ask or bool(node.config.get("require_approval"))))

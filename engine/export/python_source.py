@@ -1,4 +1,4 @@
-"""Texts and values as Python source: literals and docstrings that mean what they say, whatever the text holds."""
+"""Write values and texts as Python source: literals and docstrings that are safe for any text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _QUOTES: Final = re.compile(r'\\|"(?="|$)|(?<=")"')
 
 
 def literal(value: Value, indent: str = "") -> str:
-    """A value as a Python literal; a text of several lines as several literals in parentheses.
+    """A value as a Python literal. Text of several lines becomes several literals in parentheses.
 
     Args:
         value: The value.
-        indent: What the line begins with that the literal stands in.
+        indent: The indentation of the statement.
     """
     inner = indent + _STEP
     if isinstance(value, str):
@@ -46,28 +46,28 @@ def one_line_docstring(text: str) -> str:
 
 
 def docstring(paragraphs: Iterable[str]) -> str:
-    """Paragraphs as a docstring; a paragraph that begins with a space or a hyphen is left as it is."""
+    """Paragraphs as a docstring. Only paragraphs that start with neither a space nor a hyphen are wrapped."""
     written: list[str] = []
     for paragraph in paragraphs:
         lines = paragraph.split("\n")
-        kept = all(line.startswith((" ", "-")) for line in lines)
-        whole = paragraph if kept else "\n".join(textwrap.wrap(" ".join(paragraph.split()), _WIDTH))
+        is_fixed = all(line.startswith((" ", "-")) for line in lines)
+        whole = paragraph if is_fixed else "\n".join(textwrap.wrap(" ".join(paragraph.split()), _WIDTH))
         written.append("\n".join(_escaped(line).rstrip() for line in whole.split("\n")))
     return '"""' + "\n\n".join(part for part in written if part) + '\n"""'
 
 
 def _escaped(text: str) -> str:
-    """A line in which nothing ends the docstring, and nothing is seen that is not there."""
+    """A line that neither ends the docstring nor contains invisible characters."""
     return _QUOTES.sub(r"\\\g<0>", harmless(text)) if text else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A workflow as a program.
+    """An exported workflow.
 
     Attributes:
         text: The source of a Python module.
-        left_out: What it does not do that the workflow does, a sentence each.
+        left_out: What the module does not do although the workflow does, a sentence each.
     """
 
     text: str

@@ -34,7 +34,7 @@ def test_the_program_goes_to_a_file(program: Program, tmp_path: Path):
 
 def test_program_and_report_are_an_object_too(program: Program):
     told = program("export", "self-refine", "--to", "python", "--json").json
-    assert told["left_out"] == ["Where the nodes stand on the canvas is left out."]
+    assert told["left_out"] == ["The positions of the nodes on the canvas are left out."]
     assert "from engine import Builder" in told["program"]
 
 
@@ -145,7 +145,7 @@ def test_a_workflow_that_asks_a_person_says_that_its_script_cannot(program: Prog
         ["task.value > check.input", "check.approved > answer.value"],
     )
     (sentence, *_) = program("export", write(tmp_path, asks), "--to", "python", "--json").json["left_out"]
-    assert sentence.startswith('Nobody is asked: at "check" the script waits for an answer that nobody can give.')
+    assert sentence.startswith('Nobody answers the questions of "check"')
 
 
 def test_a_target_that_is_none_is_told():

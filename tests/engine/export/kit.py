@@ -26,6 +26,7 @@ ALLOWED_IMPORTS = {
     "__future__",
     "json",
     "math",
+    "os",
     "re",
     "sys",
     "time",

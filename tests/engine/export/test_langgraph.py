@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import types
@@ -339,8 +340,8 @@ async def test_problems_of_disabled_nodes_are_not_exported():
         "'a,b'.split(',').join('-')", "'aXa'.replace('a', 'b')", "'abcdef'.substring(1, 3) + 'abc'.substring(1)",
         "[1, 2, 3].map(x, x * 2).filter(y, y > 2)", "[1, 2].all(x, x > 0) && [1, 2].exists(x, x > 1)",
         "[1, 2, 3].map(x, x > 1, x + 1)", "has({'a': 1}.a) && !has({'a': 1}.b)", "int('7') + int(2.9)", "double('1.5')",
-        "string(12) + string([1, 'a'])", "'ab12'.matches('[0-9]+')", "text.size()", "[text].map(given, given + '!')[0]",
-        "[1].map(class, class)[0]" ,
+        "string(12) + string([1, 'a'])", "'ab12'.matches('[0-9]+')", "text.size()",
+        "[text].map(inputs, inputs + '!')[0]", "[1].map(class, class)[0]",
         "[1, 2, 2].exists_one(x, x > 1) || [1, 2].exists_one(x, x > 1)", "'\\'\"' + \"'\"", "[3, 1][size('a')]",
     ],
 )  # fmt: skip
@@ -368,10 +369,10 @@ def test_left_out_settings_are_listed():
     workflow = critic(budget_usd=1.0, timeout_s=5.0, retries=1, on_error="continue")
     text = " ".join(export_langgraph(workflow).left_out)
     for words in (
-        "at its budget only after an iteration",
-        "at its time limit only after an iteration",
-        "not begun again",
-        "go on after an error",
+        "its budget only after an iteration",
+        "its time limit only after an iteration",
+        "not restarted",
+        "fails the run after an error",
     ):
         assert words in text
 
@@ -447,6 +448,18 @@ def test_every_model_setting_and_fallback_reaches_litellm(monkeypatch: pytest.Mo
         {"model": "openai/first", **wanted, "base_url": "http://localhost:1/v1"},
         {"model": "mistral/second", **wanted},
     ]
+
+
+def test_litellm_uses_its_own_price_list_instead_of_downloading_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = "LITELLM_LOCAL_MODEL_COST_MAP"
+    monkeypatch.setenv(variable, "")
+    monkeypatch.delenv(variable)
+    answering_litellm(monkeypatch, lambda **_asked: SimpleNamespace(content="Hello.", tool_calls=None))
+    workflow = flow(entry(), llm("ask"), result(), edges="text -> ask -> out")
+
+    assert module_of(export_langgraph(workflow).text).run({"text": "Hi"}) == {"out": "Hello."}
+
+    assert os.environ[variable] == "True"
 
 
 def test_tool_calls_reach_litellm_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,7 @@ def spending(workflow: Any, dollars_a_call: float) -> dict[str, Any]:
     module = module_of(both.exported.text)
 
     def ask(messages: list[Any], *, node: str, **_settings: Any) -> str:
-        module.note_cost("fake/model", SimpleNamespace(prompt_tokens=0, completion_tokens=10))
+        module.add_cost("fake/model", SimpleNamespace(prompt_tokens=0, completion_tokens=10))
         return told(node, [(message["role"], message["content"]) for message in messages])
 
     module.__dict__["ask"] = ask

@@ -43,7 +43,7 @@ def test_reasoning_is_not_part_of_verdicts_and_texts(kind: str) -> None:
     )  # fmt: skip
     text = THOUGHTS[kind].replace("{}", '{"branch": "continue", "reason": "short"}')
     module = answering(module_of(export_langgraph(loop).text), text)
-    verdict = module.choose(module.ask, [], ["done", "continue"], "continue", node="check")
+    verdict = module.choose_branch(module.ask, [], ["done", "continue"], "continue", node="check")
     assert verdict == ("continue", "short")
     for node in (llm("ask"), agent("ask")):
         workflow = flow(entry(), node, result(), edges="text -> ask -> out")

@@ -19,11 +19,11 @@ _MATTERS = (
     "is left out",
     "TOOLS",
     "after an error",
-    "goes on after its error",
-    "not begun again",
+    "continues after its error",
+    "not restarted",
     "budget",
     "time limit",
-    "gives nothing",
+    "has no value",
     "waits for its answer",
 )
 

@@ -84,4 +84,4 @@ def test_a_template_as_a_python_script_is_the_same_workflow(file: Path):
     exported = export_python(workflow)
     assert imports_of(exported.text) - {"pathlib"} == {"__future__", "argparse", "json", "sys", "typing", "engine"}
     assert module_of(exported.text).workflow.to_json() == {**workflow.to_json(), "layout": {}}
-    assert exported.left_out == ("Where the nodes stand on the canvas is left out.",)
+    assert exported.left_out == ("The positions of the nodes on the canvas are left out.",)
