@@ -1,0 +1,316 @@
+"""Edits of loops as document operations: wrap nodes in a loop, unwrap a loop, put a node into a body or take it out.
+
+Iterators work in the same way. No Qt here. Each function returns one operation for the whole edit; an edit that is not
+possible raises an `OperationError` for the status bar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from app.canvas.connection_rules import reachable_from, reversed_edges, successors
+from app.canvas.operation_builders import BODY_ROOM, add, find_port, main_ports, set_positions, title_of
+from app.node_layout import COLUMN_GAP, Box, Position
+from engine.document.model import Edge, Node, Workflow
+from engine.document.operations import AddNode, Batch, Connect, Disconnect, Operation, OperationError, RemoveNodes
+from engine.nodes.convert import can_ever_fit
+from engine.nodes.pairs import Pair
+from engine.nodes.registry import Registry
+from engine.nodes.spec import Port
+from engine.plan.structure import Structure
+
+_ENDS = frozenset({"input", "output"})
+"""Node types that stand outside of all loops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as edits see it.
+
+    Attributes:
+        workflow: The document.
+        structure: Its analysis.
+        registry: The node types.
+        places: The position of each card.
+        boxes: The size of each card.
+    """
+
+    workflow: Workflow
+    structure: Structure
+    registry: Registry
+    places: Mapping[str, Position]
+    boxes: Mapping[str, Box]
+
+    def main_ports(self, node: Node) -> tuple[Port | None, Port | None]:
+        """The main input and the main output of a node."""
+        return main_ports(node, self.registry, self.structure)
+
+    def edges_into(self, node: str) -> list[Edge]:
+        """The edges that lead to a node."""
+        return [edge for edge in self.workflow.edges if edge.target[0] == node]
+
+    def edges_from(self, node: str) -> list[Edge]:
+        """The edges that start at a node."""
+        return [edge for edge in self.workflow.edges if edge.source[0] == node]
+
+
+def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
+    """Put nodes between a new loop and its exit.
+
+    The nodes between the given ones come along. Edges that start at the first source outside lead through the loop, and
+    edges from the result lead through the exit. Without an edge into the nodes, the loop feeds the first free input.
+
+    Raises:
+        OperationError: These nodes cannot be the body of one loop.
+    """
+    workflow = document.workflow
+    body = _body_nodes(document, node_ids, pair)
+    inside = set(body)
+    spec = document.registry.find(pair.start)
+    assert spec is not None, "the registry has the built-in types"
+    incoming = [edge for edge in workflow.edges if edge.target[0] in inside and edge.source[0] not in inside]
+    outgoing = [edge for edge in workflow.edges if edge.source[0] in inside and edge.target[0] not in inside]
+    result = _result_end(document, body, outgoing, pair)
+    added = add(workflow, spec, (0.0, 0.0))
+    new = {operation.node.id: operation.node for operation in added.operations if isinstance(operation, AddNode)}
+    start_in, _ = document.main_ports(new[added.first])
+    end_in, end_out = document.main_ports(new[added.last])
+    assert start_in is not None, "loops have an input"
+    assert end_in is not None, "exits have an input"
+    assert end_out is not None, "exits have an output"
+    operations: list[Operation] = [AddNode(node) for node in new.values()]
+    body_end = f"{added.first}.{pair.body_ports[0]}"
+    leading = successors(workflow, document.structure)
+    ending = reachable_from([result.partition(".")[0]] if result else body, reversed_edges(leading))
+    source = _source(document, body, [edge for edge in incoming if edge.target[0] in ending])
+    fed = [edge for edge in incoming if edge.from_ == source]
+    targets = [edge.to for edge in fed] or _free_input(document, body)
+    _refuse_strangers(document, body, ending | reachable_from((end.partition(".")[0] for end in targets), leading))
+    operations += [Disconnect(edge.from_, edge.to) for edge in fed]
+    operations += [Connect(body_end, target) for target in targets]
+    if source:
+        operations.append(Connect(source, f"{added.first}.{start_in.name}"))
+    if result:
+        operations += [Disconnect(edge.from_, edge.to) for edge in outgoing]
+        operations.append(Connect(result, f"{added.last}.{end_in.name}"))
+        followers = [edge.to for edge in outgoing] or _free_output(document)
+        operations += [Connect(f"{added.last}.{end_out.name}", target) for target in followers]
+    operations.append(set_positions(workflow, _places_around(document, inside, added.first, added.last)))
+    what = title_of(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
+    return Batch(f"Wrap {what} in {_article(pair.start)}", tuple(operations))
+
+
+def unwrap(document: Document, node_id: str) -> Batch:
+    """Remove a loop and its exit, and connect the body to what stands before and after them.
+
+    Args:
+        document: The document.
+        node_id: The loop or its exit.
+
+    Raises:
+        OperationError: The node is neither, or has no partner.
+    """
+    structure, workflow = document.structure, document.workflow
+    body = structure.bodies.get(structure.loop_of.get(node_id, node_id))
+    if body is None:
+        raise OperationError("This is no complete loop.", "Select a loop with its exit.")
+    into_loop, into_exit = document.edges_into(body.loop), document.edges_into(body.exit)
+    first = [edge for edge in document.edges_from(body.loop) if edge.source[1] in body.kind.body_ports]
+    results = [edge for edge in into_exit if edge.target[1] != "feedback"]
+    joined = [(edge.from_, target.to) for edge in into_loop for target in first if target.target[0] != body.exit]
+    joined += [(edge.from_, target.to) for edge in results for target in document.edges_from(body.exit)]
+    operations = [RemoveNodes((body.loop, body.exit)), *_connections(document, joined, {body.loop, body.exit})]
+    return Batch(f"Unwrap {title_of(workflow, body.loop)}", tuple(operations))
+
+
+def insert_into_body(document: Document, loop: str, first: str, last: str, place: Position) -> tuple[Operation, ...]:
+    """Put an unconnected node, or a pair, into the edge of a loop's body that is nearest to a place.
+
+    Args:
+        document: The document, which may not have the node yet.
+        loop: The loop or iterator.
+        first: The node, or the start of the pair.
+        last: The node, or the end of the pair.
+        place: Where it was dropped.
+
+    Returns:
+        The operations; none if its ports fit no edge of the body.
+    """
+    body, nodes = document.structure.bodies[loop], document.workflow.nodes_by_id
+    input_, output = document.main_ports(nodes[first])[0], document.main_ports(nodes[last])[1]
+    if input_ is None or output is None:
+        return ()
+    inside = {*body.nodes, body.exit}
+    edges = [
+        edge
+        for edge in document.workflow.edges
+        if edge.target[0] in inside
+        and (edge.source[0] in body.nodes or (edge.source[0] == loop and edge.source[1] in body.kind.body_ports))
+        and edge.target[1] != "feedback"
+        and document.structure.parent.get(edge.source[0] if edge.source[0] != loop else edge.target[0], loop) == loop
+        and _fits(document, edge, input_, output)
+    ]
+    if not edges:
+        end_in, _ = document.main_ports(nodes[body.exit])
+        taken = end_in is None or any(edge.to == f"{body.exit}.{end_in.name}" for edge in document.workflow.edges)
+        if taken or end_in is None:
+            return ()
+        return (
+            Connect(f"{loop}.{body.kind.body_ports[0]}", f"{first}.{input_.name}"),
+            Connect(f"{last}.{output.name}", f"{body.exit}.{end_in.name}"),
+        )
+    nearest = min(edges, key=lambda edge: _distance(document, edge, place))
+    return (
+        Disconnect(nearest.from_, nearest.to),
+        Connect(nearest.from_, f"{first}.{input_.name}"),
+        Connect(f"{last}.{output.name}", nearest.to),
+    )
+
+
+def take_out_of_body(document: Document, node_ids: Iterable[str]) -> tuple[Operation, ...]:
+    """Cut the edges between nodes and the rest, and connect what stands before them to what stands after them."""
+    group = set(node_ids)
+    into = [edge for edge in document.workflow.edges if edge.target[0] in group and edge.source[0] not in group]
+    out = [edge for edge in document.workflow.edges if edge.source[0] in group and edge.target[0] not in group]
+    joined = [(edge.from_, target.to) for edge in into[:1] for target in out]
+    cut = [Disconnect(edge.from_, edge.to) for edge in (*into, *out)]
+    return (*cut, *_connections(document, joined, group))
+
+
+def _body_nodes(document: Document, node_ids: Iterable[str], pair: Pair) -> list[str]:
+    """The nodes to wrap in the order of the workflow: the given ones, with whole loops and everything in between."""
+    workflow, structure = document.workflow, document.structure
+    wanted = {node for node in node_ids if workflow.nodes_by_id[node].type not in _ENDS}
+    if not wanted:
+        raise OperationError("Nothing to wrap.", f"Select the nodes that the {pair.start} should repeat.")
+    leading = successors(workflow, structure)
+    wanted = reachable_from(wanted, leading) & reachable_from(wanted, reversed_edges(leading))
+    for loop, body in structure.bodies.items():
+        if loop in wanted or body.exit in wanted:
+            wanted |= {loop, body.exit, *body.nodes}
+    loops = {structure.parent.get(node) for node in wanted} - wanted
+    if len(loops) > 1:
+        raise OperationError("Some of these nodes are in a loop, and others are not.", "Select nodes on one level.")
+    order = structure.order or list(workflow.nodes_by_id)
+    return [node for node in order if node in wanted]
+
+
+def _source(document: Document, body: list[str], incoming: list[Edge]) -> str:
+    """The output that feeds the loop; empty without one."""
+    if incoming:
+        return min(incoming, key=lambda edge: body.index(edge.target[0])).from_
+    unused = [node.id for node in document.workflow.nodes if node.type == "input" and not document.edges_from(node.id)]
+    return f"{unused[0]}.value" if len(unused) == 1 else ""
+
+
+def _free_input(document: Document, body: list[str]) -> list[str]:
+    """The first main input in the body to which nothing leads."""
+    connected = {edge.to for edge in document.workflow.edges}
+    mains = ((node, document.main_ports(document.workflow.nodes_by_id[node])[0]) for node in body)
+    free = (end for node, port in mains if port is not None and (end := f"{node}.{port.name}") not in connected)
+    return list(free)[:1]
+
+
+def _refuse_strangers(document: Document, body: list[str], connected: set[str]) -> None:
+    """Refuse nodes that neither follow from the loop's input nor lead to its result.
+
+    A node that leads to the result and gets its values from elsewhere stays outside, and its value is a constant.
+    """
+    stranger = next((node for node in body if node not in connected), None)
+    if stranger is not None:
+        raise OperationError(
+            f"“{title_of(document.workflow, stranger)}” is not connected to the other nodes.",
+            "Connect the nodes first, or select those that belong together.",
+        )
+
+
+def _result_end(document: Document, body: list[str], outgoing: list[Edge], pair: Pair) -> str:
+    """The output of the body that is its result; empty if no node has one."""
+    ends = dict.fromkeys(edge.from_ for edge in outgoing)
+    if len(ends) > 1:
+        names = " and ".join(f"“{title_of(document.workflow, end.partition('.')[0])}”" for end in ends)
+        raise OperationError(
+            f"{names} lead to other nodes, and {_article(pair.start)} has one result.", "Select a part with one result."
+        )
+    if ends:
+        return next(iter(ends))
+    inside = set(body)
+    for node in reversed(body):
+        is_end = not any(edge.target[0] in inside for edge in document.edges_from(node))
+        _, output = document.main_ports(document.workflow.nodes_by_id[node])
+        if is_end and output is not None:
+            return f"{node}.{output.name}"
+    return ""
+
+
+def _free_output(document: Document) -> list[str]:
+    """The input of the workflow's one output, if nothing leads there yet."""
+    outputs = [node for node in document.workflow.nodes if node.type == "output" and not document.edges_into(node.id)]
+    return [f"{outputs[0].id}.value"] if len(outputs) == 1 else []
+
+
+def _connections(document: Document, pairs: Iterable[tuple[str, str]], gone: set[str]) -> list[Operation]:
+    """Connect pairs of ports whose types fit and whose inputs have room."""
+    workflow, registry, structure = document.workflow, document.registry, document.structure
+    taken = {edge.to for edge in workflow.edges if edge.source[0] not in gone}
+    made: dict[tuple[str, str], None] = {}
+    for source, target in pairs:
+        if source.partition(".")[0] in gone or target.partition(".")[0] in gone:
+            continue
+        output = find_port(source, workflow, registry, structure, is_input=False)
+        input_ = find_port(target, workflow, registry, structure, is_input=True)
+        if output is None or input_ is None or not can_ever_fit(output.type, input_.type):
+            continue
+        if target in taken and not input_.many:
+            continue
+        taken.add(target)
+        made[source, target] = None
+    return [Connect(*pair) for pair in made]
+
+
+def _fits(document: Document, edge: Edge, input_: Port, output: Port) -> bool:
+    workflow, registry, structure = document.workflow, document.registry, document.structure
+    source = find_port(edge.from_, workflow, registry, structure, is_input=False)
+    target = find_port(edge.to, workflow, registry, structure, is_input=True)
+    if source is None or target is None:
+        return False
+    return can_ever_fit(source.type, input_.type) and can_ever_fit(output.type, target.type)
+
+
+def _distance(document: Document, edge: Edge, place: Position) -> float:
+    """The distance of a place to the straight line between the two cards of an edge."""
+    source, target = edge.source[0], edge.target[0]
+    ax, ay = document.places[source][0] + document.boxes[source].width, _middle(document, source)
+    bx, by = document.places[target][0], _middle(document, target)
+    length = (bx - ax) ** 2 + (by - ay) ** 2
+    share = 0.0 if not length else ((place[0] - ax) * (bx - ax) + (place[1] - ay) * (by - ay)) / length
+    share = min(1.0, max(0.0, share))
+    return ((ax + share * (bx - ax) - place[0]) ** 2 + (ay + share * (by - ay) - place[1]) ** 2) ** 0.5
+
+
+def _middle(document: Document, node: str) -> float:
+    return document.places[node][1] + document.boxes[node].height / 2
+
+
+def _places_around(document: Document, inside: set[str], start: str, end: str) -> dict[str, Position]:
+    """Positions of the new loop left of the body and of its exit right of it; cards that are in the way move aside."""
+    places, boxes = document.places, document.boxes
+    left = min(places[node][0] for node in inside)
+    right = max(places[node][0] + boxes[node].width for node in inside)
+    top = min(places[node][1] for node in inside)
+    width = max((box.width for box in boxes.values()), default=BODY_ROOM / 2)
+    step = width + COLUMN_GAP
+    moved = {start: (left - step, top), end: (right + COLUMN_GAP, top)}
+    for node, (x, y) in places.items():
+        if node in inside:
+            continue
+        if x + boxes[node].width <= left:
+            moved[node] = (x - step, y)
+        elif x >= right:
+            moved[node] = (x + step, y)
+    return moved
+
+
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
