@@ -24,7 +24,8 @@ class CanvasAction:
         name: Internal name.
         text: Text in menus.
         keys: Shortcuts; menus show the first.
-        needs: Required selection: nothing, `nodes`, `two`, `three` nodes, `one` node, a `subflow`, or `any` item.
+        needs: Required selection: nothing, `nodes`, `two`, `three` nodes, `one` node, a `subflow`, a
+            `loop` or iterator, or `any` item.
         icon: Name of the icon, or empty.
     """
 
@@ -57,8 +58,13 @@ ADD: Final = (
     CanvasAction("add_frame", "Add frame", ("Ctrl+G",), "", "mdi6.border-all-variant"),
     CanvasAction("add_note", "Add note", ("Ctrl+Shift+T",), "", "mdi6.note-outline"),
 )
+WRAP: Final = (
+    CanvasAction("wrap_loop", "Wrap in a loop", ("Ctrl+L",), "nodes", "mdi6.autorenew"),
+    CanvasAction("wrap_iterator", "Wrap in an iterator", (), "nodes"),
+    CanvasAction("unwrap", "Unwrap", ("Ctrl+Shift+L",), "loop"),
+)
 ARRANGE: Final = (
-    CanvasAction("tidy", "Tidy up", ("Ctrl+L",), "", "mdi6.auto-fix"),
+    CanvasAction("tidy", "Tidy up", ("Ctrl+Shift+A",), "", "mdi6.auto-fix"),
     CanvasAction("align_left", "Align left edges", (), "two"),
     CanvasAction("align_center", "Align horizontal centers", (), "two"),
     CanvasAction("align_right", "Align right edges", (), "two"),
@@ -75,7 +81,7 @@ VIEW: Final = (
     CanvasAction("fit_all", "Zoom to fit", ("Ctrl+0",), "", "mdi6.fit-to-page-outline"),
     CanvasAction("fit_selection", "Zoom to selection", ("Ctrl+2",)),
 )
-ALL: Final = (*EDIT, *ADD, *ARRANGE, *VIEW)
+ALL: Final = (*EDIT, *ADD, *WRAP, *ARRANGE, *VIEW)
 
 _LEAST: Final = {"": 0, "nodes": 1, "two": 2, "three": 3}
 
@@ -97,7 +103,9 @@ def make_actions(view: QWidget, handlers: Mapping[str, Callable[[], object]]) ->
     return made
 
 
-def enable(actions: Mapping[str, QAction], nodes: int, others: int, *, is_subflow: bool = False) -> None:
+def enable(
+    actions: Mapping[str, QAction], nodes: int, others: int, *, is_subflow: bool = False, is_loop: bool = False
+) -> None:
     """Enable the actions that apply to a selection.
 
     Args:
@@ -105,12 +113,15 @@ def enable(actions: Mapping[str, QAction], nodes: int, others: int, *, is_subflo
         nodes: Number of selected nodes.
         others: Number of other selected items.
         is_subflow: Whether the only selected node is a subflow.
+        is_loop: Whether the selection contains a loop, an iterator or the end of one.
     """
     for spec in ALL:
         if spec.needs == "any":
             possible = nodes + others > 0
         elif spec.needs == "subflow":
             possible = nodes == 1 and is_subflow
+        elif spec.needs == "loop":
+            possible = is_loop
         elif spec.needs == "one":
             possible = nodes == 1 or (spec.name == "rename" and nodes + others == 1)
         else:

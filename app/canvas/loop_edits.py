@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.canvas.connection_rules import reachable_from, reversed_edges, successors
-from app.canvas.operation_builders import BODY_ROOM, add, find_port, main_ports, set_positions, title_of
+from app.canvas.operation_builders import BODY_ROOM, PortLookup, add, insert_into_edge, set_positions, title_of
 from app.node_layout import COLUMN_GAP, Box, Position
 from engine.document.model import Edge, Node, Workflow
 from engine.document.operations import AddNode, Batch, Connect, Disconnect, Operation, OperationError, RemoveNodes
 from engine.nodes.convert import can_ever_fit
 from engine.nodes.pairs import Pair
 from engine.nodes.registry import Registry
-from engine.nodes.spec import Port
 from engine.plan.structure import Structure
 
 _ENDS = frozenset({"input", "output"})
@@ -42,9 +41,20 @@ class Document:
     places: Mapping[str, Position]
     boxes: Mapping[str, Box]
 
-    def main_ports(self, node: Node) -> tuple[Port | None, Port | None]:
-        """The main input and the main output of a node."""
-        return main_ports(node, self.registry, self.structure)
+    @property
+    def ports(self) -> PortLookup:
+        """The ports of the nodes."""
+        return PortLookup(self.workflow, self.registry, self.structure)
+
+    def main_input(self, node: Node) -> str:
+        """The end at a node's main input; empty without inputs."""
+        inputs = self.ports.of(node)[0]
+        return f"{node.id}.{inputs[0].name}" if inputs else ""
+
+    def main_output(self, node: Node) -> str:
+        """The end at a node's main output; empty without outputs."""
+        outputs = self.ports.of(node)[1]
+        return f"{node.id}.{outputs[0].name}" if outputs else ""
 
     def edges_into(self, node: str) -> list[Edge]:
         """The edges that lead to a node."""
@@ -73,14 +83,8 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
     outgoing = [edge for edge in workflow.edges if edge.source[0] in inside and edge.target[0] not in inside]
     result = _result_end(document, body, outgoing, pair)
     added = add(workflow, spec, (0.0, 0.0))
-    new = {operation.node.id: operation.node for operation in added.operations if isinstance(operation, AddNode)}
-    start_in, _ = document.main_ports(new[added.first])
-    end_in, end_out = document.main_ports(new[added.last])
-    assert start_in is not None, "loops have an input"
-    assert end_in is not None, "exits have an input"
-    assert end_out is not None, "exits have an output"
-    operations: list[Operation] = [AddNode(node) for node in new.values()]
-    body_end = f"{added.first}.{pair.body_ports[0]}"
+    operations: list[Operation] = [AddNode(added.first), AddNode(added.last)]
+    body_end = f"{added.first.id}.{pair.body_ports[0]}"
     leading = successors(workflow, document.structure)
     ending = reachable_from([result.partition(".")[0]] if result else body, reversed_edges(leading))
     source = _source(document, body, [edge for edge in incoming if edge.target[0] in ending])
@@ -90,13 +94,13 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
     operations += [Disconnect(edge.from_, edge.to) for edge in fed]
     operations += [Connect(body_end, target) for target in targets]
     if source:
-        operations.append(Connect(source, f"{added.first}.{start_in.name}"))
+        operations.append(Connect(source, document.main_input(added.first)))
     if result:
         operations += [Disconnect(edge.from_, edge.to) for edge in outgoing]
-        operations.append(Connect(result, f"{added.last}.{end_in.name}"))
+        operations.append(Connect(result, document.main_input(added.last)))
         followers = [edge.to for edge in outgoing] or _free_output(document)
-        operations += [Connect(f"{added.last}.{end_out.name}", target) for target in followers]
-    operations.append(set_positions(workflow, _places_around(document, inside, added.first, added.last)))
+        operations += [Connect(document.main_output(added.last), follower) for follower in followers]
+    operations.append(set_positions(workflow, _places_around(document, inside, added.first.id, added.last.id)))
     what = title_of(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
     return Batch(f"Wrap {what} in {_article(pair.start)}", tuple(operations))
 
@@ -124,7 +128,7 @@ def unwrap(document: Document, node_id: str) -> Batch:
     return Batch(f"Unwrap {title_of(workflow, body.loop)}", tuple(operations))
 
 
-def insert_into_body(document: Document, loop: str, first: str, last: str, place: Position) -> tuple[Operation, ...]:
+def insert_into_body(document: Document, loop: str, first: Node, last: Node, place: Position) -> tuple[Operation, ...]:
     """Put an unconnected node, or a pair, into the edge of a loop's body that is nearest to a place.
 
     Args:
@@ -137,35 +141,23 @@ def insert_into_body(document: Document, loop: str, first: str, last: str, place
     Returns:
         The operations; none if its ports fit no edge of the body.
     """
-    body, nodes = document.structure.bodies[loop], document.workflow.nodes_by_id
-    input_, output = document.main_ports(nodes[first])[0], document.main_ports(nodes[last])[1]
-    if input_ is None or output is None:
-        return ()
-    inside = {*body.nodes, body.exit}
+    body, parent = document.structure.bodies[loop], document.structure.parent
     edges = [
         edge
         for edge in document.workflow.edges
-        if edge.target[0] in inside
-        and (edge.source[0] in body.nodes or (edge.source[0] == loop and edge.source[1] in body.kind.body_ports))
-        and edge.target[1] != "feedback"
-        and document.structure.parent.get(edge.source[0] if edge.source[0] != loop else edge.target[0], loop) == loop
-        and _fits(document, edge, input_, output)
+        if edge.target[1] != "feedback"
+        and (parent.get(edge.source[0]) == loop or (edge.source[0] == loop and edge.source[1] in body.kind.body_ports))
+        and (parent.get(edge.target[0]) == loop or edge.target[0] == body.exit)
     ]
-    if not edges:
-        end_in, _ = document.main_ports(nodes[body.exit])
-        taken = end_in is None or any(edge.to == f"{body.exit}.{end_in.name}" for edge in document.workflow.edges)
-        if taken or end_in is None:
-            return ()
-        return (
-            Connect(f"{loop}.{body.kind.body_ports[0]}", f"{first}.{input_.name}"),
-            Connect(f"{last}.{output.name}", f"{body.exit}.{end_in.name}"),
-        )
-    nearest = min(edges, key=lambda edge: _distance(document, edge, place))
-    return (
-        Disconnect(nearest.from_, nearest.to),
-        Connect(nearest.from_, f"{first}.{input_.name}"),
-        Connect(f"{last}.{output.name}", nearest.to),
-    )
+    for edge in sorted(edges, key=lambda edge: _distance(document, edge, place)):
+        operations = insert_into_edge(edge, first, last, document.ports)
+        if operations is not None:
+            return operations
+    exit_input = document.main_input(document.workflow.nodes_by_id[body.exit])
+    input_, output = document.main_input(first), document.main_output(last)
+    if body.nodes or not input_ or not output or any(edge.to == exit_input for edge in document.workflow.edges):
+        return ()
+    return (Connect(f"{loop}.{body.kind.body_ports[0]}", input_), Connect(output, exit_input))
 
 
 def take_out_of_body(document: Document, node_ids: Iterable[str]) -> tuple[Operation, ...]:
@@ -207,8 +199,8 @@ def _source(document: Document, body: list[str], incoming: list[Edge]) -> str:
 def _free_input(document: Document, body: list[str]) -> list[str]:
     """The first main input in the body to which nothing leads."""
     connected = {edge.to for edge in document.workflow.edges}
-    mains = ((node, document.main_ports(document.workflow.nodes_by_id[node])[0]) for node in body)
-    free = (end for node, port in mains if port is not None and (end := f"{node}.{port.name}") not in connected)
+    mains = (document.main_input(document.workflow.nodes_by_id[node]) for node in body)
+    free = (end for end in mains if end and end not in connected)
     return list(free)[:1]
 
 
@@ -238,9 +230,9 @@ def _result_end(document: Document, body: list[str], outgoing: list[Edge], pair:
     inside = set(body)
     for node in reversed(body):
         is_end = not any(edge.target[0] in inside for edge in document.edges_from(node))
-        _, output = document.main_ports(document.workflow.nodes_by_id[node])
-        if is_end and output is not None:
-            return f"{node}.{output.name}"
+        output = document.main_output(document.workflow.nodes_by_id[node])
+        if is_end and output:
+            return output
     return ""
 
 
@@ -252,14 +244,13 @@ def _free_output(document: Document) -> list[str]:
 
 def _connections(document: Document, pairs: Iterable[tuple[str, str]], gone: set[str]) -> list[Operation]:
     """Connect pairs of ports whose types fit and whose inputs have room."""
-    workflow, registry, structure = document.workflow, document.registry, document.structure
+    workflow, ports = document.workflow, document.ports
     taken = {edge.to for edge in workflow.edges if edge.source[0] not in gone}
     made: dict[tuple[str, str], None] = {}
     for source, target in pairs:
         if source.partition(".")[0] in gone or target.partition(".")[0] in gone:
             continue
-        output = find_port(source, workflow, registry, structure, is_input=False)
-        input_ = find_port(target, workflow, registry, structure, is_input=True)
+        output, input_ = ports.at(source, is_input=False), ports.at(target, is_input=True)
         if output is None or input_ is None or not can_ever_fit(output.type, input_.type):
             continue
         if target in taken and not input_.many:
@@ -267,15 +258,6 @@ def _connections(document: Document, pairs: Iterable[tuple[str, str]], gone: set
         taken.add(target)
         made[source, target] = None
     return [Connect(*pair) for pair in made]
-
-
-def _fits(document: Document, edge: Edge, input_: Port, output: Port) -> bool:
-    workflow, registry, structure = document.workflow, document.registry, document.structure
-    source = find_port(edge.from_, workflow, registry, structure, is_input=False)
-    target = find_port(edge.to, workflow, registry, structure, is_input=True)
-    if source is None or target is None:
-        return False
-    return can_ever_fit(source.type, input_.type) and can_ever_fit(output.type, target.type)
 
 
 def _distance(document: Document, edge: Edge, place: Position) -> float:

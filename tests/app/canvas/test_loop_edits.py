@@ -223,7 +223,7 @@ def test_a_node_dropped_into_a_region_goes_into_the_nearest_edge(place: Position
     document = refine()
     with_new = document.model_copy(update={"nodes": (*document.nodes, chain("new").node("new"))})
     places = {one.id: stored_position(with_new, one.id) or place for one in with_new.nodes}
-    operations = insert_into_body(opened(with_new, places), "loop", "new", "new", place)
+    operations = insert_into_body(opened(with_new, places), "loop", with_new.node("new"), with_new.node("new"), place)
     inserted = applied(with_new, Batch("Insert", operations))
     assert {f"{before} -> new.input", f"new.output -> {after}"} <= edges(inserted)
     assert f"{before} -> {after}" not in edges(inserted)
@@ -232,7 +232,7 @@ def test_a_node_dropped_into_a_region_goes_into_the_nearest_edge(place: Position
 
 def test_a_node_dropped_into_an_empty_body_is_connected_to_both_ends():
     document = workflow([node("loop", "loop"), node("exit", "exit", loop="loop"), node("new", "llm")], [])
-    operations = insert_into_body(opened(document), "loop", "new", "new", (0.0, 0.0))
+    operations = insert_into_body(opened(document), "loop", document.node("new"), document.node("new"), (0.0, 0.0))
     assert edges(applied(document, Batch("Insert", operations))) == {
         "loop.body -> new.input",
         "new.output -> exit.input",
