@@ -27,6 +27,7 @@ from app.node_layout import ALIGNMENTS
 from app.session import Session
 from app.theme.style import style
 from engine.document.model import Workflow
+from engine.nodes.spec import ITERATOR, LOOP, PAIR_BY_END, PAIR_BY_START
 from engine.nodes.subflow import SUBFLOW
 
 ZOOM_STEP: Final = 1.25
@@ -99,6 +100,7 @@ class Canvas(QWidget):
         self.session.analysed.connect(self._analysed)
         self.session.selection_changed.connect(self._session_selection_changed)
         self.viewer.scene().selectionChanged.connect(self._scene_selection_changed)
+        self.commands.placed.connect(self.fit_to_view.show_rect)
         self.popups.opened.connect(self.subflow_requested)
         self.viewer.files_dropped.connect(self.files_dropped)
         self.viewer.template_dropped.connect(self.template_dropped)
@@ -129,6 +131,9 @@ class Canvas(QWidget):
             "connect_to": lambda: self.popups.connect_to(self.gestures.connect_ports),
             "add_frame": lambda: commands.add_annotation("frames", self.popups.menu_position),
             "add_note": lambda: commands.add_annotation("notes", self.popups.position),
+            "wrap_loop": partial(commands.wrap, LOOP),
+            "wrap_iterator": partial(commands.wrap, ITERATOR),
+            "unwrap": commands.unwrap,
             "tidy": commands.tidy,
             "distribute_across": lambda: commands.distribute(across=True),
             "distribute_down": lambda: commands.distribute(across=False),
@@ -257,7 +262,9 @@ class Canvas(QWidget):
         selection = self.session.selection
         first = self.session.node(selection[0]) if selection else None
         is_subflow = first is not None and first.type == SUBFLOW
-        enable(self.actions_by_name, len(selection), others, is_subflow=is_subflow)
+        types = {node.type for node_id in selection if (node := self.session.node(node_id)) is not None}
+        is_loop = not types.isdisjoint({*PAIR_BY_START, *PAIR_BY_END})
+        enable(self.actions_by_name, len(selection), others, is_subflow=is_subflow, is_loop=is_loop)
 
     def _key(self, event: QKeyEvent) -> bool:
         """Move the selection with the arrow keys; with Ctrl or without a selection, navigate instead.

@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QObject, QPointF, QRectF
+from PySide6.QtCore import QObject, QPointF, QRectF, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QGraphicsItem
 
 from app import node_layout
-from app.canvas import operation_builders
+from app.canvas import loop_edits, operation_builders
 from app.canvas.annotations import DEFAULT_SIZES, Annotation, AnnotationItem, Kind
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
 from app.canvas.gestures import Gestures
+from app.canvas.loop_edits import insert_into_body
 from app.canvas.node_item import NodeItem
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Position, auto_layout, free_position, layout_entries, stored_position
@@ -24,8 +25,9 @@ from app.worker import Worker
 from engine.document.clipboard import PASTE_OFFSET, copy_fragment, paste_fragment
 from engine.document.files import loads
 from engine.document.model import Workflow
-from engine.document.operations import AddNode, Batch, Connect, Operation
+from engine.document.operations import AddNode, Batch, Connect, Operation, OperationError
 from engine.errors import EngineError
+from engine.nodes.spec import PAIR_BY_START, Pair
 
 LARGEST: Final = 20_000_000
 """Maximum length of a text on the clipboard that is parsed."""
@@ -106,7 +108,13 @@ class Clipboard:
 
 
 class EditCommands(QObject):
-    """The edit commands of one canvas."""
+    """The edit commands of one canvas.
+
+    Signals:
+        placed: An edit placed cards in this rectangle of the scene, which should be in view.
+    """
+
+    placed = Signal(QRectF)
 
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, gestures: Gestures) -> None:
         super().__init__(viewer)
@@ -120,18 +128,51 @@ class EditCommands(QObject):
         return [item.ends for item in self._viewer.scene().selectedItems() if isinstance(item, EdgeItem)]
 
     def add_node(self, node_type: str, position: QPointF | None = None) -> str | None:
-        """Add a node, with a loop also its exit; on an edge, insert it. Return its id, or None if that is not possible.
+        """Add a node, with a loop also its exit. Return its id, or None if that is not possible.
+
+        On an edge the node is inserted; in a loop's region it becomes part of the body. A loop on a card wraps
+        that card, or the selection if the card is selected.
 
         Args:
             node_type: The type, or `tool:NAME` for a tool node with that tool.
             position: Position, or None for a free one.
         """
+        pair = PAIR_BY_START.get(node_type)
+        card = self._viewer.card_at(position) if position is not None else None
+        if pair is not None and card is not None:
+            return self.wrap(pair, self._session.selection if card.isSelected() else [card.content.id])
         added = self._added_node(node_type, position if position is not None else self._default_position())
         if added is None:
             return None
         edge = self._viewer.edge_at(position) if position is not None else None
         insertion = self._gestures.insertion_operations(edge, added.first, added.last) if edge is not None else None
+        loop = self._view.regions.innermost_at(position) if position is not None and not insertion else None
+        if position is not None and loop is not None:
+            place = (position.x(), position.y())
+            insertion = insert_into_body(self._gestures.document, loop, added.first, added.last, place)
         return self._add(added, *(insertion or ()))
+
+    def wrap(self, pair: Pair, node_ids: Iterable[str] | None = None) -> str | None:
+        """Wrap nodes (default: the selection) in a loop or iterator; return its id, or None if that is not possible."""
+        try:
+            step = loop_edits.wrap(self._gestures.document, node_ids or self._session.selection, pair)
+        except OperationError as error:
+            self._session.refused.emit(str(error))
+            return None
+        if not self._session.do(step):
+            return None
+        loop, exit_ = (operation.node.id for operation in step.operations if isinstance(operation, AddNode))
+        self._session.select([loop])
+        self.placed.emit(self._view.nodes[loop].card_rect.united(self._view.nodes[exit_].card_rect))
+        return loop
+
+    def unwrap(self) -> None:
+        """Remove the selected loop and its exit, and keep the body."""
+        document = self._gestures.document
+        for node_id in self._session.selection:
+            if node_id in document.structure.bodies or node_id in document.structure.loop_of:
+                self._session.do(loop_edits.unwrap(document, node_id))
+                return
 
     def add_connected(self, node_type: str, position: QPointF, end: str, port: str, *, from_output: bool) -> str | None:
         """Add a node as `add_node` does and connect `end` to its `port`; return its id."""
@@ -236,6 +277,7 @@ class EditCommands(QObject):
         moved = {node: position for node, position in positions.items() if before.get(node) != position}
         if moved:
             self._session.do(Batch("Tidy up", (operation_builders.set_positions(workflow, moved),)))
+        self.placed.emit(self._view.content_rect)
 
     def add_annotation(self, kind: Kind, position: QPointF | None = None) -> tuple[str, str]:
         """Add a note, or a frame around the selected nodes, and return its path in the layout."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from PySide6.QtCore import QObject, QPointF, QRectF
 
 from app.canvas import operation_builders
 from app.canvas.annotations import AnnotationItem, read_annotations
 from app.canvas.connection_rules import ConnectionRules
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
+from app.canvas.loop_edits import Document, insert_into_body, take_out_of_body
 from app.canvas.node_item import CanvasPort, NodeItem, PortHighlightItem
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Position
@@ -16,6 +21,47 @@ from app.session import Session
 from engine.document.model import Edge, Node
 from engine.document.operations import Batch, Disconnect, Operation
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
+from engine.plan.structure import analyse
+
+_WORKFLOW_ENDS: Final = frozenset({"input", "output"})
+
+
+@dataclass
+class _RegionDrag:
+    """Cards that are being dragged, and the loop regions as they were before.
+
+    Attributes:
+        members: The cards, if they may change their loop.
+        first: The node, or the loop of a pair.
+        last: The node, or the exit of a pair.
+        home: The loop that they belong to.
+        regions: Depth and rectangle of each region.
+        place: Where the cards are now.
+        leaves: Whether they leave that loop when they are dropped here.
+        enters: The loop that they would become part of.
+    """
+
+    members: frozenset[str]
+    first: str
+    last: str
+    home: str | None
+    regions: Mapping[str, tuple[int, QRectF]]
+    place: QPointF = field(default_factory=QPointF)
+    leaves: bool = False
+    enters: str | None = None
+
+    def is_inside(self, loop: str, place: QPointF) -> bool:
+        """Whether a place was in the region of a loop before the drag."""
+        return loop in self.regions and self.regions[loop][1].contains(place)
+
+    def touches(self, loop: str, rect: QRectF) -> bool:
+        """Whether cards overlap the region that a loop had before the drag."""
+        return loop in self.regions and self.regions[loop][1].intersects(rect)
+
+    def innermost(self, place: QPointF) -> str | None:
+        """The innermost loop whose region contained a place before the drag."""
+        around = [loop for loop in self.regions if self.is_inside(loop, place)]
+        return max(around, key=lambda loop: self.regions[loop][0], default=None)
 
 
 class Gestures(QObject):
@@ -26,6 +72,7 @@ class Gestures(QObject):
         self._session, self._view, self._viewer = session, view, viewer
         self._rules: ConnectionRules | None = None
         self._target: EdgeItem | None = None
+        self._drag: _RegionDrag | None = None
         self.port_highlight = PortHighlightItem()
         viewer.scene().addItem(self.port_highlight)
         viewer.rejection_reason = self._rejection_reason
@@ -48,7 +95,8 @@ class Gestures(QObject):
 
     def commit_positions(self) -> None:
         """Store dragged positions, and insert a node that was dropped on an edge."""
-        target = self._target
+        target, drag = self._target, self._drag
+        self._end_region_drag()
         self._set_drop_target(None)
         workflow = self._session.workflow
         moved_annotations: list[Operation] = [
@@ -65,12 +113,39 @@ class Gestures(QObject):
             if inserted is not None:
                 title = operation_builders.title_of(workflow, selected[0].content.id)
                 step = Batch(f"Insert {title} into an edge", (*step.operations, *inserted))
+        elif drag is not None and drag.members:
+            step = self._moved_between_regions(step, drag)
         if not self._session.do(step):
             self._view.reset_positions()
+
+    def _moved_between_regions(self, step: Batch, drag: _RegionDrag) -> Batch:
+        """Add to a move what it changes about the loops that the cards belong to."""
+        document, place = self.document, drag.place
+        name = operation_builders.title_of(document.workflow, drag.first)
+        if drag.leaves:
+            operations = (*step.operations, *take_out_of_body(document, drag.members))
+            step = Batch(f"Take {name} out of the loop", operations)
+        if drag.enters is not None:
+            workflow, _ = step.apply(document.workflow)
+            there = replace(document, workflow=workflow, structure=analyse(workflow, document.registry))
+            nodes = workflow.nodes_by_id
+            inserted = insert_into_body(there, drag.enters, nodes[drag.first], nodes[drag.last], (place.x(), place.y()))
+            if inserted:
+                step = Batch(f"Put {name} into the loop", (*step.operations, *inserted))
+        return step
 
     def insertion_operations(self, pipe: EdgeItem, first: Node, last: Node) -> tuple[Operation, ...] | None:
         """Return the operations that insert a node, or a loop with its exit, into an edge; None if it does not fit."""
         return operation_builders.insert_into_edge(self._edge_of(pipe), first, last, self.ports)
+
+    @property
+    def document(self) -> Document:
+        """The document with the positions and sizes of its cards."""
+        session, structure = self._session, self._session.structure
+        if structure.workflow is not session.workflow:  # the analysis follows an edit with a delay
+            structure = analyse(session.workflow, session.registry)
+        places = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
+        return Document(session.workflow, structure, session.registry, places, self._view.card_boxes())
 
     @property
     def ports(self) -> operation_builders.PortLookup:
@@ -106,6 +181,49 @@ class Gestures(QObject):
             if pipe is not None and self._insertion(item, pipe) is not None:
                 found = pipe
         self._set_drop_target(found)
+        self._follow_region_drag()
+
+    def _follow_region_drag(self) -> None:
+        """Find out whether the dragged cards leave the region of their loop, or enter another one."""
+        regions = self._view.regions
+        if self._drag is None:
+            self._drag = self._begin_region_drag()
+        drag = self._drag
+        if not drag.members:
+            return
+        around = QRectF()
+        for node_id in drag.members:
+            around = around.united(self._view.nodes[node_id].card_rect)
+        drag.place = around.center()
+        loop = drag.innermost(drag.place)
+        drag.leaves = drag.home is not None and not drag.touches(drag.home, around)
+        is_free = drag.leaves or not any(_has_edges(self._view.nodes[node_id]) for node_id in drag.members)
+        drag.enters = loop if is_free and loop != drag.home and self._target is None else None
+        regions.leave_out(drag.members if drag.leaves else frozenset())
+        regions.highlight(drag.enters)
+
+    def _begin_region_drag(self) -> _RegionDrag:
+        """Remember the regions as they are before the drag, and which cards may change their loop.
+
+        These are a single node, or a whole loop. Input and output nodes stay outside of all loops.
+        """
+        structure, session = self._session.structure, self._session
+        moving = frozenset(item.content.id for item in self._viewer.selected_nodes() if isinstance(item, NodeItem))
+        first = next((node for node in moving if structure.parent.get(node) not in moving), "")
+        body = structure.bodies.get(structure.loop_of.get(first, first))
+        members = frozenset({body.loop, body.exit, *body.nodes}) if body is not None else frozenset({first})
+        node = session.workflow.nodes_by_id.get(first)
+        if moving != members or node is None or node.type in _WORKFLOW_ENDS:
+            members = frozenset()
+        ends = (first, first) if body is None else (body.loop, body.exit)
+        rects = {loop: (region.depth, QRectF(region.rect)) for loop, region in self._view.regions.items.items()}
+        rects = {loop: rect for loop, rect in rects.items() if loop not in members}
+        return _RegionDrag(members, *ends, structure.parent.get(first), rects)
+
+    def _end_region_drag(self) -> None:
+        self._drag = None
+        self._view.regions.leave_out(frozenset())
+        self._view.regions.highlight(None)
 
     def _set_drop_target(self, found: EdgeItem | None) -> None:
         if found is not self._target:
@@ -118,6 +236,7 @@ class Gestures(QObject):
     def cancel(self) -> None:
         """Abort the gesture: the document changes, and its edges may disappear."""
         self._set_drop_target(None)
+        self._end_region_drag()
         self._viewer.cancel_connection()
 
     def connect_ports(self, start: CanvasPort, end: CanvasPort, old: EdgeItem | None = None) -> None:

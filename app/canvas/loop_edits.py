@@ -15,7 +15,7 @@ from app.node_layout import COLUMN_GAP, Box, Position
 from engine.document.model import Edge, Node, Workflow
 from engine.document.operations import AddNode, Batch, Connect, Disconnect, Operation, OperationError, RemoveNodes
 from engine.nodes.convert import can_ever_fit
-from engine.nodes.pairs import Pair
+from engine.nodes.spec import Pair
 from engine.nodes.registry import Registry
 from engine.plan.structure import Structure
 

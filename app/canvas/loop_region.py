@@ -325,6 +325,7 @@ class LoopRegionItem(QGraphicsItem):
         self.words = ""
         self._words_rect = QRectF()
         self._max_enlargement = 1.0
+        self._is_target = False
         self.setZValue(OUTERMOST + depth)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
         self.label = LoopLabelItem(loop_id, self)
@@ -350,6 +351,12 @@ class LoopRegionItem(QGraphicsItem):
         self.label.take(rect.width() - 2 * CORNER)
         self.update()
 
+    def set_target(self, target: bool) -> None:
+        """Highlight the region while a drop would put a card into its loop."""
+        if target is not self._is_target:
+            self._is_target = target
+            self.update()
+
     @property
     def arrow(self) -> QPainterPath:
         """Path of the feedback arrow, from the exit to the loop."""
@@ -368,8 +375,8 @@ class LoopRegionItem(QGraphicsItem):
         theme = canvas_style()
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(pen(theme.color("accent", 110), 1.0))
-        painter.setBrush(theme.color("accent", background_alpha()))
+        painter.setPen(pen(theme.color("accent", 255 if self._is_target else 110), 2.0 if self._is_target else 1.0))
+        painter.setBrush(theme.color("accent", background_alpha() * (2 if self._is_target else 1)))
         painter.drawRoundedRect(self.rect, CORNER, CORNER)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(pen(theme.color("accent", 220), 2.0, Qt.PenStyle.DashLine))
@@ -501,6 +508,7 @@ class LoopRegions:
         self.chosen: Callable[[str, int], None] = lambda _loop, _index: None
         self._members: dict[str, tuple[list[str], list[str]]] = {}
         self._parent: dict[str, str] = {}
+        self._left_out: frozenset[str] = frozenset()
 
     def refresh(self, workflow: Workflow) -> None:
         """Update regions from the document's structure."""
@@ -543,12 +551,29 @@ class LoopRegions:
         if affected:
             self._place(affected)
 
+    def leave_out(self, node_ids: frozenset[str]) -> None:
+        """Draw regions without these nodes, which are being dragged out of their loop."""
+        if node_ids != self._left_out:
+            changed = self._left_out | node_ids
+            self._left_out = node_ids
+            self.update_moved(changed)
+
+    def highlight(self, loop: str | None) -> None:
+        """Highlight the region of the loop that a dragged card would become part of."""
+        for other, item in self.items.items():
+            item.set_target(other == loop)
+
     def depth(self, loop: str) -> int:
         """Return the number of regions around a loop's."""
         seen = [loop]
         while (outer := self._parent.get(seen[-1])) is not None and outer not in seen:
             seen.append(outer)
         return len(seen) - 1
+
+    def innermost_at(self, place: QPointF) -> str | None:
+        """Return the loop whose region contains a place, the innermost of several; None outside of all."""
+        around = [loop for loop, item in self.items.items() if item.rect.contains(place)]
+        return max(around, key=self.depth, default=None)
 
     def _loop_at(self, node_id: str) -> str | None:
         if node_id in self.items:
@@ -586,10 +611,11 @@ class LoopRegions:
             members, inner = self._members[loop]
             content = QRectF()
             for node in members:
-                if node in self._cards:
+                if node in self._cards and node not in self._left_out:
                     content = content.united(self._cards[node].card_rect)
             for other in inner:
-                content = content.united(self.items[other].rect)
+                if other not in self._left_out:
+                    content = content.united(self.items[other].rect)
             item.depth = self.depth(loop)
             item.place(content, self._cards[loop], self._cards[body.exit], self._words(loop))
         self.lod_item.refresh()

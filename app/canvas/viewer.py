@@ -202,6 +202,10 @@ class ZoomPanView(NodeViewer):
         near = self._items_near(position, EdgeItem, 24, 24)
         return next((item for item in near if isinstance(item, EdgeItem)), None)
 
+    def card_at(self, place: QPointF) -> NodeItem | None:
+        """Return the card at a scene position."""
+        return next((item for item in self.scene().items(place) if isinstance(item, NodeItem)), None)
+
     def mouse_position(self) -> QPointF | None:
         """Return the scene position of the mouse, or None if it is elsewhere."""
         return self.mapToScene(self._previous_pos) if self.underMouse() else None

@@ -397,6 +397,14 @@ class FitToView:
         corner = self._viewer.mapToScene(0, 0)
         return (self._viewer.transform().m11(), corner.x(), corner.y())
 
+    def show_rect(self, rect: QRectF) -> None:
+        """Bring a rectangle of the scene into view: scroll if it fits at this zoom, else zoom out."""
+        visible = self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect()
+        if rect.width() > visible.width() or rect.height() > visible.height():
+            self._fit(rect, has_map=self._minimap.has_room)
+        elif not visible.contains(rect):
+            self._viewer.ensure_visible(rect)
+
     def fit_selection(self) -> None:
         """Fit the selection, or the whole document if nothing is selected."""
         rect = QRectF()

@@ -259,7 +259,7 @@ def test_distributed_cards_have_equal_gaps(hand: Hand) -> None:
 
 def test_tidy_up_is_one_step(hand: Hand) -> None:
     hand.drag(hand.title("draft"), hand.title("draft") + QPointF(-400, 300))
-    hand.key(Qt.Key.Key_L, CONTROL)
+    hand.key(Qt.Key.Key_A, CONTROL | Qt.KeyboardModifier.ShiftModifier)
     assert hand.session.undo_title == "Tidy up"
     order = ["task", "loop", "draft", "exit", "text"]
     lefts = [hand.place(key)[0] for key in order]

@@ -33,8 +33,8 @@ def test_edges_and_region_follow_while_a_card_is_dragged(hand: Hand) -> None:
     region = hand.canvas.view.regions.items["loop"]
     before = region.rect
     hand.press(hand.title("draft"))
-    hand.move(hand.title("draft") + QPointF(0, 100))
-    hand.move(hand.title("draft") + QPointF(0, 200))
+    hand.move(hand.title("draft") + QPointF(0, 40))
+    hand.move(hand.title("draft") + QPointF(0, 80))
     end = pipe.path().currentPosition()
     assert (end - hand.port("draft.input")).manhattanLength() < 1
     assert region.rect.bottom() > before.bottom() + 50
@@ -346,3 +346,48 @@ def test_moving_a_node_into_a_loop_by_wiring_makes_the_region_hold_it(hand: Hand
     settle(hand, qtbot)
     region = hand.canvas.view.regions.items["loop"]
     qtbot.waitUntil(lambda: region.rect.contains(hand.item("llm").card_rect))
+
+
+def test_a_free_node_dropped_in_the_region_of_a_loop_becomes_part_of_its_body(hand: Hand) -> None:
+    new = hand.canvas.add_node("transform", QPointF(1400, 600))
+    assert new is not None
+    before_exit = QPointF(hand.item("exit").pos().x() - 40, hand.item("draft").pos().y() + 110)
+    hand.drag(hand.title(new), before_exit)
+    assert {"draft.output -> transform.input", "transform.output -> exit.input"} <= set(hand.edges())
+    hand.session.undo()
+    assert "draft.output -> exit.input" in hand.edges()
+
+
+def test_a_node_dragged_out_of_the_region_leaves_the_body(hand: Hand, qtbot: QtBot) -> None:
+    middle = (hand.port("draft.output") + hand.port("exit.input")) / 2
+    hand.canvas.add_node("transform", middle)
+    settle(hand, qtbot)
+    region = hand.canvas.view.regions.items["loop"].rect
+    hand.drag(hand.title("draft"), QPointF(region.center().x(), region.bottom() + 200))
+    edges = set(hand.edges())
+    assert {"loop.body -> transform.input", "transform.output -> exit.input"} <= edges
+    assert not any("draft" in edge for edge in edges)
+    settle(hand, qtbot)
+    assert hand.session.structure.bodies["loop"].nodes == {"transform"}
+
+
+def test_a_node_dragged_within_the_region_stays_in_the_body(hand: Hand) -> None:
+    edges = hand.edges()
+    hand.drag(hand.title("draft"), hand.title("draft") + QPointF(16, 24))
+    assert hand.edges() == edges
+
+
+def test_selected_nodes_are_wrapped_with_one_command(hand: Hand, qtbot: QtBot) -> None:
+    hand.session.select(["draft"])
+    hand.key(Qt.Key.Key_L, Qt.KeyboardModifier.ControlModifier)
+    settle(hand, qtbot)
+    assert hand.session.structure.parent["loop_2"] == "loop"
+    assert hand.session.selection == ("loop_2",)
+    hand.key(Qt.Key.Key_L, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    assert "loop.body -> draft.input" in hand.edges()
+
+
+def test_a_loop_dropped_on_a_card_wraps_it(hand: Hand, qtbot: QtBot) -> None:
+    hand.canvas.add_node("loop", hand.title("draft"))
+    settle(hand, qtbot)
+    assert hand.session.structure.parent["draft"] == "loop_2"

@@ -14,7 +14,7 @@ from engine import validate
 from engine.document.model import Workflow
 from engine.document.operations import Batch, OperationError
 from engine.document.problems import has_errors
-from engine.nodes.pairs import ITERATOR, LOOP
+from engine.nodes.spec import ITERATOR, LOOP
 from engine.nodes.registry import builtin_registry
 from engine.plan.structure import analyse
 from tests.app.canvas.documents import nested, node, refine, workflow
