@@ -14,9 +14,9 @@ from app.canvas.operation_builders import BODY_ROOM, PortLookup, add, insert_int
 from app.node_layout import COLUMN_GAP, Box, Position
 from engine.document.model import Edge, Node, Workflow
 from engine.document.operations import AddNode, Batch, Connect, Disconnect, Operation, OperationError, RemoveNodes
-from engine.nodes.convert import can_ever_fit
+from engine.nodes.json_values import can_ever_fit
+from engine.nodes.node_registry import Registry
 from engine.nodes.spec import Pair
-from engine.nodes.registry import Registry
 from engine.plan.structure import Structure
 
 _ENDS = frozenset({"input", "output"})

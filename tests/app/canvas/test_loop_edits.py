@@ -14,8 +14,8 @@ from engine import validate
 from engine.document.model import Workflow
 from engine.document.operations import Batch, OperationError
 from engine.document.problems import has_errors
+from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import ITERATOR, LOOP
-from engine.nodes.registry import builtin_registry
 from engine.plan.structure import analyse
 from tests.app.canvas.documents import nested, node, refine, workflow
 
