@@ -170,7 +170,7 @@ class RunViewState(QObject):
         engine: The engine's thread.
 
     Signals:
-        started: Another run is shown, with a new `picture`: one that starts (`live`), or an earlier one.
+        started: Another run is shown, with a new `view_model`: one that starts (`live`), or an earlier one.
         updated: Events arrived; the ids of the nodes that they changed.
         ended: The run has ended.
         refused: It could not be started; the text says why and what to do.
@@ -178,11 +178,11 @@ class RunViewState(QObject):
 
     Attributes:
         live: The run in progress; None if there is none.
-        picture: The state of the run; None before the first.
+        view_model: The state of the run; None before the first.
         workflow: The workflow of that run.
         run_id: That run's id; empty before its first event.
         chosen: The selected iteration by loop id; other loops show the latest.
-        read_results: Reads full results where `picture` has only previews; None where it has them. It is called in a
+        read_results: Reads full results where `view_model` has only previews; None where it has them. It is called in a
             thread, and may raise `EngineError`.
         last_inputs: The inputs of the last run, even if it could not be started.
         last_inputs_of: The workflow that they were for.
@@ -198,7 +198,7 @@ class RunViewState(QObject):
         super().__init__(parent)
         self._engine = engine
         self.live: LiveRun | None = None
-        self.picture: RunViewModel | None = None
+        self.view_model: RunViewModel | None = None
         self.workflow: Workflow | None = None
         self.run_id = ""
         self.chosen: dict[str, int] = {}
@@ -235,8 +235,8 @@ class RunViewState(QObject):
             begin: Starts it, in the engine's thread.
             paused: Start paused, before the first node.
         """
-        self._before = self.picture, self.workflow, self.run_id, self.chosen, self.read_results
-        self.picture, self.workflow, self.run_id = RunViewModel(structure.parent), structure.workflow, ""
+        self._before = self.view_model, self.workflow, self.run_id, self.chosen, self.read_results
+        self.view_model, self.workflow, self.run_id = RunViewModel(structure.parent), structure.workflow, ""
         self.chosen, self.read_results = {}, None
         self.live = live = LiveRun(self._engine, begin, self, paused=paused)
         live.events.connect(self._apply_events)
@@ -261,17 +261,17 @@ class RunViewState(QObject):
             self.view_changed.emit()
 
     def _apply_events(self, events: list[AnyEvent]) -> None:
-        assert self.picture is not None
+        assert self.view_model is not None
         self.run_id = events[0].run_id
-        touched = {self.picture.apply(event) for event in events}
+        touched = {self.view_model.apply(event) for event in events}
         self.updated.emit(touched)
 
     def _note_refusal(self, error: EngineError) -> None:
         self._forget()
-        self.picture = None
+        self.view_model = None
         self.refused.emit(str(error))
         self.ended.emit()
-        self.picture, self.workflow, self.run_id, self.chosen, self.read_results = self._before
+        self.view_model, self.workflow, self.run_id, self.chosen, self.read_results = self._before
         self.started.emit()
 
     def _end(self) -> None:

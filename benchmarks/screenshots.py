@@ -131,7 +131,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _draw(studio: Studio) -> None:
     workbench = studio.workbench
-    until(lambda: not any(picture.is_empty for picture in workbench.gallery.findChildren(DiagramPicture)))
+    until(lambda: not any(view_model.is_empty for view_model in workbench.gallery.findChildren(DiagramPicture)))
     studio.take("gallery")
     studio.play("slow", 2.0)
     document = studio.open_template()
@@ -214,7 +214,7 @@ def _draw_history(studio: Studio, document: DocumentPage) -> None:
     until(lambda: workbench.current is not document)
     fork = workbench.current
     assert fork is not None
-    until(lambda: fork.session.shown.picture is not None and fork.session.shown.picture.is_over)
+    until(lambda: fork.session.shown.view_model is not None and fork.session.shown.view_model.is_over)
     workbench.bottom_panel.unfold("runs")
     until(lambda: history.panel.model.index_of(fork.session.shown.run_id).isValid())
     history.panel.view.select([run_id])
@@ -238,7 +238,7 @@ def _draw_question(studio: Studio) -> None:
     workbench = studio.workbench
     document = studio.open_workflow(approval_workflow())
     workbench.runs.run(document)
-    until(lambda: document.session.shown.picture is not None and bool(document.session.shown.picture.questions))
+    until(lambda: document.session.shown.view_model is not None and bool(document.session.shown.view_model.questions))
     workbench.bottom_panel.unfold("log")
     document.session.select(["check"])
     studio.take("question")
@@ -285,10 +285,10 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 def _is_streaming(session: Session) -> bool:
-    picture = session.shown.picture
-    if picture is None:
+    view_model = session.shown.view_model
+    if view_model is None:
         return False
-    draft = picture.nodes.get("loop[1].draft")
+    draft = view_model.nodes.get("loop[1].draft")
     return draft is not None and draft.state is NodeState.RUNNING and len(draft.text) > 30
 
 

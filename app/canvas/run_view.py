@@ -43,8 +43,8 @@ _FINISHED: Final = frozenset({NodeState.COMPLETED, NodeState.CACHED})
 class RunDecorations:
     """Decorations for one run and the selected iterations."""
 
-    def __init__(self, picture: RunViewModel, structure: Structure, chosen: Mapping[str, int]) -> None:
-        self._picture, self._structure, self._chosen = picture, structure, chosen
+    def __init__(self, view_model: RunViewModel, structure: Structure, chosen: Mapping[str, int]) -> None:
+        self._picture, self._structure, self._chosen = view_model, structure, chosen
 
     def card(self, node: Node, spec: AnySpec | None) -> NodeStatus:
         """Return the status of a node."""
@@ -327,8 +327,12 @@ class RunView(QObject):
             self._timer.start()
 
     def _decorations(self) -> RunDecorations | None:
-        picture = self._session.shown.picture
-        return None if picture is None else RunDecorations(picture, self._session.structure, self._session.shown.chosen)
+        view_model = self._session.shown.view_model
+        return (
+            None
+            if view_model is None
+            else RunDecorations(view_model, self._session.structure, self._session.shown.chosen)
+        )
 
     def _took_part(self, node_id: str) -> bool:
         """Whether a node existed when the run began."""
@@ -360,8 +364,8 @@ class RunView(QObject):
 
     def _animate_edges(self, decorations: RunDecorations, node_ids: Iterable[str], loops: Iterable[str]) -> None:
         """Start a dot along each edge that has just carried a value."""
-        picture = self._session.shown.picture
-        assert picture is not None
+        view_model = self._session.shown.view_model
+        assert view_model is not None
         for node_id in node_ids:
             state = decorations.state(node_id)
             before, self._states[node_id] = self._states.get(node_id), state
@@ -369,7 +373,7 @@ class RunView(QObject):
                 self._animate_outputs(node_id, skip="body")
         for loop in loops:
             region = self._view.regions.items[loop]
-            now = picture.loop(loop).current
+            now = view_model.loop(loop).current
             if now > self._iterations.get(loop, -1):
                 if now > 0:
                     self.edge_animation.start(region.arrow)

@@ -93,8 +93,8 @@ class CloseController(QObject):
 
     def _end_at_question(self, document: DocumentPage) -> None:
         """Suspend a run in the background that asks a question, or cancel it if it is not stored."""
-        run, picture = document.session.shown.live, document.session.shown.picture
-        if run is None or picture is None or not picture.questions or is_running(picture):
+        run, view_model = document.session.shown.live, document.session.shown.view_model
+        if run is None or view_model is None or not view_model.questions or is_running(view_model):
             return
         if self._waits(document):
             run.suspend()
@@ -194,9 +194,9 @@ class CloseController(QObject):
 
     def _waits(self, document: DocumentPage) -> bool:
         """Return whether a run waits for an answer and is stored, so that it can be answered later."""
-        picture = document.session.shown.picture
+        view_model = document.session.shown.view_model
         is_kept = self._store.store is not None and not document.bars.text(NOT_STORED)
-        return is_kept and picture is not None and bool(picture.questions)
+        return is_kept and view_model is not None and bool(view_model.questions)
 
     def _leave(self, documents: list[DocumentPage]) -> None:
         """Suspend the runs that wait for an answer, and let the others finish, also those that are paused."""

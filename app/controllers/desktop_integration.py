@@ -44,23 +44,23 @@ class RunNotifier(QObject):
 
     def notify_question(self, session: Session) -> None:
         """Notify that a run waits for an answer."""
-        picture, workflow = session.shown.picture, session.shown.workflow
-        if picture is None or workflow is None or not picture.questions:
+        view_model, workflow = session.shown.view_model, session.shown.workflow
+        if view_model is None or workflow is None or not view_model.questions:
             return
         if not self._window.isActiveWindow() and self._preferences.notify_when_done:
-            self._notify(f"“{session.name}” – {question_line(picture, workflow)}.")
+            self._notify(f"“{session.name}” – {question_line(view_model, workflow)}.")
 
     def notify_end(self, session: Session) -> None:
         """Notify how a run has ended, unless the user stopped it."""
-        picture = session.shown.picture
-        if picture is None or not picture.is_over or picture.status == "cancelled":
+        view_model = session.shown.view_model
+        if view_model is None or not view_model.is_over or view_model.status == "cancelled":
             return
         if self._window.isActiveWindow() or not self._preferences.notify_when_done:
             return
-        outcome = "is done" if picture.status == "completed" else f"failed: {picture.error}"
+        outcome = "is done" if view_model.status == "completed" else f"failed: {view_model.error}"
         text = f"“{session.name}” {outcome}"
-        if picture.duration_s is not None and picture.status == "completed":
-            text += f" after {format_duration(picture.duration_s)}, {format_money(picture.cost_usd)}."
+        if view_model.duration_s is not None and view_model.status == "completed":
+            text += f" after {format_duration(view_model.duration_s)}, {format_money(view_model.cost_usd)}."
         self._notify(text)
 
     def _notify(self, text: str) -> None:
@@ -123,9 +123,9 @@ class TaskbarProgress(QObject):
 
 
 def _share(session: Session) -> float:
-    if session.shown.picture is None or session.shown.workflow is None:
+    if session.shown.view_model is None or session.shown.workflow is None:
         return 0.0
-    done, total = progress(session.shown.picture, session.shown.workflow)
+    done, total = progress(session.shown.view_model, session.shown.workflow)
     return min(done / total, 1.0)
 
 

@@ -114,7 +114,7 @@ class HistoryController(QObject):
     def compare_from(self, document: DocumentPage, place: str) -> None:
         """Compare a place of the document's run with the same place one iteration earlier."""
         session = document.session
-        if session.shown.picture is None:
+        if session.shown.view_model is None:
             return
         node = place.rpartition(".")[2] if not place.endswith("]") else ""
         level = place.rpartition(".")[0] if node else place
@@ -122,14 +122,14 @@ class HistoryController(QObject):
         run: object = session.shown.run_id
         if self.access.store is None or not session.shown.run_id:
             structure = analyse(session.shown.workflow or session.workflow, session.registry)
-            run = live_source(session.name, structure, session.shown.picture)
+            run = live_source(session.name, structure, session.shown.view_model)
         before = _before(level)
         self._compare(Wanted(run, before, what), Wanted(run, level, what))  # type: ignore[arg-type]
 
     def compare_current(self) -> None:
         """Compare the selected iteration of the current document with the one before."""
         document = self._current()
-        if document is not None and document.session.shown.picture is not None:
+        if document is not None and document.session.shown.view_model is not None:
             self.compare_from(document, document.iterations.detail.place)
 
     def fork_from(self, document: DocumentPage, place: str) -> None:
@@ -139,7 +139,7 @@ class HistoryController(QObject):
     def fork_current(self) -> None:
         """Fork from the selected iteration of the current document."""
         document = self._current()
-        if document is not None and document.session.shown.picture is not None:
+        if document is not None and document.session.shown.view_model is not None:
             self.fork_from(document, document.iterations.detail.place)
 
     def export_current(self, document: DocumentPage) -> None:

@@ -25,13 +25,13 @@ class RunBarPresenter:
 
     def show(self, session: Session) -> None:
         """Show the models and the budget of a document, or of its run."""
-        picture, workflow = session.shown.picture, session.workflow
+        view_model, workflow = session.shown.view_model, session.workflow
         names = self.models(session)
-        if session.shown.live is not None and picture is not None and picture.models:
-            names, workflow = picture.models, session.shown.workflow or workflow
+        if session.shown.live is not None and view_model is not None and view_model.models:
+            names, workflow = view_model.models, session.shown.workflow or workflow
         self._run_bar.show_models(names)
         self._run_bar.show_budget(
-            run_budget(workflow, self._preferences.budget_usd, self._preferences.budget_tokens, picture)
+            run_budget(workflow, self._preferences.budget_usd, self._preferences.budget_tokens, view_model)
         )
 
     def models(self, session: Session) -> tuple[str, ...]:

@@ -226,9 +226,9 @@ class RunController(QObject):
     def toggle_pause(self, document: DocumentPage) -> None:
         """Pause or resume a run."""
         session = document.session
-        if session.shown.live is None or session.shown.picture is None:
+        if session.shown.live is None or session.shown.view_model is None:
             return
-        if session.shown.picture.status == "paused":
+        if session.shown.view_model.status == "paused":
             session.shown.live.resume()
         else:
             session.shown.live.pause()

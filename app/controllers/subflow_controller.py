@@ -143,13 +143,13 @@ def _outer_sessions(session: PartSession) -> list[Session]:
 def subflow_run_title(session: PartSession) -> str:
     """The title of a subflow's run: its name, and the iteration it belongs to."""
     around, parts = session.around, [session.name]
-    picture, ran = around.shown.picture, around.shown.workflow
-    loop = picture.parents.get(session.node_id) if picture is not None else None
-    if picture is not None and ran is not None and loop is not None:
-        way = crumbs(ran, picture, around.shown.chosen, loop)
+    view_model, ran = around.shown.view_model, around.shown.workflow
+    loop = view_model.parents.get(session.node_id) if view_model is not None else None
+    if view_model is not None and ran is not None and loop is not None:
+        way = crumbs(ran, view_model, around.shown.chosen, loop)
         unit = "item" if ran.node(loop).type == ITERATOR.start else "iteration"
         steps = [crumb.text for crumb in way if not crumb.is_deeper]
-        parts.append(" › ".join([*steps, f"{unit} {picture.index_of(loop, around.shown.chosen) + 1}"]))
+        parts.append(" › ".join([*steps, f"{unit} {view_model.index_of(loop, around.shown.chosen) + 1}"]))
     if not session.is_followed:
         parts.append("from an earlier run")
     return " · ".join(parts)

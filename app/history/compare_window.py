@@ -68,17 +68,17 @@ class Source:
         run_id: The run; empty for one that is not kept.
         title: What people call it.
         structure: The document as it ran, taken apart.
-        picture: What it told.
+        view_model: What it told.
         fill: Sees to it that the picture has a level of the run in full.
     """
 
     def __init__(
-        self, run_id: str, title: str, structure: Structure, picture: RunViewModel, fill: Callable[[str], None]
+        self, run_id: str, title: str, structure: Structure, view_model: RunViewModel, fill: Callable[[str], None]
     ) -> None:
         self.run_id = run_id
         self.title = title
         self._structure = structure
-        self._picture = picture
+        self._picture = view_model
         self._fill = fill
 
     @property
@@ -152,18 +152,18 @@ def stored_source(store: Store, run_id: str) -> Source:
         if level not in run.levels:
             run.add_level(read_level(store, run, level))
 
-    return Source(run_id, full_title_of(run.summary), run.structure, run.picture, fill)
+    return Source(run_id, full_title_of(run.summary), run.structure, run.view_model, fill)
 
 
-def live_source(title: str, structure: Structure, picture: RunViewModel) -> Source:
+def live_source(title: str, structure: Structure, view_model: RunViewModel) -> Source:
     """The texts of a run that is shown and not kept."""
-    return Source("", title, structure, picture, lambda _level: None)
+    return Source("", title, structure, view_model, lambda _level: None)
 
 
 def _read_outputs(store: Store, run: StoredRun) -> None:
     """The outline has only the beginnings of what came out."""
     for event in store.events(run.summary.run_id, kinds={RunCompleted, RunFailed, RunCancelled}):
-        run.picture.apply(event)
+        run.view_model.apply(event)
 
 
 def _of_node(execution: NodeExecution, part: str) -> str:

@@ -63,28 +63,28 @@ class LookedAt:
     @property
     def loop_id(self) -> str:
         """The loop; empty if there is no run or no loop."""
-        picture, workflow = self._session.shown.picture, self._session.shown.workflow
-        if picture is None or workflow is None:
+        view_model, workflow = self._session.shown.view_model, self._session.shown.workflow
+        if view_model is None or workflow is None:
             return ""
         node = workflow.nodes_by_id.get(self._wanted)
         if node is not None and node.type in PAIR_BY_START:
             return node.id
-        outer = loops_of(workflow, picture.parents, None)
+        outer = loops_of(workflow, view_model.parents, None)
         return outer[0][0] if outer else ""
 
     @property
     def loop(self) -> LoopExecution:
         """The run of the loop in the selected iterations of its outer loops."""
-        picture, loop_id = self._session.shown.picture, self.loop_id
-        return NO_LOOP if picture is None or not loop_id else picture.loop(loop_id, self._session.shown.chosen)
+        view_model, loop_id = self._session.shown.view_model, self.loop_id
+        return NO_LOOP if view_model is None or not loop_id else view_model.loop(loop_id, self._session.shown.chosen)
 
     @property
     def index(self) -> int:
         """Index of the iteration; -1 if none has started."""
-        picture = self._session.shown.picture
-        if picture is None or self.loop.current < 0:
+        view_model = self._session.shown.view_model
+        if view_model is None or self.loop.current < 0:
             return -1
-        return picture.index_of(self.loop_id, self._session.shown.chosen)
+        return view_model.index_of(self.loop_id, self._session.shown.chosen)
 
     @property
     def config(self) -> LoopConfig:
@@ -99,8 +99,8 @@ class LookedAt:
     @property
     def path(self) -> str:
         """Path of the loop run: `loop`, `outer[1].inner`."""
-        picture = self._session.shown.picture
-        return "" if picture is None else picture.path_of(self.loop_id, self._session.shown.chosen)
+        view_model = self._session.shown.view_model
+        return "" if view_model is None else view_model.path_of(self.loop_id, self._session.shown.chosen)
 
     @property
     def place(self) -> str:
@@ -113,25 +113,25 @@ class LookedAt:
         Args:
             similarity: Of its last two results, from 0 to 1; None where it is not known.
         """
-        picture, workflow = self._session.shown.picture, self._session.shown.workflow
-        if picture is None or workflow is None:
+        view_model, workflow = self._session.shown.view_model, self._session.shown.workflow
+        if view_model is None or workflow is None:
             return ""
         return loop_explanation(
-            workflow, picture, self._session.registry, self._session.shown.chosen, self.loop_id, similarity
+            workflow, view_model, self._session.registry, self._session.shown.chosen, self.loop_id, similarity
         )
 
     def given(self, index: int) -> dict[str, Value]:
         """Return the outputs of the loop body in an iteration, if an expression needs them."""
-        picture, workflow = self._session.shown.picture, self._session.shown.workflow
-        if picture is None or workflow is None or not self.config.names_nodes:
+        view_model, workflow = self._session.shown.view_model, self._session.shown.workflow
+        if view_model is None or workflow is None or not self.config.names_nodes:
             return {}
-        return body_outputs(workflow, picture, self._session.registry, self.loop_id, f"{self.path}[{index}]")
+        return body_outputs(workflow, view_model, self._session.registry, self.loop_id, f"{self.path}[{index}]")
 
     @property
     def is_over(self) -> bool:
         """Whether the loop has ended."""
-        picture = self._session.shown.picture
-        return bool(self.loop.exit_reason) or picture is None or picture.is_over
+        view_model = self._session.shown.view_model
+        return bool(self.loop.exit_reason) or view_model is None or view_model.is_over
 
     def choose(self, loop_id: str) -> None:
         """Select a loop."""
@@ -139,35 +139,35 @@ class LookedAt:
 
     def follow_selection(self) -> None:
         """Follow the selection: its loop or the loop around it; otherwise keep the current one."""
-        picture, workflow = self._session.shown.picture, self._session.shown.workflow
-        if picture is None or workflow is None:
+        view_model, workflow = self._session.shown.view_model, self._session.shown.workflow
+        if view_model is None or workflow is None:
             return
         for node_id in self._session.selection:
             node = workflow.nodes_by_id.get(node_id)
-            loop_id = node_id if node is not None and node.type in PAIR_BY_START else picture.parents.get(node_id)
+            loop_id = node_id if node is not None and node.type in PAIR_BY_START else view_model.parents.get(node_id)
             if loop_id is not None:
                 self._wanted = loop_id
                 return
 
     def is_touched(self, touched: set[str]) -> bool:
         """Return whether events of these nodes affect the loop."""
-        picture, loop_id = self._session.shown.picture, self.loop_id
-        if picture is None or not loop_id:
+        view_model, loop_id = self._session.shown.view_model, self.loop_id
+        if view_model is None or not loop_id:
             return False
-        return loop_id in touched or any(picture.parents.get(node) == loop_id for node in touched)
+        return loop_id in touched or any(view_model.parents.get(node) == loop_id for node in touched)
 
     def nothing(self) -> str:
         """Return why there are no iterations and what to do."""
-        picture, workflow = self._session.shown.picture, self._session.shown.workflow or self._session.workflow
+        view_model, workflow = self._session.shown.view_model, self._session.shown.workflow or self._session.workflow
         if not any(node.type in PAIR_BY_START for node in workflow.nodes):
             return NO_LOOP_THERE
-        if picture is None:
+        if view_model is None:
             return NO_RUN
         if self.loop.exit_reason:
             return self.loop_explanation()
         if self.unit == "item":
-            return "There were no items." if picture.is_over else "No item has started yet."
-        return "The loop had no iterations." if picture.is_over else "The loop has not started yet."
+            return "There were no items." if view_model.is_over else "No item has started yet."
+        return "The loop had no iterations." if view_model.is_over else "The loop has not started yet."
 
 
 _WIDTHS: Final = (96, 164)
@@ -452,8 +452,8 @@ class IterationDetail(QWidget):
         Args:
             similarity: Of its result to the one before; None where it is not known.
         """
-        picture, workflow = self._session.shown.picture, self._session.shown.workflow
-        assert picture is not None
+        view_model, workflow = self._session.shown.view_model, self._session.shown.workflow
+        assert view_model is not None
         assert workflow is not None
         there = self._there
         loop, index, place = there.loop, there.index, there.place
@@ -466,13 +466,13 @@ class IterationDetail(QWidget):
             if iteration is not None and not is_item:
                 given = there.given(index)
                 was_tested = findings(loop, index, there.config, similarity=similarity, given=given)
-                scores = score_lines(workflow, there.loop_id, judge_execution(picture, there.loop_id, place))
+                scores = score_lines(workflow, there.loop_id, judge_execution(view_model, there.loop_id, place))
                 was_tested = "\n\n".join([was_tested, *(["\n".join(["Scores:", *scores])] if scores else [])])
             self.facts.set_full_text(facts(iteration, similarity) if iteration is not None else "")
             self._parts = iteration_parts(loop, index, was_tested, is_over=there.is_over, unit=there.unit)
         own = [Tab(key, (ITEM_TITLES if is_item else TITLES)[key]) for key in self._parts]
-        self._tabs = own + body_tabs(workflow, picture.parents, there.loop_id)
-        self.parts.show_parts(self._tabs, self.key, lambda node_id: picture.nodes.get(f"{place}.{node_id}", NO_NODE))
+        self._tabs = own + body_tabs(workflow, view_model.parents, there.loop_id)
+        self.parts.show_parts(self._tabs, self.key, lambda node_id: view_model.nodes.get(f"{place}.{node_id}", NO_NODE))
         self._show_section()
 
     def _choose_part(self, key: str) -> None:

@@ -59,23 +59,23 @@ class Crumb:
     is_deeper: bool = False
 
 
-def crumbs(workflow: Workflow, picture: RunViewModel, chosen: Mapping[str, int], loop_id: str) -> list[Crumb]:
+def crumbs(workflow: Workflow, view_model: RunViewModel, chosen: Mapping[str, int], loop_id: str) -> list[Crumb]:
     """The way to a loop from outside, with the iterations that are looked at, and the loops in its body."""
     way: list[Crumb] = []
     there: str | None = loop_id
     while there is not None:
-        around = picture.parents.get(there)
-        beside = loops_of(workflow, picture.parents, around)
+        around = view_model.parents.get(there)
+        beside = loops_of(workflow, view_model.parents, around)
         title = dict(beside).get(there, there)
         others = tuple(beside) if len(beside) > 1 else ()
         way.insert(0, Crumb(title, there, others=others, is_here=there == loop_id))
         if around is not None:
-            index = picture.index_of(around, chosen)
+            index = view_model.index_of(around, chosen)
             unit = "item" if workflow.node(around).type == ITERATOR.start else "iteration"
             way.insert(0, Crumb(f"{unit} {index + 1}", around, index))
         there = around
-    if picture.loop(loop_id, chosen).current >= 0:
-        inside = loops_of(workflow, picture.parents, loop_id)
+    if view_model.loop(loop_id, chosen).current >= 0:
+        inside = loops_of(workflow, view_model.parents, loop_id)
         way += [Crumb(title, inner, is_deeper=True) for inner, title in inside]
     return way
 
@@ -469,8 +469,8 @@ class IterationsPanel(QWidget):
         """Show the selected loop and iteration; a hidden panel waits until it is shown."""
         self._news.stop()
         self._is_behind = not self.isVisible()
-        if self._session.shown.picture is not self._picture:
-            self._picture = self._session.shown.picture
+        if self._session.shown.view_model is not self._picture:
+            self._picture = self._session.shown.view_model
             self.similarities.forget(self._session.shown.read_results)
         has_run = self._looked_at.loop.current >= 0
         self.room.setVisible(has_run)
@@ -482,11 +482,11 @@ class IterationsPanel(QWidget):
 
     def _show(self) -> None:
         there, session = self._looked_at, self._session
-        assert session.shown.picture is not None
+        assert session.shown.view_model is not None
         assert session.shown.workflow is not None
         loop, index, is_over = there.loop, there.index, there.is_over
         self.breadcrumb.show_crumbs(
-            crumbs(session.shown.workflow, session.shown.picture, session.shown.chosen, there.loop_id)
+            crumbs(session.shown.workflow, session.shown.view_model, session.shown.chosen, there.loop_id)
         )
         self.latest.setEnabled(bool(session.shown.chosen))
         unit, ended = there.unit, len(loop.iterations) + len(loop.ahead)

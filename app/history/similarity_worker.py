@@ -30,9 +30,9 @@ BATCH_S: Final = 0.05
 class _Loop:
     """What is known of one run of a loop."""
 
-    def __init__(self, path: str, picture: LoopExecution) -> None:
+    def __init__(self, path: str, loop: LoopExecution) -> None:
         self.path = path
-        self.picture = picture
+        self.loop = loop
         self.found: dict[int, float | None] = {}
         self.first_unknown = 1
 
@@ -62,31 +62,31 @@ class Similarities(QObject):
         """Forget everything: another run is looked at.
 
         Args:
-            read_results: Reads its results in full, where its picture has only their beginnings.
+            read_results: Reads its results in full, where its loop has only their beginnings.
         """
         self._read_results = read_results
         self._known.clear()
         self._looked_at = None
 
-    def look_at(self, path: str, picture: LoopExecution) -> None:
+    def look_at(self, path: str, loop: LoopExecution) -> None:
         """Work out what is not known of this loop, now and whenever it is called again with more iterations."""
         there = self._looked_at
-        if there is None or there.picture is not picture:
-            # The picture is kept, so that no other object takes on its identity.
-            there = self._looked_at = self._known.setdefault(id(picture), _Loop(path, picture))
+        if there is None or there.loop is not loop:
+            # The loop is kept, so that no other object takes on its identity.
+            there = self._looked_at = self._known.setdefault(id(loop), _Loop(path, loop))
         if not self._worker.is_busy:
             self._ask(there)
 
-    def of(self, picture: LoopExecution, index: int) -> float | None:
+    def of(self, loop: LoopExecution, index: int) -> float | None:
         """The similarity of a result to the one before; None for the first, and as long as it is not known."""
-        recorded = picture.iterations[index].similarity
+        recorded = loop.iterations[index].similarity
         if recorded is not None or index == 0:
             return recorded
-        there = self._known.get(id(picture))
+        there = self._known.get(id(loop))
         return None if there is None else there.found.get(index)
 
     def _ask(self, there: _Loop) -> None:
-        iterations = there.picture.iterations
+        iterations = there.loop.iterations
         while there.first_unknown < len(iterations) and iterations[there.first_unknown].similarity is not None:
             there.first_unknown += 1
         first = there.first_unknown

@@ -60,14 +60,14 @@ class StoredRun:
     Attributes:
         summary: What lists show of it.
         structure: The structure of the document as it ran.
-        picture: Its view model, as far as it was read.
+        view_model: Its view model, as far as it was read.
         levels: The levels that were read in full.
         is_owned: Whether it waits for a person in another process.
     """
 
     summary: RunSummary
     structure: Structure
-    picture: RunViewModel
+    view_model: RunViewModel
     levels: set[str] = field(default_factory=set[str])
     is_owned: bool = False
 
@@ -79,9 +79,9 @@ class StoredRun:
     def add_level(self, level: Level) -> None:
         """Add a level to the view model."""
         self.levels.add(level.name)
-        self.picture.nodes.update(level.nodes)
+        self.view_model.nodes.update(level.nodes)
         if level.iteration is not None:
-            loop, index = self.picture.loops[level.iteration.path], level.iteration.index
+            loop, index = self.view_model.loops[level.iteration.path], level.iteration.index
             if index < len(loop.iterations):
                 loop.iterations[index] = level.iteration
             elif index in loop.ahead:
@@ -108,9 +108,9 @@ def read_outline(store: Store, run_id: str, registry: Registry | None = None) ->
     workflow = loads(store.document(run_id), source="The document of that run")
     structure = analyse(workflow, registry)
     events = store.events(run_id, kinds=RESULT_EVENTS, preview=PREVIEW)
-    picture = RunViewModel(structure.parent, state=reduce_events(events, run_id, Detail.LOOPS))
-    run = StoredRun(summary, structure, picture, is_owned=waits_elsewhere(store, summary))
-    picture.interruption = _interruption(run)
+    view_model = RunViewModel(structure.parent, state=reduce_events(events, run_id, Detail.LOOPS))
+    run = StoredRun(summary, structure, view_model, is_owned=waits_elsewhere(store, summary))
+    view_model.interruption = _interruption(run)
     return run
 
 
@@ -127,14 +127,14 @@ def read_level(store: Store, run: StoredRun, name: str) -> Level:
     """
     state = level_state(store, run.summary, name)
     for node in state.open.values():
-        if run.picture.is_over and node.state is NodeState.RUNNING:
+        if run.view_model.is_over and node.state is NodeState.RUNNING:
             node.state = NodeState.INTERRUPTED
     return Level(name, state.nodes, _iteration(store, run, name))
 
 
 def _iteration(store: Store, run: StoredRun, level: str) -> LoopIterationCompleted | None:
     path, _, index = level.removesuffix("]").rpartition("[")
-    loop = run.picture.loops.get(path)
+    loop = run.view_model.loops.get(path)
     outlined = loop.iteration(int(index)) if loop is not None else None
     if outlined is None:
         return None
@@ -235,9 +235,9 @@ class StoredSession(Session):
         self._stored, self._asked = run, set()
         shown, store, run_id = self.shown, self._access.store, run.summary.run_id
         shown.chosen = shown.chosen if shown.run_id == run_id else {}
-        shown.picture, shown.run_id = run.picture, run_id
+        shown.view_model, shown.run_id = run.view_model, run_id
         if store is not None:
-            shown.read_results = partial(read_results, store, run_id, run.picture.loops)
+            shown.read_results = partial(read_results, store, run_id, run.view_model.loops)
         shown.started.emit()
         self._read_shown()
 
@@ -292,7 +292,7 @@ class StoredSession(Session):
 
     def _read_shown(self) -> None:
         if self._stored is not None:
-            self.read(self._stored.picture.levels(self._stored.structure.bodies, self.shown.chosen))
+            self.read(self._stored.view_model.levels(self._stored.structure.bodies, self.shown.chosen))
 
     def _take_up_level(self, level: Level) -> None:
         run = self._stored
@@ -434,9 +434,9 @@ class PartSession(Session):
     def _bind(self) -> None:
         """Show the execution in the iterations that are looked at around it."""
         shown, around = self.shown, self.around.shown
-        assert around.picture is not None
-        path = around.picture.path_of(self.node_id, around.chosen)
-        shown.picture = self._part = SubflowViewModel(around.picture, path, self.structure.parent)
+        assert around.view_model is not None
+        path = around.view_model.path_of(self.node_id, around.chosen)
+        shown.view_model = self._part = SubflowViewModel(around.view_model, path, self.structure.parent)
         shown.run_id, shown.read_results, shown.chosen = around.run_id, around.read_results, {}
 
     def _begin(self) -> None:
@@ -446,7 +446,7 @@ class PartSession(Session):
 
     def _take_up_run(self) -> None:
         """The run around it is another one: the same subflow in it is shown."""
-        if self.around.shown.picture is None or workflow_in(self.around, self.node_id) != self.workflow:
+        if self.around.shown.view_model is None or workflow_in(self.around, self.node_id) != self.workflow:
             self.is_followed = False
             self.shown.updated.emit(set())
         else:
@@ -455,9 +455,9 @@ class PartSession(Session):
 
     def _take_up_update(self, touched: set[str]) -> None:
         around = self.around.shown
-        if not self.is_followed or around.picture is None:
+        if not self.is_followed or around.view_model is None:
             return
-        if around.picture.path_of(self.node_id, around.chosen) != self._part.path:
+        if around.view_model.path_of(self.node_id, around.chosen) != self._part.path:
             self._begin()
         elif self.node_id in touched:
             self._show_all()
@@ -480,7 +480,7 @@ class PartSession(Session):
 def workflow_in(session: Session, node_id: str) -> Workflow | None:
     """The workflow in a subflow of the run that a session shows, as it ran; None where there is none."""
     ran = session.shown.workflow
-    if session.shown.picture is None or ran is None:
+    if session.shown.view_model is None or ran is None:
         return None
     structure = session.structure if session.structure.workflow is ran else analyse(ran, session.registry)
     part = structure.subflows.get(node_id)

@@ -227,8 +227,8 @@ class Inspector(QWidget):
         node_id = self._node_id
         while node_id is not None:
             relevant.add(node_id)
-            picture = self._session.shown.picture
-            node_id = picture.parents.get(node_id) if picture is not None else None
+            view_model = self._session.shown.view_model
+            node_id = view_model.parents.get(node_id) if view_model is not None else None
         return relevant
 
     def _show_run(self) -> None:
@@ -239,11 +239,11 @@ class Inspector(QWidget):
             self.page.refresh_run()
 
     def _result_title(self) -> str:
-        picture, workflow = self._session.shown.picture, self._session.shown.workflow
-        loop = picture.parents.get(self._node_id) if picture is not None and self._node_id is not None else None
-        if picture is None or workflow is None or loop is None:
+        view_model, workflow = self._session.shown.view_model, self._session.shown.workflow
+        loop = view_model.parents.get(self._node_id) if view_model is not None and self._node_id is not None else None
+        if view_model is None or workflow is None or loop is None:
             return "Result"
-        return f"Result · {unit_of(workflow, loop)} {picture.index_of(loop, self._session.shown.chosen) + 1}"
+        return f"Result · {unit_of(workflow, loop)} {view_model.index_of(loop, self._session.shown.chosen) + 1}"
 
     def _show_tab(self, index: int) -> None:
         self._stack.setCurrentIndex(index)

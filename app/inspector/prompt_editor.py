@@ -512,10 +512,10 @@ class PromptEditor(TemplateEditor):
         session, node_id = self.binding.session, self.binding.node_id
         if not self.preview.isChecked() or node_id is None:
             return
-        if session.shown.picture is None or session.shown.workflow is None:
+        if session.shown.view_model is None or session.shown.workflow is None:
             self.filled.set_text(NO_RUN)
             return
-        run = PreviewRun(session.shown.picture, session.shown.workflow, session.shown.chosen, session.registry)
+        run = PreviewRun(session.shown.view_model, session.shown.workflow, session.shown.chosen, session.registry)
         self.filled.set_text(render_preview(self.edit.text(), node_id, run))
 
     def open_window(self) -> None:
@@ -529,10 +529,10 @@ class PromptEditor(TemplateEditor):
         self._window = window
         window.open()
 
-    def _button(self, picture: str, label: str, text: str) -> QToolButton:
+    def _button(self, view_model: str, label: str, text: str) -> QToolButton:
         button = QToolButton(self)
         button.setProperty("link", True)
-        ThemedIcon(button, picture, "accent")
+        ThemedIcon(button, view_model, "accent")
         button.setText(label)
         button.setToolButtonStyle(button.toolButtonStyle().ToolButtonTextBesideIcon)
         describe_widget(button, f"{label}: {self.field.title}", text)

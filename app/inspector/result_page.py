@@ -307,23 +307,23 @@ class ResultPage(QWidget):
         node = self._session.node(self.node_id) if self.node_id is not None else None
         self._title.setText((node.title or node.id) if node is not None else "Run summary")
         self.note.show_node(self.node_id)
-        picture = self._session.shown.picture
-        if picture is None:
+        view_model = self._session.shown.view_model
+        if view_model is None:
             self._show(NodeState.PENDING, NO_RUN, "", [], [])
         elif self.node_id is None:
-            self._show_run(picture)
+            self._show_run(view_model)
         else:
-            self._show_execution(picture, self.node_id)
-        self._show_loop(picture)
+            self._show_execution(view_model, self.node_id)
+        self._show_loop(view_model)
 
-    def _show_execution(self, picture: RunViewModel, node_id: str) -> None:
+    def _show_execution(self, view_model: RunViewModel, node_id: str) -> None:
         chosen = self._session.shown.chosen
-        execution = picture.node(node_id, chosen)
+        execution = view_model.node(node_id, chosen)
         sections = result_sections(execution)
-        if picture.loop(node_id, chosen).iterations:
+        if view_model.loop(node_id, chosen).iterations:
             sections = [section for section in sections if section.key != _ITERATIONS]  # shown by the list
-            sections = [*self._judge_sections(picture, node_id), *sections]
-        question = picture.questions.get(picture.path_of(node_id, chosen))
+            sections = [*self._judge_sections(view_model, node_id), *sections]
+        question = view_model.questions.get(view_model.path_of(node_id, chosen))
         if question is not None:
             sections = [ResultSection("question", "Question", question.message), *sections]
         label = state_label(execution)
@@ -331,24 +331,26 @@ class ResultPage(QWidget):
             label = f"{label}: {execution.error}"
         self._show(execution.state, label, execution_metrics(execution), _execution_problems(execution), sections)
 
-    def _judge_sections(self, picture: RunViewModel, loop_id: str) -> list[ResultSection]:
+    def _judge_sections(self, view_model: RunViewModel, loop_id: str) -> list[ResultSection]:
         """Return the verdict of the loop's judge on the displayed iteration."""
         chosen, workflow = self._session.shown.chosen, self._session.shown.workflow
-        index = picture.index_of(loop_id, chosen)
-        judge = judge_execution(picture, loop_id, f"{picture.path_of(loop_id, chosen)}[{index}]")
+        index = view_model.index_of(loop_id, chosen)
+        judge = judge_execution(view_model, loop_id, f"{view_model.path_of(loop_id, chosen)}[{index}]")
         text = verdict_text(workflow, loop_id, judge) if workflow is not None else ""
         return [ResultSection(f"judge:{index}", f"Judge, iteration {index + 1}", text)] if text else []
 
-    def _show_run(self, picture: RunViewModel) -> None:
-        metrics = [token_label(picture.usage), format_money(picture.cost_usd)] if picture.usage.total_tokens else []
-        if picture.duration_s is not None:
-            metrics.append(format_duration(picture.duration_s))
-        problems = [Problem("run", picture.error, picture.remedy)] if picture.error else []
-        problems += _warning_problems(picture.warnings)
+    def _show_run(self, view_model: RunViewModel) -> None:
+        metrics = (
+            [token_label(view_model.usage), format_money(view_model.cost_usd)] if view_model.usage.total_tokens else []
+        )
+        if view_model.duration_s is not None:
+            metrics.append(format_duration(view_model.duration_s))
+        problems = [Problem("run", view_model.error, view_model.remedy)] if view_model.error else []
+        problems += _warning_problems(view_model.warnings)
         sections = [
-            ResultSection(f"result:{name}", f"Output: {name}", value) for name, value in picture.outputs.items()
+            ResultSection(f"result:{name}", f"Output: {name}", value) for name, value in view_model.outputs.items()
         ]
-        state, label = _RUN_STATES[picture.status]
+        state, label = _RUN_STATES[view_model.status]
         self._show(state, label, " · ".join(metrics), problems, sections)
 
     def _show(
@@ -378,17 +380,17 @@ class ResultPage(QWidget):
             view.setParent(None)
             view.deleteLater()
 
-    def _show_loop(self, picture: RunViewModel | None) -> None:
+    def _show_loop(self, view_model: RunViewModel | None) -> None:
         node_id, session = self.node_id, self._session
         loop = NO_LOOP
-        if picture is not None and node_id is not None:
-            loop = picture.loop(node_id, session.shown.chosen)
+        if view_model is not None and node_id is not None:
+            loop = view_model.loop(node_id, session.shown.chosen)
             if loop is not NO_LOOP:
                 workflow = session.shown.workflow or session.workflow
                 self.exit_reason.setText(
-                    loop_explanation(workflow, picture, session.registry, session.shown.chosen, node_id)
+                    loop_explanation(workflow, view_model, session.registry, session.shown.chosen, node_id)
                 )
-                path = picture.path_of(node_id, session.shown.chosen)
+                path = view_model.path_of(node_id, session.shown.chosen)
                 self.iterations.show_loop(path, loop, session.shown.chosen.get(node_id))
         self.exit_reason.setVisible(loop is not NO_LOOP)
         self.iterations.setVisible(bool(loop.iterations))

@@ -238,7 +238,7 @@ _WITHOUT_OUTPUT: Final = frozenset({NodeState.PENDING, NodeState.SKIPPED, NodeSt
 class PreviewRun:
     """The run that is displayed: its state, the document that ran and the selected iterations."""
 
-    picture: RunViewModel
+    view_model: RunViewModel
     workflow: Workflow
     chosen: Mapping[str, int]
     registry: Registry
@@ -268,11 +268,11 @@ def _render(content: str, scope: Scope) -> str:
 
 
 def _scope(node_id: str, run: PreviewRun) -> Scope:
-    execution = run.picture.node(node_id, run.chosen)
+    execution = run.view_model.node(node_id, run.chosen)
     scope: dict[str, Value | Namespace] = {}
     if execution.state not in _WITHOUT_OUTPUT:
         scope.update(_with_nulls(node_id, execution.inputs, run))
-    loop = run.picture.parents.get(node_id)
+    loop = run.view_model.parents.get(node_id)
     if loop is not None:
         scope["loop"] = _Loop(loop, run)
     return scope
@@ -297,7 +297,7 @@ class _Loop:
     def __init__(self, loop_id: str, run: PreviewRun) -> None:
         self._loop_id = loop_id
         self._run = run
-        self._picture: LoopExecution = run.picture.loop(loop_id, run.chosen)
+        self._picture: LoopExecution = run.view_model.loop(loop_id, run.chosen)
         self._index = max(run.chosen.get(loop_id, self._picture.current), 0)
 
     def member(self, name: str) -> Value | Namespace:
@@ -311,7 +311,7 @@ class _Loop:
         if name == "last":
             return _Last(self._loop_id, self._index - 1, self._run)
         if name == "parent":
-            return _Loop(self._run.picture.parents[self._loop_id], self._run)
+            return _Loop(self._run.view_model.parents[self._loop_id], self._run)
         return self._values()[name]
 
     def _values(self) -> dict[str, Value]:
@@ -320,7 +320,7 @@ class _Loop:
             "index": self._index,
             "iteration": self._index + 1,
             "max_iterations": self._picture.total,
-            "input": self._run.picture.node(self._loop_id, self._run.chosen).inputs.get("input"),
+            "input": self._run.view_model.node(self._loop_id, self._run.chosen).inputs.get("input"),
             "previous": ended[self._index - 1].result if 0 < self._index <= len(ended) else None,
             "history": [history_entry(iteration) for iteration in ended[: self._index]],
         }
@@ -341,11 +341,11 @@ class _Last:
             LookupError: The node is not in the loop body.
         """
         node = self._run.workflow.nodes_by_id.get(name)
-        if node is None or self._run.picture.parents.get(name) != self._loop_id:
+        if node is None or self._run.view_model.parents.get(name) != self._loop_id:
             raise LookupError(name)
         if self._index < 0:
             return None
-        execution = self._run.picture.node(name, {**self._run.chosen, self._loop_id: self._index})
+        execution = self._run.view_model.node(name, {**self._run.chosen, self._loop_id: self._index})
         spec = self._run.registry.find(node.type)
         if spec is None or execution.state in _WITHOUT_OUTPUT:
             return None

@@ -58,7 +58,7 @@ def sentence(
 
 def loop_explanation(
     workflow: Workflow,
-    picture: RunViewModel,
+    view_model: RunViewModel,
     registry: Registry,
     chosen: Mapping[str, int],
     loop_id: str,
@@ -68,27 +68,31 @@ def loop_explanation(
 
     Args:
         workflow: The document as it ran.
-        picture: The run.
+        view_model: The run.
         registry: The node types.
         chosen: The iterations that are looked at, by loop id.
         loop_id: The loop.
         similarity: Of its last two results, from 0 to 1; None where it is not known.
     """
-    loop, path, config = picture.loop(loop_id, chosen), picture.path_of(loop_id, chosen), loop_config(workflow, loop_id)
+    loop, path, config = (
+        view_model.loop(loop_id, chosen),
+        view_model.path_of(loop_id, chosen),
+        loop_config(workflow, loop_id),
+    )
     given: dict[str, Value] = {}
     if loop.exit_reason and config.names_nodes:
-        given = body_outputs(workflow, picture, registry, loop_id, f"{path}[{len(loop.iterations) - 1}]")
-    error, unit = picture.node(loop_id, chosen).error, unit_of(workflow, loop_id)
+        given = body_outputs(workflow, view_model, registry, loop_id, f"{path}[{len(loop.iterations) - 1}]")
+    error, unit = view_model.node(loop_id, chosen).error, unit_of(workflow, loop_id)
     return sentence(loop, config, unit=unit, error=error, similarity=similarity, given=given)
 
 
 def body_outputs(
-    workflow: Workflow, picture: RunViewModel, registry: Registry, loop_id: str, place: str
+    workflow: Workflow, view_model: RunViewModel, registry: Registry, loop_id: str, place: str
 ) -> dict[str, Value]:
     """The outputs of a loop's body nodes in one iteration (`loop[2]`), by id, as expressions see them."""
     found: dict[str, Value] = {}
     for node in workflow.nodes:
-        execution = picture.nodes.get(f"{place}.{node.id}") if picture.parents.get(node.id) == loop_id else None
+        execution = view_model.nodes.get(f"{place}.{node.id}") if view_model.parents.get(node.id) == loop_id else None
         spec = registry.find(node.type)
         if execution is not None and execution.outputs and spec is not None:
             found[node.id] = spec.recorded(dict(execution.outputs))

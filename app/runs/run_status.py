@@ -47,21 +47,21 @@ def budget_limit(workflow: Workflow, name: str, default: float | None) -> float 
 
 
 def run_budget(
-    workflow: Workflow, default_usd: float | None, default_tokens: float | None, picture: RunViewModel | None
+    workflow: Workflow, default_usd: float | None, default_tokens: float | None, view_model: RunViewModel | None
 ) -> Budget | None:
     """Return the budget in dollars, else the one in tokens; None if there is neither."""
     limit = budget_limit(workflow, "budget_usd", default_usd)
     if limit is not None:
-        return Budget((picture.cost_usd or 0.0) if picture is not None else 0.0, limit, "usd")
+        return Budget((view_model.cost_usd or 0.0) if view_model is not None else 0.0, limit, "usd")
     limit = budget_limit(workflow, "budget_tokens", default_tokens)
     if limit is not None:
-        return Budget(picture.usage.total_tokens if picture is not None else 0, limit, "tokens")
+        return Budget(view_model.usage.total_tokens if view_model is not None else 0, limit, "tokens")
     return None
 
 
-def progress(picture: RunViewModel, workflow: Workflow) -> tuple[int, int]:
+def progress(view_model: RunViewModel, workflow: Workflow) -> tuple[int, int]:
     """Return progress and total of a run: iterations of its loops, or nodes if it has no loops."""
-    outer = [loop for path, loop in picture.loops.items() if "." not in path]
+    outer = [loop for path, loop in view_model.loops.items() if "." not in path]
     if outer:
         # A loop that stopped early has nothing left to do.
         done = sum(len(loop.iterations) for loop in outer)
@@ -69,35 +69,35 @@ def progress(picture: RunViewModel, workflow: Workflow) -> tuple[int, int]:
         return done, max(total, 1)
     if any(node.type == "loop" for node in workflow.nodes):
         return 0, 1
-    done = len(picture.nodes) - len(picture.state.open)
+    done = len(view_model.nodes) - len(view_model.state.open)
     return done, max(len(workflow.nodes), 1)
 
 
-def state_line(picture: RunViewModel, workflow: Workflow, now: float) -> str:
+def state_line(view_model: RunViewModel, workflow: Workflow, now: float) -> str:
     """Return a line on a run: what is running or how it ended, tokens, cost and time.
 
     Args:
-        picture: The run.
+        view_model: The run.
         workflow: The document as it runs.
         now: The current time, in seconds since the epoch.
     """
-    duration = picture.duration_s
-    if duration is None and not picture.is_over:  # unknown for a run that was interrupted
-        duration = max(now - picture.started, 0.0) if picture.started else 0.0
-    parts = [_state(picture, workflow)]
-    if picture.usage.total_tokens:
-        parts += [format_tokens(picture.usage), format_money(picture.cost_usd)]
+    duration = view_model.duration_s
+    if duration is None and not view_model.is_over:  # unknown for a run that was interrupted
+        duration = max(now - view_model.started, 0.0) if view_model.started else 0.0
+    parts = [_state(view_model, workflow)]
+    if view_model.usage.total_tokens:
+        parts += [format_tokens(view_model.usage), format_money(view_model.cost_usd)]
     return " · ".join([*parts, *([format_duration(duration)] if duration is not None else [])])
 
 
-def _state(picture: RunViewModel, workflow: Workflow) -> str:
-    if picture.status == "failed":
+def _state(view_model: RunViewModel, workflow: Workflow) -> str:
+    if view_model.status == "failed":
         return "Failed"
-    if picture.is_over:
-        return {"completed": "Done", "cancelled": "Stopped"}.get(picture.status, "Not at its end")
-    word = "Paused" if picture.status == "paused" else "Running"
-    running = (path for path, node in picture.state.open.items() if node.state is NodeState.RUNNING)
-    inner = [path for path in running if path not in picture.loops]
+    if view_model.is_over:
+        return {"completed": "Done", "cancelled": "Stopped"}.get(view_model.status, "Not at its end")
+    word = "Paused" if view_model.status == "paused" else "Running"
+    running = (path for path, node in view_model.state.open.items() if node.state is NodeState.RUNNING)
+    inner = [path for path in running if path not in view_model.loops]
     if not inner:
         return word
     name = node_title(inner[-1], workflow)
@@ -106,26 +106,26 @@ def _state(picture: RunViewModel, workflow: Workflow) -> str:
     from app.runs.loop_status import unit_of
 
     around = inner[-1].rpartition("[")[0]
-    loop, unit = picture.loops.get(around), unit_of(workflow, node_of(around))
+    loop, unit = view_model.loops.get(around), unit_of(workflow, node_of(around))
     iteration = f", {unit} {loop.current + 1} of {loop.total}" if loop is not None else ""
     return f"{word}: {name}{more}{iteration}"
 
 
-def is_running(picture: RunViewModel) -> bool:
+def is_running(view_model: RunViewModel) -> bool:
     """Return whether any node is running, other than those that wait for an answer inside."""
     return any(
         node.state is NodeState.RUNNING
-        and path not in picture.loops
-        and not any(asked.startswith(f"{path}.") for asked in picture.questions)
-        for path, node in picture.state.open.items()
+        and path not in view_model.loops
+        and not any(asked.startswith(f"{path}.") for asked in view_model.questions)
+        for path, node in view_model.state.open.items()
     )
 
 
-def question_line(picture: RunViewModel, workflow: Workflow) -> str:
+def question_line(view_model: RunViewModel, workflow: Workflow) -> str:
     """Return a line on who waits for an answer; empty if nobody does."""
-    if not picture.questions:
+    if not view_model.questions:
         return ""
-    first, *others = picture.questions
+    first, *others = view_model.questions
     more = f" and {len(others)} more" if others else ""
     return f"Waiting for you: {node_title(first, workflow)}{more}"
 

@@ -154,7 +154,7 @@ class ActionStates:
         _set_text(actions["undo"], f"Undo {undo}" if undo else "Undo")
         _set_text(actions["redo"], f"Redo {redo}" if redo else "Redo")
         is_paused = (
-            session is not None and session.shown.picture is not None and session.shown.picture.status == "paused"
+            session is not None and session.shown.view_model is not None and session.shown.view_model.status == "paused"
         )
         if actions["pause"].iconText() != (text := "Resume" if is_paused else "Pause"):
             _set_text(actions["pause"], text)
@@ -167,7 +167,7 @@ def _enabled(session: Session | None) -> dict[str, bool]:
     has_document = session is not None
     is_running = session is not None and session.shown.live is not None
     may_run = session is not None and not session.is_past
-    has_loops = session is not None and session.shown.picture is not None and bool(session.shown.picture.loops)
+    has_loops = session is not None and session.shown.view_model is not None and bool(session.shown.view_model.loops)
     return {
         **dict.fromkeys(("save_as", "export_png", "export_svg", "close", "find_node"), has_document),
         **dict.fromkeys(("show_iterations", "show_log", "show_problems", "show_palette"), has_document),

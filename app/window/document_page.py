@@ -160,17 +160,17 @@ class DocumentPage(QWidget):
 
     def show_run_end(self) -> None:
         """Show the output of a completed run, or why it failed, with a button that goes to the node."""
-        picture = self.session.shown.picture
-        if picture is None or not picture.is_over or picture.status != "failed":
+        view_model = self.session.shown.view_model
+        if view_model is None or not view_model.is_over or view_model.status != "failed":
             self.bars.drop("run")
-        if self.session.shown.live is not None or picture is None:
+        if self.session.shown.live is not None or view_model is None:
             return
-        if picture.status == "completed":
+        if view_model.status == "completed":
             self._showing.start()
-        elif picture.status == "failed":
-            node = node_of(picture.failed_path)
+        elif view_model.status == "failed":
+            node = node_of(view_model.failed_path)
             buttons = [("Show node", lambda: self.show_node(node))] if self.session.node(node) is not None else []
-            self.bars.say("run", f"{picture.error} {picture.remedy}".strip(), "bad", buttons)
+            self.bars.say("run", f"{view_model.error} {view_model.remedy}".strip(), "bad", buttons)
 
     def offer_recovery(self, recovered: RecoveredDocument, open_beside: Callable[[], object]) -> None:
         """Offer unsaved work that a crash left; it stays on disk until the user has decided.

@@ -250,8 +250,8 @@ class QuestionStack(QFrame):
 
     def follow(self) -> None:
         """Show what the run waits for now; cards that are there stay as they are."""
-        picture = self._session.shown.picture
-        open_now = dict(picture.questions) if picture is not None else {}
+        view_model = self._session.shown.view_model
+        open_now = dict(view_model.questions) if view_model is not None else {}
         if {path: card.asked for path, card in self._cards.items()} == open_now:
             return
         had_focus = self.isAncestorOf(self.focusWidget()) if self.focusWidget() is not None else False

@@ -184,17 +184,17 @@ class RunBar(QWidget):
     def _show_run(self) -> None:
         session = self._session
         running = session is not None and session.shown.live is not None
-        picture = session.shown.picture if session is not None else None
+        view_model = session.shown.view_model if session is not None else None
         # It keeps its size when hidden, so that nothing moves when a run starts.
         policy = self.progress.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self.progress.setSizePolicy(policy)
         self.progress.setVisible(running)
-        self.waits.setVisible(running and picture is not None and bool(picture.questions))
+        self.waits.setVisible(running and view_model is not None and bool(view_model.questions))
         self.model.setVisible(session is not None)
         self.step.setEnabled(session is not None and (running or not session.is_past))
-        if running and session is not None and picture is not None and session.shown.workflow is not None:
-            done, total = progress(picture, session.shown.workflow)
+        if running and session is not None and view_model is not None and session.shown.workflow is not None:
+            done, total = progress(view_model, session.shown.workflow)
             self.progress.setRange(0, total)
             self.progress.setValue(done)
             self.progress.setAccessibleDescription(f"{done} of {total}")

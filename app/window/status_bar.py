@@ -120,8 +120,8 @@ class StatusBar(QWidget):
     def _show_question(self) -> None:
         session = self._session
         text = ""
-        if session is not None and session.shown.picture is not None and session.shown.workflow is not None:
-            text = question_line(session.shown.picture, session.shown.workflow)
+        if session is not None and session.shown.view_model is not None and session.shown.workflow is not None:
+            text = question_line(session.shown.view_model, session.shown.workflow)
         if text != self.question.text():
             self.question.setText(text)
             self.question.setAccessibleName(f"{text}; go there" if text else "")
@@ -150,11 +150,11 @@ class StatusBar(QWidget):
         self._show_stored()
         session = self._session
         self.problems.setVisible(session is not None)
-        if session is None or session.shown.picture is None or session.shown.workflow is None:
+        if session is None or session.shown.view_model is None or session.shown.workflow is None:
             self._ticking.stop()
             self.state.set_full_text("")
             return
-        self.state.set_full_text(state_line(session.shown.picture, session.shown.workflow, time.time()))
+        self.state.set_full_text(state_line(session.shown.view_model, session.shown.workflow, time.time()))
         if session.shown.live is not None:
             self._ticking.start()
         else:

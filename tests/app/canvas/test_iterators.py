@@ -116,15 +116,15 @@ def test_failed_items_are_counted_on_the_card_and_crossed_out_on_the_region(
 
 def test_the_bar_of_an_iterator_at_work_has_what_ended_in_any_order() -> None:
     structure = analyse(items())
-    picture = RunViewModel(structure.parent)
-    picture.apply(NodeStarted("run", 0, 0.0, "each", "iterator", {}))
+    view_model = RunViewModel(structure.parent)
+    view_model.apply(NodeStarted("run", 0, 0.0, "each", "iterator", {}))
     base = ("run", 0, 0.0, "each")
     for index in range(3):
-        picture.apply(LoopIterationStarted(*base, index, 3, ""))
-    marks, each = RunDecorations(picture, structure, {}), structure.workflow.node("each")
+        view_model.apply(LoopIterationStarted(*base, index, 3, ""))
+    marks, each = RunDecorations(view_model, structure, {}), structure.workflow.node("each")
     for index, branch in ((2, None), (1, "failed")):
         figures = (branch, None, None, None, Usage(), 0.0, 0.0)
-        picture.apply(LoopIterationCompleted(*base, index, "in", "out", "out", *figures))
+        view_model.apply(LoopIterationCompleted(*base, index, "in", "out", "out", *figures))
 
     assert marks.card(each, None).bar == LoopProgress(done=1, failed=1, total=3)
     assert marks.card(each, None).note == "2 / 3 · 1 failed"
@@ -188,18 +188,18 @@ def test_a_loop_and_an_iterator_in_each_other_have_a_bar_each_and_follow_the_dot
 
 
 def test_items_that_end_in_any_order_stand_at_their_index() -> None:
-    picture = RunViewModel({"mark": "each"})
+    view_model = RunViewModel({"mark": "each"})
     base = ("run", 0, 0.0, "each")
     for index in range(3):
-        picture.apply(LoopIterationStarted(*base, index, 3, ""))
+        view_model.apply(LoopIterationStarted(*base, index, 3, ""))
     ended = {}
     for index in (2, 0, 1):
         figures = (None, None, None, None, None, Usage(), 0.5, 0.0)
-        picture.apply(LoopIterationCompleted(*base, index, "in", f"out {index}", *figures))
-        ended[index] = [iteration.index for iteration in picture.loop("each").iterations]
+        view_model.apply(LoopIterationCompleted(*base, index, "in", f"out {index}", *figures))
+        ended[index] = [iteration.index for iteration in view_model.loop("each").iterations]
 
     assert ended == {2: [], 0: [0], 1: [0, 1, 2]}
-    assert picture.loop("each").cost_usd == 1.5
+    assert view_model.loop("each").cost_usd == 1.5
 
 
 def test_a_text_in_it_is_offered_item_and_index() -> None:

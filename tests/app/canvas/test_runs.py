@@ -192,15 +192,17 @@ def test_marks_are_strokes_of_color_when_zoomed_far_out(hand: Hand, qtbot: QtBot
 
 def test_a_subflow_at_work_says_what_is_at_work_in_it_and_that_it_waits_for_the_person() -> None:
     structure = analyse(Workflow(nodes=(Node(id="part", type="subflow"),)))
-    picture, part = RunViewModel(structure.parent), structure.workflow.node("part")
-    marks = RunDecorations(picture, structure, {})
-    picture.apply(NodeStarted("run", 0, 0.0, "part", "subflow", {}))
+    view_model, part = RunViewModel(structure.parent), structure.workflow.node("part")
+    marks = RunDecorations(view_model, structure, {})
+    view_model.apply(NodeStarted("run", 0, 0.0, "part", "subflow", {}))
     assert marks.card(part, None) == NodeStatus(NodeState.RUNNING)
-    picture.apply(NodeStarted("run", 0, 0.0, "part.loop", "loop", {}))
-    picture.apply(LoopIterationStarted("run", 0, 0.0, "part.loop", 0, 4, ""))
-    picture.apply(NodeStarted("run", 0, 0.0, "part.loop[0].draft", "approval", {}))
+    view_model.apply(NodeStarted("run", 0, 0.0, "part.loop", "loop", {}))
+    view_model.apply(LoopIterationStarted("run", 0, 0.0, "part.loop", 0, 4, ""))
+    view_model.apply(NodeStarted("run", 0, 0.0, "part.loop[0].draft", "approval", {}))
     assert marks.card(part, None).line == "draft · 1 of 4"
-    picture.apply(NodeWaiting("run", 0, 0.0, "part.loop[0].draft", "approval", "approval", "Fine?", "x", ("approve",)))
+    view_model.apply(
+        NodeWaiting("run", 0, 0.0, "part.loop[0].draft", "approval", "approval", "Fine?", "x", ("approve",))
+    )
     assert marks.card(part, None) == NodeStatus(NodeState.WAITING, "", "Fine?")
-    picture.apply(NodeAnswered("run", 0, 0.0, "part.loop[0].draft", "approve", "x", ""))
+    view_model.apply(NodeAnswered("run", 0, 0.0, "part.loop[0].draft", "approve", "x", ""))
     assert marks.card(part, None).state is NodeState.RUNNING

@@ -29,25 +29,27 @@ def iteration(index: int, result: Value = "words", path: str = "loop", **fields:
     return LoopIterationCompleted("run", 0, 0.0, path, index=index, **given)
 
 
-def begin(picture: RunViewModel, index: int, total: int = 5, path: str = "loop") -> None:
+def begin(view_model: RunViewModel, index: int, total: int = 5, path: str = "loop") -> None:
     """An iteration begins."""
-    picture.apply(LoopIterationStarted("run", 0, 0.0, path, index, total, "its beginning"))
+    view_model.apply(LoopIterationStarted("run", 0, 0.0, path, index, total, "its beginning"))
 
 
 def told(*results: Value, total: int = 5, path: str = "loop", **fields: Any) -> RunViewModel:
     """A run whose loop has made iterations with these results."""
-    picture = RunViewModel({})
+    view_model = RunViewModel({})
     for index, result in enumerate(results):
-        begin(picture, index, total, path)
-        picture.apply(iteration(index, result, path, **fields))
-    return picture
+        begin(view_model, index, total, path)
+        view_model.apply(iteration(index, result, path, **fields))
+    return view_model
 
 
-def end(picture: RunViewModel, reason: str = "max_iterations", returned: int | None = None, path: str = "loop") -> None:
+def end(
+    view_model: RunViewModel, reason: str = "max_iterations", returned: int | None = None, path: str = "loop"
+) -> None:
     """The loop ends."""
-    count = len(picture.loops[path].iterations)
+    count = len(view_model.loops[path].iterations)
     index = count - 1 if returned is None else returned
-    picture.apply(LoopCompleted("run", 0, 0.0, path, count, reason, False, index, 0.0, 1.0))
+    view_model.apply(LoopCompleted("run", 0, 0.0, path, count, reason, False, index, 0.0, 1.0))
 
 
 def one_loop(**config: Value) -> Workflow:

@@ -45,8 +45,8 @@ def test_the_card_goes_and_the_run_goes_on_with_the_answer(
     taken = give_answer(store, find_question(store, waiting.run_id), Answer("approve", "their note", "From afar."))
 
     assert taken is True
-    qtbot.waitUntil(lambda: session.shown.picture is not None and session.shown.picture.status == "completed")
-    assert session.shown.picture.outputs == {"out": "their note"}
+    qtbot.waitUntil(lambda: session.shown.view_model is not None and session.shown.view_model.status == "completed")
+    assert session.shown.view_model.outputs == {"out": "their note"}
     qtbot.waitUntil(lambda: document.log.questions.current is None)
 
 
@@ -76,7 +76,7 @@ def go_on(session: Session, store: Store, qtbot: QtBot) -> None:
     """Let the run over there come to its question."""
     assert session.shown.live is not None
     session.shown.live.resume()
-    qtbot.waitUntil(lambda: session.shown.picture is not None and bool(session.shown.picture.questions))
+    qtbot.waitUntil(lambda: session.shown.view_model is not None and bool(session.shown.view_model.questions))
     qtbot.waitUntil(lambda: store.find(session.shown.run_id).status is RunStatus.WAITING)
 
 
@@ -85,7 +85,7 @@ def opened(workbench: Workbench, run_id: str, qtbot: QtBot) -> HistoryPage:
     qtbot.waitUntil(lambda: run_id in workbench.history.pages)
     page = workbench.history.pages[run_id]
     # What the run did is put in a step later; only then does nothing on the page change by itself any more.
-    qtbot.waitUntil(lambda: page.session.shown.picture is not None and page.bar.isVisible())
+    qtbot.waitUntil(lambda: page.session.shown.view_model is not None and page.bar.isVisible())
     return page
 
 
@@ -105,9 +105,9 @@ def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
     page = opened(workbench, elsewhere.shown.run_id, qtbot)
     assert page.bar.text.endswith("Waiting for you in another window or program")
     assert page.bar.origin == "Answer it here or there; it continues there"
-    assert page.session.shown.picture is not None
+    assert page.session.shown.view_model is not None
     assert (
-        page.session.shown.picture.error
+        page.session.shown.view_model.error
         == "The run is waiting for your answer. Answer here or in the program that runs it."
     )
     qtbot.waitUntil(lambda: workbench.status_bar.state.full_text == "Not at its end")
@@ -120,9 +120,10 @@ def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
     press(dialog, "Approve")
 
     qtbot.waitUntil(
-        lambda: elsewhere.shown.picture is not None and elsewhere.shown.picture.status == "completed", timeout=10_000
+        lambda: elsewhere.shown.view_model is not None and elsewhere.shown.view_model.status == "completed",
+        timeout=10_000,
     )
-    assert elsewhere.shown.picture.outputs == {"out": "the note"}
+    assert elsewhere.shown.view_model.outputs == {"out": "the note"}
     qtbot.waitUntil(lambda: workbench.notices.text("answered").startswith("Your answer was sent."))
 
 
@@ -141,8 +142,8 @@ def test_a_run_whose_other_program_goes_away_before_the_answer_goes_on_here_with
 
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
     ended(page.document, qtbot)
-    assert page.session.shown.picture is not None
-    assert page.session.shown.picture.node("check").outputs.keys() == {"rejected", "comment"}
+    assert page.session.shown.view_model is not None
+    assert page.session.shown.view_model.node("check").outputs.keys() == {"rejected", "comment"}
 
 
 def test_a_second_press_of_answer_asks_nothing_more(workbench: Workbench, elsewhere: Session, qtbot: QtBot) -> None:
@@ -168,9 +169,9 @@ def test_a_page_follows_a_run_that_is_at_work_in_another_program(
     go_on(there, store, qtbot)
     qtbot.waitUntil(lambda: page.bar.text == f"{shown}Waiting for you in another window or program")
     assert titles(page) == ["Answer…", "Open as new document"]
-    assert page.session.shown.picture is not None
+    assert page.session.shown.view_model is not None
     assert (
-        page.session.shown.picture.error
+        page.session.shown.view_model.error
         == "The run is waiting for your answer. Answer here or in the program that runs it."
     )
     qtbot.waitUntil(lambda: page.document.log.model.rowCount() > 0)
@@ -179,7 +180,7 @@ def test_a_page_follows_a_run_that_is_at_work_in_another_program(
     there.shown.live.answer("check", "approve", "the note", "")
     qtbot.waitUntil(lambda: page.bar.text == f"{shown}Done")
     assert titles(page) == ["Open as new document"]
-    assert page.session.shown.picture.outputs == {"out": "the note"}
+    assert page.session.shown.view_model.outputs == {"out": "the note"}
     assert not page.elsewhere._timer.isActive()
     qtbot.waitUntil(lambda: any(line.text.startswith("Done in ") for line in page.document.log.model.lines))
     written = [line.written for line in page.document.log.model.lines]

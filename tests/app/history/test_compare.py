@@ -283,8 +283,8 @@ def test_another_choice_ends_the_comparison_before_it_and_the_window_goes_on_mea
         return found
 
     monkeypatch.setattr("app.history.compare_window.compare", watched)
-    picture = told(noise(1, 50_000), noise(2, 50_000), "the sea", "a sea")
-    source = live_source("Noise", analyse(one_loop()), picture)
+    view_model = told(noise(1, 50_000), noise(2, 50_000), "the sea", "a sea")
+    source = live_source("Noise", analyse(one_loop()), view_model)
     compared.show_pair(Wanted(source, "loop[0]"), Wanted(source, "loop[1]"))
     qtbot.waitUntil(begun.is_set)  # the window's thread goes on while it is compared
     assert outcomes == []

@@ -212,9 +212,11 @@ def test_an_item_of_an_iterator_is_called_so_and_is_done_anew_with_another(
     qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.name.endswith("fork"))
     fork = workbench.current
     assert fork is not None
-    qtbot.waitUntil(lambda: fork.session.shown.picture is not None and fork.session.shown.picture.status == "completed")
-    assert fork.session.shown.picture is not None
-    assert [item.result for item in fork.session.shown.picture.loops["each"].iterations] == ["x.", "why.", "z."]
+    qtbot.waitUntil(
+        lambda: fork.session.shown.view_model is not None and fork.session.shown.view_model.status == "completed"
+    )
+    assert fork.session.shown.view_model is not None
+    assert [item.result for item in fork.session.shown.view_model.loops["each"].iterations] == ["x.", "why.", "z."]
 
 
 def test_a_run_that_is_not_there_is_refused(store: Store) -> None:
@@ -287,14 +289,16 @@ def test_a_fork_runs_in_a_tab_of_its_own_and_is_compared_with_its_parent_by_a_cl
     qtbot.waitUntil(lambda: workbench.current is not ran)
     fork = workbench.current
     assert fork is not None
-    qtbot.waitUntil(lambda: fork.session.shown.picture is not None and fork.session.shown.picture.status == "completed")
-    picture = fork.session.shown.picture
-    assert picture is not None
-    assert [iteration.result for iteration in picture.loops["loop"].iterations] == [
+    qtbot.waitUntil(
+        lambda: fork.session.shown.view_model is not None and fork.session.shown.view_model.status == "completed"
+    )
+    view_model = fork.session.shown.view_model
+    assert view_model is not None
+    assert [iteration.result for iteration in view_model.loops["loop"].iterations] == [
         f"The sea is wide, draft {number}." for number in (1, 2, 3)
     ]
-    assert picture.nodes["loop[1].draft"].calls[0].request.messages[-1].text.endswith("And shorter.")
-    assert picture.nodes["loop[0].draft"].calls[0].request.messages[-1].text == "Write: the sea"
+    assert view_model.nodes["loop[1].draft"].calls[0].request.messages[-1].text.endswith("And shorter.")
+    assert view_model.nodes["loop[0].draft"].calls[0].request.messages[-1].text == "Write: the sea"
     page = workbench.history.pages[fork.session.shown.run_id]
     parent = ran.session.shown.run_id
     qtbot.waitUntil(lambda: page.bar.origin == f"Fork of {parent[:6]}, iteration 2")

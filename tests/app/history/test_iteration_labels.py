@@ -82,10 +82,10 @@ def test_facts_have_only_what_there_is() -> None:
 
 def test_the_sentence_has_the_values_that_were_tested() -> None:
     config = LoopConfig(stop_when=[{"condition": "stable_output"}, {"condition": "oscillation", "threshold": 0.9}])
-    picture = told("one", "two", total=10, similarity=0.962)
-    assert sentence(picture.loops["loop"], config) == "At iteration 2 of at most 10."
-    end(picture, "stable_output")
-    loop = picture.loops["loop"]
+    view_model = told("one", "two", total=10, similarity=0.962)
+    assert sentence(view_model.loops["loop"], config) == "At iteration 2 of at most 10."
+    end(view_model, "stable_output")
+    loop = view_model.loops["loop"]
     assert sentence(loop, config) == (
         "Stopped after 2 of 10: the result is 96.2% the same as the previous one (threshold 95%)."
     )
@@ -110,9 +110,9 @@ def test_the_sentence_says_how_far_a_loop_has_come() -> None:
 
 
 def test_the_sentence_names_another_iteration_that_was_returned() -> None:
-    picture = told("one", "two", "three")
-    end(picture, returned=0)
-    assert sentence(picture.loops["loop"], LoopConfig()).endswith("It gave the result of iteration 1.")
+    view_model = told("one", "two", "three")
+    end(view_model, returned=0)
+    assert sentence(view_model.loops["loop"], LoopConfig()).endswith("It gave the result of iteration 1.")
 
 
 def test_what_was_tested_ends_with_the_reason_in_full() -> None:
@@ -124,17 +124,17 @@ def test_what_was_tested_ends_with_the_reason_in_full() -> None:
 
 def test_the_way_to_a_nested_loop() -> None:
     workflow = nested()
-    picture = RunViewModel({"inner": "outer", "add": "inner"})
+    view_model = RunViewModel({"inner": "outer", "add": "inner"})
     for index in range(3):
-        begin(picture, index, path="outer")
-        begin(picture, 0, path=f"outer[{index}].inner")
-    outside = crumbs(workflow, picture, {"outer": 1}, "outer")
+        begin(view_model, index, path="outer")
+        begin(view_model, 0, path=f"outer[{index}].inner")
+    outside = crumbs(workflow, view_model, {"outer": 1}, "outer")
     assert outside == [Crumb("Outer", "outer", is_here=True), Crumb("Inner", "inner", is_deeper=True)]
-    inside = crumbs(workflow, picture, {"outer": 1}, "inner")
+    inside = crumbs(workflow, view_model, {"outer": 1}, "inner")
     assert [crumb.text for crumb in inside] == ["Outer", "iteration 2", "Inner"]
     assert inside[1] == Crumb("iteration 2", "outer", 1)
     assert inside[2].is_here
-    assert [crumb.text for crumb in crumbs(workflow, picture, {"outer": 9}, "inner")][1] == "iteration 3"
+    assert [crumb.text for crumb in crumbs(workflow, view_model, {"outer": 9}, "inner")][1] == "iteration 3"
 
 
 @pytest.mark.parametrize(

@@ -43,19 +43,19 @@ def column(model: IterationModel, which: Column) -> list[object]:
 
 
 def test_rows_come_as_iterations_do(model: IterationModel, qtbot: QtBot) -> None:
-    picture = told("one")
-    loop = picture.loops["loop"]
+    view_model = told("one")
+    loop = view_model.loops["loop"]
     model.show_loop(loop, is_over=False)
     assert column(model, Column.RESULT) == ["one"]
 
-    begin(picture, 1)
+    begin(view_model, 1)
     with qtbot.waitSignal(model.rowsInserted) as inserted:
         model.show_loop(loop, is_over=False)
     assert inserted.args[1:] == [1, 1]
     assert column(model, Column.RESULT) == ["one", "Running…"]
     assert model.is_under_way(1)
 
-    picture.apply(iteration(1, "two", branch="done", reason="good", score=9.0))
+    view_model.apply(iteration(1, "two", branch="done", reason="good", score=9.0))
     with qtbot.waitSignal(model.dataChanged):
         model.show_loop(loop, is_over=False)
     assert column(model, Column.RESULT) == ["one", "two"]
@@ -63,7 +63,7 @@ def test_rows_come_as_iterations_do(model: IterationModel, qtbot: QtBot) -> None
     assert column(model, Column.SCORE) == ["", "9"]
     assert column(model, Column.TIME) == ["0.5 s", "0.5 s"]
 
-    end(picture, returned=0)
+    end(view_model, returned=0)
     model.show_loop(loop, is_over=True)
     assert [model.is_returned(row) for row in range(2)] == [True, False]
     assert model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "Iteration: 1, returned"
@@ -72,14 +72,14 @@ def test_rows_come_as_iterations_do(model: IterationModel, qtbot: QtBot) -> None
 def test_an_item_that_has_ended_is_there_although_one_before_it_is_under_way(
     model: IterationModel, qtbot: QtBot
 ) -> None:
-    picture = told("one")
+    view_model = told("one")
     for index in (1, 2, 3):
-        begin(picture, index)
-    loop = picture.loops["loop"]
+        begin(view_model, index)
+    loop = view_model.loops["loop"]
     model.show_loop(loop, is_over=False, unit="item")
     assert column(model, Column.RESULT) == ["one", "Running…", "Running…", "Running…"]
 
-    picture.apply(iteration(2, "three", reason="It failed.", cost_usd=0.25))
+    view_model.apply(iteration(2, "three", reason="It failed.", cost_usd=0.25))
     with qtbot.waitSignal(model.dataChanged):
         model.show_loop(loop, is_over=False, unit="item")
     assert column(model, Column.RESULT) == ["one", "Running…", "three", "Running…"]
@@ -89,15 +89,15 @@ def test_an_item_that_has_ended_is_there_although_one_before_it_is_under_way(
     assert model.index(2, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "Item: 3"
     assert model.headerData(Column.VERDICT, Qt.Orientation.Horizontal) == "Outcome"
 
-    picture.apply(iteration(1, "two"))
+    view_model.apply(iteration(1, "two"))
     model.show_loop(loop, is_over=False, unit="item")
     assert column(model, Column.RESULT) == ["one", "two", "three", "Running…"]
 
 
 def test_what_was_broken_off_says_so(model: IterationModel) -> None:
-    picture = told("one")
-    begin(picture, 1)
-    model.show_loop(picture.loops["loop"], is_over=True)
+    view_model = told("one")
+    begin(view_model, 1)
+    model.show_loop(view_model.loops["loop"], is_over=True)
     assert column(model, Column.RESULT) == ["one", "Not completed"]
 
 
@@ -170,25 +170,25 @@ def test_where_results_cannot_be_read_there_is_no_similarity(similarities: Simil
 
 
 def test_an_iteration_that_never_was_counts_as_the_latest() -> None:
-    picture = RunViewModel({"inner": "outer", "add": "inner"})
-    begin(picture, 0, path="outer")
-    begin(picture, 0, path="outer[0].inner")
-    begin(picture, 1, path="outer[0].inner")
-    begin(picture, 1, path="outer")
-    begin(picture, 0, path="outer[1].inner")
-    assert picture.path_of("add", {"outer": 0, "inner": 1}) == "outer[0].inner[1].add"
-    assert picture.path_of("add", {"outer": 1, "inner": 1}) == "outer[1].inner[0].add"
-    assert picture.index_of("inner", {"outer": 1, "inner": 1}) == 0
-    assert picture.path_of("add") == "outer[1].inner[0].add"
+    view_model = RunViewModel({"inner": "outer", "add": "inner"})
+    begin(view_model, 0, path="outer")
+    begin(view_model, 0, path="outer[0].inner")
+    begin(view_model, 1, path="outer[0].inner")
+    begin(view_model, 1, path="outer")
+    begin(view_model, 0, path="outer[1].inner")
+    assert view_model.path_of("add", {"outer": 0, "inner": 1}) == "outer[0].inner[1].add"
+    assert view_model.path_of("add", {"outer": 1, "inner": 1}) == "outer[1].inner[0].add"
+    assert view_model.index_of("inner", {"outer": 1, "inner": 1}) == 0
+    assert view_model.path_of("add") == "outer[1].inner[0].add"
 
 
 def test_a_loop_that_begins_anew_takes_back_what_it_did() -> None:
-    picture = RunViewModel({"add": "loop"})
+    view_model = RunViewModel({"add": "loop"})
     for index in range(2):
-        begin(picture, index)
-        picture.apply(NodeStarted("run", 0, 0.0, f"loop[{index}].add", "transform", {}))
-        picture.apply(iteration(index))
-    begin(picture, 0)
-    assert picture.loops["loop"].iterations == []
-    assert picture.node("add").state is NodeState.PENDING
-    assert picture.nodes == {}
+        begin(view_model, index)
+        view_model.apply(NodeStarted("run", 0, 0.0, f"loop[{index}].add", "transform", {}))
+        view_model.apply(iteration(index))
+    begin(view_model, 0)
+    assert view_model.loops["loop"].iterations == []
+    assert view_model.node("add").state is NodeState.PENDING
+    assert view_model.nodes == {}

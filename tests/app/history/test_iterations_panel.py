@@ -48,9 +48,9 @@ class Bench:
     def settle(self) -> None:
         self.qtbot.waitUntil(lambda: not self.panel.similarities.is_busy)
 
-    def show(self, picture: Any, workflow: Workflow | None = None) -> None:
+    def show(self, view_model: Any, workflow: Workflow | None = None) -> None:
         """Show a run that was told elsewhere, as one of the history is."""
-        self.session.shown.picture, self.session.shown.workflow = picture, workflow or self.session.workflow
+        self.session.shown.view_model, self.session.shown.workflow = view_model, workflow or self.session.workflow
         self.session.shown.started.emit()
         self.settle()
 
@@ -273,18 +273,18 @@ def test_the_loop_of_what_is_selected_is_shown(open_panel: OpenPanel) -> None:
 
 def test_while_it_runs_the_newest_is_shown_unless_one_is_chosen(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
-    picture = told("one")
-    begin(picture, 1)
-    bench.show(picture)
+    view_model = told("one")
+    begin(view_model, 1)
+    bench.show(view_model)
     assert bench.row == 1
     assert bench.text.startswith("Still running.")
-    picture.apply(iteration(1, "two"))
-    begin(picture, 2)
+    view_model.apply(iteration(1, "two"))
+    begin(view_model, 2)
     bench.session.shown.updated.emit({"loop"})
     bench.qtbot.waitUntil(lambda: (bench.row, bench.panel.model.rowCount()) == (2, 3))
     bench.click_row(0)
-    picture.apply(iteration(2, "three"))
-    begin(picture, 3)
+    view_model.apply(iteration(2, "three"))
+    begin(view_model, 3)
     bench.session.shown.updated.emit({"loop"})
     bench.qtbot.waitUntil(lambda: (bench.row, bench.panel.model.rowCount()) == (0, 4))
     assert bench.text == "one"
@@ -294,8 +294,8 @@ def test_while_it_runs_the_newest_is_shown_unless_one_is_chosen(open_panel: Open
 
 def test_a_panel_out_of_sight_takes_up_what_came_when_it_is_seen(ran: Bench) -> None:
     ran.panel.hide()
-    picture = told("one", "two")
-    ran.session.shown.picture = picture
+    view_model = told("one", "two")
+    ran.session.shown.view_model = view_model
     ran.session.shown.started.emit()
     assert ran.panel.model.rowCount() == 4
     assert ran.panel.detail.place == "loop[1]", "what is looked at is known all the same"
@@ -331,10 +331,10 @@ def test_one_iteration_has_nothing_to_compare_with(open_panel: OpenPanel) -> Non
 def test_a_narrow_panel_keeps_the_result_and_a_low_one_the_table(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
     usage = Usage(input_tokens=1200, output_tokens=300, exact=True)
-    picture = told("one", "two", usage=usage, cost_usd=0.01, branch="continue", reason="too short", score=3.0)
-    end(picture)
+    view_model = told("one", "two", usage=usage, cost_usd=0.01, branch="continue", reason="too short", score=3.0)
+    end(view_model)
     bench.panel.resize(1600, 420)
-    bench.show(picture)
+    bench.show(view_model)
     assert bench.shown_columns == set(Column) - {Column.WARNINGS}
     bench.panel.resize(700, 420)
     assert Column.RESULT in bench.shown_columns
@@ -345,9 +345,9 @@ def test_a_narrow_panel_keeps_the_result_and_a_low_one_the_table(open_panel: Ope
 @pytest.mark.parametrize("width", [160, 200, 240, 320])
 def test_a_very_narrow_table_keeps_result_and_warnings_on_the_screen(open_panel: OpenPanel, width: int) -> None:
     bench = open_panel(one_loop())
-    picture = told("one", "two", branch="continue", reason="too short", warnings=("draft: cut off",))
-    end(picture)
-    bench.show(picture)
+    view_model = told("one", "two", branch="continue", reason="too short", warnings=("draft: cut off",))
+    end(view_model)
+    bench.show(view_model)
     table = bench.panel.table
     table.setFixedWidth(width)
     table.fit()
@@ -398,8 +398,8 @@ def test_the_arrangement_is_kept(open_panel: OpenPanel) -> None:
 
 def test_a_text_is_shown_as_it_stands_and_cannot_be_markup(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
-    picture = told("<b>bold</b> \ud800 \x00", "<img src=x>", branch="<i>", reason="<u>", score=1.0)
-    bench.show(picture)
+    view_model = told("<b>bold</b> \ud800 \x00", "<img src=x>", branch="<i>", reason="<u>", score=1.0)
+    bench.show(view_model)
     bench.panel.grab()
     assert bench.panel.model.index(1, Column.RESULT).data() == "<img src=x>"
     assert bench.text == "<img src=x>"
@@ -410,9 +410,9 @@ def test_a_text_is_shown_as_it_stands_and_cannot_be_markup(open_panel: OpenPanel
 def test_a_thousand_iterations_and_results_of_a_megabyte(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
     large = "word " * 200_000
-    picture = told(*[f"{index} {large}" for index in range(3)], *["word"] * 997, total=1000, similarity=0.5)
-    end(picture)
-    bench.show(picture)
+    view_model = told(*[f"{index} {large}" for index in range(3)], *["word"] * 997, total=1000, similarity=0.5)
+    end(view_model)
+    bench.show(view_model)
     bench.panel.grab()
     assert bench.panel.model.rowCount() == 1000
     bench.session.shown.look_at("loop", 1)
@@ -468,13 +468,13 @@ def test_a_stored_run_is_filled_in_as_it_is_looked_at_with_similarities_of_whole
 def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_have(open_panel: OpenPanel) -> None:
     bench = open_panel(each_item())
     session, panel = bench.session, bench.panel
-    picture = RunViewModel(session.structure.parent)
-    bench.show(picture)
+    view_model = RunViewModel(session.structure.parent)
+    bench.show(view_model)
     assert panel.empty.text() == "No item has started yet."
 
     for index in range(3):
-        begin(picture, index, 3, "each")
-    picture.apply(iteration(2, "z done", "each", input="z", feedback=None))
+        begin(view_model, index, 3, "each")
+    view_model.apply(iteration(2, "z done", "each", input="z", feedback=None))
     session.shown.updated.emit({"each"})
     bench.qtbot.waitUntil(lambda: bench.panel.why.text() == "1 of 3 items done.")
     assert [panel.model.text(row, Column.RESULT) for row in range(3)] == ["Running…", "Running…", "z done"]
@@ -490,7 +490,7 @@ def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_h
     assert panel.legend.buttons[Kind.SIMILARITY].isHidden()
 
     for index in range(2):
-        picture.apply(iteration(index, "done", "each", feedback=None))
+        view_model.apply(iteration(index, "done", "each", feedback=None))
     session.shown.updated.emit({"each"})
     bench.qtbot.waitUntil(lambda: bench.panel.why.text() == "3 of 3 items done.")
     assert panel.chart.shown == [Kind.TIME]
@@ -499,9 +499,9 @@ def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_h
 
 def test_another_loop_is_looked_at_while_similarities_are_worked_out(open_panel: OpenPanel, qtbot: QtBot) -> None:
     bench = open_panel(nested())
-    picture = told(*(f"{number} {'word ' * 300}" for number in range(6)), total=6, path="outer")
-    picture.parents = bench.session.structure.parent
-    bench.session.shown.picture, bench.session.shown.workflow = picture, bench.session.workflow
+    view_model = told(*(f"{number} {'word ' * 300}" for number in range(6)), total=6, path="outer")
+    view_model.parents = bench.session.structure.parent
+    bench.session.shown.view_model, bench.session.shown.workflow = view_model, bench.session.workflow
     bench.session.shown.started.emit()
     assert bench.panel.similarities.is_busy
     bench.panel.show_loop("inner")  # which has not begun
@@ -514,8 +514,8 @@ def test_another_loop_is_looked_at_while_similarities_are_worked_out(open_panel:
 def test_a_run_that_was_broken_off_has_nothing_under_way(open_panel: OpenPanel, store: Store) -> None:
     keep(store, "aaaa", started=1.0, iterations=2, end=False)
     run = read_outline(store, "aaaa")
-    begin(run.picture, 2)
+    begin(run.view_model, 2)
     bench = open_panel(run.workflow)
-    bench.show(run.picture, run.workflow)
+    bench.show(run.view_model, run.workflow)
     assert [bench.panel.model.text(row, Column.RESULT) for row in range(3)] == ["r0", "r1", "Not completed"]
     assert bench.text.startswith("Not completed.")

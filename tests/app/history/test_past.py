@@ -36,19 +36,19 @@ from tests.app.window.conftest import answer, ended, open_file, press, question
 def test_the_outline_has_the_loops_without_their_nodes_and_long_texts_cut(store: Store, tmp_path: Path) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"), {"task": "sea " * 1000})
     run = read_outline(store, run_id)
-    loop = run.picture.loops["loop"]
+    loop = run.view_model.loops["loop"]
     assert [iteration.result for iteration in loop.iterations] == [
         f"The sea is wide, draft {number}." for number in (1, 2, 3)
     ]
     assert len(str(loop.iterations[0].input)) <= 201
-    assert run.picture.nodes == {}
-    assert run.picture.status == "completed"
-    assert run.picture.levels(run.structure.bodies) == ["", "loop[2]"]
-    assert run.picture.levels(run.structure.bodies, {"loop": 0}) == ["", "loop[0]"]
+    assert run.view_model.nodes == {}
+    assert run.view_model.status == "completed"
+    assert run.view_model.levels(run.structure.bodies) == ["", "loop[2]"]
+    assert run.view_model.levels(run.structure.bodies, {"loop": 0}) == ["", "loop[0]"]
     run.add_level(read_level(store, run, "loop[0]"))
     assert loop.iterations[0].input == "sea " * 1000
-    assert run.picture.nodes["loop[0].draft"].outputs["output"] == "The sea is wide, draft 1."
-    assert run.picture.nodes["loop[0].draft"].calls[0].request.messages[0].text == f"Write: {'sea ' * 1000}"
+    assert run.view_model.nodes["loop[0].draft"].outputs["output"] == "The sea is wide, draft 1."
+    assert run.view_model.nodes["loop[0].draft"].calls[0].request.messages[0].text == f"Write: {'sea ' * 1000}"
 
 
 def test_what_a_document_lost_gained_and_changed_is_said_in_words() -> None:
@@ -83,9 +83,9 @@ def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
     document = past(workbench, run_id, qtbot)
     session = document.session
     assert session.workflow == refine()
-    assert session.shown.picture is not None
-    assert session.shown.picture.node("draft").outputs["output"] == "The sea is wide, draft 3."
-    assert session.shown.picture.node("text").state is NodeState.COMPLETED
+    assert session.shown.view_model is not None
+    assert session.shown.view_model.node("draft").outputs["output"] == "The sea is wide, draft 3."
+    assert session.shown.view_model.node("text").state is NodeState.COMPLETED
     workbench.bottom_panel.unfold("iterations")
     assert document.iterations.model.rowCount() == 3
     qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
@@ -97,7 +97,7 @@ def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
     assert workbench.run_bar.saved.text() == "stored run"
     with qtbot.waitSignal(session.filled, timeout=10_000):
         session.shown.look_at("loop", 0)
-    assert session.shown.picture.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
+    assert session.shown.view_model.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
 
 
 def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
@@ -117,13 +117,13 @@ def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
     assert inside is not None
     session = inside.session
     assert (session.name, session.shown.run_id) == ("Part", run_id)
-    qtbot.waitUntil(lambda: session.shown.picture.node("draft").state is NodeState.COMPLETED, timeout=10_000)
-    assert session.shown.picture.path_of("draft") == "part.loop[2].draft"
-    assert session.shown.picture.node("draft").outputs["output"] == "The sea is wide, draft 3."
-    assert "part.loop[0].draft" not in session.shown.picture.nodes
+    qtbot.waitUntil(lambda: session.shown.view_model.node("draft").state is NodeState.COMPLETED, timeout=10_000)
+    assert session.shown.view_model.path_of("draft") == "part.loop[2].draft"
+    assert session.shown.view_model.node("draft").outputs["output"] == "The sea is wide, draft 3."
+    assert "part.loop[0].draft" not in session.shown.view_model.nodes
     session.shown.look_at("loop", 0)
-    qtbot.waitUntil(lambda: session.shown.picture.node("draft", session.shown.chosen).calls != (), timeout=10_000)
-    assert session.shown.picture.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
+    qtbot.waitUntil(lambda: session.shown.view_model.node("draft", session.shown.chosen).calls != (), timeout=10_000)
+    assert session.shown.view_model.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
     assert inside.iterations.detail.place == "part.loop[0]"
     workbench.history.open_run(run_id)
     assert workbench.current is document
@@ -245,7 +245,7 @@ def test_a_run_pressed_while_the_history_is_being_opened_waits_for_it(
     workbench.runs.run(document)
     assert document.session.shown.live is None
     # Not that it is at work: it may be over before anybody looks.
-    qtbot.waitUntil(lambda: document.session.shown.picture is not None)
+    qtbot.waitUntil(lambda: document.session.shown.view_model is not None)
     ended(document, qtbot)
     assert access.store is not None
     assert len(access.store.runs()) == 1
@@ -267,8 +267,8 @@ def test_without_a_history_runs_go_on_and_one_sentence_says_that_they_are_not_ke
     document = workbench.documents.open_copy(refine())
     workbench.runs.run(document)
     ended(document, qtbot)
-    assert document.session.shown.picture is not None
-    assert document.session.shown.picture.status == "completed"
+    assert document.session.shown.view_model is not None
+    assert document.session.shown.view_model.status == "completed"
     store_path.unlink()
     press(workbench.notices, "Try again")
     qtbot.waitUntil(lambda: workbench.history.access.store is not None)
@@ -290,10 +290,10 @@ def test_a_failed_run_goes_on_where_it_failed(workbench: Workbench, store: Store
     # Not that it is at work: it may be over before anybody looks.
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
     ended(document, qtbot)
-    picture = document.session.shown.picture
-    assert picture is not None
-    assert picture.status == "completed"
-    assert [iteration.feedback for iteration in picture.loops["loop"].iterations] == [
+    view_model = document.session.shown.view_model
+    assert view_model is not None
+    assert view_model.status == "completed"
+    assert [iteration.feedback for iteration in view_model.loops["loop"].iterations] == [
         f"Say more, advice {number}." for number in (1, 2, 3)
     ]
     qtbot.waitUntil(lambda: "Done" in page.bar.text)
@@ -414,9 +414,9 @@ def test_an_earlier_reply_that_is_used_again_is_shown_as_cached_and_costs_nothin
     document = workbench.documents.open_copy(workflow)
     workbench.runs.run(document)
     ended(document, qtbot)
-    picture = document.session.shown.picture
-    assert picture is not None
-    first, second = (picture.nodes[f"loop[{index}].draft"] for index in range(2))
+    view_model = document.session.shown.view_model
+    assert view_model is not None
+    first, second = (view_model.nodes[f"loop[{index}].draft"] for index in range(2))
     assert (first.state, second.state) == (NodeState.COMPLETED, NodeState.CACHED)
     assert (second.cost_usd, second.usage) == (0.0, Usage())
     assert second.outputs["output"] == first.outputs["output"]

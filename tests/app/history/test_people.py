@@ -71,10 +71,10 @@ def press(card: QuestionCard, title: str) -> None:
 
 def outputs(document: DocumentPage, qtbot: QtBot) -> dict[str, Value]:
     ended(document, qtbot)
-    picture = document.session.shown.picture
-    assert picture is not None
-    assert picture.status == "completed", picture.error
-    return dict(picture.outputs)
+    view_model = document.session.shown.view_model
+    assert view_model is not None
+    assert view_model.status == "completed", view_model.error
+    return dict(view_model.outputs)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_an_agent_asks_and_gets_its_answer(workbench: Workbench, script: Script,
     QTest.keyClicks(card.answer, "miles")
     press(card, "Send")
     assert outputs(document, qtbot) == {"out": "So 3 miles."}
-    assert document.session.shown.picture is not None
-    (called,) = document.session.shown.picture.node("agent").tool_calls
+    assert document.session.shown.view_model is not None
+    (called,) = document.session.shown.view_model.node("agent").tool_calls
     assert (called.tool, called.result) == ("ask_person", "miles")
 
 
@@ -133,8 +133,8 @@ def test_a_tool_is_called_only_where_the_person_lets_it(
     assert json.loads(card.value.toPlainText()) == {"query": "sea"}
     press(card, button)
     assert outputs(document, qtbot) == {"out": "Nothing found."}
-    assert document.session.shown.picture is not None
-    (called,) = document.session.shown.picture.node("agent").tool_calls
+    assert document.session.shown.view_model is not None
+    (called,) = document.session.shown.view_model.node("agent").tool_calls
     assert called.error.startswith("A person refused this call.") is not made
 
 
@@ -191,7 +191,7 @@ def test_a_run_in_the_background_that_comes_to_a_question_waits_in_the_history(
     workbench = make_window()
     document = workbench.documents.open_copy(drafted())
     workbench.runs.step_node(document)
-    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.COMPLETED)
+    qtbot.waitUntil(lambda: document.session.shown.view_model.node("text").state is NodeState.COMPLETED)
     run_id = document.session.shown.run_id
     workbench.closing.close_document(document)
     answer(workbench.window, "Run in background")

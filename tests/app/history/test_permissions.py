@@ -75,9 +75,9 @@ def test_a_run_whose_workflow_runs_code_asks_before_it_goes_on(
     if is_allowed:
         qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
         ended(workbench.history.pages[run_id].document, qtbot)
-        picture = workbench.history.pages[run_id].session.shown.picture
-        assert picture is not None
-        assert picture.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
+        view_model = workbench.history.pages[run_id].session.shown.view_model
+        assert view_model is not None
+        assert view_model.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
     else:
         qtbot.waitUntil(lambda: "runs code on this machine" in workbench.status_bar.refusal.full_text, timeout=10_000)
 
@@ -98,9 +98,9 @@ def test_a_run_that_reads_files_may_use_the_folder_of_its_document_once_that_is_
 
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
     ended(workbench.history.pages[run_id].document, qtbot)
-    picture = workbench.history.pages[run_id].session.shown.picture
-    assert picture is not None
-    assert picture.outputs == {"out": "the sea"}
+    view_model = workbench.history.pages[run_id].session.shown.view_model
+    assert view_model is not None
+    assert view_model.outputs == {"out": "the sea"}
 
 
 def test_a_fork_asks_in_its_form(workbench: Workbench, store: Store, qtbot: QtBot) -> None:

@@ -79,8 +79,8 @@ def test_as_it_ran_the_run_itself_goes_on(
     answer(workbench.window, "Use the original workflow")
     qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
     ended(document, qtbot)
-    assert document.session.shown.picture is not None
-    drafts = [document.session.shown.picture.nodes[f"loop[{index}].draft"] for index in range(3)]
+    assert document.session.shown.view_model is not None
+    drafts = [document.session.shown.view_model.nodes[f"loop[{index}].draft"] for index in range(3)]
     assert all(draft.calls[0].request.messages[-1].text.startswith("Write: ") for draft in drafts)
     assert len(store.runs()) == 1
 
@@ -101,13 +101,14 @@ def test_as_it_is_now_a_new_run_takes_over_what_had_come_to_its_end(
     document = workbench.current
     assert document is not None
     qtbot.waitUntil(
-        lambda: document.session.shown.picture is not None and document.session.shown.picture.is_over, timeout=10_000
+        lambda: document.session.shown.view_model is not None and document.session.shown.view_model.is_over,
+        timeout=10_000,
     )
     ended(document, qtbot)
-    picture = document.session.shown.picture
-    assert picture is not None
-    assert picture.status == "completed"
-    asked_for = [picture.nodes[f"loop[{index}].draft"].calls[0].request.messages[-1].text for index in range(3)]
+    view_model = document.session.shown.view_model
+    assert view_model is not None
+    assert view_model.status == "completed"
+    asked_for = [view_model.nodes[f"loop[{index}].draft"].calls[0].request.messages[-1].text for index in range(3)]
     assert asked_for == ["Write: the sea", "Write: Say more, advice 1.", "Write well: Say more, advice 2."]
     run = store.find(document.session.shown.run_id)
     assert (run.parent, run.forked_at, run.status) == (failed, "", RunStatus.COMPLETED)
@@ -140,8 +141,8 @@ def test_where_nothing_has_changed_nothing_is_asked(
 
 def iterations(session: Session) -> list[str]:
     """The results of the loop of the run that is shown."""
-    assert session.shown.picture is not None
-    return [str(iteration.result) for iteration in session.shown.picture.loops["loop"].iterations]
+    assert session.shown.view_model is not None
+    return [str(iteration.result) for iteration in session.shown.view_model.loops["loop"].iterations]
 
 
 def test_a_run_that_another_program_has_taken_over_stays_shown_and_the_refusal_is_said(
@@ -162,7 +163,7 @@ def test_a_run_that_another_program_has_taken_over_stays_shown_and_the_refusal_i
     assert (session.shown.run_id, session.shown.workflow) == (failed, refine())
     assert session.shown.read_results is not None
     session.shown.look_at("loop", 0)
-    qtbot.waitUntil(lambda: session.shown.picture.node("draft", session.shown.chosen).calls != (), timeout=10_000)
+    qtbot.waitUntil(lambda: session.shown.view_model.node("draft", session.shown.chosen).calls != (), timeout=10_000)
 
     qtbot.waitUntil(lambda: page.bar.text.endswith("Running"))
     assert not any(button.text() == "Resume" for button in page.bar.findChildren(QPushButton) if button.isVisible())

@@ -78,7 +78,7 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
     document = workbench.documents.open_template(SELF_REFINE)
     assert document is not None
     click(workbench.run_bar.run)
-    until(qtbot, lambda: document.session.shown.picture is not None and document.session.shown.picture.is_over)
+    until(qtbot, lambda: document.session.shown.view_model is not None and document.session.shown.view_model.is_over)
     ended(document, qtbot)
     first = document.session.shown.run_id
 
@@ -118,7 +118,7 @@ def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow
     until(qtbot, lambda: workbench.current is not document)
     fork = workbench.current
     assert fork is not None
-    until(qtbot, lambda: fork.session.shown.picture is not None and fork.session.shown.picture.is_over)
+    until(qtbot, lambda: fork.session.shown.view_model is not None and fork.session.shown.view_model.is_over)
     ended(fork, qtbot)
     second = fork.session.shown.run_id
     assert second not in {"", first}
@@ -214,9 +214,9 @@ def test_a_killed_run_is_shown_as_interrupted_and_goes_on_without_paying_twice(
     answer(again.window, "Call again and resume")
     until(qtbot, lambda: store.find(run_id).status is RunStatus.COMPLETED)
     ended(document, qtbot)
-    picture = document.session.shown.picture
-    assert picture is not None
-    assert [iteration.result for iteration in picture.loops["loop"].iterations] == [
+    view_model = document.session.shown.view_model
+    assert view_model is not None
+    assert [iteration.result for iteration in view_model.loops["loop"].iterations] == [
         f"The sea is wide, draft {number}." for number in (1, 2, 3)
     ]
     finished = [event.path for event in store.events(run_id) if event.type == "node.called"]

@@ -126,7 +126,7 @@ def test_a_note_reaches_the_next_call_of_a_node_at_work(
 
     session = bench.session
     session.start_run({"task": "x"}, RunOptions(model=f"scripted:{script}"))
-    bench.qtbot.waitUntil(lambda: session.shown.picture is not None and bool(session.shown.picture.questions))
+    bench.qtbot.waitUntil(lambda: session.shown.view_model is not None and bool(session.shown.view_model.questions))
     bench.qtbot.waitUntil(note.isVisible)
     assert not note.send.isEnabled()
     QTest.keyClicks(note.line, "Make it rhyme.")
@@ -142,6 +142,6 @@ def test_a_note_reaches_the_next_call_of_a_node_at_work(
     bench.select("agent")
     bench.settle()
     assert bench.inspector.result.metrics.text().endswith(" · state.answer")
-    assert session.shown.picture is not None
-    second = session.shown.picture.nodes["agent"].calls[1].request.messages
+    assert session.shown.view_model is not None
+    second = session.shown.view_model.nodes["agent"].calls[1].request.messages
     assert [message.text.splitlines()[-1] for message in second if message.role == "user"] == ["x", "Make it rhyme."]

@@ -69,21 +69,21 @@ def test_the_steps_of_an_agent_are_told_with_thoughts_calls_and_results(
 
 def test_an_agent_at_work_shows_what_it_has_called_and_a_new_attempt_begins_anew() -> None:
     structure = analyse(with_agent())
-    picture, node = RunViewModel(structure.parent), structure.workflow.node("agent")
+    view_model, node = RunViewModel(structure.parent), structure.workflow.node("agent")
     base = ("run", 0, 0.0, "agent")
-    picture.apply(NodeStarted(*base, "agent", {}))
-    picture.apply(NodeStreaming(*base, "Let me see.", 3))
-    picture.apply(NodeToolCalled(*base, 0, "search", {"query": "sea"}, ["one", "two"], "", 0.1))
-    marks = RunDecorations(picture, structure, {})
+    view_model.apply(NodeStarted(*base, "agent", {}))
+    view_model.apply(NodeStreaming(*base, "Let me see.", 3))
+    view_model.apply(NodeToolCalled(*base, 0, "search", {"query": "sea"}, ["one", "two"], "", 0.1))
+    marks = RunDecorations(view_model, structure, {})
     assert marks.card(node, None).line == "called search"
-    assert agent_steps_text(picture.node("agent")) == '→ search(query: sea)\n= [\n  "one",\n  "two"\n]'
-    picture.apply(NodeStreaming(*base, "So it is", 3))
+    assert agent_steps_text(view_model.node("agent")) == '→ search(query: sea)\n= [\n  "one",\n  "two"\n]'
+    view_model.apply(NodeStreaming(*base, "So it is", 3))
     assert marks.card(node, None).line == "So it is"
-    assert [part.key for part in result_sections(picture.node("agent"))] == ["steps", "stream"]
-    picture.apply(NodeRetrying(*base, 1, 0.0, "It broke.", True))
-    assert agent_steps_text(picture.node("agent")).startswith("→ search(query: sea)")
-    picture.apply(NodeRetrying(*base, 2, 0.0, "It broke."))
-    assert agent_steps_text(picture.node("agent")) == ""
+    assert [part.key for part in result_sections(view_model.node("agent"))] == ["steps", "stream"]
+    view_model.apply(NodeRetrying(*base, 1, 0.0, "It broke.", True))
+    assert agent_steps_text(view_model.node("agent")).startswith("→ search(query: sea)")
+    view_model.apply(NodeRetrying(*base, 2, 0.0, "It broke."))
+    assert agent_steps_text(view_model.node("agent")) == ""
 
 
 def judged(**config: object) -> Workflow:
@@ -167,18 +167,18 @@ def test_what_is_named_in_the_state_is_told_in_each_iteration(open_inspector: Op
 
 def test_the_best_iteration_so_far_is_told_while_a_loop_is_at_work() -> None:
     structure = analyse(judged())
-    picture, workflow = RunViewModel(structure.parent), structure.workflow
+    view_model, workflow = RunViewModel(structure.parent), structure.workflow
     base = ("run", 0, 0.0, "loop")
-    picture.apply(NodeStarted(*base, "loop", {}))
+    view_model.apply(NodeStarted(*base, "loop", {}))
     for index, score in enumerate((8.0, 5.0)):
-        picture.apply(LoopIterationStarted(*base, index, 3, ""))
+        view_model.apply(LoopIterationStarted(*base, index, 3, ""))
         figures = (None, "loop_explanation", score, None, Usage(), 0.0, 0.0)
-        picture.apply(LoopIterationCompleted(*base, index, "in", "out", "out", *figures))
-    picture.apply(LoopIterationStarted(*base, 2, 3, ""))
+        view_model.apply(LoopIterationCompleted(*base, index, "in", "out", "out", *figures))
+    view_model.apply(LoopIterationStarted(*base, 2, 3, ""))
 
-    status = loop_explanation(workflow, picture, builtin_registry(), {}, "loop")
+    status = loop_explanation(workflow, view_model, builtin_registry(), {}, "loop")
     assert status == "At iteration 3 of at most 3. Best so far: iteration 1, score 8."
-    card = RunDecorations(picture, structure, {}).card(workflow.node("loop"), None)
+    card = RunDecorations(view_model, structure, {}).card(workflow.node("loop"), None)
     assert (card.note, card.line) == ("3 / 3", "best so far: iteration 1, score 8")
 
 
@@ -186,11 +186,11 @@ def test_what_a_node_asks_stands_in_its_result(open_inspector: OpenInspector) ->
     bench = open_inspector(with_agent())
     bench.select("agent")
     bench.inspector.show_result()
-    picture = RunViewModel({})
+    view_model = RunViewModel({})
     base = ("run", 0, 0.0, "agent")
-    picture.apply(NodeStarted(*base, "agent", {}))
-    picture.apply(NodeWaiting(*base, "agent", "question", "Which unit?", None, ()))
-    bench.session.shown.picture = picture
+    view_model.apply(NodeStarted(*base, "agent", {}))
+    view_model.apply(NodeWaiting(*base, "agent", "question", "Which unit?", None, ()))
+    bench.session.shown.view_model = view_model
     bench.inspector.result.update_result()
     assert bench.inspector.result.state.text() == "Waiting for you"
     assert shown(bench)["question"] == "Which unit?"

@@ -19,10 +19,10 @@ def ran(open_inspector: OpenInspector, refine_script: Path) -> Bench:
 
 def preview(bench: Bench, text: str, node_id: str = "merge", **chosen: int) -> str:
     session = bench.session
-    assert session.shown.picture is not None
+    assert session.shown.view_model is not None
     assert session.shown.workflow is not None
     return render_preview(
-        text, node_id, PreviewRun(session.shown.picture, session.shown.workflow, chosen, session.registry)
+        text, node_id, PreviewRun(session.shown.view_model, session.shown.workflow, chosen, session.registry)
     )
 
 

@@ -114,7 +114,7 @@ def test_a_loop_says_why_it_stopped_and_lists_its_iterations(
     assert "Output: iterations" not in texts(bench), "the list has them"
     assert texts(bench)["Output: output"] == "three"
     tip = result.iterations.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
-    first = bench.session.shown.picture.loop("loop").iterations[0]
+    first = bench.session.shown.view_model.loop("loop").iterations[0]
     assert tip == plain_tool_tip(value_preview(first.reason or first.result)), "what a model says is never markup"
     place = result.iterations.visualRect(result.iterations.model().index(1, 0)).center()
     QTest.mouseClick(result.iterations.viewport(), Qt.MouseButton.LeftButton, pos=place)

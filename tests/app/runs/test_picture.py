@@ -22,10 +22,10 @@ CHOICES = ("approve", "reject")
 
 
 def told(*events: tuple[type[AnyEvent], Any]) -> RunViewModel:
-    picture = RunViewModel({})
+    view_model = RunViewModel({})
     for number, (kind, *values) in enumerate(events):
-        picture.apply(kind("run", number, 0.0, *values))
-    return picture
+        view_model.apply(kind("run", number, 0.0, *values))
+    return view_model
 
 
 def begun(path: str, node_type: str) -> tuple[Any, ...]:
@@ -52,35 +52,35 @@ AT_WORK_IN_ITEMS = (
 
 
 def test_a_question_in_a_subflow_that_failed_is_taken_back_and_nothing_in_it_is_at_work() -> None:
-    picture = told(*AT_WORK_IN_A_SUBFLOW, (NodeFailed, "part", "subflow", "Another node failed.", "", 1.0))
-    assert picture.questions == {}
-    assert picture.nodes["part.ask"].state is picture.nodes["part.draft"].state is NodeState.CANCELLED
-    assert picture.nodes["part"].state is NodeState.FAILED
+    view_model = told(*AT_WORK_IN_A_SUBFLOW, (NodeFailed, "part", "subflow", "Another node failed.", "", 1.0))
+    assert view_model.questions == {}
+    assert view_model.nodes["part.ask"].state is view_model.nodes["part.draft"].state is NodeState.CANCELLED
+    assert view_model.nodes["part"].state is NodeState.FAILED
 
 
 def test_what_an_item_that_failed_was_at_is_over_and_the_other_items_go_on() -> None:
     figures = ("failed", "No.", None, None, Usage(), 0.0, 0.0)
-    picture = told(*AT_WORK_IN_ITEMS, (LoopIterationCompleted, "each", 0, "in", None, None, *figures))
-    assert picture.questions == {}
-    assert picture.nodes["each[0].ask"].state is picture.nodes["each[0].draft"].state is NodeState.CANCELLED
-    assert picture.nodes["each[1].draft"].state is NodeState.RUNNING
+    view_model = told(*AT_WORK_IN_ITEMS, (LoopIterationCompleted, "each", 0, "in", None, None, *figures))
+    assert view_model.questions == {}
+    assert view_model.nodes["each[0].ask"].state is view_model.nodes["each[0].draft"].state is NodeState.CANCELLED
+    assert view_model.nodes["each[1].draft"].state is NodeState.RUNNING
 
 
 def test_a_loop_that_ends_in_mid_iteration_has_nothing_at_work() -> None:
     """Its time is up, and it gives the last result that it has."""
-    picture = told(
+    view_model = told(
         begun("loop", "loop"),
         (LoopIterationStarted, "loop", 0, 3, ""),
         begun("loop[0].draft", "llm"),
         begun("after", "llm"),
         (NodeCompleted, "loop", "loop", {"output": "last"}, Usage(), 0.0, 1.0),
     )
-    assert picture.nodes["loop[0].draft"].state is NodeState.CANCELLED
-    assert picture.nodes["loop"].state is NodeState.COMPLETED
-    assert picture.nodes["after"].state is NodeState.RUNNING
+    assert view_model.nodes["loop[0].draft"].state is NodeState.CANCELLED
+    assert view_model.nodes["loop"].state is NodeState.COMPLETED
+    assert view_model.nodes["after"].state is NodeState.RUNNING
 
 
 def test_a_run_that_is_stopped_has_nothing_at_work() -> None:
-    picture = told(*AT_WORK_IN_ITEMS, (RunCancelled, "", {}, Usage(), 0.0, 1.0))
-    assert picture.questions == {}
-    assert {execution.state for execution in picture.nodes.values()} == {NodeState.CANCELLED}
+    view_model = told(*AT_WORK_IN_ITEMS, (RunCancelled, "", {}, Usage(), 0.0, 1.0))
+    assert view_model.questions == {}
+    assert {execution.state for execution in view_model.nodes.values()} == {NodeState.CANCELLED}

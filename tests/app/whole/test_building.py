@@ -144,13 +144,13 @@ def choose_value(whole: Whole, combo: QComboBox, value: str) -> None:
 def check_run(whole: Whole) -> None:
     """The run that is under way ends by the exit condition that was chosen."""
     session = whole.document.session
-    whole.qtbot.waitUntil(lambda: session.shown.live is None and session.shown.picture is not None, timeout=10_000)
-    assert session.shown.picture is not None
-    assert session.shown.picture.status == "completed"
-    (loop,) = session.shown.picture.loops.values()
+    whole.qtbot.waitUntil(lambda: session.shown.live is None and session.shown.view_model is not None, timeout=10_000)
+    assert session.shown.view_model is not None
+    assert session.shown.view_model.status == "completed"
+    (loop,) = session.shown.view_model.loops.values()
     assert (loop.exit_reason, len(loop.iterations)) == ("stable_output", 2)
     assert loop.iterations[0].feedback.startswith(loop.iterations[0].input), "append keeps the input"
-    assert session.shown.picture.outputs == {"text": "A friendly note."}
+    assert session.shown.view_model.outputs == {"text": "A friendly note."}
 
 
 def check_reopened(whole: Whole, built: Workflow, path: Path) -> None:

@@ -13,9 +13,9 @@ def test_from_the_start_to_a_finished_run_it_takes_two_clicks(whole: Whole) -> N
     session = whole.document.session
     with whole.qtbot.waitSignal(session.shown.ended, timeout=10_000):
         QTest.mouseClick(whole.workbench.run_bar.run, Qt.MouseButton.LeftButton)
-    assert session.shown.picture is not None
-    assert session.shown.picture.status == "completed"
-    assert len(session.shown.picture.loops["loop"].iterations) == 3
+    assert session.shown.view_model is not None
+    assert session.shown.view_model.status == "completed"
+    assert len(session.shown.view_model.loops["loop"].iterations) == 3
     assert whole.workbench.status_bar.state.text().startswith("Done")
 
 

@@ -106,12 +106,12 @@ def test_what_a_run_asks_in_the_log(whole: Whole) -> None:
     whole.workbench.documents.open_template(TEMPLATE)
     session = whole.document.session
     whole.document.session.start_run({"task": "A note"}, RunOptions(), paused=True)
-    assert session.shown.picture is not None
+    assert session.shown.view_model is not None
     for seq, (path, kind, choices) in enumerate(
         (("task", "approval", ("approve", "reject")), ("text", "question", ()))
     ):
-        session.shown.picture.apply(NodeStarted("run", 2 * seq, 0.0, path, "input", {}))
-        session.shown.picture.apply(
+        session.shown.view_model.apply(NodeStarted("run", 2 * seq, 0.0, path, "input", {}))
+        session.shown.view_model.apply(
             NodeWaiting("run", 2 * seq + 1, 0.0, path, "input", kind, "Well?", "A note.", choices)
         )
     session.shown.updated.emit({"task", "text"})

@@ -34,7 +34,7 @@ def running(workbench: Workbench, self_refine: DocumentPage, script: Script, qtb
 
 def start(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: document.session.shown.picture.node("draft").state is NodeState.RUNNING)
+    qtbot.waitUntil(lambda: document.session.shown.view_model.node("draft").state is NodeState.RUNNING)
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def test_a_run_that_is_kept_nowhere_does_not_wait_for_ever_for_somebody_who_is_g
 ) -> None:
     document = workbench.documents.open_copy(drafted())
     workbench.runs.step_node(document)
-    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.COMPLETED)
+    qtbot.waitUntil(lambda: document.session.shown.view_model.node("text").state is NodeState.COMPLETED)
 
     with qtbot.waitSignal(workbench.finished, timeout=5000):
         workbench.window.close()
@@ -139,12 +139,12 @@ def test_a_run_that_was_paused_goes_on_in_the_background(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     workbench.runs.step_node(self_refine)
-    qtbot.waitUntil(lambda: self_refine.session.shown.picture.status == "paused")
+    qtbot.waitUntil(lambda: self_refine.session.shown.view_model.status == "paused")
 
     with qtbot.waitSignal(self_refine.session.shown.ended, timeout=5000):
         workbench.closing.close_document(self_refine)
         answer(workbench.window, "Run in background")
-    assert self_refine.session.shown.picture.status == "completed"
+    assert self_refine.session.shown.view_model.status == "completed"
 
 
 def test_unsaved_work_and_a_run_are_two_questions_and_the_second_can_still_be_cancelled(

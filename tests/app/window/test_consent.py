@@ -56,8 +56,8 @@ def test_a_file_that_uses_tools_is_asked_about_and_runs_once_it_is_trusted(
     assert box.defaultButton().text() == "Cancel"
     answer(workbench.window, "Trust and run")
     ended(document, qtbot)
-    assert document.session.shown.picture is not None
-    assert document.session.shown.picture.status == "completed"
+    assert document.session.shown.view_model is not None
+    assert document.session.shown.view_model.status == "completed"
     qtbot.waitUntil(lambda: is_approved(document.session.workflow))
 
     document.session.do(SetConfig("find", ("arguments",), {"query": "moon"}))
@@ -72,7 +72,7 @@ def test_who_does_not_trust_it_runs_nothing(workbench: Workbench, tmp_path: Path
     qtbot.waitUntil(lambda: not no_question(workbench))
     answer(workbench.window, "Cancel")
     assert document.session.shown.live is None
-    assert document.session.shown.picture is None
+    assert document.session.shown.view_model is None
     assert not is_approved(document.session.workflow)
 
 
@@ -291,8 +291,8 @@ def test_commands_are_shown_whole_and_what_an_edge_brings_is_asked_for_during_th
     assert card.reading.view.toPlainText() == "command:\n    echo one\n    echo two"
     press_choice(card, "Approve")
     ended(document, qtbot)
-    assert document.session.shown.picture is not None
-    assert document.session.shown.picture.status == "completed"
+    assert document.session.shown.view_model is not None
+    assert document.session.shown.view_model.status == "completed"
     assert not is_fully_trusted(document.session.workflow)
 
 
@@ -302,8 +302,8 @@ def test_ones_own_work_is_not_asked_about_during_its_run(workbench: Workbench, t
     workbench.runs.run(document)
     assert no_question(workbench)
     ended(document, qtbot)
-    assert document.session.shown.picture is not None
-    assert document.session.shown.picture.status == "completed"
+    assert document.session.shown.view_model is not None
+    assert document.session.shown.view_model.status == "completed"
     qtbot.waitUntil(lambda: is_fully_trusted(document.session.workflow))
 
 

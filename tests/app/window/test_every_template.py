@@ -64,7 +64,7 @@ SCRIPTS: Final[dict[str, list[dict[str, Any]]]] = {
 def test_it_runs_from_the_gallery(workbench: Workbench, script: Script, qtbot: QtBot, name: str) -> None:
     script("words", *SCRIPTS.get(name, []))
     card = next(card for card in workbench.gallery.cards if card.template.path.name == f"{name}.loop.json")
-    assert card.picture.isVisible()
+    assert card.view_model.isVisible()
     QTest.mouseClick(card.button, LEFT)
     qtbot.waitUntil(lambda: workbench.current is not None)
     document = workbench.current
@@ -76,9 +76,9 @@ def test_it_runs_from_the_gallery(workbench: Workbench, script: Script, qtbot: Q
         QTest.mouseClick(dialogs[0].run, LEFT)
     ended(document, qtbot)
 
-    picture = document.session.shown.picture
-    assert picture is not None
-    assert picture.status == "completed", picture.error
+    view_model = document.session.shown.view_model
+    assert view_model is not None
+    assert view_model.status == "completed", view_model.error
     outputs = [node.id for node in document.session.workflow.nodes if node.type == "output"]
-    assert {picture.node(node).state for node in outputs} <= {NodeState.COMPLETED, NodeState.SKIPPED}
-    assert picture.outputs
+    assert {view_model.node(node).state for node in outputs} <= {NodeState.COMPLETED, NodeState.SKIPPED}
+    assert view_model.outputs

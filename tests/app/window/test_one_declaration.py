@@ -88,8 +88,8 @@ def test_a_type_of_a_plugin_is_set_up_run_and_looked_back_at_like_any_other(
 
     session.start_run({}, RunOptions(registry=registry))
     qtbot.waitUntil(lambda: session.shown.live is None, timeout=10_000)
-    assert session.shown.picture is not None
-    assert session.shown.picture.outputs == {"out": "one two"}
+    assert session.shown.view_model is not None
+    assert session.shown.view_model.outputs == {"out": "one two"}
     document.inspector.show_result()
     qtbot.waitUntil(lambda: "out:left_out" in document.inspector.result.sections)
     parts = document.inspector.result.sections

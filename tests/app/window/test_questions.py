@@ -99,7 +99,7 @@ def asking(workbench: Workbench, engine_thread: EngineThread, qtbot: QtBot) -> A
         document = workbench.documents._add(Session(engine_thread, workflow, registry=REGISTRY))
         session = document.session
         session.start_run({}, RunOptions(registry=REGISTRY))
-        qtbot.waitUntil(lambda: session.shown.picture is not None and bool(session.shown.picture.questions))
+        qtbot.waitUntil(lambda: session.shown.view_model is not None and bool(session.shown.view_model.questions))
         return document
 
     return run
@@ -125,8 +125,8 @@ def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
 ) -> None:
     document = asking(one_question())
     session = document.session
-    assert session.shown.picture is not None
-    assert session.shown.picture.node("ask").state is NodeState.WAITING
+    assert session.shown.view_model is not None
+    assert session.shown.view_model.node("ask").state is NodeState.WAITING
     qtbot.waitUntil(lambda: document.canvas.view.nodes["ask"].status_item.status.state is NodeState.WAITING)
     assert document.canvas.view.nodes["ask"].status_item.status.line == "Shall it go out?"
     assert workbench.run_bar.waits.isVisible()
@@ -138,8 +138,8 @@ def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
     press(document, "Approve")
     ended(document, qtbot)
 
-    assert session.shown.picture.outputs == {"out": "approve: the note ()"}
-    assert session.shown.picture.node("ask").state is NodeState.COMPLETED
+    assert session.shown.view_model.outputs == {"out": "approve: the note ()"}
+    assert session.shown.view_model.node("ask").state is NodeState.COMPLETED
     assert not workbench.run_bar.waits.isVisible()
     assert workbench.status_bar.question.isHidden()
     assert workbench.bottom_panel.buttons["log"].text() == "Log"
@@ -168,8 +168,8 @@ def test_a_line_in_the_status_bar_leads_to_the_answer_by_key_alone(
     QTest.keyClick(card(document).buttons[0], Qt.Key.Key_Space)
     ended(document, qtbot)
 
-    assert document.session.shown.picture is not None
-    assert document.session.shown.picture.outputs == {"out": "approve: a better note (now it is fine)"}
+    assert document.session.shown.view_model is not None
+    assert document.session.shown.view_model.outputs == {"out": "approve: a better note (now it is fine)"}
 
 
 def test_of_several_questions_each_can_be_answered_first_and_a_begun_answer_stays(
@@ -192,8 +192,8 @@ def test_of_several_questions_each_can_be_answered_first_and_a_begun_answer_stay
     assert card(document).comment.text() == "begun"
     press(document, "Approve")
     ended(document, qtbot)
-    assert document.session.shown.picture is not None
-    assert document.session.shown.picture.outputs == {
+    assert document.session.shown.view_model is not None
+    assert document.session.shown.view_model.outputs == {
         "first": "approve: the first note (begun)",
         "second": "reject: the second note ()",
     }
@@ -212,8 +212,8 @@ def test_each_iteration_asks_anew(workbench: Workbench, asking: Ask, qtbot: QtBo
 
     press(document, "Approve")
     ended(document, qtbot)
-    assert document.session.shown.picture is not None
-    assert document.session.shown.picture.outputs == {"out": "approve: reject: the note () ()"}
+    assert document.session.shown.view_model is not None
+    assert document.session.shown.view_model.outputs == {"out": "approve: reject: the note () ()"}
 
 
 def test_a_run_that_is_stopped_asks_no_more(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
@@ -226,8 +226,8 @@ def test_a_run_that_is_stopped_asks_no_more(workbench: Workbench, asking: Ask, q
     assert document.log.questions.count == 0
     assert document.log.questions.isHidden()
     assert workbench.status_bar.question.isHidden()
-    assert document.session.shown.picture is not None
-    assert document.session.shown.picture.node("ask").state is NodeState.CANCELLED
+    assert document.session.shown.view_model is not None
+    assert document.session.shown.view_model.node("ask").state is NodeState.CANCELLED
 
 
 def test_the_question_of_a_document_behind_is_told_when_it_comes_to_the_front(
@@ -267,14 +267,14 @@ def test_show_leads_to_the_node(workbench: Workbench, asking: Ask) -> None:
 
 def test_a_loop_that_is_over_or_begins_anew_takes_its_questions_back() -> None:
     def asked(event: type[AnyEvent], *values: Any) -> RunViewModel:
-        picture = RunViewModel({"ask": "loop"})
-        picture.apply(NodeStarted("run", 0, 0.0, "loop", "loop", {}))
-        picture.apply(LoopIterationStarted("run", 1, 0.0, "loop", 0, 3, ""))
-        picture.apply(NodeStarted("run", 2, 0.0, "loop[0].ask", "ask", {}))
-        picture.apply(NodeWaiting("run", 3, 0.0, "loop[0].ask", "ask", "approval", "Well?", None, CHOICES))
-        assert list(picture.questions) == ["loop[0].ask"]
-        picture.apply(event("run", 4, 0.0, "loop", *values))
-        return picture
+        view_model = RunViewModel({"ask": "loop"})
+        view_model.apply(NodeStarted("run", 0, 0.0, "loop", "loop", {}))
+        view_model.apply(LoopIterationStarted("run", 1, 0.0, "loop", 0, 3, ""))
+        view_model.apply(NodeStarted("run", 2, 0.0, "loop[0].ask", "ask", {}))
+        view_model.apply(NodeWaiting("run", 3, 0.0, "loop[0].ask", "ask", "approval", "Well?", None, CHOICES))
+        assert list(view_model.questions) == ["loop[0].ask"]
+        view_model.apply(event("run", 4, 0.0, "loop", *values))
+        return view_model
 
     failed = asked(NodeFailed, "loop", "Another node failed.", "", 1.0)
     assert failed.questions == {}

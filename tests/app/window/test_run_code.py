@@ -41,12 +41,12 @@ def test_the_first_run_asks_and_what_was_answered_counts_for_the_next(
     QTest.mouseClick(dialog.code, Qt.MouseButton.LeftButton, pos=QPoint(8, dialog.code.height() // 2))
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
     ended(document, qtbot)
-    assert document.session.shown.picture is not None
-    assert document.session.shown.picture.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
+    assert document.session.shown.view_model is not None
+    assert document.session.shown.view_model.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(document, qtbot)
-    assert document.session.shown.picture.status == "completed"
+    assert document.session.shown.view_model.status == "completed"
 
 
 def test_code_in_a_subflow_is_asked_about_and_listed_like_that_of_the_document_itself(
@@ -84,8 +84,8 @@ def test_code_in_a_subflow_is_asked_about_and_listed_like_that_of_the_document_i
     assert "Workflow: inner.loop.json" in listed
     answer(workbench.window, "Trust and run")
     ended(document, qtbot)
-    assert document.session.shown.picture is not None
-    assert document.session.shown.picture.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
+    assert document.session.shown.view_model is not None
+    assert document.session.shown.view_model.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
 
 
 def test_a_document_without_code_shows_no_such_box(workbench: Workbench, self_refine: object) -> None:

@@ -52,8 +52,8 @@ def is_waiting(document: DocumentPage, node: str = "draft") -> Any:
     """Says whether a node is at work now."""
 
     def ask() -> bool:
-        picture = document.session.shown.picture
-        return picture is not None and picture.node(node).state is NodeState.RUNNING
+        view_model = document.session.shown.view_model
+        return view_model is not None and view_model.node(node).state is NodeState.RUNNING
 
     return ask
 
@@ -67,7 +67,7 @@ def test_one_click_runs_and_shows_the_result(workbench: Workbench, self_refine: 
     self_refine.session.shown.ended.connect(lambda: at_end.append(self_refine.session.selection))
     ended(self_refine, qtbot)
 
-    assert self_refine.session.shown.picture.outputs == {"text": "words"}
+    assert self_refine.session.shown.view_model.outputs == {"text": "words"}
     assert at_end == [()]  # what shows the result is made in an event of its own
     qtbot.waitUntil(lambda: self_refine.session.selection == ("text",))
     qtbot.waitUntil(lambda: self_refine.inspector.tabs.currentIndex() == 1)
@@ -87,7 +87,7 @@ def test_a_second_run_of_a_scripted_model_is_like_the_first(
     for _ in range(2):
         QTest.keyClick(workbench.window, Qt.Key.Key_F5)
         ended(document, qtbot)
-        assert document.session.shown.picture.outputs == {"out": "the one reply"}
+        assert document.session.shown.view_model.outputs == {"out": "the one reply"}
 
 
 def test_what_is_selected_stays_so_when_a_run_ends(
@@ -124,7 +124,7 @@ def test_stop_ends_a_call_in_flight(workbench: Workbench, script: Script, tmp_pa
     QTest.mouseClick(workbench.run_bar.stop, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: document.session.shown.live is None, timeout=1000)
 
-    assert document.session.shown.picture.status == "cancelled"
+    assert document.session.shown.view_model.status == "cancelled"
     assert workbench.status_bar.state.full_text.startswith("Stopped")
 
 
@@ -134,14 +134,14 @@ def test_pause_holds_and_resume_goes_on(
     script("words", {"node": "draft", "iteration": 0, "reply": {"text": "words", "delay_s": 1.0}})
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     QTest.keyClick(workbench.window, Qt.Key.Key_F6)
-    qtbot.waitUntil(lambda: self_refine.session.shown.picture.status == "paused")
+    qtbot.waitUntil(lambda: self_refine.session.shown.view_model.status == "paused")
     qtbot.waitUntil(lambda: workbench.run_bar.pause.text() == "Resume")
     assert self_refine.session.shown.live is not None
 
     QTest.mouseClick(workbench.run_bar.pause, Qt.MouseButton.LeftButton)
     ended(self_refine, qtbot)
 
-    assert self_refine.session.shown.picture.status == "completed"
+    assert self_refine.session.shown.view_model.status == "completed"
     assert workbench.run_bar.pause.text() == "Pause"
 
 
@@ -149,11 +149,11 @@ def test_a_step_starts_a_run_with_its_first_node_alone(workbench: Workbench, tmp
     document = open_flow(workbench, tmp_path)
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F10)
-    qtbot.waitUntil(lambda: document.session.shown.picture.node("text").state is NodeState.COMPLETED)
-    assert document.session.shown.picture.node("draft").state is NodeState.PENDING
+    qtbot.waitUntil(lambda: document.session.shown.view_model.node("text").state is NodeState.COMPLETED)
+    assert document.session.shown.view_model.node("draft").state is NodeState.PENDING
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F10)
-    qtbot.waitUntil(lambda: document.session.shown.picture.node("draft").state is NodeState.COMPLETED)
+    qtbot.waitUntil(lambda: document.session.shown.view_model.node("draft").state is NodeState.COMPLETED)
     assert document.session.shown.live is not None
     QTest.keyClick(workbench.window, Qt.Key.Key_F10)
     ended(document, qtbot)
@@ -163,12 +163,12 @@ def test_a_step_of_an_iteration_stops_before_the_next(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     def iterations() -> int:
-        return len(self_refine.session.shown.picture.loop("loop").iterations)
+        return len(self_refine.session.shown.view_model.loop("loop").iterations)
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F11)
-    qtbot.waitUntil(lambda: iterations() == 1 and self_refine.session.shown.picture.status == "paused", timeout=5000)
+    qtbot.waitUntil(lambda: iterations() == 1 and self_refine.session.shown.view_model.status == "paused", timeout=5000)
     QTest.keyClick(workbench.window, Qt.Key.Key_F11)
-    qtbot.waitUntil(lambda: iterations() == 2 and self_refine.session.shown.picture.status == "paused", timeout=5000)
+    qtbot.waitUntil(lambda: iterations() == 2 and self_refine.session.shown.view_model.status == "paused", timeout=5000)
 
 
 def needy() -> Workflow:
@@ -197,10 +197,10 @@ def test_a_missing_value_is_asked_for(workbench: Workbench, tmp_path: Path, qtbo
     dialog.activateWindow()
     qtbot.waitUntil(dialog.isActiveWindow)
     QTest.keyClick(dialog.fields[0].editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    qtbot.waitUntil(lambda: document.session.shown.picture is not None)
+    qtbot.waitUntil(lambda: document.session.shown.view_model is not None)
     ended(document, qtbot)
 
-    assert document.session.shown.picture.outputs == {"out": "the sea\nand ships"}
+    assert document.session.shown.view_model.outputs == {"out": "the sea\nand ships"}
     assert document.session.shown.last_inputs == {
         "topic": "the sea\nand ships",
         "a_number": 3,
@@ -380,7 +380,7 @@ def test_a_run_goes_on_while_its_document_is_edited_and_the_page_says_so(
 
     assert "has changed since this run" in document.bars.text("changed")
     ended(document, qtbot)
-    assert document.session.shown.picture.outputs == {"out": "sea"}
+    assert document.session.shown.view_model.outputs == {"out": "sea"}
     document.session.undo()
     assert document.bars.text("changed") == ""
     document.session.redo()
@@ -438,7 +438,7 @@ def test_what_a_run_has_given_stays_shown_where_the_next_one_cannot_start(
     ended(self_refine, qtbot)
 
     assert "gone.json" in workbench.status_bar.refusal.full_text
-    assert session.shown.picture.outputs == {"text": "words"}
+    assert session.shown.view_model.outputs == {"text": "words"}
     assert (session.shown.run_id, session.shown.workflow, session.shown.chosen) == (run_id, ran, {"loop": 1})
     assert self_refine.canvas.view.nodes["draft"].status_item.status.state is NodeState.COMPLETED
     assert workbench.status_bar.state.full_text.startswith("Done · ")
@@ -531,14 +531,14 @@ def test_a_sample_that_was_changed_since_it_ran_runs_as_it_is_now(
     document = open_flow(workbench, tmp_path, small())
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
     QTest.mouseClick(form(workbench).run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: document.session.shown.picture is not None)
+    qtbot.waitUntil(lambda: document.session.shown.view_model is not None)
     ended(document, qtbot)
-    assert document.session.shown.picture.node("text").outputs == {"value": "the sea"}
+    assert document.session.shown.view_model.node("text").outputs == {"value": "the sea"}
 
     document.session.do(SetConfig("text", ("default",), "the moon"))
     workbench.runs.run(document)
     ended(document, qtbot)
-    assert document.session.shown.picture.node("text").outputs == {"value": "the moon"}
+    assert document.session.shown.view_model.node("text").outputs == {"value": "the moon"}
 
 
 def test_spaces_that_do_not_break_reach_the_run(workbench: Workbench, tmp_path: Path) -> None:
@@ -575,9 +575,9 @@ def test_nothing_runs_while_a_file_is_still_being_read_for_it(
     qtbot.waitUntil(lambda: not dialog.fields[0].is_reading)
     assert dialog.fields[0].fault.text() == ""
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: document.session.shown.picture is not None)
+    qtbot.waitUntil(lambda: document.session.shown.view_model is not None)
     ended(document, qtbot)
-    assert document.session.shown.picture.outputs == {"out": "from the file"}
+    assert document.session.shown.view_model.outputs == {"out": "from the file"}
 
 
 def test_a_document_that_is_closed_before_the_history_is_there_does_not_run(
@@ -600,7 +600,7 @@ def test_a_document_that_is_closed_before_the_history_is_there_does_not_run(
         may_go_on.set()
 
     assert session.shown.live is None
-    assert session.shown.picture is None
+    assert session.shown.view_model is None
     access.close()
 
 

@@ -90,8 +90,8 @@ def bar_of(document: DocumentPage) -> PartBar:
 
 def gave(document: DocumentPage, node_id: str) -> object:
     session = document.session
-    assert session.shown.picture is not None
-    return session.shown.picture.node(node_id, session.shown.chosen).outputs.get("output")
+    assert session.shown.view_model is not None
+    return session.shown.view_model.node(node_id, session.shown.chosen).outputs.get("output")
 
 
 def card(document: DocumentPage, node_id: str) -> NodeStatus:
@@ -121,8 +121,11 @@ def test_a_double_click_shows_what_the_nodes_in_it_did_in_the_iteration_looked_a
 
 def test_it_is_shown_in_the_inspector_and_what_came_of_it_stands_there(workbench: Workbench, qtbot: QtBot) -> None:
     part = opened(workbench, ran(workbench, qtbot), qtbot)
-    assert part.session.shown.picture is not None
-    assert (part.session.shown.picture.status, part.session.shown.picture.outputs) == ("completed", {"out": "draft 6"})
+    assert part.session.shown.view_model is not None
+    assert (part.session.shown.view_model.status, part.session.shown.view_model.outputs) == (
+        "completed",
+        {"out": "draft 6"},
+    )
     part.session.select(["draft"])
     part.inspector.show_result()
     page = part.inspector.result
@@ -175,15 +178,17 @@ def test_while_the_run_goes_on_its_nodes_are_followed(workbench: Workbench, scri
     script("more", {"reply": {"text": "word " * 40_000, "stream": 5, "chunk_delay_s": 0.01}})
     document = workbench.documents.open_copy(outer())
     workbench.runs.run(document)
-    qtbot.waitUntil(lambda: document.session.shown.picture is not None and bool(document.session.shown.picture.loops))
+    qtbot.waitUntil(
+        lambda: document.session.shown.view_model is not None and bool(document.session.shown.view_model.loops)
+    )
     part = opened(workbench, document, qtbot)
     qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.RUNNING)
     qtbot.waitUntil(lambda: "word" in card(part, "draft").line)
     assert document.session.shown.live is not None
     document.session.shown.live.cancel()
     ended(document, qtbot)
-    assert part.session.shown.picture is not None
-    assert part.session.shown.picture.status == "cancelled"
+    assert part.session.shown.view_model is not None
+    assert part.session.shown.view_model.status == "cancelled"
     qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.CANCELLED)
 
 
@@ -216,8 +221,8 @@ def test_a_subflow_in_a_subflow_is_opened_from_it(workbench: Workbench, qtbot: Q
     part = opened(workbench, document, qtbot)
     deeper = opened(workbench, part, qtbot)
     assert bar_of(deeper).text == "Outer › Write it › Write it · Again › iteration 3"
-    assert deeper.session.shown.picture is not None
-    assert deeper.session.shown.picture.path_of("draft") == "again[2].part.again[2].part.loop[1].draft"
+    assert deeper.session.shown.view_model is not None
+    assert deeper.session.shown.view_model.path_of("draft") == "again[2].part.again[2].part.loop[1].draft"
     assert gave(deeper, "draft") == "more"
     QTest.mouseClick(bar_of(deeper).steps[0], LEFT)
     assert workbench.current is document

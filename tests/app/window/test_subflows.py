@@ -49,8 +49,8 @@ def test_the_file_is_read_and_its_ports_are_there_and_it_runs(
     document.session.is_trusted = True
     workbench.runs.run(document)
     ended(document, qtbot)
-    assert document.session.shown.picture is not None
-    assert (document.session.shown.picture.status, document.session.shown.picture.nodes["part"].outputs) == (
+    assert document.session.shown.view_model is not None
+    assert (document.session.shown.view_model.status, document.session.shown.view_model.nodes["part"].outputs) == (
         "completed",
         {"out": "words"},
     )

@@ -60,7 +60,7 @@ def test_of_several_runs_the_mean_is_shown_until_the_last_has_ended(
     taskbar.follow(second)
 
     second.start_run({"task": "A note"}, RunOptions(model=f"scripted:{_script(tmp_path)}"), paused=True)
-    qtbot.waitUntil(lambda: second.shown.picture is not None and not second.shown.picture.is_over)
+    qtbot.waitUntil(lambda: second.shown.view_model is not None and not second.shown.view_model.is_over)
     with qtbot.waitSignal(first.shown.ended, timeout=10_000):
         start(first, tmp_path)
     assert None not in told
