@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import make_read_only, plain_tool_tip
-from engine.batch.result import BatchSummary, RowResult
+from engine.batch.rows import BatchSummary, RowResult
 from engine.exits.loop_conditions import format_exit_reason
 from engine.formatting import format_count, format_duration, format_money, format_score
 from engine.text_sanitizing import one_line

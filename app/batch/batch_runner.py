@@ -10,8 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.engine_thread import EngineThread
 from engine.batch.batch import Batch, BatchOptions, BatchResult
-from engine.batch.result import RowResult
-from engine.batch.rows import BatchRow
+from engine.batch.rows import BatchRow, RowResult
 from engine.document.model import Workflow
 from engine.errors import EngineError
 from engine.values import Value

@@ -33,8 +33,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel, MessageBar, PlainLabel, ProgressBar, ignore_wheel_in_fields, inset_number
 from app.worker import Worker
 from engine.batch.batch import CONCURRENCY_DEFAULT, BatchOptions, BatchResult
-from engine.batch.result import RowResult
-from engine.batch.rows import inputs_of_table
+from engine.batch.rows import RowResult, inputs_of_table
 from engine.batch.table import Table
 from engine.document.model import Workflow
 from engine.errors import EngineError

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from engine.batch.local_executor import LocalRows, RowRunner
-from engine.batch.remote_executor import ExecutorRows
-from engine.batch.result import BatchSummary, RowResult, refused_row, summarize
+from engine.batch.executors import ExecutorRows, LocalRows, RowRunner
 from engine.batch.results_file import ResultsFile
-from engine.batch.rows import BatchRow, batch_id, make_rows
+from engine.batch.rows import BatchRow, BatchSummary, RowResult, batch_id, make_rows, refused_row, summarize
 from engine.batch.table import TableError
 from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
@@ -51,7 +49,7 @@ class BatchOptions:
         store: The history, where runs are kept and found again; None: nowhere.
         name: What a person calls the batch; another name is another batch, and runs all rows anew.
         models: Makes the models of one run, which the batch closes.
-        executor: Runs the rows elsewhere (`engine.batch.remote_executor`); None: in this process.
+        executor: Runs the rows elsewhere (`engine.batch.executors`); None: in this process.
         retry_in_flight: Whether tool calls in flight when a row stopped may be made again. Model calls always are.
     """
 

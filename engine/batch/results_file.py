@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Final, cast
 
 from engine.batch.read_table import is_json_lines, parse_table
-from engine.batch.result import RowResult
-from engine.batch.rows import BatchRow
+from engine.batch.rows import BatchRow, RowResult
 from engine.batch.table import TableError
 from engine.batch.workbook import MAX_ROWS, WORKBOOK_SUFFIXES, write_workbook
 from engine.errors import EngineError

@@ -6,7 +6,8 @@ FILE is a path, or the name of a bundled template.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,17 @@ from pydantic import ValidationError
 from engine.bundled import templates_folder
 from engine.cli.output import err
 from engine.document.files import load
-from engine.document.model import FILE_SUFFIX, Workflow
+from engine.document.migrate import upgraded_config
+from engine.document.model import FILE_SUFFIX, Node, Workflow
 from engine.document.problems import DocumentError, Severity
 from engine.document.subflows import refresh_subflows
 from engine.errors import EngineError
 from engine.nodes.node_registry import builtin_registry
+from engine.nodes.spec import AnySpec
 from engine.runner.declared_inputs import MAX_FILE_BYTES, Declared, InputError, declared_inputs, value_of_text
 from engine.safe_file_io import NotTextError, read_text_file
 from engine.text_sanitizing import shown
-from engine.values import Value
+from engine.values import Value, compact_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,11 @@ def open_source(name: str) -> Source:
         EngineError: The templates are missing from the installation.
     """
     path = Path(name)
-    if _exists(path):
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):
+        exists = True  # opening the file reports the error
+    if exists:
         return Source(path, _with_subflows(load(name), path))
     templates = {template_name(file): file for file in template_files()}
     found = templates.get(name.removesuffix(FILE_SUFFIX))
@@ -80,20 +87,12 @@ def open_source(name: str) -> Source:
 
 def _with_subflows(workflow: Workflow, path: Path) -> Workflow:
     """Refresh the subflows from their files."""
-    now, problems = refresh_subflows(workflow, path)
+    refreshed, problems = refresh_subflows(workflow, path)
     for problem in problems:
         if problem.severity is Severity.ERROR:
             raise DocumentError(f"{problem.place}: {problem.message}", problem.remedy, problems)
         err().line(f"Warning: {problem.place}: {problem.message}", style="yellow")
-    return now
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        # Opening the file reports the error.
-        return True
+    return refreshed
 
 
 def parse_inputs(workflow: Workflow, given: Sequence[str]) -> dict[str, Value]:
@@ -192,22 +191,42 @@ def _setting(workflow: Workflow, node_id: str, field: str, text: str) -> Value:
     spec = builtin_registry().find(node.type)
     if spec is None or field not in spec.config.model_fields:
         known = ", ".join(spec.config.model_fields) if spec is not None else "none, because its type is unknown"
-        raise EngineError(f'The node "{node_id}" has no setting "{shown(field, 60)}".', f"Settings: {known}.")
+        remedy = _renamed_setting(node, field, text) or f"Settings: {known}."
+        raise EngineError(f'The node "{node_id}" has no setting "{shown(field, 60)}".', remedy)
     for candidate in _candidates(text):
-        try:
-            spec.config.model_validate({**node.config, field: candidate})
-        except ValidationError:
-            continue
-        return candidate
+        if _accepts(spec, {**node.config, field: candidate}):
+            return candidate
     raise EngineError(
         f'The setting "{field}" of the node "{node_id}" does not accept "{shown(text, 60)}".',
         f"See 'loopwright nodes {node.type}'.",
     )
 
 
-def _candidates(text: str) -> Iterator[Any]:
-    yield text
+def _candidates(text: str) -> list[Any]:
     try:
-        yield json.loads(text)
+        return [text, json.loads(text)]
     except (ValueError, RecursionError):
-        return
+        return [text]
+
+
+def _accepts(spec: AnySpec, config: Mapping[str, Value]) -> bool:
+    try:
+        spec.config.model_validate(config)
+    except ValidationError:
+        return False
+    return True
+
+
+def _renamed_setting(node: Node, field: str, text: str) -> str:
+    """How to write a setting of version 1 of the file format today; empty if there was no such setting."""
+    spec = builtin_registry().find(node.type)
+    for candidate in _candidates(text):
+        config = upgraded_config(node.type, {field: candidate})
+        if field in config or spec is None:
+            return ""
+        if config and _accepts(spec, config):
+            options = " ".join(
+                f"--set {shlex.quote(f'{node.id}.{name}={compact_json(value)}')}" for name, value in config.items()
+            )
+            return f"It is part of {' and '.join(config)} now: use {options}."
+    return f"Conditions are in stop_when and their combination is in stop_mode now: see 'loopwright nodes {node.type}'."

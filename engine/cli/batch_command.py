@@ -1,41 +1,46 @@
-"""Implements `loopwright batch`."""
+"""Implements `loopwright batch`, with its progress and summary."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
 from engine.cli.common_options import (
-    AllowCode,
-    AllowPrivateAddresses,
-    AllowUnknownPrice,
+    NO_FLAGS,
+    Allow,
     BudgetTokens,
-    Folder,
-    IterationsCap,
     ModelName,
+    RunFlags,
     SourceName,
+    StorePath,
+    ask_consent,
     finite,
+    models_with,
+    with_run_flags,
 )
-from engine.cli.consent import Allow
-from engine.cli.history import StorePath
+from engine.cli.exit_codes import ExitCode
 from engine.errors import EngineError
-from engine.exits.max_iterations import MAX_ITERATIONS_CAP
+from engine.formatting import format_count, format_duration, format_money, format_score
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from rich.progress import Progress, TaskID
+
     from engine import Batch, BatchResult
-    from engine.cli.batch_view import BatchView
+    from engine.batch.rows import BatchRow, BatchSummary, RowResult
+    from engine.cli.output import Screen
 
-_DASK = "dask"
+_MAX_FAILURES = 10
 
 
+@with_run_flags
 def batch_command(
     file: SourceName,
     table: Annotated[
@@ -84,11 +89,7 @@ def batch_command(
         bool,
         typer.Option("--retry-in-flight", help="Repeat tool calls that were in flight when a row stopped."),
     ] = False,
-    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
-    allow_unknown_price: AllowUnknownPrice = False,
-    folder: Folder = None,
-    allow_private_addresses: AllowPrivateAddresses = False,
-    allow_code: AllowCode = False,
+    flags: RunFlags = NO_FLAGS,
     allow: Allow = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the summary as one JSON object.")] = False,
     store: StorePath = None,
@@ -104,25 +105,18 @@ def batch_command(
 
     Example: loopwright batch self-refine tasks.csv -o results.csv --concurrency 8
     """
-    from engine import Batch, BatchOptions, RunOptions, inputs_of_table, read_table
+    from engine import Batch, BatchOptions, inputs_of_table, read_table
     from engine.batch.text_encoding import EncodingError
     from engine.cli.arguments import open_source
-    from engine.cli.batch_view import BatchView
-    from engine.cli.consent import ask_consent
-    from engine.cli.history import models_with
     from engine.cli.run_command import check_document, open_history
     from engine.runner.event_loop import run_with_tools
 
     source = open_source(file)
-    options = RunOptions(
+    options = replace(
+        flags.options(),
         model=model,
         budget_usd=row_budget_usd,
         budget_tokens=budget_tokens,
-        max_iterations_cap=max_iterations_cap,
-        allow_unknown_price=allow_unknown_price,
-        folder=folder,
-        allow_private_addresses=allow_private_addresses,
-        allow_code=allow_code,
         source=str(source.path.absolute()),
     )
     check_document(source.workflow, file, options)
@@ -134,27 +128,27 @@ def batch_command(
     inputs = inputs_of_table(source.workflow, content, _columns(columns or ()), extra_columns=not no_extra_columns)
     # Templates are trusted, also when their runs are resumed.
     confirms = ask_consent(source.workflow, allow=allow or source.is_template)
-    kept = None if no_store else open_history(store)
+    opened = None if no_store else open_history(store)
     view = BatchView(len(inputs), is_quiet=as_json)
     view.note(f"{content.name}: {note}" for note in content.notes)
     try:
-        with _executor(executor, concurrency) as where:
-            how = BatchOptions(
+        with _executor(executor, concurrency) as rows_executor:
+            batch_options = BatchOptions(
                 run=replace(options, confirm_calls=confirms),
                 concurrency=concurrency,
                 budget_usd=budget_usd,
                 out=out,
-                store=kept,
+                store=opened,
                 name=name,
-                models=lambda: models_with(store, kept),
-                executor=where,
+                models=lambda: models_with(store, opened),
+                executor=rows_executor,
                 retry_in_flight=retry_in_flight,
             )
-            batch = Batch(source.workflow, inputs, how, on_row=view.take, on_begin=view.begin)
+            batch = Batch(source.workflow, inputs, batch_options, on_row=view.take, on_begin=view.begin)
             result, stopped_code = run_with_tools(_watched(batch, view))
     finally:
-        if kept is not None:
-            kept.close()
+        if opened is not None:
+            opened.close()
     return view.finish(result, out, as_json=as_json, stopped_code=stopped_code if batch.is_stopped else None)
 
 
@@ -186,11 +180,146 @@ def _executor(where: str | None, workers: int) -> Generator[Executor | None]:
         yield None
         return
     kind, _, address = where.partition("=")
-    if kind != _DASK:
+    if kind != "dask":
         from engine.text_sanitizing import shown
 
         raise EngineError(f'The executor "{shown(where, 60)}" is unknown.', "Use dask, or dask=ADDRESS.")
-    from engine.batch.remote_executor import dask_executor
+    from engine.batch.executors import dask_executor
 
     with dask_executor(address, workers) as executor:
         yield executor
+
+
+class BatchView:
+    """Writes progress to standard error: a progress bar on a terminal, elsewhere a line for each row.
+
+    Args:
+        rows: Number of rows.
+        is_quiet: Whether to write no lines for rows.
+    """
+
+    def __init__(self, rows: int, *, is_quiet: bool) -> None:
+        self._rows = rows
+        self._is_quiet = is_quiet
+        from engine.cli.output import err
+
+        self._screen = err()
+        self._ended = self._failed = self._running = 0
+        self._cost: float | None = 0.0
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._screen.interactive:
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (TextColumn("Rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            self._bar = Progress(
+                *columns, TextColumn("{task.fields[text]}"), console=self._screen.console, transient=True
+            )
+            self._task = self._bar.add_task("", total=self._rows, text="")
+            self._bar.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def note(self, notes: Iterable[str]) -> None:
+        """Write notes to standard error."""
+        for note in notes:
+            self._screen.line(note)
+
+    def begin(self, _row: BatchRow) -> None:
+        """Count a row that has started."""
+        self._running += 1
+        self._draw()
+
+    def take(self, result: RowResult) -> None:
+        """Count a row that has ended, and write its line."""
+        if not result.is_reused:
+            self._running = max(self._running - 1, 0)
+            self._cost = None if self._cost is None or result.cost_usd is None else self._cost + result.cost_usd
+        self._ended += 1
+        self._failed += result.status == "failed"
+        if self._bar is not None:
+            self._draw()
+        elif not self._is_quiet and not result.is_reused:
+            self._screen.line(_row_line(result))
+
+    def finish(self, result: BatchResult, out_path: Path | None, *, as_json: bool, stopped_code: int | None) -> int:
+        """Write the summary, and return the exit code."""
+        from engine.batch.executors import RESUME_ROW
+        from engine.cli.output import err, out, write_json
+
+        if as_json:
+            write_json({"batch": result.batch, "summary": result.summary.to_json()})
+        else:
+            _write_summary(out(), result.summary)
+            if out_path is not None:
+                out().line(f"Results: {out_path}.")
+        self.note(result.notes)
+        failed = [row for row in result.rows if row.status == "failed"]
+        for row in failed[:_MAX_FAILURES]:
+            err().line(f"Row {row.row} failed: {row.error}", style="red")
+        if len(failed) > _MAX_FAILURES:
+            err().line(f"{len(failed) - _MAX_FAILURES} more rows failed.", style="red")
+        if any(row.error.endswith(RESUME_ROW) for row in failed):
+            err().line("To repeat such calls, run the same command with --retry-in-flight.")
+        if stopped_code is not None:
+            err().line("Stopped. To continue, run the same command again.")
+            return stopped_code
+        if result.summary.is_budget_spent:
+            left = format_count(result.summary.not_run, "row was", "rows were")
+            err().line(f"The budget is used up: {left} not started. To continue, run again with a higher --budget-usd.")
+            return ExitCode.FAILED
+        return ExitCode.FAILED if failed else ExitCode.DONE
+
+    def _draw(self) -> None:
+        if self._bar is not None and self._task is not None:
+            from engine.text_sanitizing import harmless
+
+            failed = f", {self._failed} failed" if self._failed else ""
+            text = harmless(f"{self._running} running{failed}, {format_money(self._cost)}")
+            self._bar.update(self._task, completed=self._ended, text=text)
+
+
+def _row_line(result: RowResult) -> str:
+    parts = [f"row {result.row}: {result.status}"]
+    if result.score is not None:
+        parts.append(f"score {format_score(result.score)}")
+    if result.iterations:
+        parts.append(format_count(result.iterations, "iteration"))
+    parts += [format_duration(result.duration_s), format_money(result.cost_usd)]
+    if result.warnings:
+        parts.append(format_count(len(result.warnings), "warning"))
+    return ", ".join(parts)
+
+
+def _write_summary(screen: Screen, summary: BatchSummary) -> None:
+    """Write the totals of a batch, and a table of score and cost by number of iterations."""
+    counts = [f"{summary.completed} of {summary.rows} rows completed"]
+    if summary.reused:
+        counts.append(f"{summary.reused} of them reused")
+    if summary.failed:
+        counts.append(f"{summary.failed} failed")
+    if summary.not_run:
+        counts.append(f"{summary.not_run} not run" + (" (budget used up)" if summary.is_budget_spent else ""))
+    screen.line(f"{', '.join(counts)}.", style="bold")
+    price = format_money(summary.cost_usd) + (" plus rows of unknown price" if summary.is_price_unknown else "")
+    used = format_count(summary.tokens, "token")
+    score = f", mean score {format_score(summary.mean_score)}" if summary.mean_score is not None else ""
+    screen.line(f"{used}, {price}, {format_duration(summary.duration_s)} running{score}.")
+    if summary.warnings:
+        screen.line(
+            f"{format_count(summary.warnings, 'warning')} in {format_count(summary.rows_with_warnings, 'row')}.",
+            style="yellow",
+        )
+    if any(group.iterations for group in summary.by_iterations):
+        rows: list[tuple[str, ...]] = []
+        for group in summary.by_iterations:
+            mean_score = "" if group.mean_score is None else format_score(group.mean_score)
+            reasons = ", ".join(f"{reason} {count}" for reason, count in group.exit_reasons.items())
+            figures = (str(group.iterations), str(group.rows), mean_score, format_money(group.mean_cost_usd))
+            rows.append((*figures, reasons))
+        screen.table(("iterations", "rows", "mean score", "mean cost", "exit reasons"), rows)

@@ -1,12 +1,28 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and what they stand for: history, models, consent."""
 
 from __future__ import annotations
 
+import inspect
 import math
+import sys
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from engine.errors import EngineError
+from engine.exits.max_iterations import MAX_ITERATIONS_CAP
+
+if TYPE_CHECKING:
+    from engine import RunOptions
+    from engine.document.model import Workflow
+    from engine.models.catalog import Models
+    from engine.store.store_protocol import RunSummary, Store
 
 
 def finite(value: float | None) -> float | None:
@@ -17,18 +33,13 @@ def finite(value: float | None) -> float | None:
 
 
 SourceName = Annotated[str, typer.Argument(metavar="FILE", help="Workflow file, or name of a bundled template.")]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or the beginning of it.")]
 IterationsCap = Annotated[int, typer.Option(min=1, metavar="N", help="Upper limit for the max iterations of loops.")]
 ModelName = Annotated[
     str | None,
     typer.Option("--model", "-m", metavar="NAME", help="Model for all nodes, such as openai/gpt-4o-mini."),
 ]
-BudgetUsd = Annotated[
-    float | None, typer.Option(min=0, callback=finite, metavar="USD", help="Budget of the run in US dollars.")
-]
 BudgetTokens = Annotated[int | None, typer.Option(min=0, metavar="N", help="Token limit of the run, input and output.")]
-AllowUnknownPrice = Annotated[
-    bool, typer.Option("--allow-unknown-price", help="Allow models of unknown price despite a budget.")
-]
 Folder = Annotated[
     Path | None,
     typer.Option(
@@ -44,5 +55,170 @@ AllowPrivateAddresses = Annotated[
 AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Allow the tools python and shell to run code on this machine.")
 ]
+Allow = Annotated[
+    bool, typer.Option("--allow", help="Trust this workflow: run it without asking for consent, now and later.")
+]
 EventLines = Annotated[bool, typer.Option("--events", help="Write events as JSON, one object per line.")]
 ResultJson = Annotated[bool, typer.Option("--json", help="Write the result as one JSON object.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+StorePath = Annotated[
+    Path | None,
+    typer.Option(
+        "--store", metavar="PATH", help="History file. Default: LOOPWRIGHT_STORE, else in the user's data folder."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFlags:
+    """The options of commands that run a workflow, with the names and defaults of `RunOptions`."""
+
+    model: ModelName = None
+    budget_usd: Annotated[
+        float | None, typer.Option(min=0, callback=finite, metavar="USD", help="Budget of the run in US dollars.")
+    ] = None
+    budget_tokens: BudgetTokens = None
+    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP
+    allow_unknown_price: Annotated[
+        bool, typer.Option("--allow-unknown-price", help="Allow models of unknown price despite a budget.")
+    ] = False
+    folder: Folder = None
+    allow_private_addresses: AllowPrivateAddresses = False
+    allow_code: AllowCode = False
+
+    def options(self) -> RunOptions:
+        """Return the run options."""
+        from engine import RunOptions
+
+        return RunOptions(**asdict(self))
+
+
+NO_FLAGS = RunFlags()
+
+
+def with_run_flags(command: Callable[..., int]) -> Callable[..., int]:
+    """Replace the parameter `flags` of a command by an option for each field of `RunFlags`.
+
+    A field whose name is a parameter of the command is left out, and keeps its default in `flags`.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    fields = inspect.signature(RunFlags, eval_str=True).parameters.values()
+    added = [field for field in fields if field.name not in signature.parameters]
+
+    @wraps(command)
+    def run(**given: Any) -> int:
+        flags = RunFlags(**{field.name: given.pop(field.name) for field in added})
+        return command(**given, flags=flags)
+
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        parameters += added if parameter.name == "flags" else [parameter]
+    run.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
+    return run
+
+
+def can_ask() -> bool:
+    """Whether a person can answer at a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+class NotApprovedError(EngineError):
+    """A workflow uses resources of this machine without consent."""
+
+
+def ask_consent(workflow: Workflow, *, allow: bool, is_imported: bool = False) -> bool:
+    """Get consent for the resources that a workflow uses. Workflows that only call models need none.
+
+    Args:
+        workflow: The document, as it would run.
+        allow: Whether the user has consented by an option.
+        is_imported: Whether this resumes an imported run, whose stored results may be forged.
+
+    Returns:
+        Whether calls that the document does not contain must be confirmed during the run.
+
+    Raises:
+        NotApprovedError: There is no consent, and no terminal to ask at.
+    """
+    from engine.cli.output import err
+    from engine.runner.capabilities import reach_of
+    from engine.store.consent import approve, is_approved, is_fully_trusted
+
+    reach = reach_of(workflow)
+    if not reach:
+        return False
+    if allow:
+        approve(workflow, fully=True)
+        return False
+    if is_approved(workflow):
+        return is_imported or not is_fully_trusted(workflow)
+    screen = err()
+    screen.line("This workflow has not run here before. It uses:", style="bold")
+    for line in reach.lines():
+        screen.line(f"  {line}")
+    if not can_ask():
+        raise NotApprovedError("The workflow needs consent, so nothing was run.", "If you trust it, add --allow.")
+    typer.confirm("Do you trust this workflow and want to run it?", abort=True, err=True)
+    approve(workflow)
+    return True
+
+
+@contextmanager
+def history(context: typer.Context, path: Path | None) -> Generator[Store]:
+    """Open the history, and close it afterwards.
+
+    Args:
+        context: The command; holds the path of `runs --store PATH`.
+        path: The command's own `--store`, which takes precedence.
+
+    Raises:
+        StoreError: The history cannot be opened.
+    """
+    from engine.store import open_store
+
+    with closing(open_store(path or context.obj)) as store:
+        yield store
+
+
+def models_with(path: Path | None, opened: Store | None = None) -> Models:
+    """The models for a run, including `recorded:RUN`.
+
+    Args:
+        path: The history file, opened when a recorded model needs it; None for the default.
+        opened: The history, if it is already open.
+    """
+    from engine.models.catalog import Models
+    from engine.store import open_store
+    from engine.store.recorded_model import recorded_models
+
+    return Models(
+        recorded=recorded_models(lambda: closing(open_store(path)) if opened is None else nullcontext(opened))
+    )
+
+
+def format_time(time: float) -> str:
+    """Format a time in the local time zone, to the minute."""
+    return datetime.fromtimestamp(time).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def summary_json(run: RunSummary) -> dict[str, Any]:
+    """A stored run as a JSON object."""
+    return {
+        "run_id": run.run_id,
+        "workflow": run.workflow,
+        "source": run.source,
+        "status": str(run.status),
+        "started": run.started,
+        "updated": run.updated,
+        "duration_s": run.duration_s,
+        "iterations": run.iterations,
+        "exit_reason": run.exit_reason,
+        "tokens": run.tokens,
+        "cost_usd": run.cost_usd,
+        "models": list(run.models),
+        "error": run.error,
+        "parent": run.parent,
+        "forked_at": run.forked_at,
+        "pinned": run.pinned,
+        "size": run.size,
+    }

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from engine.cli.common_options import IterationsCap, SourceName
 from engine.cli.exit_codes import ExitCode
-from engine.errors import EngineError
 from engine.exits.max_iterations import MAX_ITERATIONS_CAP
 from engine.importing.importers import known_formats
 
 if TYPE_CHECKING:
+    from engine.document.model import Edge, Node, Workflow
     from engine.document.problems import Problem
+
+_PLAIN: Final = re.compile(r"[^\w .,:?!()'-]", re.ASCII)
+_MAX_LABEL: Final = 80
+_SHAPES: Final = {
+    "input": ('(["', '"])'),
+    "output": ('(["', '"])'),
+    "router": ('{"', '"}'),
+    "validator": ('{"', '"}'),
+    "loop": ('{{"', '"}}'),
+    "exit": ('{{"', '"}}'),
+    "iterator": ('{{"', '"}}'),
+    "aggregator": ('{{"', '"}}'),
+}
+_USUAL_PORTS: Final = frozenset({"output", "input", "value", "body", "item", "items"})
 
 
 def validate_command(
@@ -69,7 +85,6 @@ def graph_command(
     Example: loopwright graph self-refine
     """
     from engine.cli.arguments import open_source
-    from engine.cli.mermaid import flowchart
     from engine.cli.output import out, write_json
 
     text = flowchart(open_source(file).workflow)
@@ -146,14 +161,14 @@ def export_command(
     Example: loopwright export self-refine --to langgraph -o self_refine.py
     """
     from engine.cli.arguments import open_source
-    from engine.cli.output import err, write_exactly, write_json
+    from engine.cli.output import err, write_exactly, write_file, write_json
     from engine.export.langgraph_module import export_langgraph
     from engine.export.python_script import export_python
 
     workflow = open_source(file).workflow
     exported = export_python(workflow) if to is Target.PYTHON else export_langgraph(workflow)
     if out is not None:
-        _write(out, exported.text)
+        write_file(out, [exported.text])
     if as_json:
         write_json({"program": exported.text, "left_out": list(exported.left_out)})
         return ExitCode.DONE
@@ -166,12 +181,67 @@ def export_command(
     return ExitCode.DONE
 
 
-def _write(out: Path, text: str) -> None:
-    from engine.safe_file_io import replace_file
-    from engine.text_sanitizing import shown
+def flowchart(workflow: Workflow) -> str:
+    """Draw a workflow as a Mermaid flowchart. One with problems is drawn as far as possible.
 
-    try:
-        replace_file(out, text.encode())
-    except (OSError, ValueError) as error:
-        reason = shown(getattr(error, "strerror", None) or error)
-        raise EngineError(f'"{shown(out)}" cannot be written: {reason}.', "Choose another file with --out.") from error
+    Texts of the document cannot break out of a label: node ids are generated, and special characters are escaped.
+
+    Returns:
+        The Mermaid source, with a newline at the end.
+    """
+    from engine.document.model import NODE_ID_PATTERN
+    from engine.nodes.spec import LOOP
+    from engine.plan.structure import analyse
+
+    structure = analyse(workflow)
+    names = {
+        node_id: f"n_{node_id}" if re.fullmatch(NODE_ID_PATTERN, node_id) else f"x{index}"
+        for index, node_id in enumerate(workflow.nodes_by_id)
+    }
+    inside: dict[str | None, list[Node]] = {}
+    for node in workflow.nodes_by_id.values():
+        inside.setdefault(structure.parent.get(node.id), []).append(node)
+    lines = ["flowchart TD", *_level(inside, names, None, 1)]
+    # Nodes outside of any level, because loops overlap or nest too deeply.
+    lines += (_box(node, names, 1) for nodes in inside.values() for node in nodes)
+    lines += (line for edge in workflow.edges for line in _edge(edge, names))
+    lines += (
+        f'    {names[body.exit]} -.->|"next {"iteration" if body.kind is LOOP else "item"}"| {names[loop]}'
+        for loop, body in structure.bodies.items()
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _level(inside: dict[str | None, list[Node]], names: dict[str, str], loop: str | None, depth: int) -> Iterator[str]:
+    """Lines for the nodes of one level and the bodies nested in it, which are removed from `inside`."""
+    from engine.plan.loop_bodies import MAX_DEPTH
+
+    margin = "    " * depth
+    for node in inside.pop(loop, ()):
+        yield _box(node, names, depth)
+        if node.id in inside and depth <= MAX_DEPTH:
+            yield f'{margin}subgraph body_{names[node.id]}["{_escaped(node.title or node.id)}: repeated"]'
+            yield from _level(inside, names, node.id, depth + 1)
+            yield f"{margin}end"
+
+
+def _box(node: Node, names: dict[str, str], depth: int) -> str:
+    opening, closing = _SHAPES.get(node.type, ('["', '"]'))
+    title = node.title or node.id
+    label = title if node.type in _SHAPES and title != node.id else f"{title} ({node.type})"
+    return f"{'    ' * depth}{names[node.id]}{opening}{_escaped(label)}{closing}"
+
+
+def _edge(edge: Edge, names: dict[str, str]) -> Iterator[str]:
+    (source, source_port), (target, target_port) = edge.source, edge.target
+    if source not in names or target not in names:
+        return
+    ports = [port for port in (source_port, target_port) if port not in _USUAL_PORTS]
+    label = f'|"{_escaped(" to ".join(ports))}"|' if ports else ""
+    yield f"    {names[source]} -->{label} {names[target]}"
+
+
+def _escaped(text: str) -> str:
+    line = " ".join(text.split())
+    shortened = line if len(line) <= _MAX_LABEL else f"{line[: _MAX_LABEL - 3]}..."
+    return _PLAIN.sub(lambda found: f"#{ord(found[0])};", shortened) or "-"

@@ -22,34 +22,6 @@ from engine.cli.runs_command import runs_app
 from engine.errors import EngineError
 from engine.runner.event_loop import end_process
 
-
-def _activate_extensions(plugins: Sequence[str]) -> None:
-    """Activate the extensions in the user's file, and enable the plugins named for this call.
-
-    Extensions in the file that fail are reported, and the others are still activated.
-
-    Raises:
-        PluginError: A plugin named for this call cannot be loaded.
-    """
-    from engine.extensions import extensions_path
-
-    path = extensions_path()
-    if not plugins and not path.is_file():
-        return  # the common case, without the imports below
-    from engine.cli.output import err
-    from engine.errors import EngineError
-    from engine.extensions import activate_extensions, enable_plugin, read_extensions
-
-    try:
-        warnings = activate_extensions(read_extensions(path), path)
-    except EngineError as error:
-        warnings = [str(error)]
-    for warning in warnings:
-        err().line(f"Note: {warning}")
-    for name in plugins:
-        enable_plugin(name)
-
-
 PROGRAM = "loopwright"
 DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"
 
@@ -93,6 +65,31 @@ def program(
         _activate_extensions(plugin or ())
 
 
+def _activate_extensions(plugins: Sequence[str]) -> None:
+    """Activate the extensions in the user's file, and enable the plugins named for this call.
+
+    Extensions in the file that fail are reported, and the others are still activated.
+
+    Raises:
+        PluginError: A plugin named for this call cannot be loaded.
+    """
+    from engine.extensions import extensions_path
+
+    path = extensions_path()
+    if not plugins and not path.is_file():
+        return  # the common case, without the imports below
+    from engine.extensions import activate_extensions, enable_plugin, read_extensions
+
+    try:
+        warnings = activate_extensions(read_extensions(path), path)
+    except EngineError as error:
+        warnings = [str(error)]
+    for warning in warnings:
+        err().line(f"Note: {warning}")
+    for name in plugins:
+        enable_plugin(name)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program.
 
@@ -108,11 +105,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except OSError as error:
         if error.filename is not None:
-            return _say(_bug(error), ExitCode.FAILED)
+            return _report(_describe_bug(error), ExitCode.FAILED)
         # An error without a file name comes from standard output.
         discard_stdout()
         if error.errno not in {errno.EPIPE, errno.EINVAL}:
-            return _say(f"The output cannot be written: {error.strerror}.", ExitCode.FAILED)
+            return _report(f"The output cannot be written: {error.strerror}.", ExitCode.FAILED)
         return ExitCode.FAILED
     return code
 
@@ -128,26 +125,26 @@ def _dispatch(arguments: Sequence[str] | None) -> int:
         called = context.command_path if context is not None else PROGRAM
         message = error.format_message().rstrip()
         stop = "" if message.endswith((".", "?", "!")) else "."
-        return _say(f"{message}{stop} See '{called} --help'.", ExitCode.REFUSED)
+        return _report(f"{message}{stop} See '{called} --help'.", ExitCode.REFUSED)
     except EngineError as error:
-        return _say(str(error), ExitCode.REFUSED)
+        return _report(str(error), ExitCode.REFUSED)
     except (KeyboardInterrupt, typer.Abort):
-        return _say("Interrupted.", ExitCode.INTERRUPTED)
+        return _report("Interrupted.", ExitCode.INTERRUPTED)
     except OSError:
         raise
     except Exception as error:
-        return _say(_bug(error), ExitCode.FAILED)
+        return _report(_describe_bug(error), ExitCode.FAILED)
     return int(code or ExitCode.DONE)
 
 
-def _say(sentence: str, code: ExitCode) -> int:
+def _report(sentence: str, code: ExitCode) -> int:
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
     err().line(sentence)
     return code
 
 
-def _bug(error: Exception) -> str:
+def _describe_bug(error: Exception) -> str:
     # Without the error's text, which may contain a key.
     place = traceback.extract_tb(error.__traceback__)[-1]
     return (

@@ -11,8 +11,10 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from engine.errors import EngineError
 from engine.formatting import format_count
 
 if TYPE_CHECKING:
@@ -43,21 +45,13 @@ class Screen:
         """Whether the stream is a terminal that supports live updates."""
         return self._stream.isatty() and self.console.is_terminal and not self.console.is_dumb_terminal
 
-    def line(self, text: str = "", *, style: str = "") -> None:
+    def line(self, text: str = "", *, style: str = "", end: str = "\n") -> None:
         """Write an escaped text and a newline. Long lines are left to the terminal to wrap."""
         from rich.text import Text
 
         from engine.text_sanitizing import harmless
 
-        self.console.print(Text(harmless(text), style=style), soft_wrap=True)
-
-    def piece(self, text: str) -> None:
-        """Write an escaped text without a newline."""
-        from rich.text import Text
-
-        from engine.text_sanitizing import harmless
-
-        self.console.print(Text(harmless(text)), end="", soft_wrap=True)
+        self.console.print(Text(harmless(text), style=style), end=end, soft_wrap=True)
 
     def pieces(self, pieces: Iterable[tuple[str, str]]) -> None:
         """Write escaped texts, each with its style, and a newline."""
@@ -121,9 +115,27 @@ def write_exactly(pieces: Iterable[str]) -> None:
         sys.stdout.write(harmless(piece) if is_terminal else piece)
 
 
+def write_file(file: Path, texts: Iterable[str]) -> None:
+    """Replace a file atomically. A symbolic link stays; its target is replaced.
+
+    Raises:
+        EngineError: The file cannot be written, and is unchanged.
+    """
+    from engine.safe_file_io import replace_file
+    from engine.text_sanitizing import shown
+
+    try:
+        replace_file(file, (text.encode("utf-8", "backslashreplace") for text in texts))
+    except (OSError, ValueError) as error:
+        reason = shown(getattr(error, "strerror", None) or error)
+        raise EngineError(
+            f"{shown(file)}: The file cannot be written: {reason}.", "Check the folder, or choose another file with -o."
+        ) from error
+
+
 def prepare_streams() -> None:
     """Make the output streams accept every character, and replace standard streams that the caller has closed."""
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - so it is where the caller has closed it
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - None if the caller has closed it
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - for the whole process
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

@@ -14,9 +14,9 @@ from typing import Any
 import typer
 from pydantic import BaseModel
 
+from engine.cli.catalog_commands import default_ports, fields, port_notes
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import err, out, prepare_streams
-from engine.cli.spec_description import default_ports, fields, port_notes
 from engine.importing.importers import importers
 from engine.models.quirks import QUIRKS
 from engine.nodes.node_registry import builtin_registry

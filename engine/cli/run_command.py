@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli.common_options import (
-    AllowCode,
-    AllowPrivateAddresses,
-    AllowUnknownPrice,
-    BudgetTokens,
-    BudgetUsd,
+    NO_FLAGS,
+    Allow,
     EventLines,
-    Folder,
-    IterationsCap,
-    ModelName,
     ResultJson,
+    RunFlags,
     SourceName,
+    StorePath,
+    ask_consent,
+    models_with,
+    with_run_flags,
 )
-from engine.cli.consent import Allow
-from engine.cli.history import StorePath
-from engine.errors import EngineError
-from engine.exits.max_iterations import MAX_ITERATIONS_CAP
 
 if TYPE_CHECKING:
-    from engine import Run, RunOptions
+    from engine import RunOptions
     from engine.document.model import Workflow
     from engine.store.store_protocol import Store
 
 
+@with_run_flags
 def run_command(
     file: SourceName,
     given: Annotated[
@@ -43,14 +40,7 @@ def run_command(
             help="Value of an input. @FILE reads it from a UTF-8 file; @@ escapes a leading @. Repeatable.",
         ),
     ] = None,
-    model: ModelName = None,
-    budget_usd: BudgetUsd = None,
-    budget_tokens: BudgetTokens = None,
-    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
-    allow_unknown_price: AllowUnknownPrice = False,
-    folder: Folder = None,
-    allow_private_addresses: AllowPrivateAddresses = False,
-    allow_code: AllowCode = False,
+    flags: RunFlags = NO_FLAGS,
     allow: Allow = False,
     events: EventLines = False,
     as_json: ResultJson = False,
@@ -64,53 +54,30 @@ def run_command(
 
     Example: loopwright run self-refine -i task="Explain tides" --model openai/gpt-4o-mini
     """
-    from engine import RunOptions, start
-    from engine.cli.run_monitor import OutputFormat, monitor, report
+    from engine import start
+    from engine.cli.run_monitor import OutputFormat, monitor, refusal_as_json, report
     from engine.runner.event_loop import run_with_tools
 
     output = OutputFormat(events, as_json)
-    kept: Store | None = None
+    opened: Store | None = None
     try:
-        from engine.cli.arguments import open_source, parse_inputs
-        from engine.cli.consent import ask_consent
-        from engine.cli.history import models_with
+        with refusal_as_json(output):
+            from engine.cli.arguments import open_source, parse_inputs
 
-        source = open_source(file)
-        options = RunOptions(
-            model=model,
-            budget_usd=budget_usd,
-            budget_tokens=budget_tokens,
-            max_iterations_cap=max_iterations_cap,
-            allow_unknown_price=allow_unknown_price,
-            folder=folder,
-            allow_private_addresses=allow_private_addresses,
-            allow_code=allow_code,
-            source=str(source.path.absolute()),
-        )
-        check_document(source.workflow, file, options)
-        inputs = parse_inputs(source.workflow, given or ())
-        # Templates are trusted, also when their runs are resumed.
-        confirms = ask_consent(source.workflow, allow=allow or source.is_template)
-        kept = None if no_store else open_history(store)
-        models = models_with(store, kept)
-
-        def begin() -> Run:
-            if model is not None:
-                models.get(model)
-            return start(source.workflow, inputs, replace(options, models=models, store=kept, confirm_calls=confirms))
-
-        monitored = run_with_tools(monitor(begin, models, output))
-    except EngineError as error:
-        if as_json:
-            from engine.cli.output import write_json
-            from engine.cli.run_monitor import refusal_to_json
-
-            write_json(refusal_to_json(error))
-        raise
+            source = open_source(file)
+            options = replace(flags.options(), source=str(source.path.absolute()))
+            check_document(source.workflow, file, options)
+            inputs = parse_inputs(source.workflow, given or ())
+            # Templates are trusted, also when their runs are resumed.
+            confirms = ask_consent(source.workflow, allow=allow or source.is_template)
+            opened = None if no_store else open_history(store)
+            options = replace(options, store=opened, confirm_calls=confirms)
+            begin = partial(start, source.workflow, inputs)
+            monitored = run_with_tools(monitor(begin, options, models_with(store, opened), output))
     finally:
-        if kept is not None:
-            kept.close()
-    return report(monitored, output, is_stored=kept is not None)
+        if opened is not None:
+            opened.close()
+    return report(monitored, output, is_stored=opened is not None)
 
 
 def open_history(path: Path | None) -> Store | None:

@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli.common_options import (
+    NO_FLAGS,
+    Allow,
     AllowCode,
     AllowPrivateAddresses,
-    AllowUnknownPrice,
-    BudgetTokens,
-    BudgetUsd,
     EventLines,
     Folder,
     IterationsCap,
     ModelName,
     ResultJson,
+    RunFlags,
+    RunName,
+    StorePath,
+    Yes,
+    ask_consent,
+    can_ask,
+    history,
+    models_with,
+    with_run_flags,
 )
-from engine.cli.consent import Allow
-from engine.cli.history import RunName, StorePath, can_ask, history, models_with
 from engine.errors import EngineError
 from engine.exits.max_iterations import MAX_ITERATIONS_CAP
 from engine.formatting import format_money
 
 if TYPE_CHECKING:
     from engine import Run, RunOptions
+    from engine.cli.run_monitor import OutputFormat
     from engine.document.model import Workflow
     from engine.events import NodeWaiting
-    from engine.models.catalog import Models
     from engine.nodes.context import Answer
     from engine.store.resume import ForkPlan
     from engine.store.store_protocol import Store
@@ -40,6 +47,7 @@ OtherDocument = Annotated[
 ]
 
 
+@with_run_flags
 def runs_resume(
     context: typer.Context,
     run: RunName,
@@ -48,14 +56,7 @@ def runs_resume(
         typer.Option("--retry-in-flight", help="Repeat model and tool calls whose outcome is unknown."),
     ] = False,
     document: OtherDocument = None,
-    model: ModelName = None,
-    budget_usd: BudgetUsd = None,
-    budget_tokens: BudgetTokens = None,
-    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
-    allow_unknown_price: AllowUnknownPrice = False,
-    folder: Folder = None,
-    allow_private_addresses: AllowPrivateAddresses = False,
-    allow_code: AllowCode = False,
+    flags: RunFlags = NO_FLAGS,
     allow: Allow = False,
     events: EventLines = False,
     as_json: ResultJson = False,
@@ -70,36 +71,21 @@ def runs_resume(
 
     Example: loopwright runs resume ab12 --budget-usd 1.00
     """
-    from engine import RunOptions
-    from engine.cli.consent import ask_consent
+    from engine.cli.run_monitor import OutputFormat
     from engine.store.resume import resume, resume_with
-    from engine.store.run_file import is_imported
 
     with history(context, store) as stored:
         run_id = stored.find(run).run_id
-        options = RunOptions(
-            model=model,
-            budget_usd=budget_usd,
-            budget_tokens=budget_tokens,
-            max_iterations_cap=max_iterations_cap,
-            allow_unknown_price=allow_unknown_price,
-            folder=folder,
-            allow_private_addresses=allow_private_addresses,
-            allow_code=allow_code,
-        )
-
-        source, workflow = _open_document(document) if document is not None else ("", stored_document(stored, run_id))
-        confirms = ask_consent(workflow, allow=allow, is_imported=is_imported(stored, run_id))
-        options = replace(options, confirm_calls=confirms)
-
-        def begin(given: RunOptions) -> Run:
-            if document is None:
-                return resume(stored, run_id, given, retry_in_flight=retry_in_flight)
-            return resume_with(stored, run_id, workflow, _with_source(given, source), retry_in_flight=retry_in_flight)
-
-        return ResumedRun(stored, options, model, events, as_json).watch(begin)
+        source, workflow = _document(stored, run_id, document)
+        options = replace(flags.options(), source=source, confirm_calls=_consent(stored, run_id, workflow, allow))
+        if document is None:
+            begin = partial(resume, stored, run_id, retry_in_flight=retry_in_flight)
+        else:
+            begin = partial(resume_with, stored, run_id, workflow, retry_in_flight=retry_in_flight)
+        return _watch(begin, options, stored, OutputFormat(events, as_json))
 
 
+@with_run_flags
 def runs_fork(
     context: typer.Context,
     run: RunName,
@@ -125,15 +111,9 @@ def runs_fork(
     max_iterations: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Max iterations of the loop at that place.")
     ] = None,
-    budget_usd: BudgetUsd = None,
-    budget_tokens: BudgetTokens = None,
-    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
-    allow_unknown_price: AllowUnknownPrice = False,
-    folder: Folder = None,
-    allow_private_addresses: AllowPrivateAddresses = False,
-    allow_code: AllowCode = False,
+    flags: RunFlags = NO_FLAGS,
     allow: Allow = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     events: EventLines = False,
     as_json: ResultJson = False,
     store: StorePath = None,
@@ -144,29 +124,25 @@ def runs_fork(
 
     Example: loopwright runs fork ab12 --at loop[2] --set draft.temperature=0.2
     """
-    from engine import RunOptions
     from engine.cli.arguments import read_settings, text_or_file
-    from engine.cli.consent import ask_consent
+    from engine.cli.run_monitor import OutputFormat
     from engine.store.consent import approve
     from engine.store.resume import Changes, fork, plan_fork
-    from engine.store.run_file import is_imported
     from engine.store.run_sections import parse_like_stored
 
     with history(context, store) as stored:
         run_id = stored.find(run).run_id
-        source, other = _open_document(document) if document is not None else ("", None)
+        source, workflow = _document(stored, run_id, document)
         changes = Changes(
-            settings=read_settings(settings or (), other or stored_document(stored, run_id)),
+            settings=read_settings(settings or (), workflow),
             value=None if value is None else parse_like_stored(stored, run_id, at, text_or_file(value, "--value")),
             has_value=value is not None,
             model=model,
             max_iterations=max_iterations,
-            document=other,
+            document=workflow,
         )
-        plan = plan_fork(stored, run_id, at, changes, max_iterations_cap=max_iterations_cap)
-        confirms = ask_consent(
-            other or stored_document(stored, run_id), allow=allow, is_imported=is_imported(stored, run_id)
-        )
+        plan = plan_fork(stored, run_id, at, changes, max_iterations_cap=flags.max_iterations_cap)
+        confirms = _consent(stored, run_id, workflow, allow)
         if confirms:  # the user has just made these changes
             approve(plan.workflow)
         else:
@@ -174,71 +150,36 @@ def runs_fork(
         _announce(plan)
         if not yes and can_ask():
             typer.confirm("Start this run?", abort=True, err=True, default=True)
-        options = RunOptions(
-            budget_usd=budget_usd,
-            budget_tokens=budget_tokens,
-            max_iterations_cap=max_iterations_cap,
-            allow_unknown_price=allow_unknown_price,
-            folder=folder,
-            allow_private_addresses=allow_private_addresses,
-            allow_code=allow_code,
-            confirm_calls=confirms,
-        )
-        resumed = ResumedRun(stored, _with_source(options, source), model, events, as_json)
-        return resumed.watch(lambda given: fork(stored, plan, given))
+        options = replace(flags.options(), model=model, source=source, confirm_calls=confirms)
+        return _watch(partial(fork, stored, plan), options, stored, OutputFormat(events, as_json))
 
 
-@dataclass(frozen=True, slots=True)
-class ResumedRun:
-    """A resumed run: its history, options and model, and the output format."""
+def _document(store: Store, run_id: str, file: str | None) -> tuple[str, Workflow]:
+    """The file for `--document` and its workflow; without the option no file and the workflow of the run."""
+    if file is not None:
+        from engine.cli.arguments import open_source
 
-    store: Store
-    options: RunOptions
-    model: str | None
-    events: bool
-    as_json: bool
-
-    def watch(self, begin: Callable[[RunOptions], Run]) -> int:
-        """Start the run, watch it until it ends, and return the exit code."""
-        from engine.cli.run_monitor import OutputFormat, monitor, report
-        from engine.runner.event_loop import run_with_tools
-
-        form = OutputFormat(self.events, self.as_json)
-        models: Models = models_with(None, self.store)
-
-        def begun() -> Run:
-            if self.model is not None:
-                models.get(self.model)
-            return begin(replace(self.options, models=models))
-
-        try:
-            monitored = run_with_tools(monitor(begun, models, form))
-        except EngineError as error:
-            if self.as_json:
-                from engine.cli.output import write_json
-                from engine.cli.run_monitor import refusal_to_json
-
-                write_json(refusal_to_json(error))
-            raise
-        return report(monitored, form)
-
-
-def _open_document(document: str) -> tuple[str, Workflow]:
-    from engine.cli.arguments import open_source
-
-    source = open_source(document)
-    return str(source.path.absolute()), source.workflow
-
-
-def _with_source(options: RunOptions, source: str) -> RunOptions:
-    return replace(options, source=source)
-
-
-def stored_document(store: Store, run_id: str) -> Workflow:
-    """The document of a stored run."""
+        opened = open_source(file)
+        return str(opened.path.absolute()), opened.workflow
     from engine.document.files import loads
 
-    return loads(store.document(run_id), source=f"run {run_id}")
+    return "", loads(store.document(run_id), source=f"run {run_id}")
+
+
+def _consent(store: Store, run_id: str, workflow: Workflow, allow: bool) -> bool:
+    from engine.store.run_file import is_imported
+
+    return ask_consent(workflow, allow=allow, is_imported=is_imported(store, run_id))
+
+
+def _watch(begin: Callable[[RunOptions], Run], options: RunOptions, store: Store, output: OutputFormat) -> int:
+    """Start the run, watch it until it ends, and return the exit code."""
+    from engine.cli.run_monitor import monitor, refusal_as_json, report
+    from engine.runner.event_loop import run_with_tools
+
+    with refusal_as_json(output):
+        monitored = run_with_tools(monitor(begin, options, models_with(None, store), output))
+    return report(monitored, output)
 
 
 def _announce(plan: ForkPlan) -> None:
@@ -288,17 +229,21 @@ def runs_answer(
     Example: loopwright runs answer ab12 --reject --comment "Shorter, please."
     """
     from engine import RunOptions
-    from engine.cli.consent import ask_consent
     from engine.cli.output import err
+    from engine.cli.run_monitor import OutputFormat
     from engine.cli.terminal_questions import ask_now, question_lines
     from engine.store.answers import find_question, give_answer
     from engine.store.resume import resume
-    from engine.store.run_file import is_imported
 
     with history(context, store) as stored:
         asked = find_question(stored, stored.find(run).run_id, node)
-        confirms = ask_consent(
-            stored_document(stored, asked.run_id), allow=allow, is_imported=is_imported(stored, asked.run_id)
+        options = RunOptions(
+            model=model,
+            max_iterations_cap=max_iterations_cap,
+            folder=folder,
+            allow_private_addresses=allow_private_addresses,
+            allow_code=allow_code,
+            confirm_calls=_consent(stored, asked.run_id, _document(stored, asked.run_id, None)[1], allow),
         )
         answer = _given(asked, _choice(approve=approve, reject=reject, choice=choice), value, comment)
         if answer is None:
@@ -309,15 +254,7 @@ def runs_answer(
             answer = ask_now(asked)
         if give_answer(stored, asked, answer):
             return _report_delivery(asked, as_json=as_json)
-        options = RunOptions(
-            max_iterations_cap=max_iterations_cap,
-            folder=folder,
-            allow_private_addresses=allow_private_addresses,
-            allow_code=allow_code,
-            confirm_calls=confirms,
-        )
-        resumed = ResumedRun(stored, options, model, events, as_json)
-        return resumed.watch(lambda given: resume(stored, asked.run_id, given))
+        return _watch(partial(resume, stored, asked.run_id), options, stored, OutputFormat(events, as_json))
 
 
 def _report_delivery(asked: NodeWaiting, *, as_json: bool) -> int:

@@ -1,15 +1,16 @@
-"""`loopwright runs show`: one run, one iteration of it, or what a node did there."""
+"""Implements `loopwright runs show` (a run, an iteration or a node) and `loopwright runs diff` (two texts)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from engine.cli.common_options import RunName, StorePath, format_time, history, summary_json
 from engine.cli.exit_codes import ExitCode
-from engine.cli.history import RunName, StorePath, history, summary_json, when
 from engine.formatting import (
     format_count,
     format_duration,
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
     from engine.document.model import Workflow
     from engine.events import LoopIterationCompleted, Place
     from engine.run_state.state import LoopExecution, NodeExecution, RunState
+    from engine.store.run_sections import Section
     from engine.store.store_protocol import RunSummary, Store
+    from engine.text_diff import Span
     from engine.values import Value
 
-_PREVIEW = 100
-_REASONING = 600
-"""The most characters of a model's reasoning that are shown unless it is asked for in full."""
+
+_PREVIEW_CHARACTERS: Final = 100
+_REASONING_CHARACTERS: Final = 600
+"""Maximum length of a model's reasoning without `--full`."""
 
 
 def runs_show(
@@ -40,19 +44,19 @@ def runs_show(
         str | None,
         typer.Option(metavar="PLACE", help="An iteration, such as loop[2], or a node: loop[2].draft. Counted from 0."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write it as one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the output as one JSON object.")] = False,
     in_full: Annotated[bool, typer.Option("--full", help="Show the reasoning of models in full.")] = False,
     store: StorePath = None,
 ) -> int:
-    """Show a run: what its loops did and why they stopped; with --iteration everything that one iteration or node did.
+    """Show a run with its loops and their exit reasons, or with --iteration all details of an iteration or a node.
 
     Example: loopwright runs show ab12 --iteration loop[2]
     """
     from engine.cli.output import out, write_json
     from engine.events import parse_place
 
-    with history(context, store) as kept:
-        shown = _Shown(kept, kept.find(run))
+    with history(context, store) as stored:
+        shown = _StoredRun(stored, stored.find(run))
         if iteration is None:
             write_json(_run_json(shown)) if as_json else _write_run(out(), shown)
             return ExitCode.DONE
@@ -61,74 +65,74 @@ def runs_show(
         if as_json:
             write_json(_node_json(node) if node is not None else _iteration_json(shown, place))
         elif node is not None:
-            _write_node(out(), node, is_alone=True, in_full=in_full)
+            _write_node_details(out(), node, in_full=in_full)
         else:
             _write_iteration(out(), shown, place, in_full=in_full)
     return ExitCode.DONE
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """A run that is shown, read level by level as it is needed."""
+class _StoredRun:
+    """A stored run. Its levels (the top level, and each iteration) are read on demand."""
 
     store: Store
-    run: RunSummary
+    summary: RunSummary
 
     def workflow(self) -> Workflow:
-        """The document as it ran."""
         from engine.store.run_sections import workflow_or_empty
 
-        return workflow_or_empty(self.store.document(self.run.run_id))
+        return workflow_or_empty(self.store.document(self.summary.run_id))
 
     def level(self, name: str) -> RunState:
-        """The state of a level."""
         from engine.store.run_sections import level_state
 
-        return level_state(self.store, self.run, name)
+        return level_state(self.store, self.summary, name)
 
     def node(self, place: Place) -> NodeExecution:
-        """What a node did.
+        """The execution of the node at a place.
 
         Raises:
-            StoreError: It did nothing there.
+            StoreError: The node was not executed there.
         """
         from engine.store.run_sections import nothing_stored_at
 
         found = self.level(place.level).nodes.get(str(place))
         if found is None:
-            raise nothing_stored_at(self.store, self.run.run_id, place)
+            raise nothing_stored_at(self.store, self.summary.run_id, place)
         return found
 
-    def given(self, level: str) -> dict[str, Value]:
-        """What each node of a level gave, by id."""
+    def outputs(self, level: str) -> dict[str, Value]:
+        """The output of each completed node of a level, by id."""
         from engine.run_state.state import nodes_on
         from engine.store.run_sections import node_result
 
         nodes = nodes_on(self.level(level), level)
         return {node.node_id: node_result(node) for node in nodes if node.has_completed}
 
-    def why(self, state: RunState, path: str, workflow: Workflow) -> str:
-        """Why the loop at a path stopped; empty where it has not."""
+    def exit_explanation(self, state: RunState, path: str, workflow: Workflow) -> str:
+        """The exit reason of the loop at a path as a sentence; empty if the loop has not ended."""
         from engine.store.exit_explanation import explain_exit, loop_config
 
         loop = state.loops[path]
         iterations, config = loop.all_iterations, loop_config(workflow, path, loop.cap)
         if not loop.exit_reason:
             return ""
-        given = self.given(f"{path}[{len(iterations) - 1}]") if config.names_nodes and iterations else {}
-        return explain_exit(config, iterations, loop.exit_reason, loop.cap, error=state.error, given=given)
+        outputs = self.outputs(f"{path}[{len(iterations) - 1}]") if config.names_nodes and iterations else {}
+        return explain_exit(config, iterations, loop.exit_reason, loop.cap, error=state.error, given=outputs)
 
 
-def _write_run(screen: Screen, shown: _Shown) -> None:
+def _write_run(screen: Screen, shown: _StoredRun) -> None:
     from engine.text_sanitizing import one_line
     from engine.values import to_text
 
-    run, state, workflow = shown.run, shown.level(""), shown.workflow()
+    run, state, workflow = shown.summary, shown.level(""), shown.workflow()
     screen.line(
         f"{run.workflow or 'Workflow'}: {run.run_id}, {run.status}{', pinned' if run.pinned else ''}", style="bold"
     )
     took = f", took {format_duration(run.duration_s)}" if run.duration_s is not None else ""
-    screen.line(f"Begun {when(run.started)}{took}; {format_count(run.tokens, 'token')}, {format_money(run.cost_usd)}.")
+    screen.line(
+        f"Started {format_time(run.started)}{took}; {format_count(run.tokens, 'token')}, {format_money(run.cost_usd)}."
+    )
     if run.models:
         screen.line(f"Models: {', '.join(run.models)}.")
     if run.source:
@@ -138,13 +142,11 @@ def _write_run(screen: Screen, shown: _Shown) -> None:
     for fork in shown.store.children(run.run_id):
         screen.line(f"Fork at {fork.forked_at}: {fork.run_id}, {fork.status}.")
     for name, value in state.inputs.items():
-        screen.line(f"Input {name}: {one_line(to_text(value), _PREVIEW)}")
+        screen.line(f"Input {name}: {one_line(to_text(value), _PREVIEW_CHARACTERS)}")
     for path in state.loops:
         _write_loop(screen, shown, state, path, workflow)
     for name, value in state.outputs.items():
-        screen.line()
-        screen.line(f"{name}:", style="bold")
-        screen.line(format_value(value))
+        _write_value(screen, name, value)
     if state.warnings.all:
         screen.line()
     for warning in state.warnings.all:
@@ -152,13 +154,13 @@ def _write_run(screen: Screen, shown: _Shown) -> None:
     if run.error:
         screen.line()
         where = f" at {state.failed_node}" if state.failed_node else ""
-        screen.line(f"It failed{where}: {run.error} {state.remedy}".rstrip(), style="red")
+        screen.line(f"Failed{where}: {run.error} {state.remedy}".rstrip(), style="red")
 
 
-def _write_loop(screen: Screen, shown: _Shown, state: RunState, path: str, workflow: Workflow) -> None:
+def _write_loop(screen: Screen, shown: _StoredRun, state: RunState, path: str, workflow: Workflow) -> None:
     screen.line()
     loop = state.loops[path]
-    why = shown.why(state, path, workflow)
+    why = shown.exit_explanation(state, path, workflow)
     completed = f"{loop.completed} of {loop.total or '?'} iterations have completed."
     screen.line(f"{path}: {why or completed}", style="bold")
     if loop.completed:
@@ -180,130 +182,119 @@ def _row(path: str, iteration: LoopIterationCompleted, loop: LoopExecution) -> t
         format_money(iteration.cost_usd),
         format_duration(iteration.duration_s),
         str(len(iteration.warnings) or ""),
-        one_line(to_text(iteration.result), _PREVIEW),
+        one_line(to_text(iteration.result), _PREVIEW_CHARACTERS),
     )
 
 
-def _tested(shown: _Shown, place: Place) -> tuple[RunState, LoopIterationCompleted | None, tuple[str, ...]]:
-    """The level of a loop, the iteration at that place, and what was tested after it."""
+def _read_iteration(shown: _StoredRun, place: Place) -> tuple[RunState, LoopIterationCompleted | None, tuple[str, ...]]:
+    """The level of a loop, its iteration at a place if that has ended, and the tests of its exit conditions."""
     from engine.run_state.state import iteration_at
     from engine.store.exit_explanation import describe_conditions, loop_config
     from engine.store.run_sections import nothing_stored_at
 
-    around = shown.level(place.level)
+    state = shown.level(place.level)
     path, index = list(place.iterations())[-1]
-    ended = iteration_at(around, str(place))
+    ended = iteration_at(state, str(place))
     if ended is None:
         if not shown.level(str(place)).nodes:
-            raise nothing_stored_at(shown.store, shown.run.run_id, place)
-        return around, None, ()
-    loop = around.loops[path]
+            raise nothing_stored_at(shown.store, shown.summary.run_id, place)
+        return state, None, ()
+    loop = state.loops[path]
     config = loop_config(shown.workflow(), path, loop.cap)
-    return around, ended, describe_conditions(config, loop.all_iterations, index, given=shown.given(str(place)))
+    return state, ended, describe_conditions(config, loop.all_iterations, index, given=shown.outputs(str(place)))
 
 
-def _write_iteration(screen: Screen, shown: _Shown, place: Place, *, in_full: bool) -> None:
+def _write_iteration(screen: Screen, shown: _StoredRun, place: Place, *, in_full: bool) -> None:
+    from engine.nodes.spec import PAIR_BY_START
     from engine.run_state.state import nodes_on
+    from engine.store.run_sections import node_result
 
-    around, ended, tested = _tested(shown, place)
+    state, ended, tested = _read_iteration(shown, place)
     inside, workflow = shown.level(str(place)), shown.workflow()
     path, index = list(place.iterations())[-1]
-    screen.line(f"{place}: iteration {index + 1} of at most {around.loops[path].total or '?'}", style="bold")
+    screen.line(f"{place}: iteration {index + 1} of at most {state.loops[path].total or '?'}", style="bold")
     if ended is None:
-        screen.line("It has not ended.")
+        screen.line("The iteration has not ended.")
     else:
-        is_last = ended is around.loops[path].all_iterations[-1]
-        why = shown.why(around, path, workflow) if is_last else "It went on."
         if tested:
             screen.line(f"Tested: {'; '.join(tested)}.")
-        screen.line(why or "It went on.")
+        is_last = ended is state.loops[path].all_iterations[-1]
+        screen.line((is_last and shown.exit_explanation(state, path, workflow)) or "The loop continued.")
         for warning in ended.warnings:
             screen.line(f"Warning: {warning}", style="yellow")
-        _write_text(screen, "started from", ended.input)
+        _write_value(screen, "input", ended.input)
     for node in nodes_on(inside, str(place)):
-        _write_node(screen, node, is_alone=False, in_full=in_full)
+        _write_node_head(screen, node)
+        _write_reasoning(screen, node, in_full=in_full)
+        if node.outputs and node.node_type not in PAIR_BY_START:
+            _write_value(screen, "output", node_result(node))
     for nested in inside.loops:
         _write_loop(screen, shown, inside, nested, workflow)
     if ended is not None:
-        _write_text(screen, "result", ended.result)
+        _write_value(screen, "result", ended.result)
         if ended.feedback != ended.result:
-            _write_text(screen, "feedback", ended.feedback)
+            _write_value(screen, "feedback", ended.feedback)
 
 
-def _write_text(screen: Screen, name: str, value: Value) -> None:
-
+def _write_value(screen: Screen, name: str, value: Value) -> None:
     screen.line()
     screen.line(f"{name}:", style="bold")
     screen.line(format_value(value))
 
 
-def _write_node(screen: Screen, node: NodeExecution, *, is_alone: bool, in_full: bool) -> None:
-    """Write what a node did; alone with its inputs and what its model was asked. `in_full`: with all its reasoning."""
-    from engine.nodes.spec import PAIR_BY_START
-    from engine.store.run_sections import node_result, prompts_text
-
+def _write_node_head(screen: Screen, node: NodeExecution) -> None:
+    """Write the path, state and cost of a node, with warnings and the error."""
     figures = [node.node_type, "completed, from an earlier output" if node.is_cached else node.state]
     figures += [format_duration(node.duration_s)] if node.duration_s is not None else []
     figures += [format_tokens(node.usage), format_money(node.cost_usd)] if node.usage is not None else []
     figures += [f"state.{node.output_key}"] if node.output_key else []
     screen.line()
     screen.line(f"{node.path} ({', '.join(figures)})", style="bold")
-    for sentence in (*node.warnings, node.error):
-        if sentence:
-            screen.line(sentence)
-    if is_alone:
-        for name, value in node.inputs.items():
-            _write_text(screen, f"input {name}", value)
-        if node.calls:
-            _write_text(screen, "asked", prompts_text(node.calls))
-            _write_text(screen, "answered by", ", ".join(dict.fromkeys(call.model for call in node.calls)))
-            _write_replies(screen, node, in_full=in_full)
-        for call in node.tool_calls:
-            _write_text(
-                screen, f"called {call.tool}", {"arguments": call.used_arguments, "gave": call.error or call.result}
-            )
-        for name, value in node.outputs.items():
-            _write_text(screen, f"output {name}", value)
-        return
-    _write_reasoning(screen, node, in_full=in_full)
-    if node.outputs and node.node_type not in PAIR_BY_START:
-        _write_text(screen, "gave", node_result(node))
+    for sentence in filter(None, (*node.warnings, node.error)):
+        screen.line(sentence)
 
 
-def _write_replies(screen: Screen, node: NodeExecution, *, in_full: bool) -> None:
-    """Write what a node's models said that is not its output: reasoning, refusals, replies that failed it."""
-    _write_reasoning(screen, node, in_full=in_full)
-    for call in node.calls:
-        if call.reply.refusal:
-            _write_text(screen, "refused", call.reply.refusal)
-        elif node.state == "failed" and call.reply.text.strip():
-            _write_text(screen, "replied", call.reply.text)
+def _write_node_details(screen: Screen, node: NodeExecution, *, in_full: bool) -> None:
+    """Write inputs, prompts, replies that are not the output, tool calls and outputs of a node."""
+    from engine.store.run_sections import prompts_text
+
+    _write_node_head(screen, node)
+    for name, value in node.inputs.items():
+        _write_value(screen, f"input {name}", value)
+    if node.calls:
+        _write_value(screen, "prompt", prompts_text(node.calls))
+        _write_value(screen, "model", ", ".join(dict.fromkeys(call.model for call in node.calls)))
+        _write_reasoning(screen, node, in_full=in_full)
+        for call in node.calls:
+            if call.reply.refusal:
+                _write_value(screen, "refusal", call.reply.refusal)
+            elif node.state == "failed" and call.reply.text.strip():
+                _write_value(screen, "reply", call.reply.text)
+    for call in node.tool_calls:
+        details = {"arguments": call.used_arguments, "result": call.error or call.result}
+        _write_value(screen, f"tool call {call.tool}", details)
+    for name, value in node.outputs.items():
+        _write_value(screen, f"output {name}", value)
 
 
 def _write_reasoning(screen: Screen, node: NodeExecution, *, in_full: bool) -> None:
-    for call in node.calls:
-        text = call.reply.reasoning
-        if not text:
-            continue
-        left = 0 if in_full else len(text) - _REASONING
-        _write_text(
-            screen,
-            "Reasoning",
-            f"{text[:_REASONING]}\n… {format_count(left, 'more character')}: --full" if left > 0 else text,
-        )
+    for text in filter(None, (call.reply.reasoning for call in node.calls)):
+        left = 0 if in_full else len(text) - _REASONING_CHARACTERS
+        more = f"\n… {format_count(left, 'more character')}: --full"
+        _write_value(screen, "reasoning", f"{text[:_REASONING_CHARACTERS]}{more}" if left > 0 else text)
 
 
-def _run_json(shown: _Shown) -> dict[str, Any]:
+def _run_json(shown: _StoredRun) -> dict[str, Any]:
     from engine.run_state.result import loop_result
     from engine.run_state.state import nodes_on
 
     state, workflow = shown.level(""), shown.workflow()
     loops = {
-        path: {"why": shown.why(state, path, workflow), "total": loop.cap, **loop_result(loop).to_json()}
+        path: {"why": shown.exit_explanation(state, path, workflow), "total": loop.cap, **loop_result(loop).to_json()}
         for path, loop in state.loops.items()
     }
     return {
-        **summary_json(shown.run),
+        **summary_json(shown.summary),
         "inputs": dict(state.inputs),
         "outputs": state.outputs,
         "warnings": list(state.warnings.all),
@@ -311,28 +302,24 @@ def _run_json(shown: _Shown) -> dict[str, Any]:
         "nodes": [_node_json(node) for node in nodes_on(state, "")],
         "remedy": state.remedy,
         "node": state.failed_node,
-        "forks": [fork.run_id for fork in shown.store.children(shown.run.run_id)],
+        "forks": [fork.run_id for fork in shown.store.children(shown.summary.run_id)],
     }
 
 
-def _iteration_json(shown: _Shown, place: Place) -> dict[str, Any]:
+def _iteration_json(shown: _StoredRun, place: Place) -> dict[str, Any]:
     from engine.run_state.result import loop_result
     from engine.run_state.state import nodes_on
 
-    _, ended, tested = _tested(shown, place)
+    _, ended, tested = _read_iteration(shown, place)
     inside = shown.level(str(place))
     return {
-        "run_id": shown.run.run_id,
+        "run_id": shown.summary.run_id,
         "place": str(place),
         "iteration": None if ended is None else ended.to_json(),
         "tested": list(tested),
-        "nodes": _nodes_json(nodes_on(inside, str(place))),
+        "nodes": [_node_json(node) for node in nodes_on(inside, str(place))],
         "loops": {path: loop_result(loop).to_json() for path, loop in inside.loops.items()},
     }
-
-
-def _nodes_json(nodes: Iterable[NodeExecution]) -> list[dict[str, Any]]:
-    return [_node_json(node) for node in nodes]
 
 
 def _node_json(node: NodeExecution) -> dict[str, Any]:
@@ -371,3 +358,96 @@ def _node_json(node: NodeExecution) -> dict[str, Any]:
         "error": node.error,
         "remedy": node.remedy,
     }
+
+
+_CONTEXT_LINES: Final = 3
+_STYLES: Final = {"equal": ("", "", ""), "delete": ("[-", "-]", "red"), "insert": ("{+", "+}", "green")}
+
+
+def runs_diff(
+    context: typer.Context,
+    first: Annotated[str, typer.Argument(metavar="RUN[@PLACE]", help="Run, or a place in it: ab12@loop[0].")],
+    second: Annotated[str, typer.Argument(metavar="RUN[@PLACE]", help="The other; @loop[1] is in the same run.")],
+    node: Annotated[str, typer.Option(metavar="ID", help="Compare this node in the two iterations.")] = "",
+    part: Annotated[str, typer.Option(metavar="PART", help="result, feedback, prompt or reply.")] = "result",
+    as_json: Annotated[bool, typer.Option("--json", help="Write the differences as one JSON object.")] = False,
+    store: StorePath = None,
+) -> int:
+    """Compare two runs, iterations or nodes word by word: [-deleted-] and {+inserted+}.
+
+    Example: loopwright runs diff ab12@loop[0] @loop[2] --node critique --part prompt
+    """
+    from engine.cli.output import out, write_json
+    from engine.store.run_sections import section_text
+    from engine.text_diff import differences
+
+    which = _part(part)
+    with history(context, store) as stored:
+        name, _, place = first.partition("@")
+        other, _, other_place = second.partition("@")
+        run_id = stored.find(name).run_id
+        other_id = stored.find(other).run_id if other else run_id
+        text = section_text(stored, run_id, ".".join(filter(None, (place, node))), which)
+        other_text = section_text(stored, other_id, ".".join(filter(None, (other_place, node))), which)
+    spans = differences(text, other_text)
+    if as_json:
+        write_json({"spans": [{"kind": str(span.kind), "text": span.text} for span in spans]})
+        return ExitCode.DONE
+    if all(span.kind == "equal" for span in spans):
+        out().line("No differences.")
+        return ExitCode.DONE
+    for line in _lines_near_changes(spans):
+        out().pieces(line)
+    return ExitCode.DONE
+
+
+def _part(text: str) -> Section:
+    from engine.errors import EngineError
+    from engine.store.run_sections import Section
+    from engine.text_sanitizing import shown
+
+    try:
+        return Section(text)
+    except ValueError:
+        raise EngineError(
+            f'"{shown(text, 40)}" is not a part of an iteration.', f"Parts: {', '.join(Section)}."
+        ) from None
+
+
+_Line = list[tuple[str, str]]
+"""The pieces of a line, each with its style."""
+
+
+def _lines_near_changes(spans: Sequence[Span]) -> Iterator[_Line]:
+    """The changed lines with some context; the other lines are replaced by their number."""
+    lines = list(_lines(spans))
+    wanted: set[int] = set()
+    for number, (_, is_changed) in enumerate(lines):
+        if is_changed:
+            wanted.update(range(number - _CONTEXT_LINES, number + _CONTEXT_LINES + 1))
+    for is_wanted, group in itertools.groupby(range(len(lines)), wanted.__contains__):
+        numbers = list(group)
+        if is_wanted:
+            yield from (lines[number][0] for number in numbers)
+        else:
+            yield [(f"... {format_count(len(numbers), 'equal line')} ...", "dim")]
+
+
+def _lines(spans: Sequence[Span]) -> Iterator[tuple[_Line, bool]]:
+    """The lines, and whether each has a change. A change of several lines is marked on each of them."""
+    line: _Line = []
+    is_changed = False
+    for span in spans:
+        before, after, style = _STYLES[span.kind]
+        parts = span.text.split("\n")
+        for number, part in enumerate(parts):
+            last = number == len(parts) - 1
+            # Without its marks, a deleted or inserted newline would be invisible.
+            if part or (not last and before):
+                line.append((f"{before}{part}{after}", style))
+            is_changed = is_changed or bool(before and (part or not last))
+            if not last:
+                yield line, is_changed
+                line, is_changed = [], False
+    if line:
+        yield line, is_changed

@@ -17,16 +17,12 @@ from engine.cli.output import err
 from engine.errors import EngineError
 from engine.formatting import format_count, format_members, format_value
 from engine.nodes.context import Answer
-from engine.run_state.state import SETTLE_S, waits_only
 from engine.runner.human_input import check_answer, value_of_text
 from engine.text_sanitizing import one_line, visible
 from engine.values import Value
 
 if TYPE_CHECKING:
-    from engine import Run
-    from engine.cli.run_views import View
-    from engine.events import AnyEvent, NodeWaiting
-    from engine.run_state.state import RunState
+    from engine.events import NodeWaiting
 
 _LONGEST_SHOWN: Final = 4_000
 
@@ -62,7 +58,7 @@ class LineReader:
         if not self._is_reading:
             self._is_reading = True
             threading.Thread(target=_read, args=(self._put_in(asyncio.get_running_loop()),), daemon=True).start()
-        err().piece(prompt)
+        err().line(prompt, end="")
         return await self._lines_read.get()
 
     def _put_in(self, loop: asyncio.AbstractEventLoop) -> Callable[[str | None], None]:
@@ -149,88 +145,3 @@ def ask_now(asked: NodeWaiting) -> Answer:
     if answer is None:
         raise EngineError("There was no answer.", "Answer with --approve, --reject, --choice or --value.")
     return answer
-
-
-class QuestionHandler:
-    """Handles the questions of a run.
-
-    Args:
-        run: The run.
-        state: Its state, updated before each call of `take`.
-        view: Displays the run.
-        has_person: Whether a person can answer at the terminal.
-    """
-
-    def __init__(self, run: Run, state: RunState, view: View, *, has_person: bool) -> None:
-        self._run = run
-        self._state = state
-        self._view = view
-        self._has_person = has_person
-        self._lines = LineReader()
-        self._asking: asyncio.Task[None] | None = None
-        self._asked: NodeWaiting | None = None
-        self._queued: list[AnyEvent] = []
-        self._suspension: asyncio.TimerHandle | None = None
-
-    def take(self, event: AnyEvent) -> None:
-        """Display an event, or queue it while a question is open, and handle open questions."""
-        if self._asked is None:
-            self._view.take(event)
-        else:
-            self._queued.append(event)
-        self._handle_questions()
-
-    def close(self) -> None:
-        """Stop asking."""
-        if self._suspension is not None:
-            self._suspension.cancel()
-        if self._asking is not None:
-            self._asking.cancel()
-        self._done()
-
-    def _handle_questions(self) -> None:
-        questions = self._state.questions
-        if self._suspension is not None:
-            self._suspension.cancel()
-            self._suspension = None
-        if self._asked is not None and questions.get(self._asked.path) is not self._asked:
-            assert self._asking is not None
-            self._asking.cancel()  # it was answered elsewhere, or cancelled
-            err().line()
-            err().line("The question was answered elsewhere or cancelled.", style="yellow")
-            self._done()
-        if not questions:
-            return
-        if self._has_person:
-            if self._asked is None:
-                self._asked = next(iter(questions.values()))
-                self._asking = asyncio.create_task(self._ask(self._asked))
-        elif waits_only(self._state):
-            self._suspension = asyncio.get_running_loop().call_later(SETTLE_S, self._run.suspend)
-
-    async def _ask(self, asked: NodeWaiting) -> None:
-        self._view.suspend()
-        answer = await ask(asked, self._lines.next)
-        self._done()
-        if answer is None:
-            self._has_person = False
-            self._handle_questions()
-        else:
-            self._answer(asked, answer)
-
-    def _answer(self, asked: NodeWaiting, answer: Answer) -> None:
-        try:
-            self._run.answer(asked.path, answer)
-        except EngineError as error:  # answered elsewhere just now, or invalid: ask again if it is still open
-            err().line(str(error), style="yellow")
-            self._handle_questions()
-
-    def _done(self) -> None:
-        """Close the question and display the queued events."""
-        if self._asked is None:
-            return
-        self._asked = None
-        self._view.restore()
-        queued, self._queued = self._queued, []
-        for event in queued:
-            self._view.take(event)

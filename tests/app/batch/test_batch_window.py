@@ -21,7 +21,7 @@ from app.theme.style import style
 from app.workbench import Workbench
 from engine import RunOptions, Store, Workflow, read_table
 from engine.batch.batch import BatchOptions
-from engine.batch.result import RowResult
+from engine.batch.rows import RowResult
 from engine.document.builder import Builder
 from engine.models.catalog import Models
 from engine.store.memory import MemoryStore

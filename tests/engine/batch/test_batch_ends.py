@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine.batch.result import RowResult
 from engine.batch.results_file import ResultsFile
+from engine.batch.rows import RowResult
 from engine.batch.table import TableError
 from engine.store.memory import MemoryStore
 from engine.store.store_protocol import StoreError

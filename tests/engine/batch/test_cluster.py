@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from engine import BatchOptions, EngineError, RunOptions, open_store, run_batch
-from engine.batch.remote_executor import dask_executor, run_row
+from engine.batch.executors import dask_executor, run_row
 from engine.store.memory import MemoryStore
 from tests.engine.semantics.documents import around, llm
 
@@ -118,7 +118,7 @@ async def test_an_executor_that_fails_is_a_failed_row():
 
 
 def test_an_address_without_a_scheduler_is_told(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("engine.batch.remote_executor._CONNECT_S", 1)
+    monkeypatch.setattr("engine.batch.executors._CONNECT_S", 1)
     with (
         pytest.raises(EngineError, match='There is no Dask scheduler at "tcp://127'),
         dask_executor("tcp://127.0.0.1:1"),

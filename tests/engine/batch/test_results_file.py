@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import read_table
-from engine.batch.result import RowResult
 from engine.batch.results_file import ResultsFile
-from engine.batch.rows import BatchRow
+from engine.batch.rows import BatchRow, RowResult
 from engine.batch.table import TableError
 
 NAMES = ["out.csv", "out.jsonl", "out.xlsx"]

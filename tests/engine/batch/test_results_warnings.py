@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine.batch.read_table import read_table
-from engine.batch.result import RowResult, row_result, summarize
 from engine.batch.results_file import ResultsFile
-from engine.batch.rows import BatchRow
+from engine.batch.rows import BatchRow, RowResult, row_result, summarize
 from engine.run_state.result import RunResult
 
 WARNINGS = ("loop[0].draft: The reply was cut off.", "loop: It did not converge.")

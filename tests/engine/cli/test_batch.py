@@ -12,9 +12,9 @@ import pytest
 import xlsxwriter
 
 from engine import BatchResult, read_table
-from engine.batch.local_executor import RESUME_ROW
-from engine.batch.result import RowResult, summarize
-from engine.cli.batch_view import BatchView
+from engine.batch.executors import RESUME_ROW
+from engine.batch.rows import RowResult, summarize
+from engine.cli.batch_command import BatchView
 from tests.engine.cli.kit import Program, echo, refine, write
 from tests.engine.cli.test_process import FOR_EVER, started, wait_for
 

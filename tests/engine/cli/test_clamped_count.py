@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.cli.mermaid import flowchart
+from engine.cli.document_commands import flowchart
 from engine.events import LoopIterationStarted
 from engine.exits.max_iterations import MAX_ITERATIONS_CAP, clamped, set_shown_cap
 from engine.nodes.loop import SPEC, LoopConfig

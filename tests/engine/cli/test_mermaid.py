@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli.mermaid import flowchart
+from engine.cli.document_commands import flowchart
 from engine.document.files import to_workflow
 from tests.engine.cli.kit import Program, document, refine, write
 

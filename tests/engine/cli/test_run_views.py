@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.cli.output import Screen
-from engine.cli.run_views import EventView, LineView, LiveView, ShownRun, live_display, loop_bars
+from engine.cli.run_monitor import EventView, LineView, LiveView, ShownRun, live_display, loop_bars
 from engine.models.protocol import Usage
 from engine.run_state.reducer import apply, reduce_events
 from engine.run_state.state import RunState, active_nodes

@@ -67,8 +67,8 @@ def test_an_iteration_is_shown_with_what_was_tested_and_what_its_nodes_gave(prog
     run_id = ran(program, tmp_path)
     lines = program("runs", "show", run_id, "--iteration", "loop[1]").out.splitlines()
     assert lines[0] == "loop[1]: iteration 2 of at most 3"
-    assert lines[1:3] == ["Tested: similarity 65.2% < 90%; iteration 2 of at most 3.", "It went on."]
-    assert lines[3:6] == ["", "started from:", TEXTS[0]]
+    assert lines[1:3] == ["Tested: similarity 65.2% < 90%; iteration 2 of at most 3.", "The loop continued."]
+    assert lines[3:6] == ["", "input:", TEXTS[0]]
     assert any(line.startswith("loop[1].draft (llm, completed, ") for line in lines)
     assert lines[-2:] == ["result:", TEXTS[1]]
     last = program("runs", "show", run_id, "--iteration", "loop[2]").out.splitlines()
@@ -78,7 +78,7 @@ def test_an_iteration_is_shown_with_what_was_tested_and_what_its_nodes_gave(prog
 def test_a_node_is_shown_with_what_its_model_was_asked(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path)
     shown = program("runs", "show", run_id, "--iteration", "loop[0].draft").out
-    assert "\nasked:\nuser:\nExplain tides.\n" in shown
+    assert "\nprompt:\nuser:\nExplain tides.\n" in shown
     assert f"\noutput output:\n{TEXTS[0]}\n" in shown
     outside = program("runs", "show", run_id, "--iteration", "task").out
     assert "\noutput value:\nExplain tides.\n" in outside
@@ -125,10 +125,10 @@ def test_what_until_named_is_shown_with_what_the_nodes_gave(program: Program, tm
 def test_a_failed_run_says_why_and_where(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, None, TEXTS[0], code=1)
     shown = program("runs", "show", run_id).out
-    assert "It failed at loop[1].draft: " in shown
+    assert "Failed at loop[1].draft: " in shown
     assert "loop: Stopped after 1 of 3: an error occurred: " in shown
     unfinished = program("runs", "show", run_id, "--iteration", "loop[1]").out
-    assert "It has not ended." in unfinished
+    assert "The iteration has not ended." in unfinished
     assert "loop[1].draft (llm, failed" in unfinished
 
 
@@ -299,7 +299,7 @@ def test_reasoning_and_warnings_are_shown_and_reasoning_in_full_on_request(progr
 
     place = ("runs", "show", run_id, "--iteration", "loop[0].draft")
     short, full = program(*place).out, program(*place, "--full").out
-    assert "Reasoning:" in short
+    assert "reasoning:" in short
     assert thought.strip() not in short
     assert thought.strip() in full
     (call,) = program(*place, "--json").json["calls"]

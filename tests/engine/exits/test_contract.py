@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine import Workflow, validate
-from engine.cli.spec_description import fields
+from engine.cli.catalog_commands import fields
 from engine.document.files import dumps, loads
 from engine.document.json_rules import faults
 from engine.exits import loop_conditions

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli.run_views import loop_bars
+from engine.cli.run_monitor import loop_bars
 from engine.events import (
     AnyEvent,
     LoopCompleted,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from engine.cli.spec_description import fields
+from engine.cli.catalog_commands import fields
 from engine.nodes.node_registry import builtin_registry
 from engine.tools.mcp_settings import McpServer
 from engine.tools.mcp_tools import (

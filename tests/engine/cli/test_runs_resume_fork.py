@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -254,3 +255,55 @@ def test_a_run_is_played_once_more_by_its_id(program: Program, tmp_path: Path):
     missing = program("run", tmp_path / "w.loop.json", "-m", "recorded:zzz")
     assert (missing.code, missing.out) == (2, "")
     assert missing.err.startswith('There is no run "zzz" in the history. ')
+
+
+@pytest.fixture
+def version_1_run(program: Program, tmp_path: Path) -> str:
+    """A run that failed in its second iteration, stored with a document of version 1."""
+    run_id, file = ran(program, tmp_path, "One.", code=1), tmp_path / "run.json"
+    program("runs", "export", run_id, "--to", "json", "-o", file)
+    stored = json.loads(file.read_text("utf-8"))
+    stored["run"]["document"] = json.dumps(refine(until="nodes.draft == 'Two.'"))
+    assert json.loads(stored["run"]["document"])["version"] == 1
+    write(tmp_path, stored, "run.json")
+    program("runs", "delete", run_id, "--yes")
+    assert program("runs", "import", file).code == 0
+    return run_id
+
+
+def test_a_stored_run_with_a_document_of_version_1_resumes(program: Program, tmp_path: Path, version_1_run: str):
+    model = script(tmp_path, "Two.", name="other.json")
+    ended = program("runs", "resume", version_1_run, "-m", model, "--json")
+    assert (ended.code, ended.json["outputs"]) == (0, {"answer": "Two."})
+    assert results(program, version_1_run) == ["One.", "Two."]
+
+
+def test_a_stored_run_with_a_document_of_version_1_forks(program: Program, tmp_path: Path, version_1_run: str):
+    model = script(tmp_path, "Two.", "Three.", name="other.json")
+    settings = ("--set", "draft.prompt=Again: {{input}}", "--set", "loop.stop_when=[]")
+    fork = program("runs", "fork", version_1_run, "--at", "loop[1]", "-m", model, *settings, "--json", "--yes")
+    assert (fork.code, fork.json["outputs"]) == (0, {"answer": "Three."})
+    stopped = program("runs", "fork", version_1_run, "--at", "loop[1]", "-m", model, "--json", "--yes")
+    assert (stopped.code, stopped.json["outputs"]) == (0, {"answer": "Two."})
+
+
+@pytest.mark.parametrize(
+    ("setting", "remedy"),
+    [
+        ("until=done > 1", """use --set 'loop.stop_when=[{"condition":"until","expression":"done > 1"}]'."""),
+        ("exit_condition=stable_output", """use --set 'loop.stop_when=[{"condition":"stable_output"}]'."""),
+        (
+            'exit_conditions=[{"condition": "time", "seconds": 5}]',
+            """use --set 'loop.stop_when=[{"condition":"time","seconds":5}]'.""",
+        ),
+        ("exit_when=all", "stop_mode now: see 'loopwright nodes loop'."),
+        ("stability_threshold=0.9", "stop_mode now: see 'loopwright nodes loop'."),
+    ],
+)
+def test_a_loop_setting_of_version_1_is_refused_with_its_new_name(
+    program: Program, version_1_run: str, setting: str, remedy: str
+):
+    ended = program("runs", "fork", version_1_run, "--at", "loop[1]", "--set", f"loop.{setting}")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith(f'The node "loop" has no setting "{setting.partition("=")[0]}". ')
+    assert ended.err.endswith(f"{remedy}\n")
