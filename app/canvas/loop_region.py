@@ -93,11 +93,13 @@ class LoopLabelItem(QGraphicsItem):
 
     Attributes:
         chosen: Called with loop id and index of a clicked dot.
+        clicked: Called with the loop id when the label is pressed elsewhere.
         content: The content.
         icon: Name of its icon.
     """
 
     chosen: Callable[[str, int], None]
+    clicked: Callable[[str], None]
 
     def __init__(self, loop_id: str, region: QGraphicsItem) -> None:
         super().__init__(region)
@@ -105,6 +107,7 @@ class LoopLabelItem(QGraphicsItem):
         self.content = LoopViewModel("")
         self.icon = "mdi6.autorenew"
         self.chosen = lambda _loop, _index: None
+        self.clicked = lambda _loop: None
         self._room = 0.0
         self._width = 0.0
         self._title = ""
@@ -139,11 +142,9 @@ class LoopLabelItem(QGraphicsItem):
         return QRectF(-1, -above, max(self._width, self._room) + 2, above + LABEL_LARGEST_TEXT + 8)
 
     def shape(self) -> QPainterPath:
-        """Return the clickable area: the visible dots."""
+        """Return the clickable area."""
         path, grown = QPainterPath(), self._growth(self._zoom)
-        for index in self.dots() if self._zoom >= LABEL_SMALL_BELOW else ():
-            left = (self.dot(index).x() - DOT_STEP / 2) * grown
-            path.addRect(QRectF(left, -LABEL_HEIGHT / 2 * grown, DOT_STEP * grown, LABEL_HEIGHT * grown))
+        path.addRect(QRectF(0, -LABEL_HEIGHT / 2 * grown, min(self._width * grown, self._room), LABEL_HEIGHT * grown))
         return path
 
     def dots(self) -> range:
@@ -191,11 +192,20 @@ class LoopLabelItem(QGraphicsItem):
             painter.drawText(right, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, content.cost)
 
     def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
-        """Show the iteration of the dot under the mouse, if it has begun."""
-        index = self._index_at(event.pos())
-        if 0 <= index <= self.content.current:
+        """Show the iteration of the dot under the mouse, if it has begun; elsewhere, select the whole loop."""
+        index = self._index_at(event.pos()) if self._zoom >= LABEL_SMALL_BELOW else -1
+        if index < 0:
+            self.clicked(self.loop_id)
+        elif index <= self.content.current:
             self.chosen(self.loop_id, index)
         event.accept()
+
+    def mouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:
+        """Drag the selected cards."""
+        by = event.scenePos() - event.lastScenePos()
+        for item in self.scene().selectedItems():
+            if isinstance(item, NodeItem):
+                item.moveBy(by.x(), by.y())
 
     def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Show the dot's tooltip."""
@@ -584,12 +594,19 @@ class LoopRegions:
     def _add(self, loop: str) -> None:
         item = LoopRegionItem(loop, self.depth(loop))
         item.label.chosen = self._choose
+        item.label.clicked = self._select
         self.lod_item.show_region(item)
         self._scene.addItem(item)
         self.items[loop] = item
 
     def _choose(self, loop_id: str, index: int) -> None:
         self.chosen(loop_id, index)
+
+    def _select(self, loop_id: str) -> None:
+        """Select a loop with its body and its exit."""
+        body = self._session.structure.bodies.get(loop_id)
+        if body is not None:
+            self._session.select([body.loop, *sorted(body.nodes), body.exit])
 
     def _label(self, loop: str, workflow: Workflow) -> None:
         node = workflow.nodes_by_id.get(loop)

@@ -391,3 +391,23 @@ def test_a_loop_dropped_on_a_card_wraps_it(hand: Hand, qtbot: QtBot) -> None:
     hand.canvas.add_node("loop", hand.title("draft"))
     settle(hand, qtbot)
     assert hand.session.structure.parent["draft"] == "loop_2"
+
+
+def test_a_click_on_a_loops_label_selects_the_whole_loop(hand: Hand) -> None:
+    label = hand.canvas.view.regions.items["loop"].label
+    hand.click(label.scenePos() + QPointF(40, 0))
+    assert set(hand.session.selection) == {"loop", "draft", "exit"}
+
+
+def test_a_loop_is_dragged_by_its_label(hand: Hand) -> None:
+    title = hand.canvas.view.regions.items["loop"].label.scenePos() + QPointF(40, 0)
+    edges = hand.edges()
+    hand.drag(title, title + QPointF(40, 80))
+    assert [hand.place(node) for node in ("task", "loop", "draft", "exit")] == [
+        (0, 80),
+        (280, 160),
+        (520, 160),
+        (760, 160),
+    ]
+    assert hand.edges() == edges
+    assert hand.session.undo_title == "Move 3 nodes"
