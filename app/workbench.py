@@ -20,24 +20,21 @@ from app.engine_thread import EngineThread
 from app.gallery.gallery import Gallery
 from app.history.store_client import StoreAccess
 from app.settings.preferences import Preferences
+from app.theme.widgets import MessageBars
 from app.window.actions import ActionStates, WindowMenus, make_actions
 from app.window.autosave import default_autosave_folder
 from app.window.bottom_panel import BottomPanel
 from app.window.document_tabs import DocumentTabs
-from app.window.main_window import MainWindow
-from app.window.message_bars import MessageBars
-from app.window.page_factories import PageFactories, default_factories
+from app.window.main_window import MainWindow, WindowState, open_files
 from app.window.run_bar import RunBar
 from app.window.status_bar import StatusBar
-from app.window.window_state import WindowState, open_files
 
 if TYPE_CHECKING:
     from app.controllers.close_controller import CloseController
     from app.controllers.desktop_integration import RunNotifier, TaskbarProgress
     from app.controllers.document_controller import DocumentController
     from app.controllers.history_controller import HistoryController
-    from app.controllers.run_bar_presenter import RunBarPresenter
-    from app.controllers.run_controller import RunController
+    from app.controllers.run_controller import RunBarPresenter, RunController
     from app.palette import Palette
     from app.settings.extensions_controller import ExtensionsController
     from app.settings.settings_dialog import SettingsDialog
@@ -51,7 +48,6 @@ class Workbench(QObject):
         engine: The engine's thread.
         preferences: The user's settings.
         dialogs: Asks for files; the system's dialogs by default.
-        factories: Creates canvases and inspectors; the real ones by default.
         data_folder: The folder of autosave files that cannot be written beside their document.
         store: The file of the history; the default one if None. `store_access.open` opens it.
 
@@ -72,7 +68,6 @@ class Workbench(QObject):
         preferences: Preferences,
         *,
         dialogs: FileDialogs | None = None,
-        factories: PageFactories | None = None,
         data_folder: Path | None = None,
         store: Path | None = None,
     ) -> None:
@@ -80,7 +75,6 @@ class Workbench(QObject):
         self.engine = engine
         self.preferences = preferences
         self.dialogs = dialogs or SystemFileDialogs()
-        self.factories = factories or default_factories()
         self.data_folder = data_folder or default_autosave_folder()
         self.is_starting = False
         self.actions_by_name = make_actions(self)
@@ -141,14 +135,13 @@ class Workbench(QObject):
         """Opens and closes documents."""
         from app.controllers.document_controller import DocumentController
         from app.controllers.subflow_controller import SubflowController
-        from app.settings.available_models import available_model_names
+        from app.settings.preferences import available_model_names
 
         documents = DocumentController(
             self.window,
             self.engine,
             self.preferences,
             self.dialogs,
-            self.factories,
             self.data_folder,
             lambda: available_model_names(self.preferences),
         )
@@ -207,7 +200,7 @@ class Workbench(QObject):
     @cached_property
     def presenter(self) -> RunBarPresenter:
         """Shows models and budget in the run bar."""
-        from app.controllers.run_bar_presenter import RunBarPresenter
+        from app.controllers.run_controller import RunBarPresenter
 
         return RunBarPresenter(self.run_bar, self.preferences)
 

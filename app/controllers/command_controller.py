@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 from app.dialogs import FileDialogs, ask_question, confirm_overwrite
 from app.settings.preferences import Preferences
 from app.window.actions import WindowMenus
-from app.window.command_palette import CommandPalette, PaletteEntry
-from app.window.shortcuts_dialog import ShortcutsDialog
+from app.window.command_palette import CommandPalette, PaletteEntry, ShortcutsDialog
 from engine.errors import EngineError
 
 if TYPE_CHECKING:

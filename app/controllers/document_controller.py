@@ -1,4 +1,4 @@
-"""Open and close documents: files, templates, copies, stored runs, and work recovered after a crash."""
+"""Open, save and close documents: files, imports, templates, copies, stored runs, and work recovered after a crash."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final
 
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPlainTextEdit, QVBoxLayout, QWidget
 
-from app.controllers.import_controller import ImportController
-from app.controllers.save_controller import FileConflictBar, SaveController, is_same_file
-from app.dialogs import FileDialogs, ask_question
+from app.controllers.consent_controller import ConsentController
+from app.dialogs import FILTER, FileDialogs, ask_question, confirm_overwrite
 from app.document_file import FileFingerprint
 from app.engine_thread import EngineThread
-from app.session import Analysis, Session, analyse_document
+from app.session import Analysis, ReplaceDocument, Session, analyse_document
 from app.settings.preferences import Preferences
+from app.theme.tokens import UNIT
+from app.theme.widgets import PlainLabel
 from app.window.autosave import RecoveredDocument, find_recovered, find_unsaved
 from app.window.document_page import DocumentPage
-from app.window.page_factories import PageFactories
 from app.worker import Worker
 from engine.document.files import load
-from engine.document.model import Workflow
+from engine.document.model import FILE_SUFFIX, Workflow
 from engine.errors import EngineError
-from engine.importing.reader import looks_importable
+from engine.importing.reader import ImportResult, import_file, looks_importable
+from engine.importing.report import Outcome, ReportEntry
 from engine.nodes.node_registry import Registry, builtin_registry
 
 _Role = QMessageBox.ButtonRole
@@ -96,7 +99,6 @@ class DocumentController(QObject):
         engine: The engine's thread.
         preferences: The user's settings, for the recent files.
         dialogs: Asks for files.
-        factories: Creates canvases and inspectors.
         data_folder: The folder of autosave files that cannot be written beside their document.
         model_names: Returns the names of the available models.
 
@@ -124,7 +126,6 @@ class DocumentController(QObject):
         engine: EngineThread,
         preferences: Preferences,
         dialogs: FileDialogs,
-        factories: PageFactories,
         data_folder: Path,
         model_names: Callable[[], list[str]],
     ) -> None:
@@ -133,7 +134,6 @@ class DocumentController(QObject):
         self._engine = engine
         self._preferences = preferences
         self._dialogs = dialogs
-        self._factories = factories
         self.data_folder = data_folder
         self._model_names = model_names
         self.all: list[DocumentPage] = []
@@ -283,7 +283,7 @@ class DocumentController(QObject):
         self.closed.emit(document)
 
     def _add(self, session: Session) -> DocumentPage:
-        document = DocumentPage(session, self._factories, self._model_names, self.data_folder)
+        document = DocumentPage(session, self._model_names, self.data_folder)
         document.save_wanted.connect(lambda: self.files.save(document))
         document.save_as_wanted.connect(lambda: self.files.save_as(document))
         FileConflictBar(document, self.files)
@@ -298,3 +298,263 @@ class DocumentController(QObject):
             self.open_copy(named, is_trusted=session.is_trusted and not session.confirms_calls)
 
         document.offer_recovery(recovered, open_beside)
+
+
+class SaveController(QObject):
+    """Saves and reverts documents.
+
+    Args:
+        window: The parent of dialogs.
+        preferences: The user's settings, for the recent files.
+        dialogs: Asks for files.
+        documents: The open documents; the list is read again each time.
+        reader: Reads files, one after the other.
+
+    Attributes:
+        consent: Records that saved workflows are the user's own.
+
+    Signals:
+        saved: A document was saved, and its trust is recorded.
+        attention_wanted: A document should be shown, because the user is asked about it.
+    """
+
+    saved = Signal(object)
+    attention_wanted = Signal(object)
+
+    def __init__(
+        self,
+        window: QWidget,
+        preferences: Preferences,
+        dialogs: FileDialogs,
+        documents: Sequence[DocumentPage],
+        reader: Worker,
+    ) -> None:
+        super().__init__(window)
+        self._window = window
+        self._preferences = preferences
+        self._dialogs = dialogs
+        self._documents = documents
+        self._reader = reader
+        self.consent = ConsentController(window)
+
+    def save(self, document: DocumentPage, then: Callable[[], object] = lambda: None) -> None:
+        """Save a document, asking where if it has no file; `then` is called only on success."""
+        path = document.session.destination
+        if path is None:
+            self.save_as(document, then)
+        else:
+            self._save_to(document, path, then)
+
+    def save_as(self, document: DocumentPage, then: Callable[[], object] = lambda: None) -> None:
+        """Ask where to save a document, and save it there."""
+        session = document.session
+        suggestion = session.destination or Path.home() / f"{_file_name(session.name)}{FILE_SUFFIX}"
+
+        def write(chosen: Path) -> None:
+            path = _with_suffix(chosen)
+            confirm_overwrite(self._window, chosen, path, lambda: self._save_to(document, path, then))
+
+        self._dialogs.save_file(self._window, suggestion, FILTER, write)
+
+    def save_all(self, documents: Sequence[DocumentPage], then: Callable[[], object]) -> None:
+        """Save documents one after the other; `then` is called when all are saved."""
+        if not documents:
+            then()
+            return
+        self.attention_wanted.emit(documents[0])
+        self.save(documents[0], lambda: self.save_all(documents[1:], then))
+
+    def revert(self, document: DocumentPage) -> None:
+        """Load the saved document again, as an undoable step."""
+        path = document.session.path
+        if path is None:
+            return
+
+        def read() -> tuple[FileFingerprint, Workflow]:
+            return FileFingerprint.of(path), load(path)
+
+        def apply(read: tuple[FileFingerprint, Workflow]) -> None:
+            if document in self._documents and document.session.path == path:
+                _revert(document, path, *read)
+
+        def refuse(error: EngineError) -> None:
+            if document in self._documents:
+                document.session.refused.emit(str(error))
+
+        self._reader.ask(read, apply, refuse)
+
+    def _save_to(self, document: DocumentPage, path: Path, then: Callable[[], object]) -> None:
+        session = document.session
+        others = (other.session.destination for other in self._documents if other is not document)
+        if any(there is not None and is_same_file(there, path) for there in others):
+            session.refused.emit(f"“{path.name}” is open in another tab. Close it there, or choose another name.")
+            return
+        session.save(path, lambda: self._note_saved(document, path, then))
+
+    def _note_saved(self, document: DocumentPage, path: Path, then: Callable[[], object]) -> None:
+        self._preferences.remember_file(path)
+        document.discard_recovered(only_used=True)
+        if document.session.is_trusted:
+            fully = not document.session.confirms_calls
+            self.consent.remember(document.session.workflow, partial(self.saved.emit, document), fully=fully)
+        else:
+            self.saved.emit(document)
+        then()
+
+
+def is_same_file(first: Path, second: Path) -> bool:
+    """Return whether two paths name the same file."""
+    try:
+        return first == second or first.samefile(second)
+    except OSError:
+        return False
+
+
+def _revert(document: DocumentPage, path: Path, on_disk: FileFingerprint, saved: Workflow) -> None:
+    document.session.do(ReplaceDocument("Revert to saved", saved))
+    document.session.is_trusted = False  # another program may have written it
+    document.watch.know(path)
+    document.session.know_file(on_disk)
+    document.session.mark_saved()
+    document.bars.drop("disk")
+
+
+def _with_suffix(path: Path) -> Path:
+    return path if path.name.endswith(".json") else path.with_name(path.name + FILE_SUFFIX)
+
+
+def _file_name(name: str) -> str:
+    kept = "".join(letter if letter.isalnum() else "-" for letter in name.casefold()).strip("-")
+    return kept[:60] or "workflow"
+
+
+_TOPIC: Final = "disk"
+_CHANGED: Final = "Another program has changed the file."
+
+
+class FileConflictBar(QObject):
+    """Shows a message over a document whose file another program has changed or removed.
+
+    Args:
+        document: The document; the parent of this object.
+        saving: Saves and reverts it.
+    """
+
+    def __init__(self, document: DocumentPage, saving: SaveController) -> None:
+        super().__init__(document)
+        self._document, self._saving = document, saving
+        document.watch.changed.connect(lambda: self._show(_CHANGED, self._keep))
+        document.watch.gone.connect(self._show_removed)
+        document.session.save_withheld.connect(self._ask_before_overwriting)
+
+    def _ask_before_overwriting(self, then: Sequence[Callable[[], object]]) -> None:
+        """Saving noticed a change that the file watcher did not report."""
+
+        def save() -> None:
+            self._keep()
+            self._saving.save(self._document, lambda: [act() for act in then])
+
+        self._saving.attention_wanted.emit(self._document)
+        self._show(f"{_CHANGED} Your changes are not saved yet.", save)
+
+    def _show(self, text: str, keep: Callable[[], object]) -> None:
+        buttons = [("Reload", lambda: self._saving.revert(self._document)), ("Keep mine", keep)]
+        self._document.bars.say(_TOPIC, text, "warning", buttons)
+
+    def _keep(self) -> None:
+        self._document.session.know_file()
+        self._document.session.mark_unsaved()
+
+    def _show_removed(self) -> None:
+        document, saving = self._document, self._saving
+        path = document.session.path
+        assert path is not None
+        document.session.mark_unsaved()
+        document.bars.say(
+            _TOPIC,
+            f"“{path.name}” was moved or deleted. Your work is still here.",
+            "warning",
+            [("Save again", lambda: saving.save(document)), ("Save as…", lambda: saving.save_as(document))],
+        )
+
+
+_TITLES: Final = {Outcome.LEFT_OUT: "Left out", Outcome.CHANGED: "Changed", Outcome.CARRIED_OVER: "Carried over"}
+
+
+class ImportController(QObject):
+    """Reads foreign files in a thread and offers to import them.
+
+    Args:
+        window: Parent of the dialogs.
+        open_copy: Opens a document that is not saved yet, with its analysis.
+        refuse: Shows an error message.
+    """
+
+    def __init__(
+        self, window: QWidget, open_copy: Callable[[Workflow, Analysis], DocumentPage], refuse: Callable[[str], object]
+    ) -> None:
+        super().__init__(window)
+        self._window = window
+        self._open_copy = open_copy
+        self._refuse = refuse
+        self._worker = Worker(self)
+
+    def offer(self, file: Path) -> None:
+        """Convert a file and ask whether to open the result. Nothing in the file is executed."""
+
+        def read() -> tuple[ImportResult, Analysis]:
+            imported = import_file(file)
+            return imported, analyse_document(imported.workflow, builtin_registry())
+
+        self._worker.ask(read, partial(self._ask, file), lambda error: self._refuse(str(error)))
+
+    def _ask(self, file: Path, read: tuple[ImportResult, Analysis]) -> None:
+        imported, found = read
+        ask_question(
+            self._window,
+            f"Import “{file.name}”?",
+            f"File of another program: {imported.importer.label}. {imported.summary} The file stays unchanged.",
+            [
+                ("Import", _Role.AcceptRole, lambda: self._open(file, imported, found)),
+                ("Cancel", _Role.RejectRole, lambda: None),
+            ],
+        )
+
+    def _open(self, file: Path, imported: ImportResult, found: Analysis) -> None:
+        document = self._open_copy(imported.workflow, found)
+        report = ("Show report", lambda: ReportDialog(file.name, imported, self._window).open())
+        document.bars.say("import", f"Imported from {file.name}: {imported.summary}", "info", [report])
+
+
+class ReportDialog(QDialog):
+    """The import report: entries that need attention come first."""
+
+    def __init__(self, name: str, imported: ImportResult, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Import report")
+        self.resize(160 * UNIT, 120 * UNIT)
+        self.text = QPlainTextEdit(report_text(imported.entries))
+        self.text.setReadOnly(True)
+        self.text.setAccessibleName("Import report")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        copy = buttons.addButton("Copy", QDialogButtonBox.ButtonRole.ActionRole)
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.toPlainText()))
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4 * UNIT, 4 * UNIT, 4 * UNIT, 4 * UNIT)
+        layout.setSpacing(3 * UNIT)
+        layout.addWidget(PlainLabel(name, look="title"))
+        layout.addWidget(PlainLabel(f"{imported.summary} {imported.importer.review}", look="dim", wrap=True))
+        layout.addWidget(self.text, 1)
+        layout.addWidget(buttons)
+
+
+def report_text(entries: tuple[ReportEntry, ...]) -> str:
+    """The report as text, grouped by outcome."""
+    parts: list[str] = []
+    for outcome, title in _TITLES.items():
+        lines = [f"  {entry.place}: {entry.message}" for entry in entries if entry.outcome is outcome]
+        if lines:
+            parts.append("\n".join([f"{title} ({len(lines)})", *lines]))
+    return "\n\n".join(parts)

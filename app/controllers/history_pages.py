@@ -25,7 +25,7 @@ from app.history.run_labels import (
 from app.history.store_client import StoreAccess
 from app.history.stored_session import Elsewhere, PartSession, StoredRun, StoredSession, read_outline
 from app.window.document_page import DocumentPage
-from app.window.log_lines import LogLine, written
+from app.window.log_panel import LogLine, log_of
 from app.worker import Worker
 from engine.document.model import Workflow
 from engine.runner.run import Run
@@ -231,7 +231,7 @@ class HistoryPages(QObject):
 
         if page.session.shown.live is None:  # otherwise it was resumed meanwhile, which replays all events
             page.session.show_run(run)
-            page.session.read_log(partial(written, run.workflow), show_log)
+            page.session.read_log(partial(log_of, run.workflow), show_log)
 
     def _forget(self, document: DocumentPage) -> None:
         self.pages = {run_id: page for run_id, page in self.pages.items() if page.document is not document}

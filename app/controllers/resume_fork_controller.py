@@ -26,10 +26,9 @@ from app.history.run_labels import name_of
 from app.history.store_client import StoreAccess
 from app.history.stored_session import StoredRun, StoredSession
 from app.runs.run_status import models_in_use
-from app.settings.available_models import available_model_names
-from app.settings.preferences import Preferences
+from app.settings.preferences import Preferences, available_model_names
 from app.window.document_page import DocumentPage
-from app.window.permissions_form import PermissionDialog, PermissionFields, Permissions, ToolNeeds, needs_of
+from app.window.run_dialog import PermissionDialog, PermissionFields, Permissions, ToolNeeds, needs_of
 from engine.document.files import loads
 from engine.document.model import Workflow
 from engine.formatting import format_count, format_money

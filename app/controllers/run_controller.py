@@ -1,4 +1,7 @@
-"""Start, pause, step and stop the runs of documents, and choose their options."""
+"""Start, pause, step and stop the runs of documents.
+
+Also choose their options, and show their models and budget in the run bar.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,16 @@ from app.dialogs import FileDialogs, ask_question
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreAccess
 from app.run_view_state import LiveRun
-from app.runs.run_status import budget_limit, models_in_use
+from app.runs.run_status import ModelsInUse, budget_limit, models_in_use, run_budget
 from app.session import Session, analyse_document
-from app.settings.available_models import CustomServerModels
-from app.settings.preferences import Preferences
+from app.settings.preferences import CustomServer, Preferences
 from app.window.document_page import DocumentPage
-from app.window.permissions_form import Permissions, needs_in
-from app.window.run_dialog import RunDialog, RunRequest, known_values
+from app.window.run_bar import RunBar
+from app.window.run_dialog import Permissions, RunDialog, RunRequest, known_values, needs_in
 from engine.document.model import Workflow
 from engine.document.problems import has_errors
 from engine.models.catalog import Models, default_model_name
-from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX, Model
 from engine.runner.declared_inputs import declared_inputs
 from engine.runner.options import Catalogue, RunOptions
 from engine.store.store_protocol import Store
@@ -115,6 +117,28 @@ def _models(
         )
     is_scripted = any(name.startswith(SCRIPTED_PREFIX) for name in called)
     return None if is_scripted else CustomServerModels(engine.models, preferences.servers)
+
+
+class CustomServerModels:
+    """Model catalogue for `RunOptions.models` that adds the addresses of custom servers.
+
+    An address in the workflow takes precedence. The models are shared by all runs and not closed with a run.
+    """
+
+    def __init__(self, models: Models, servers: Iterable[CustomServer]) -> None:
+        self._models = models
+        self._addresses = {server.model: server.address for server in servers}
+
+    def get(self, name: str, api_base: str | None = None) -> Model:
+        """Return a model by name.
+
+        Raises:
+            ModelError: The model does not exist.
+        """
+        return self._models.get(name, api_base or self._addresses.get(name))
+
+    async def close(self) -> None:
+        """Do nothing: other runs use the models too."""
 
 
 _Role = QMessageBox.ButtonRole
@@ -338,3 +362,38 @@ def ask_about_runs(
             ("Cancel", _Role.RejectRole, lambda: None),
         ],
     )
+
+
+class RunBarPresenter:
+    """Finds out both for a document.
+
+    Args:
+        run_bar: The bar that shows them.
+        preferences: The user's settings, for default model, budget and recent models.
+    """
+
+    def __init__(self, run_bar: RunBar, preferences: Preferences) -> None:
+        self._run_bar = run_bar
+        self._preferences = preferences
+        self._models = ModelsInUse()
+
+    def show(self, session: Session) -> None:
+        """Show the models and the budget of a document, or of its run."""
+        view_model, workflow = session.shown.view_model, session.workflow
+        names = self.models(session)
+        if session.shown.live is not None and view_model is not None and view_model.models:
+            names, workflow = view_model.models, session.shown.workflow or workflow
+        self._run_bar.show_models(names)
+        self._run_bar.show_budget(
+            run_budget(workflow, self._preferences.budget_usd, self._preferences.budget_tokens, view_model)
+        )
+
+    def models(self, session: Session) -> tuple[str, ...]:
+        """The models that a document uses; the default model where a node names none."""
+        return self._models.of(session.workflow, default_model(self._preferences))
+
+    def remember_models(self, session: Session) -> None:
+        """Put the models of a run first in the list of recent models."""
+        for name in reversed(self.models(session)):
+            if not name.startswith(SCRIPTED_PREFIX):
+                self._preferences.remember_model(name)

@@ -14,8 +14,8 @@ from app.history.iterations_panel import crumbs
 from app.history.past_run_bar import PartBar
 from app.history.stored_session import PartSession, workflow_in
 from app.session import Session
+from app.theme.widgets import MessageBars
 from app.window.document_page import DocumentPage
-from app.window.message_bars import MessageBars
 from app.worker import Worker
 from engine.document.migrate import upgraded_copy
 from engine.document.model import Workflow

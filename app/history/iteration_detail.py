@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from app.history.iteration_table import ROW_HEIGHT, facts
 from app.inspector.result_page import STATE_COLOURS, ResultPage, ResultSectionView
 from app.inspector.result_text import STATE_ICONS, ResultSection, state_label
-from app.runs.loop_status import body_outputs, findings, judge_execution, loop_explanation, score_lines, unit_of
+from app.runs.loop_status import body_outputs, condition_values, judge_execution, loop_explanation, score_lines, unit_of
 from app.runs.run_view_model import NO_LOOP, NO_NODE
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
@@ -465,7 +465,7 @@ class IterationDetail(QWidget):
             self._known, was_tested = known, ""
             if iteration is not None and not is_item:
                 given = there.given(index)
-                was_tested = findings(loop, index, there.config, similarity=similarity, given=given)
+                was_tested = condition_values(loop, index, there.config, similarity=similarity, outputs=given)
                 scores = score_lines(workflow, there.loop_id, judge_execution(view_model, there.loop_id, place))
                 was_tested = "\n\n".join([was_tested, *(["\n".join(["Scores:", *scores])] if scores else [])])
             self.facts.set_full_text(facts(iteration, similarity) if iteration is not None else "")

@@ -529,10 +529,10 @@ class PromptEditor(TemplateEditor):
         self._window = window
         window.open()
 
-    def _button(self, view_model: str, label: str, text: str) -> QToolButton:
+    def _button(self, icon: str, label: str, text: str) -> QToolButton:
         button = QToolButton(self)
         button.setProperty("link", True)
-        ThemedIcon(button, view_model, "accent")
+        ThemedIcon(button, icon, "accent")
         button.setText(label)
         button.setToolButtonStyle(button.toolButtonStyle().ToolButtonTextBesideIcon)
         describe_widget(button, f"{label}: {self.field.title}", text)

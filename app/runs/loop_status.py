@@ -1,13 +1,15 @@
-"""Texts on loops: progress, exit reason and verdicts, the same in panels, inspector and log.
+"""Texts about loops and places in a run: progress, exit reasons, verdicts, labels. No Qt.
 
-No Qt here.
+Canvas, panels, inspector and log show the same texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
 
-from app.runs.run_view_model import NO_NODE, RunViewModel
+from app.runs.run_view_model import NO_NODE, RunViewModel, steps_of
 from engine.document.model import Workflow, make_id
 from engine.events import LoopIterationCompleted
 from engine.formatting import format_count, format_score
@@ -20,6 +22,8 @@ from engine.run_state.state import LoopExecution, NodeExecution
 from engine.store.exit_explanation import describe_conditions, explain_exit, loop_config
 from engine.values import Value
 
+_LOOPS: Final = re.compile(r"(\w+)\[(\d+)\]")
+
 
 def unit_of(workflow: Workflow, path: str) -> str:
     """The word for one pass through a body: `item` for an iterator, `iteration` for a loop."""
@@ -27,33 +31,34 @@ def unit_of(workflow: Workflow, path: str) -> str:
     return "item" if node is not None and node.type == ITERATOR.start else "iteration"
 
 
-def sentence(
+def loop_status(
     loop: LoopExecution,
     config: LoopConfig,
     *,
     unit: str = "iteration",
     error: str = "",
     similarity: float | None = None,
-    given: Mapping[str, Value] | None = None,
+    outputs: Mapping[str, Value] | None = None,
 ) -> str:
     """Explain why a loop ended, or state its progress.
 
     Args:
         loop: The run of the loop.
         config: Its settings.
-        unit: What to call one pass through its body.
-        error: What failed, where an error ended it.
+        unit: What to call one iteration.
+        error: The error, where one ended the loop.
         similarity: Of its last two results, from 0 to 1; None where it is not known.
-        given: What the nodes of its body gave in its last iteration, by id.
+        outputs: The outputs of the body's nodes in the last iteration, by id.
     """
     if not loop.exit_reason:
-        return _standing(loop, unit)
-    total, last = loop.cap, len(loop.iterations) - 1
-    words = explain_exit(
-        config, loop.iterations, loop.exit_reason, total, error=error, similarity=similarity, given=given
+        return _progress(loop, unit)
+    last = len(loop.iterations) - 1
+    text = explain_exit(
+        config, loop.iterations, loop.exit_reason, loop.cap, error=error, similarity=similarity, given=outputs
     )
-    is_other = loop.returned is not None and loop.returned != last
-    return f"{words} It gave the result of iteration {(loop.returned or 0) + 1}." if is_other else words
+    if loop.returned is None or loop.returned == last:
+        return text
+    return f"{text} It returned the result of iteration {loop.returned + 1}."
 
 
 def loop_explanation(
@@ -68,22 +73,19 @@ def loop_explanation(
 
     Args:
         workflow: The document as it ran.
-        view_model: The run.
+        view_model: The view_model.
         registry: The node types.
-        chosen: The iterations that are looked at, by loop id.
+        chosen: The selected iterations, by loop id.
         loop_id: The loop.
         similarity: Of its last two results, from 0 to 1; None where it is not known.
     """
-    loop, path, config = (
-        view_model.loop(loop_id, chosen),
-        view_model.path_of(loop_id, chosen),
-        loop_config(workflow, loop_id),
-    )
-    given: dict[str, Value] = {}
+    loop, config = view_model.loop(loop_id, chosen), loop_config(workflow, loop_id)
+    outputs: dict[str, Value] = {}
     if loop.exit_reason and config.names_nodes:
-        given = body_outputs(workflow, view_model, registry, loop_id, f"{path}[{len(loop.iterations) - 1}]")
+        last = f"{view_model.path_of(loop_id, chosen)}[{len(loop.iterations) - 1}]"
+        outputs = body_outputs(workflow, view_model, registry, loop_id, last)
     error, unit = view_model.node(loop_id, chosen).error, unit_of(workflow, loop_id)
-    return sentence(loop, config, unit=unit, error=error, similarity=similarity, given=given)
+    return loop_status(loop, config, unit=unit, error=error, similarity=similarity, outputs=outputs)
 
 
 def body_outputs(
@@ -99,18 +101,17 @@ def body_outputs(
     return found
 
 
-def _standing(loop: LoopExecution, unit: str) -> str:
-    """The progress of a loop that has not ended."""
+def _progress(loop: LoopExecution, unit: str) -> str:
     if loop.current < 0:
-        return f"No {unit} has begun yet."
+        return f"No {unit} has started yet."
     if unit == "item":
         ended = len(loop.iterations) + len(loop.ahead)
         return f"{ended} of {format_count(loop.total, 'item')} done."
+    text = f"Iteration {loop.current + 1} of up to {loop.total}."
     best = best_so_far(loop)
-    so_far = ""
-    if best is not None and best.score is not None:
-        so_far = f" Best so far: iteration {best.index + 1}, score {format_score(best.score)}."
-    return f"At iteration {loop.current + 1} of at most {loop.total}.{so_far}"
+    if best is None or best.score is None:
+        return text
+    return f"{text} Best so far: iteration {best.index + 1}, score {format_score(best.score)}."
 
 
 def best_so_far(loop: LoopExecution) -> LoopIterationCompleted | None:
@@ -142,13 +143,12 @@ def score_lines(workflow: Workflow, loop_id: str, judge: NodeExecution) -> list[
 
 def verdict_text(workflow: Workflow, loop_id: str, judge: NodeExecution) -> str:
     """The judge's verdict: done or not, scores and reason; empty without a verdict."""
-    given = judge.outputs
-    if "done" not in given:
+    verdict = judge.outputs
+    if "done" not in verdict:
         return ""
-    found = "Done" if given["done"] is True else "Not done"
-    score = given.get("score")
-    head = f"{found}, score {_number(score)} of 10" if score is not None else found
-    reason = given.get("reason")
+    done = "Done" if verdict["done"] is True else "Not done"
+    score, reason = verdict.get("score"), verdict.get("reason")
+    head = f"{done}, score {_number(score)} of 10" if score is not None else done
     lines = [head, *score_lines(workflow, loop_id, judge)]
     return "\n".join([*lines, *(["", reason] if isinstance(reason, str) and reason else [])])
 
@@ -157,13 +157,13 @@ def _number(value: Value) -> str:
     return format_score(value) if isinstance(value, int | float) else "–"
 
 
-def findings(
+def condition_values(
     loop: LoopExecution,
     index: int,
     config: LoopConfig,
     *,
     similarity: float | None = None,
-    given: Mapping[str, Value] | None = None,
+    outputs: Mapping[str, Value] | None = None,
 ) -> str:
     """The values that the exit conditions tested after an iteration, and the full reason of the verdict.
 
@@ -171,9 +171,30 @@ def findings(
         loop: The run of the loop.
         index: An iteration that has ended.
         config: Its settings.
-        similarity: Of its result to the one before, from 0 to 1; None where it is not known.
-        given: What the nodes of its body gave in it, by id.
+        similarity: Of its result to the previous one, from 0 to 1; None where it is not known.
+        outputs: The outputs of the body's nodes in it, by id.
     """
-    lines = list(describe_conditions(config, loop.iterations, index, similarity=similarity, given=given))
+    lines = describe_conditions(config, loop.iterations, index, similarity=similarity, given=outputs)
     reason = loop.iterations[index].reason
     return "\n".join([*(f"{line[:1].upper()}{line[1:]}" for line in lines), *(("", reason) if reason else ())])
+
+
+def titles_of(workflow: Workflow | None) -> dict[str, str]:
+    """The titles of a document's nodes by id; nodes without a title are left out."""
+    return {node.id: node.title for node in workflow.nodes if node.title} if workflow is not None else {}
+
+
+def iterators_of(workflow: Workflow | None) -> frozenset[str]:
+    """The ids of a document's iterators."""
+    nodes = workflow.nodes if workflow is not None else ()
+    return frozenset(node.id for node in nodes if node.type == ITERATOR.start)
+
+
+def place_label(path: str, titles: Mapping[str, str] | None = None, iterators: Collection[str] = ()) -> str:
+    """Label a place in a run: `loop[2].draft` is `Draft (iteration 3)`, in an iterator `Draft (item 3)`."""
+    node, inside = steps_of(path)
+    node = " › ".join([(titles or {}).get(node, node), *([inside] if inside else [])])
+    loops = _LOOPS.findall(path)
+    numbers = ".".join(str(int(index) + 1) for _, index in loops)
+    unit = "item" if all(loop in iterators for loop, _ in loops) else "iteration"
+    return f"{node} ({unit} {numbers})" if numbers else node

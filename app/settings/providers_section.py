@@ -21,10 +21,16 @@ from PySide6.QtWidgets import (
 )
 
 from app.engine_thread import EngineThread
-from app.settings.available_models import is_placeholder
-from app.settings.model_test import ModelTestCall, ModelTestRow, run_model_test
-from app.settings.preferences import Preferences
-from app.settings.settings_widgets import StatusLabel, make_button, password_field, run_in_engine
+from app.settings.preferences import Preferences, is_placeholder
+from app.settings.settings_widgets import (
+    ModelTestCall,
+    ModelTestRow,
+    StatusLabel,
+    make_button,
+    password_field,
+    run_in_engine,
+    run_model_test,
+)
 from app.theme.style import icon, set_style_properties, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, make_read_only, plain_tool_tip

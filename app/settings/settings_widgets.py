@@ -1,20 +1,27 @@
-"""Small widgets and helpers of the Settings dialog."""
+"""Widgets shared by the sections of the Settings dialog, and the test whether a model replies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from PySide6.QtCore import QObject, Qt
-from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QHideEvent
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from app.engine_thread import EngineThread
-from app.theme.style import set_style_properties
+from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
 from engine.errors import EngineError
+from engine.formatting import format_duration
+from engine.models.catalog import Models
+from engine.models.protocol import Message, Request
 
 _SECRET_INPUT = (
     Qt.InputMethodHint.ImhHiddenText
@@ -92,3 +99,140 @@ def run_in_engine(
             on_error(error)
 
     return engine.ask(work, to_answer, to_fail)
+
+
+TIMEOUT_S: Final = 60.0
+SHOWN_CHARACTERS: Final = 120
+_REQUEST: Final = Request((Message("user", "Reply with the word ready"),), max_tokens=8)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTestResult:
+    """Duration in seconds and the beginning of the reply in one line."""
+
+    duration_s: float
+    text: str
+
+    @property
+    def sentence(self) -> str:
+        """The result as a sentence."""
+        return f"Replied in {format_duration(self.duration_s)}: {self.text or '(empty)'}"
+
+
+async def run_model_test(models: Models, name: str, address: str | None = None) -> ModelTestResult:
+    """Make one small call, which costs a few tokens.
+
+    Raises:
+        EngineError: The call failed. API keys are removed from the message.
+    """
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            reply = await models.get(name, address).complete(_REQUEST)
+    except TimeoutError:
+        raise EngineError(f"{name} did not reply within {TIMEOUT_S:.0f} s.", "Try again later.") from None
+    except EngineError as error:
+        raise EngineError(models.keys.redact(error.message), models.keys.redact(error.remedy)) from None
+    text = " ".join(models.keys.redact(reply.text[: 10 * SHOWN_CHARACTERS]).split())
+    return ModelTestResult(
+        time.monotonic() - started, f"{text[:SHOWN_CHARACTERS]}…" if len(text) > SHOWN_CHARACTERS else text
+    )
+
+
+COST_NOTE: Final = "Test makes one small call that costs a few tokens."
+
+ModelTestCall = Coroutine[Any, Any, ModelTestResult]
+
+
+class ModelTestRow(QWidget):
+    """Button that tests a model or cancels the test, with the result below.
+
+    Args:
+        engine: The engine thread.
+        call: Returns the call to make, or None after showing why there is none.
+        subject: What is tested, for the accessible name of the button.
+        other_buttons: Buttons to the right.
+    """
+
+    def __init__(
+        self,
+        engine: EngineThread,
+        call: Callable[[], ModelTestCall | None],
+        subject: str,
+        other_buttons: Sequence[QPushButton] = (),
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._engine = engine
+        self._call = call
+        self._subject = subject
+        self._future: Future[ModelTestResult] | None = None
+        self.button = QPushButton()
+        self.button.setAutoDefault(False)
+        self.button.setToolTip(COST_NOTE)
+        self._icon = ThemedIcon(self.button, "mdi6.play-outline")
+        self.button.clicked.connect(self._press)
+        self.result = PlainLabel(wrap=True, selectable=True)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(2 * UNIT)
+        for button in (self.button, *other_buttons):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2 * UNIT)
+        layout.addLayout(buttons)
+        layout.addWidget(self.result)
+        self.reset()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a test is running."""
+        return self._future is not None
+
+    def reset(self) -> None:
+        """Cancel a running test and clear the result."""
+        if self._future is not None:
+            self._future.cancel()
+        self._finish(COST_NOTE, "")
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Cancel a running test."""
+        super().hideEvent(event)
+        if self.is_running:
+            self._cancel()
+
+    def _press(self) -> None:
+        if self.is_running:
+            self._cancel()
+        elif (work := self._call()) is not None:
+            self._future = run_in_engine(self, self._engine, work, self._show_result, self._show_error)
+            self._name_button("Cancel", "mdi6.stop")
+            self._say("Waiting for a reply…", "")
+
+    def _cancel(self) -> None:
+        assert self._future is not None
+        self._future.cancel()
+        self._finish("Cancelled.", "")
+
+    def _show_result(self, result: ModelTestResult) -> None:
+        if self.is_running:
+            self._finish(f"✓ {result.sentence}", "good")
+
+    def _show_error(self, error: EngineError) -> None:
+        if self.is_running:
+            self._finish(f"✗ {error}", "bad")
+
+    def _finish(self, sentence: str, tone: str) -> None:
+        self._future = None
+        self._name_button("Test", "mdi6.play-outline")
+        self._say(sentence, tone)
+
+    def _say(self, sentence: str, tone: str) -> None:
+        self.result.setText(sentence)
+        set_style_properties(self.result, tone=tone or False, dim=not tone)
+
+    def _name_button(self, text: str, icon: str) -> None:
+        self.button.setText(text)
+        self.button.setAccessibleName(f"{text}: {self._subject}")
+        self._icon.show(icon)

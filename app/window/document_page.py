@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
@@ -14,10 +13,9 @@ from app.document_file import FileWatcher
 from app.history.iterations_panel import IterationsPanel
 from app.runs.run_view_model import node_of
 from app.session import ReplaceDocument, Session
+from app.theme.widgets import MessageBars
 from app.window.autosave import Autosave, RecoveredDocument, discard
 from app.window.log_panel import LogPanel
-from app.window.message_bars import MessageBars
-from app.window.page_factories import PageFactories
 from app.window.problems_panel import ProblemsPanel
 from engine.document.model import Workflow
 from engine.document.problems import Problem
@@ -28,7 +26,6 @@ class DocumentPage(QWidget):
 
     Args:
         session: The document; the page becomes its owner.
-        factories: Creates canvas and inspector.
         model_names: Returns the available models, for the inspector.
         data_folder: The folder of autosave files that cannot be written beside their document.
 
@@ -50,11 +47,13 @@ class DocumentPage(QWidget):
     def __init__(
         self,
         session: Session,
-        factories: PageFactories,
         model_names: Callable[[], list[str]],
         data_folder: Path,
         parent: QWidget | None = None,
     ) -> None:
+        from app.canvas.canvas import Canvas  # slow to import
+        from app.inspector.inspector import Inspector
+
         super().__init__(parent)
         self.session = session
         session.setParent(self)
@@ -64,9 +63,8 @@ class DocumentPage(QWidget):
         self.may_run_code = False
         self.is_closed = False
         self.bars = MessageBars(self)
-        # Typed as Any: importing their modules here would load the canvas's library.
-        self.canvas: Any = factories.canvas(session)
-        self.inspector: Any = factories.inspector(session, model_names)
+        self.canvas = Canvas(session)
+        self.inspector = Inspector(session, model_names)
         self.inspector.installEventFilter(self)
         self.iterations = IterationsPanel(session)
         self.log = LogPanel(session)
@@ -134,7 +132,7 @@ class DocumentPage(QWidget):
         """Focus the first field of the selected node; Esc returns to the canvas."""
         if len(self.session.selection) != 1:
             return
-        form = self.inspector.page.form
+        form = self.inspector.page.form if self.inspector.page is not None else None
         rows = {name: form.row(name) for name in form.fields} if form is not None else {}
         first = next((name for name, row in rows.items() if row is not None and not row.isHidden()), "")
         self.inspector.focus_field(self.session.selection[0], first)

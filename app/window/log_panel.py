@@ -1,8 +1,11 @@
-"""The Log panel: questions of the run, and its log lines, which can be filtered by node."""
+"""The Log panel: questions of the run, and a line for each of its relevant events, which can be filtered by node."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from PySide6.QtCore import (
@@ -17,13 +20,198 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QBrush, QColor, QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListView, QPushButton, QVBoxLayout, QWidget
 
+from app.runs.loop_status import iterators_of, loop_status, place_label, titles_of, unit_of
+from app.runs.run_view_model import RunViewModel, node_of
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip
-from app.window.log_lines import MOST_LINES, LogLine, LogWriter, titles_of
 from app.window.question_cards import QuestionStack
-from engine.events import AnyEvent, RunStarted
+from engine.document.model import Workflow
+from engine.events import (
+    AnyEvent,
+    BudgetWarning,
+    LoopCompleted,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    NodeAnswered,
+    NodeCompleted,
+    NodeFailed,
+    NodeNoted,
+    NodeRetrying,
+    NodeSkipped,
+    NodeToolCalled,
+    NodeWaiting,
+    NotePosted,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+)
+from engine.formatting import (
+    format_duration,
+    format_money,
+    format_percent,
+    format_retry,
+    format_score,
+    format_spending,
+    format_tokens,
+)
+from engine.store.exit_explanation import loop_config
+from engine.text_sanitizing import one_line
+from engine.values import to_text
+
+MOST_LINES: Final = 10_000
+"""Maximum number of lines; the oldest are dropped."""
+PREVIEW: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of the log.
+
+    Attributes:
+        time: Seconds since the epoch.
+        node: The id of its node; empty for the run as a whole.
+        level: `info`, `warning` or `error`.
+        text: What happened, on one line.
+    """
+
+    time: float
+    node: str
+    level: str
+    text: str
+
+    @property
+    def written(self) -> str:
+        """The line with its time of day."""
+        clock = datetime.fromtimestamp(self.time).astimezone().strftime("%H:%M:%S")
+        return f"{clock}  {self.text}"
+
+
+class LogWriter:
+    """Turns the events of one run into log lines.
+
+    Args:
+        workflow: The workflow that runs; None if it is unknown.
+    """
+
+    def __init__(self, workflow: Workflow | None = None) -> None:
+        self._workflow = workflow or Workflow()
+        self._titles, self._iterators = titles_of(workflow), iterators_of(workflow)
+        self._loops = RunViewModel({})  # receives the events of loops only
+
+    def lines(self, event: AnyEvent) -> Iterator[LogLine]:
+        """The lines of one event; most events of mere progress have none."""
+        node = node_of(event.path)
+        if isinstance(event, LoopIterationStarted | LoopIterationCompleted | LoopCompleted):
+            self._loops.apply(event)
+        for level, text in self._texts(event):
+            where = f"{place_label(event.path, self._titles, self._iterators)}: " if event.path else ""
+            yield LogLine(event.time, node, level, where + " ".join(text.split()))
+
+    def _texts(self, event: AnyEvent) -> Iterator[tuple[str, str]]:
+        match event:
+            case RunStarted():
+                models = f" with {', '.join(event.models)}" if event.models else ""
+                yield "info", f"Running {event.workflow or 'the workflow'}{models}."
+            case NodeCompleted():
+                yield from _completed(event)
+            case NodeFailed():
+                yield "error", f"failed: {event.error} {event.remedy}"
+            case NodeSkipped():
+                yield "info", f"skipped: {event.reason}"
+            case NodeWaiting() | NodeAnswered() | NotePosted() | NodeNoted():
+                yield from _message(event)
+            case NodeToolCalled():
+                yield from _tool_called(event)
+            case NodeRetrying():
+                yield "warning", format_retry(event.error, event.attempt, event.delay_s, event.fallback)
+            case LoopIterationCompleted():
+                unit = unit_of(self._workflow, event.path)
+                yield "info", iteration_line(event, self._loops.loops[event.path].total, unit)
+                yield from (("warning", warning) for warning in event.warnings)
+            case LoopCompleted():
+                loop = self._loops.loops[event.path]
+                unit = unit_of(self._workflow, event.path)
+                yield "info", loop_status(loop, loop_config(self._workflow, event.path), unit=unit)
+                yield from (("warning", warning) for warning in event.warnings)
+            case BudgetWarning():
+                yield "warning", f"most of the budget is used: {format_spending(event.spent, event.limit, event.unit)}"
+            case _:
+                yield from _run_event(event, self._titles)
+
+
+def log_of(workflow: Workflow, events: Iterable[AnyEvent]) -> list[LogLine]:
+    """The log of a stored run, limited to the last `MOST_LINES` lines."""
+    writer = LogWriter(workflow)
+    return list(deque((line for event in events for line in writer.lines(event)), maxlen=MOST_LINES))
+
+
+def _message(event: NodeWaiting | NodeAnswered | NotePosted | NodeNoted) -> Iterator[tuple[str, str]]:
+    match event:
+        case NodeWaiting():
+            yield "warning", f"waits for you: {one_line(event.message, PREVIEW)}"
+        case NodeAnswered():
+            yield "info", f"answered: {one_line(event.choice or to_text(event.value), PREVIEW)}"
+            if event.comment:
+                yield "info", f"comment: {one_line(event.comment, PREVIEW)}"
+        case NotePosted():
+            yield "info", f"note to {event.to}: {one_line(event.text, PREVIEW)}"
+        case NodeNoted():
+            yield "info", f"received the note: {one_line(event.text, PREVIEW)}"
+
+
+def _tool_called(event: NodeToolCalled) -> Iterator[tuple[str, str]]:
+    call = f"{one_line(event.tool, 60)}({one_line(to_text(event.used_arguments), PREVIEW)})"
+    if event.error:
+        yield "warning", f"called {call}: {one_line(event.error, PREVIEW)}"
+    else:
+        result = one_line(to_text(event.result), PREVIEW)
+        yield "info", f"called {call} → {result}" if result else f"called {call}"
+
+
+def _completed(event: NodeCompleted) -> Iterator[tuple[str, str]]:
+    figures = [format_duration(event.duration_s)]
+    if event.usage is not None:
+        figures += [format_tokens(event.usage), format_money(event.cost_usd)]
+    yield "info", f"{'cache hit' if event.cached else 'done'} ({', '.join(figures)})"
+    yield from (("warning", warning) for warning in (event.error, *event.warnings) if warning)
+
+
+def _run_event(event: AnyEvent, titles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    match event:
+        case RunPaused():
+            yield "info", "Paused."
+        case RunResumed():
+            yield "info", "Resumed."
+        case RunCompleted():
+            figures = (format_duration(event.duration_s), format_tokens(event.usage), format_money(event.cost_usd))
+            yield "info", f"Done in {', '.join(figures)}."
+            yield from (("warning", warning) for warning in event.warnings)
+        case RunCancelled():
+            yield "warning", f"Stopped after {format_duration(event.duration_s)}, {format_money(event.cost_usd)}."
+        case RunFailed():
+            where = f"“{place_label(event.node, titles)}”: " if event.node else ""
+            yield "error", f"The run failed. {where}{event.error} {event.remedy}"
+        case _:
+            pass
+
+
+def iteration_line(event: LoopIterationCompleted, total: int | None, unit: str = "iteration") -> str:
+    """Summarize an iteration: `iteration 2 of 3 · continue · similarity 81% · $0.0012 · 2 s · its first words`."""
+    parts = [f"{unit} {event.index + 1}" + (f" of {total}" if total else "")]
+    if event.branch is not None:
+        parts.append(event.branch)
+    if event.score is not None:
+        parts.append(f"score {format_score(event.score)}")
+    if event.similarity is not None:
+        parts.append(f"similarity {format_percent(event.similarity)}")
+    parts += [format_money(event.cost_usd), format_duration(event.duration_s)]
+    return " · ".join([*parts, one_line(to_text(event.result), PREVIEW)])
+
 
 NODE_ROLE: Final = Qt.ItemDataRole.UserRole
 _Index = QModelIndex | QPersistentModelIndex
@@ -31,7 +219,7 @@ _MARKS: Final = {"info": "", "warning": "mdi6.alert-outline", "error": "mdi6.ale
 
 
 class LogModel(QAbstractListModel):
-    """The lines; beyond `MOST_LINES` the oldest go."""
+    """The lines; the oldest are removed above `MOST_LINES`."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -76,7 +264,7 @@ class LogModel(QAbstractListModel):
 
 
 class LogView(QListView):
-    """The lines in sight."""
+    """The list of lines."""
 
     def arrange(self) -> None:
         """Lay out new lines now.

@@ -22,12 +22,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.inspector.text_widgets import LongTextView, exact_text
+from app.runs.loop_status import iterators_of, place_label, titles_of
 from app.runs.run_view_model import node_of
 from app.session import Session
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel
-from app.window.log_lines import iterators_of, place, titles_of
 from engine.errors import EngineError
 from engine.events import NodeWaiting
 from engine.formatting import format_members
@@ -37,28 +37,28 @@ from engine.text_sanitizing import harmless, visible
 from engine.values import Value, to_text
 
 MOST_EDITED: Final = 20_000
-"""Characters of a value that can be edited; with more in one field, each key would hold the window up."""
+"""Maximum length of a value that can be edited; longer ones would make typing slow."""
 
 LONGEST_LINE: Final = 5_000
-"""Characters in one line of it: Qt lays out a whole line at each key."""
+"""Maximum length of a line of such a value: Qt lays out a whole line at each key press."""
 
 _TOO_LONG: Final = "Too long to edit here. The run continues with the unchanged value."
-_HIDES: Final = "Contains hidden characters, shown as escapes. It can't be edited here."
+_HIDDEN: Final = "Contains hidden characters, shown as escapes. It can't be edited here."
 
 SEND: Final = "Send"
-"""The button where there is nothing to choose between."""
+"""The button of a question without choices."""
 
 
 class QuestionCard(QFrame):
     """One question.
 
     Args:
-        event: What the run asks.
-        title: What to call the node and its iteration.
+        event: The question.
+        title: The label of the node and its iteration.
 
     Signals:
-        answered: The choice (empty where there was none), the value as it is left, and the comment.
-        show_wanted: A person wants to see the node.
+        answered: The choice (empty if there are none), the value and the comment.
+        show_wanted: The user wants to see the node.
     """
 
     answered = Signal(str, object, str)
@@ -76,23 +76,23 @@ class QuestionCard(QFrame):
         self.message = PlainLabel(harmless(event.message), self, wrap=True, selectable=True)
         self._is_approval = event.kind == "approval"
         text = to_text(event.value)
-        hides = event.value_schema is not None and visible(text) != text
-        self._is_edited = self._is_approval and _can_be_edited(text) and not hides
+        is_hiding = event.value_schema is not None and visible(text) != text
+        self._is_edited = self._is_approval and _is_editable(text) and not is_hiding
         self.value = self._text_field("Value", text if self._is_edited else "")
-        self.reading = LongTextView("Value" if self._is_approval else "What it is about", self, fills=True)
-        laid = text if event.value_schema is None else visible(format_members(event.value))
-        # Arguments are JSON in their field, where a command of several lines cannot be read.
-        self._is_read = event.value is not None and (not self._is_edited or (laid != text and "\n" in laid))
-        self.reading.set_text(laid if self._is_read else "")
-        self.note = PlainLabel(_HIDES if hides else _TOO_LONG, self, look="dim small", wrap=True)
+        self.reading = LongTextView("Value" if self._is_approval else "Subject", self, fills=True)
+        readable = text if event.value_schema is None else visible(format_members(event.value))
+        # In the field, arguments are JSON, in which a command of several lines is unreadable.
+        self._is_read = event.value is not None and (not self._is_edited or (readable != text and "\n" in readable))
+        self.reading.set_text(readable if self._is_read else "")
+        self.note = PlainLabel(_HIDDEN if is_hiding else _TOO_LONG, self, look="dim small", wrap=True)
         self.answer = self._text_field("Your answer", "")
         self.answer.setPlaceholderText("Your answer")
         self.comment = QLineEdit(self)
         self.comment.setAccessibleName("Comment")
         self.comment.setPlaceholderText("Comment (optional)")
-        self.fault = PlainLabel("", self, look="small", wrap=True)
-        self.fault.setProperty("tone", "bad")
-        self.fault.hide()
+        self.error = PlainLabel("", self, look="small", wrap=True)
+        self.error.setProperty("tone", "bad")
+        self.error.hide()
         self.buttons = [self._button(choice) for choice in event.choices or ("",)]
         self.buttons[0].setProperty("primary", True)
         self._arrange()
@@ -107,8 +107,7 @@ class QuestionCard(QFrame):
         return field
 
     def _button(self, choice: str) -> QPushButton:
-        # A mnemonic that a choice's own ampersand would make is none.
-        button = QPushButton(_title(choice).replace("&", "&&"), self)
+        button = QPushButton(_title(choice).replace("&", "&&"), self)  # an ampersand would mark a mnemonic
         button.setAccessibleName(_title(choice))
         button.clicked.connect(lambda _checked=False: self._finish(choice))
         return button
@@ -129,7 +128,7 @@ class QuestionCard(QFrame):
         buttons.setSpacing(2 * UNIT)
         buttons.addStretch(1)
         last: QWidget = self.comment
-        for button in reversed(self.buttons):  # what is most likely meant stands last, as in dialogs
+        for button in reversed(self.buttons):  # the primary one is the last, as in dialogs
             buttons.addWidget(button)
             QWidget.setTabOrder(last, button)
             last = button
@@ -151,7 +150,7 @@ class QuestionCard(QFrame):
         self.comment.setVisible(self._is_approval)
         right.addWidget(self.answer, 1)
         right.addWidget(self.note)
-        right.addWidget(self.fault)
+        right.addWidget(self.error)
         right.addWidget(self.comment)
         right.addLayout(buttons)
         row = QHBoxLayout(self)
@@ -159,14 +158,14 @@ class QuestionCard(QFrame):
         row.setSpacing(4 * UNIT)
         row.addLayout(left, 1)
         row.addLayout(right, 1)
-        # Not a button: a key that was meant for something else must approve nothing.
+        # Not a button: a key press meant for something else must not approve anything.
         proxy = self.value if self._is_edited else self.comment if self._is_approval else self.answer
         self.setFocusProxy(proxy)
 
     def _finish(self, choice: str) -> None:
-        """Hand the answer over, once; what does not fit is said beside its field."""
+        """Submit the answer once, or show why it is invalid."""
         try:
-            value = self._left_value()
+            value = self._entered_value()
             check_answer(self.asked, Answer(choice, value))
         except EngineError as error:
             self._say(error.message)
@@ -180,7 +179,7 @@ class QuestionCard(QFrame):
         self.setEnabled(False)
         self.answered.emit(choice, value, self.comment.text())
 
-    def _left_value(self) -> Value:
+    def _entered_value(self) -> Value:
         if not self._is_approval:
             return exact_text(self.answer) or self.asked.value
         if not self._is_edited or not self.value.document().isModified():
@@ -188,17 +187,17 @@ class QuestionCard(QFrame):
         return value_of_text(self.asked, exact_text(self.value))
 
     def _say(self, text: str) -> None:
-        self.fault.setText(text)
-        self.fault.setVisible(bool(text))
+        self.error.setText(text)
+        self.error.setVisible(bool(text))
         set_style_properties(self.value if self._is_approval else self.answer, invalid=bool(text))
 
 
 class QuestionStack(QFrame):
-    """What a document's run waits for: one card is seen, the others are a step away. Hidden where nothing waits.
+    """The open questions of a document's run, one visible at a time. Hidden while there are none.
 
     Signals:
-        node_chosen: A person wants to see that node.
-        changed: Other questions are open.
+        node_chosen: The user wants to see that node.
+        changed: The open questions changed.
     """
 
     node_chosen = Signal(str)
@@ -234,22 +233,22 @@ class QuestionStack(QFrame):
 
     @property
     def current(self) -> QuestionCard | None:
-        """The card that is seen; None where nothing waits."""
+        """The visible card; None if no question is open."""
         card = self.stack.currentWidget()
         return card if isinstance(card, QuestionCard) else None
 
     @property
     def count(self) -> int:
-        """How many questions are open."""
+        """The number of open questions."""
         return len(self._cards)
 
     def focus_current(self) -> None:
-        """Give the keyboard to the card that is seen."""
+        """Focus the visible card."""
         if self.current is not None:
             self.current.setFocus()
 
     def follow(self) -> None:
-        """Show what the run waits for now; cards that are there stay as they are."""
+        """Show the open questions; existing cards stay unchanged."""
         view_model = self._session.shown.view_model
         open_now = dict(view_model.questions) if view_model is not None else {}
         if {path: card.asked for path, card in self._cards.items()} == open_now:
@@ -277,9 +276,9 @@ class QuestionStack(QFrame):
         self.stack.addWidget(card)
 
     def title(self, path: str) -> str:
-        """What to call a place in the run: the node's title, and its iteration."""
+        """The label of a place in the run: the node's title and its iteration."""
         ran = self._session.shown.workflow
-        return place(path, titles_of(ran), iterators_of(ran))
+        return place_label(path, titles_of(ran), iterators_of(ran))
 
     def _answer(self, path: str, choice: str, value: Value, comment: str) -> None:
         if self._session.shown.live is not None:
@@ -302,10 +301,10 @@ class QuestionStack(QFrame):
         self.place.setText(f"{self.stack.currentIndex() + 1} of {self.stack.count()}")
 
 
-def _can_be_edited(text: str) -> bool:
+def _is_editable(text: str) -> bool:
     return len(text) <= MOST_EDITED and all(len(line) <= LONGEST_LINE for line in text.split("\n"))
 
 
 def _title(choice: str) -> str:
-    """A choice as words on a button."""
+    """The text of a button: `needs_work` becomes `Needs work`."""
     return choice[:1].upper() + choice[1:].replace("_", " ") if choice else SEND

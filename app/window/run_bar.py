@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QMetaObject, Qt, QTimer, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
@@ -12,7 +12,6 @@ from app.runs.run_status import Budget, model_label, progress
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, PlainLabel, ProgressBar
-from app.window.signal_connections import SignalConnections
 
 if TYPE_CHECKING:
     from app.session import Session
@@ -68,7 +67,7 @@ class RunBar(QWidget):
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._session: Session | None = None
-        self._links = SignalConnections()
+        self._connections: list[QMetaObject.Connection] = []
         self.name = ElidedLabel("", self, look="title")
         self.name.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.saved = PlainLabel("", self, look="dim")
@@ -134,12 +133,14 @@ class RunBar(QWidget):
 
     def show_session(self, session: Session | None) -> None:
         """Show another document; None for none."""
-        self._links.cut()
+        for connection in self._connections:
+            self.disconnect(connection)
+        self._connections.clear()
         self._session = session
         if session is not None:
-            for signal in (session.shown.started, session.shown.updated, session.shown.ended):
-                self._links.add(signal, self._show_run)
-            self._links.add(session.saved_state_changed, self._show_name)
+            signals = (session.shown.started, session.shown.updated, session.shown.ended)
+            self._connections = [signal.connect(self._show_run) for signal in signals]
+            self._connections.append(session.saved_state_changed.connect(self._show_name))
         self._show_name()
         self._show_run()
 

@@ -1,8 +1,11 @@
-"""The form that a run is started with: a field for each input of the workflow, and what the run may touch."""
+"""Dialogs that start or resume a run: values of the workflow's inputs, permissions and budget.
+
+Permissions are given for each run, also for a resumed run or a fork; they are not stored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,13 +14,17 @@ from typing import Final
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QDialog,
+    QDoubleSpinBox,
+    QFormLayout,
     QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
     QScrollArea,
+    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -26,14 +33,201 @@ from app.dialogs import FileDialogs
 from app.inspector.text_widgets import exact_text
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, ignore_wheel_in_fields
-from app.window.permissions_form import PermissionFields, Permissions, ToolNeeds
+from app.theme.widgets import PlainLabel, ignore_wheel_in_fields, inset_number
 from app.worker import Worker
+from engine.document.model import Workflow
 from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.spec import PortType
+from engine.plan.structure import Structure, analyse
+from engine.runner.capabilities import tools_of
 from engine.runner.declared_inputs import MAX_FILE_BYTES, Declared
 from engine.safe_file_io import read_text_file
+from engine.tools.registry import all_tools
 from engine.values import Value, to_text
+
+NO_FOLDER = "Save the workflow first: it has no folder yet."
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What a run may access and spend.
+
+    Attributes:
+        folder: The folder that tools may use; None for none.
+        may_run_code: Whether tools may run code.
+        budget_usd: The budget in US dollars, including what the run has spent; None keeps the present one.
+        budget_tokens: The budget in tokens, likewise.
+    """
+
+    folder: Path | None = None
+    may_run_code: bool = False
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolNeeds:
+    """Which permissions a workflow's tools can use."""
+
+    folder: bool = False
+    code: bool = False
+
+    def __bool__(self) -> bool:
+        return self.folder or self.code
+
+
+def needs_of(workflow: Workflow) -> ToolNeeds:
+    """Return what the tools of a workflow and its subflows need."""
+    return needs_in(analyse(workflow))
+
+
+def needs_in(structure: Structure) -> ToolNeeds:
+    """Return what the tools of an analysed workflow and its subflows need."""
+    known = all_tools()
+    tools = [known[name] for name in _tools(structure) if name in known]
+    return ToolNeeds(any(tool.uses_folder for tool in tools), any(tool.runs_code for tool in tools))
+
+
+def _tools(structure: Structure) -> Iterator[str]:
+    for resolved in structure.resolution.nodes.values():
+        if resolved.node.enabled:
+            yield from tools_of(resolved.config)
+    for subflow, inner in structure.subflows.items():
+        if structure.resolution.nodes[subflow].node.enabled:
+            yield from _tools(inner)
+
+
+class PermissionFields(QWidget):
+    """The form.
+
+    Args:
+        needs: Which checkboxes are shown.
+        folder: The folder that can be allowed; None if there is none.
+        allowed: The initial values; a budget that is None has no field.
+
+    Attributes:
+        folder: The checkbox for the folder.
+        code: The checkbox for running code.
+        usd: The budget in US dollars; None if there is no field.
+        tokens: The budget in tokens; None if there is no field.
+    """
+
+    def __init__(
+        self, needs: ToolNeeds, folder: Path | None, allowed: Permissions | None = None, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._folder = folder
+        allowed = allowed or Permissions()
+        self.folder = QCheckBox(self)
+        self.folder.setText("Allow tools to read and write files in the workflow's folder")
+        self.folder.setChecked(allowed.folder is not None and folder is not None)
+        self.folder.setEnabled(folder is not None)
+        self.folder.setToolTip(str(folder) if folder is not None else NO_FOLDER)
+        self.folder.setVisible(needs.folder)
+        self.code = QCheckBox(self)
+        self.code.setText("Allow tools to run code and commands on this computer")
+        self.code.setChecked(allowed.may_run_code)
+        self.code.setToolTip("Only allow this if you trust the workflow: code can do anything that you can do.")
+        self.code.setVisible(needs.code)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2 * UNIT)
+        self.usd = _usd_field(allowed.budget_usd) if allowed.budget_usd is not None else None
+        self.tokens = _tokens_field(allowed.budget_tokens) if allowed.budget_tokens is not None else None
+        column.addLayout(_rows({"Budget (USD)": self.usd, "Budget (tokens)": self.tokens}))
+        column.addWidget(self.folder)
+        column.addWidget(self.code)
+        self.setVisible(bool(needs or self.usd or self.tokens))
+
+    @property
+    def allowed(self) -> Permissions:
+        """The permissions and budgets that the user chose."""
+        return Permissions(
+            self._folder if self.folder.isChecked() else None,
+            self.code.isChecked(),
+            self.usd.value() if self.usd is not None else None,
+            self.tokens.value() if self.tokens is not None else None,
+        )
+
+
+def _usd_field(budget: float) -> QDoubleSpinBox:
+    field = QDoubleSpinBox()
+    field.setDecimals(4)
+    field.setRange(0.0, 1_000_000.0)
+    field.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+    field.setValue(budget)
+    return field
+
+
+def _tokens_field(budget: int) -> QSpinBox:
+    field = QSpinBox()
+    field.setRange(0, 2_000_000_000)
+    field.setGroupSeparatorShown(True)
+    field.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
+    field.setValue(budget)
+    return field
+
+
+def _rows(fields: Mapping[str, QDoubleSpinBox | QSpinBox | None]) -> QFormLayout:
+    """Lay out the fields that exist, with their labels."""
+    rows = QFormLayout()
+    rows.setHorizontalSpacing(3 * UNIT)
+    rows.setVerticalSpacing(2 * UNIT)
+    rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.FieldsStayAtSizeHint)
+    for name, field in fields.items():
+        if field is not None:
+            inset_number(field)
+            field.setAccessibleName(name)
+            field.setToolTip("Includes what the run has spent so far.")
+            field.setMinimumWidth(40 * UNIT)
+            label = PlainLabel(name)
+            label.setBuddy(field)
+            rows.addRow(label, field)
+    return rows
+
+
+class PermissionDialog(QDialog):
+    """Asks for the permissions of a run that is resumed.
+
+    Args:
+        hint: An explanation above the form.
+        fields: The form.
+        granted: Called with the chosen permissions.
+        parent: The window.
+    """
+
+    def __init__(
+        self, hint: str, fields: PermissionFields, granted: Callable[[Permissions], object], parent: QWidget
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Resume run")
+        self.fields = fields
+        self._granted = granted
+        self.resume = QPushButton("Resume", self)
+        self.resume.setProperty("primary", True)
+        self.resume.setDefault(True)
+        self.resume.clicked.connect(lambda _checked=False: self._grant())
+        cancel = QPushButton("Cancel", self)
+        cancel.clicked.connect(lambda _checked=False: self.reject())
+        buttons = QHBoxLayout()
+        buttons.setSpacing(2 * UNIT)
+        buttons.addStretch(1)
+        buttons.addWidget(cancel)
+        buttons.addWidget(self.resume)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
+        column.setSpacing(4 * UNIT)
+        column.addWidget(PlainLabel("What may this run access?", look="title"))
+        column.addWidget(PlainLabel(hint, look="dim", wrap=True))
+        column.addWidget(fields)
+        column.addSpacing(2 * UNIT)
+        column.addLayout(buttons)
+
+    def _grant(self) -> None:
+        self._granted(self.fields.allowed)
+        self.accept()
+
 
 _KINDS: Final = {
     PortType.TEXT: "text",
@@ -47,10 +241,10 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a person has answered: the values of the inputs, and what the run may do on this machine.
+    """What the user has entered: values of the inputs, and permissions.
 
     Attributes:
-        inputs: By name.
+        inputs: The values by name.
         may_use_folder: Whether tools may use the document's folder.
         may_run_code: Whether tools may run code.
     """
@@ -61,7 +255,7 @@ class RunRequest:
 
 
 def known_values(declared: list[Declared], last: Mapping[str, Value]) -> dict[str, Value] | None:
-    """The values with which a run can start without a question; None where one is missing.
+    """Return the values with which a run can start without asking; None if one is missing.
 
     Args:
         declared: The inputs of the workflow.
@@ -84,11 +278,11 @@ class InputField(QWidget):
 
     Args:
         declared: The input.
-        value: What it begins with; None for nothing.
+        value: The initial value; None for an empty field.
         asker: Asks for a file.
 
     Signals:
-        changed: Something else stands in it.
+        changed: The user changed the value.
     """
 
     changed = Signal()
@@ -101,9 +295,9 @@ class InputField(QWidget):
         self.editor = self._editor(value)
         self.editor.setAccessibleName(declared.name)
         self.editor.setAccessibleDescription(declared.description)
-        self.fault = PlainLabel("", self, look="small", wrap=True)
-        self.fault.setProperty("tone", "bad")
-        self.fault.hide()
+        self.error = PlainLabel("", self, look="small", wrap=True)
+        self.error.setProperty("tone", "bad")
+        self.error.hide()
         head = QHBoxLayout()
         head.addWidget(caption, 1)
         if isinstance(self.editor, QPlainTextEdit):
@@ -121,16 +315,16 @@ class InputField(QWidget):
         if declared.description:
             column.addWidget(PlainLabel(declared.description, self, look="dim small", wrap=True))
         column.addWidget(self.editor)
-        column.addWidget(self.fault)
+        column.addWidget(self.error)
         self.setFocusProxy(self.editor)
 
     def _sample_button(self) -> QPushButton:
-        """Puts back what the document has as the value, after a run with another."""
+        """Create the button that restores the value in the document."""
         sample = to_text(self.declared.default)
         button = QPushButton("Sample", self)
         button.setProperty("quiet", True)
         button.setAccessibleName(f"Use the sample of {self.declared.name}")
-        button.setToolTip("Put the workflow's own value in.")
+        button.setToolTip("Restore the value in the workflow.")
         assert isinstance(self.editor, QPlainTextEdit)
         edit = self.editor
         button.clicked.connect(lambda _checked=False: edit.setPlainText(sample))
@@ -158,10 +352,10 @@ class InputField(QWidget):
         return edit
 
     def value(self) -> Value:
-        """What stands in it.
+        """Return the entered value.
 
         Raises:
-            ConversionError: It does not fit the type of the input, or nothing stands there.
+            ConversionError: It does not fit the type of the input, or is missing.
         """
         editor = self.editor
         if isinstance(editor, QComboBox):
@@ -169,11 +363,11 @@ class InputField(QWidget):
         assert isinstance(editor, QLineEdit | QPlainTextEdit)
         text = editor.text() if isinstance(editor, QLineEdit) else exact_text(editor)
         if not text.strip() and (self.declared.default is None or self.declared.type is not PortType.TEXT):
-            raise ConversionError("A value is needed here.")
+            raise ConversionError("Enter a value.")
         return convert(text, self.declared.type)
 
     def check(self) -> bool:
-        """Say beside the field what is wrong with it; true where nothing is."""
+        """Validate the value and show an error below the field; returns whether it is valid."""
         if self.is_reading:
             self._say("The file is still being read.")
             return False
@@ -187,28 +381,28 @@ class InputField(QWidget):
 
     @property
     def is_reading(self) -> bool:
-        """Whether a file is still being read for it."""
+        """Whether a file is being read into the field."""
         return self._reader.is_busy
 
     def read_file(self, path: Path) -> None:
-        """Put a file's text into the field, as soon as it is read."""
-        self._reader.ask(partial(_text_of, path), self._take_text)
+        """Read a file in a thread and show its text in the field."""
+        self._reader.ask(partial(_read_file, path), self._show_file)
 
-    def _take_text(self, read: tuple[str, str]) -> None:
-        text, fault = read
-        if not fault:
+    def _show_file(self, read: tuple[str, str]) -> None:
+        text, error = read
+        if not error:
             assert isinstance(self.editor, QPlainTextEdit)
             self.editor.setPlainText(text)
-        self._say(fault)
+        self._say(error)
 
     def _say(self, text: str) -> None:
-        self.fault.setText(text)
-        self.fault.setVisible(bool(text))
+        self.error.setText(text)
+        self.error.setVisible(bool(text))
         set_style_properties(self.editor, invalid=bool(text))
 
 
-def _text_of(path: Path) -> tuple[str, str]:
-    """The text in a file, or what is wrong with it."""
+def _read_file(path: Path) -> tuple[str, str]:
+    """Return the text of a file, or an error message."""
     try:
         return read_text_file(path, MAX_FILE_BYTES), ""
     except (OSError, ValueError) as error:
@@ -216,18 +410,18 @@ def _text_of(path: Path) -> tuple[str, str]:
 
 
 class RunDialog(QDialog):
-    """The form.
+    """Asks for the inputs and permissions of a new run.
 
     Args:
         declared: The inputs of the workflow.
         last: The values of the last run.
-        folder: The folder of the document; None where it has none.
+        folder: The folder of the document; None if it has none.
         asker: Asks for files.
-        may_use_folder: Whether tools may use that folder, as answered last.
-        may_run_code: Whether tools may run code, as answered last; None where the document has no such tool.
+        may_use_folder: Whether tools may use that folder, as last answered.
+        may_run_code: Whether tools may run code, as last answered; None if the workflow has no such tool.
 
     Signals:
-        wanted: Run with this.
+        wanted: The user clicked Run; a `RunRequest`.
     """
 
     wanted = Signal(object)
@@ -295,9 +489,9 @@ class RunDialog(QDialog):
         self.resize(130 * UNIT, min(60 + 45 * len(self.fields), 150) * UNIT)
 
     def _finish(self) -> None:
-        faulty = [field for field in self.fields if not field.check()]
-        if faulty:
-            faulty[0].setFocus()
+        invalid = [field for field in self.fields if not field.check()]
+        if invalid:
+            invalid[0].setFocus()
             return
         values = {field.declared.name: field.value() for field in self.fields}
         self.wanted.emit(RunRequest(values, self.folder.isChecked(), self.code.isChecked()))

@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEasingCurve, QPropertyAnimation, Qt, QTimer, Signal
+from PySide6.QtCore import QEasingCurve, QMetaObject, QPropertyAnimation, Qt, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsOpacityEffect, QHBoxLayout, QPushButton, QWidget
 
 from app.runs.run_status import question_line, state_line
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import ElidedLabel
-from app.window.signal_connections import SignalConnections
 from engine.formatting import format_count
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class StatusBar(QWidget):
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._session: Session | None = None
-        self._links = SignalConnections()
+        self._connections: list[QMetaObject.Connection] = []
         self.state = ElidedLabel("", self, look="dim small")
         self.refusal = ElidedLabel("", self, look="small")
         self.refusal.setProperty("tone", "warning")
@@ -88,13 +87,15 @@ class StatusBar(QWidget):
 
     def show_session(self, session: Session | None) -> None:
         """Show another document; None for none."""
-        self._links.cut()
+        for connection in self._connections:
+            self.disconnect(connection)
+        self._connections.clear()
         self._session = session
         self._clear()
         if session is not None:
-            self._links.add(session.shown.started, self._show_state)
-            self._links.add(session.shown.ended, self._show_state)
-            self._links.add(session.shown.updated, self._show_question)
+            signals = (session.shown.started, session.shown.ended)
+            self._connections = [signal.connect(self._show_state) for signal in signals]
+            self._connections.append(session.shown.updated.connect(self._show_question))
         self._show_state()
 
     def refuse(self, text: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from app.runs.loop_status import place_label
 from app.runs.run_view_model import node_of, steps_of
-from app.window.log_lines import place
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_a_path_leads_to_the_documents_own_node_and_into_its_subflow(
 ) -> None:
     assert steps_of(path) == (node, inside)
     assert node_of(path) == node
-    assert place(path, {"part": "First draft"}) == words
+    assert place_label(path, {"part": "First draft"}) == words

@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.batch.batch_results import STATE, BatchResultsModel
-from app.batch.batch_runner import BatchRunner
-from app.batch.batch_window import BatchWindow, BudgetField
+from app.batch.batch_window import BatchRunner, BatchWindow, BudgetField
 from app.engine_thread import EngineThread
 from app.theme.style import style
 from app.workbench import Workbench
@@ -99,7 +98,7 @@ def run(window: BatchWindow, qtbot: QtBot) -> None:
         window.start.click()
 
 
-def test_rows_are_run_and_shown_with_a_summary(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+def test_batch_runs_rows_and_shows_a_summary(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     assert not window.start.isEnabled()
     load(window, table(tmp_path), qtbot)
@@ -121,7 +120,7 @@ def test_rows_are_run_and_shown_with_a_summary(open_batch: Any, tmp_path: Path, 
     assert len(kept.runs()) == 3
 
 
-def test_a_run_is_opened_from_its_row(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+def test_run_is_opened_from_its_row(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path), qtbot)
     window.view.selectRow(1)
@@ -134,7 +133,7 @@ def test_a_run_is_opened_from_its_row(open_batch: Any, tmp_path: Path, kept: Sto
         window.view.activated.emit(window.model.index(0, 0))
 
 
-def test_columns_are_chosen_by_hand_where_names_differ(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_columns_can_be_mapped_by_hand(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path, "subject,id\nsun,1\n"), qtbot)
     assert window.form.missing == ["text"]
@@ -146,9 +145,7 @@ def test_columns_are_chosen_by_hand_where_names_differ(open_batch: Any, tmp_path
     assert cells(window, 0)[1:4] == ["sun", "Done", "Fine."]
 
 
-def test_an_input_can_be_left_to_its_default_although_a_column_has_its_name(
-    open_batch: Any, tmp_path: Path, qtbot: QtBot
-):
+def test_input_can_use_its_default_despite_a_matching_column(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     flow = Builder("Styled")
     text = flow.add("input", id="text", config={"name": "text", "type": "text"})
     style = flow.add("input", id="style", config={"name": "style", "type": "text", "default": "plain"})
@@ -168,7 +165,7 @@ def test_an_input_can_be_left_to_its_default_although_a_column_has_its_name(
     assert cells(window, 0)[3] == "sun plain"
 
 
-def test_a_row_that_fails_says_why(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_failed_row_shows_its_error(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     error = {"error": {"kind": "authentication", "message": "The key is wrong."}}
     window = open_batch({"rules": [{"pattern": "rain", "reply": error}], "default": "Fine."})
     load(window, table(tmp_path), qtbot)
@@ -178,7 +175,7 @@ def test_a_row_that_fails_says_why(open_batch: Any, tmp_path: Path, qtbot: QtBot
     assert "1 failed" in window.summary.text()
 
 
-def test_stop_keeps_what_is_done(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+def test_stop_keeps_completed_rows(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
     stuck = {"pattern": "rain", "reply": {"text": "never", "delay_s": 3600}}
     window = open_batch({"rules": [stuck], "default": "Fine."})
     load(window, table(tmp_path), qtbot)
@@ -193,7 +190,7 @@ def test_stop_keeps_what_is_done(open_batch: Any, tmp_path: Path, kept: Store, q
     assert window.start.isEnabled()
 
 
-def test_closing_stops_rows_under_way_first(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+def test_closing_stops_running_rows_first(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
     window = open_batch({"default": {"text": "never", "delay_s": 3600}})
     load(window, table(tmp_path), qtbot)
     window.start.click()
@@ -208,7 +205,7 @@ def test_closing_stops_rows_under_way_first(open_batch: Any, tmp_path: Path, kep
     ("text", "said"),
     [("", "The table is empty."), ("text\n", "The table has no rows."), ('text\n"x', "The table is no CSV")],
 )
-def test_a_table_that_cannot_be_read_is_told(open_batch: Any, tmp_path: Path, qtbot: QtBot, text: str, said: str):
+def test_unreadable_table_is_reported(open_batch: Any, tmp_path: Path, qtbot: QtBot, text: str, said: str):
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path, text), qtbot)
     assert window.notice.isVisible()
@@ -216,7 +213,7 @@ def test_a_table_that_cannot_be_read_is_told(open_batch: Any, tmp_path: Path, qt
     assert not window.start.isEnabled()
 
 
-def test_results_of_another_batch_are_told_and_left(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_results_file_of_another_batch_is_reported_and_preserved(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     out = tmp_path / "out.csv"
     out.write_text("a,b\n1,2\n", encoding="utf-8")
     window = open_batch({"default": "Fine."})
@@ -229,7 +226,7 @@ def test_results_of_another_batch_are_told_and_left(open_batch: Any, tmp_path: P
     assert out.read_text(encoding="utf-8") == "a,b\n1,2\n"
 
 
-def test_every_control_has_a_name(open_batch: Any):
+def test_every_batch_control_has_a_name(open_batch: Any):
     window = open_batch({"default": "Fine."})
     controls = [window.source.choose, window.source.paste, window.source.sheet, window.source.encoding]
     controls += [window.others, window.choose_target, window.concurrency, window.bar, window.view, window.start]
@@ -237,7 +234,9 @@ def test_every_control_has_a_name(open_batch: Any):
     assert all(control.accessibleName() or getattr(control, "text", str)() for control in controls)
 
 
-def test_the_menu_opens_it_and_a_row_opens_its_run(workbench: Workbench, tmp_path: Path, script: Any, qtbot: QtBot):
+def test_menu_opens_the_batch_window_and_a_row_opens_its_run(
+    workbench: Workbench, tmp_path: Path, script: Any, qtbot: QtBot
+):
     from tests.architecture.project import ROOT
 
     workbench.documents.open_template(ROOT / "templates" / "self-refine.loop.json")
@@ -249,7 +248,7 @@ def test_the_menu_opens_it_and_a_row_opens_its_run(workbench: Workbench, tmp_pat
     shown.close()
 
 
-def test_a_batch_ends_at_its_budget_and_goes_on_when_it_is_raised(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_batch_stops_at_its_budget_and_continues_when_raised(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     price = {"input_usd_per_million_tokens": 0, "output_usd_per_million_tokens": 1e6}
     workflow = around(llm("draft", max_tokens=2), edges="loop -> draft -> exit", max_iterations=1)
     window = open_batch({"default": "Fine.", "price": price}, workflow)
@@ -272,7 +271,7 @@ def test_a_batch_ends_at_its_budget_and_goes_on_when_it_is_raised(open_batch: An
     assert not window.notice.isVisible()
 
 
-def test_a_second_press_of_run_begins_nothing_more(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_second_press_of_run_starts_nothing(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     window = open_batch({"default": {"text": "never", "delay_s": 3600}})
     load(window, table(tmp_path), qtbot)
     window.start.click()
@@ -284,7 +283,7 @@ def test_a_second_press_of_run_begins_nothing_more(open_batch: Any, tmp_path: Pa
     assert set(states(window)) <= {"Stopped", "Waiting"}
 
 
-def test_nothing_is_begun_while_another_table_is_being_read(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+def test_nothing_starts_while_a_table_is_read(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path), qtbot)
     other = tmp_path / "other.csv"
@@ -308,7 +307,7 @@ def budget(qtbot: QtBot) -> BudgetField:
 
 
 @pytest.mark.parametrize("x", [12, 30, 60])
-def test_a_budget_is_typed_wherever_the_words_for_none_were_clicked(budget: BudgetField, x: int):
+def test_budget_can_be_typed_anywhere_in_no_limit(budget: BudgetField, x: int):
     line = budget.lineEdit()
     QTest.mouseClick(line, Qt.MouseButton.LeftButton, pos=QPoint(x, line.height() // 2))
     QTest.keyClicks(line, "2.5")
@@ -317,7 +316,7 @@ def test_a_budget_is_typed_wherever_the_words_for_none_were_clicked(budget: Budg
     assert budget.text() == "$ 2.50"
 
 
-def test_a_budget_below_a_cent_is_one(budget: BudgetField):
+def test_budget_below_a_cent_is_a_limit(budget: BudgetField):
     budget.selectAll()
     QTest.keyClicks(budget.lineEdit(), "0.005")
     assert budget.usd == 0.005
@@ -331,7 +330,7 @@ def test_a_budget_below_a_cent_is_one(budget: BudgetField):
     assert budget.usd == 0.01
 
 
-def test_of_many_rows_only_those_that_are_seen_are_written_out(qapp: QApplication):
+def test_only_visible_rows_are_formatted(qapp: QApplication):
     class Row(dict[str, Value]):
         looked_at = 0
 
@@ -347,7 +346,7 @@ def test_of_many_rows_only_those_that_are_seen_are_written_out(qapp: QApplicatio
     assert Row.looked_at == 1
 
 
-def test_a_result_is_written_out_once_however_often_it_is_drawn(qapp: QApplication, monkeypatch: pytest.MonkeyPatch):
+def test_result_text_is_formatted_once(qapp: QApplication, monkeypatch: pytest.MonkeyPatch):
     written: list[Value] = []
     monkeypatch.setattr("app.batch.batch_results.to_text", lambda value: written.append(value) or "text")
     model = BatchResultsModel()
@@ -359,7 +358,7 @@ def test_a_result_is_written_out_once_however_often_it_is_drawn(qapp: QApplicati
     assert model.index(0, 3).data() == "It broke."
 
 
-def test_many_inputs_and_large_letters_leave_the_buttons_on_the_screen(
+def test_many_inputs_and_large_text_keep_the_buttons_visible(
     open_batch: Any, tmp_path: Path, qtbot: QtBot, request: pytest.FixtureRequest
 ):
     flow = Builder("Many")
@@ -394,7 +393,7 @@ def choose(window: BatchWindow, box: QComboBox, text: str, qtbot: QtBot) -> None
     qtbot.waitUntil(lambda: not window._worker.is_busy, timeout=WAIT_MS)
 
 
-def test_a_sheet_of_a_workbook_is_chosen(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_sheet_of_a_workbook_can_be_chosen(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path), qtbot)
     assert not window.source.sheet.isVisible()
@@ -418,7 +417,7 @@ def test_a_sheet_of_a_workbook_is_chosen(open_batch: Any, tmp_path: Path, qtbot:
     assert (row["id"], row["input.text"], row["output.out"]) == (7, "sun", "Fine.")
 
 
-def test_the_encoding_is_shown_and_can_be_chosen(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_encoding_is_shown_and_can_be_chosen(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     file = tmp_path / "table.csv"
     file.write_bytes("text\nRené\n".encode("cp1252"))
@@ -439,7 +438,7 @@ def test_the_encoding_is_shown_and_can_be_chosen(open_batch: Any, tmp_path: Path
     assert not window.source.encoding.isVisible()
 
 
-def test_a_table_is_pasted_from_a_spreadsheet(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_table_can_be_pasted_from_a_spreadsheet(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     clipboard = QApplication.clipboard()
     clipboard.setText('text\tid\r\n"two\nlines; é"\t1\r\nrain\t2\r\n')
@@ -462,7 +461,7 @@ def test_a_table_is_pasted_from_a_spreadsheet(open_batch: Any, tmp_path: Path, q
     assert not window.source.paste.isEnabled()
 
 
-def test_a_table_is_dropped_on_the_window(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_table_can_be_dropped_on_the_batch_window(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(workbook(tmp_path)))])
@@ -475,7 +474,7 @@ def test_a_table_is_dropped_on_the_window(open_batch: Any, tmp_path: Path, qtbot
     assert window.table.sheet == "Tasks"
 
 
-def test_other_columns_are_left_out_of_the_results_on_request(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_other_columns_can_be_excluded_from_results(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path, "text\nsun\n"), qtbot)
     assert not window.others.isVisible()
@@ -490,7 +489,7 @@ def test_other_columns_are_left_out_of_the_results_on_request(open_batch: Any, t
     assert states(window) == ["Done before"] * 3
 
 
-def test_a_row_that_does_not_fit_fails_and_the_others_run(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_row_that_does_not_fit_fails_and_others_run(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path, "id,text\n1,sun\n2\n3,snow\n"), qtbot)
     run(window, qtbot)
@@ -498,7 +497,7 @@ def test_a_row_that_does_not_fit_fails_and_the_others_run(open_batch: Any, tmp_p
     assert 'line 3, column "text"' in cells(window, 1)[3]
 
 
-def test_a_text_that_was_cut_is_said(open_batch: Any, tmp_path: Path, qtbot: QtBot):
+def test_truncated_text_is_noted(open_batch: Any, tmp_path: Path, qtbot: QtBot):
     window = open_batch({"default": "x" * 40_000})
     load(window, table(tmp_path, "text\nsun\n"), qtbot)
     window.write_to(tmp_path / "out.xlsx")
@@ -508,7 +507,7 @@ def test_a_text_that_was_cut_is_said(open_batch: Any, tmp_path: Path, qtbot: QtB
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
-def test_the_label_of_the_inputs_stands_beside_the_first(
+def test_inputs_label_is_aligned_with_the_first_input(
     open_batch: Any, scale: float, qtbot: QtBot, request: pytest.FixtureRequest
 ):
     request.addfinalizer(lambda: style().choose("dark", 1.0))
@@ -520,7 +519,7 @@ def test_the_label_of_the_inputs_stands_beside_the_first(
     assert abs(middles[0] - middles[1]) <= 1
 
 
-def test_a_table_dropped_on_the_main_window_runs_the_current_workflow(
+def test_table_dropped_on_the_main_window_opens_a_batch(
     workbench: Workbench, tmp_path: Path, script: Any, qtbot: QtBot
 ):
     from tests.architecture.project import ROOT

@@ -12,7 +12,7 @@ from app.canvas.run_view import RunDecorations
 from app.history.iteration_detail import LookedAt
 from app.inspector.template_variables import variables_at
 from app.runs.run_view_model import RunViewModel
-from app.window.quick_fixes import quick_fixes
+from app.window.problems_panel import quick_fixes
 from engine.document.model import Workflow
 from engine.events import LoopIterationCompleted, LoopIterationStarted, NodeStarted
 from engine.models.protocol import Usage

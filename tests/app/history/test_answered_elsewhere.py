@@ -9,8 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.controllers.history_controller import AnswerDialog
 from app.controllers.history_pages import HistoryPage
-from app.controllers.remote_answers import AnswerDialog
 from app.engine_thread import EngineThread
 from app.session import Session
 from app.workbench import Workbench

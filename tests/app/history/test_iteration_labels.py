@@ -13,7 +13,7 @@ from PySide6.QtCore import QPointF
 from app.history.iteration_chart import Kind, Threshold, all_series, lines, scale, thresholds, ticks
 from app.history.iteration_table import PREVIEW, beginning, cost, facts, token_count, verdict
 from app.history.iterations_panel import Crumb, crumbs
-from app.runs.loop_status import findings, sentence
+from app.runs.loop_status import condition_values, loop_status
 from app.runs.run_view_model import RunViewModel
 from engine.models.protocol import Usage
 from engine.nodes.loop import LoopConfig
@@ -83,13 +83,13 @@ def test_facts_have_only_what_there_is() -> None:
 def test_the_sentence_has_the_values_that_were_tested() -> None:
     config = LoopConfig(stop_when=[{"condition": "stable_output"}, {"condition": "oscillation", "threshold": 0.9}])
     view_model = told("one", "two", total=10, similarity=0.962)
-    assert sentence(view_model.loops["loop"], config) == "At iteration 2 of at most 10."
+    assert loop_status(view_model.loops["loop"], config) == "Iteration 2 of up to 10."
     end(view_model, "stable_output")
     loop = view_model.loops["loop"]
-    assert sentence(loop, config) == (
+    assert loop_status(loop, config) == (
         "Stopped after 2 of 10: the result is 96.2% the same as the previous one (threshold 95%)."
     )
-    assert findings(loop, 1, config).splitlines()[0] == "Similarity 96.2% ≥ 95%"
+    assert condition_values(loop, 1, config).splitlines()[0] == "Similarity 96.2% ≥ 95%"
     assert thresholds(config) == {
         "similarity": Threshold(0.95, "stable at 95%"),
         "oscillation": Threshold(0.9, "repeats at 90%"),
@@ -105,19 +105,19 @@ def test_a_condition_has_a_series_of_what_it_tested() -> None:
 
 
 def test_the_sentence_says_how_far_a_loop_has_come() -> None:
-    assert sentence(LoopExecution(), LoopConfig()) == "No iteration has begun yet."
-    assert sentence(LoopExecution(total=4, current=1), LoopConfig()) == "At iteration 2 of at most 4."
+    assert loop_status(LoopExecution(), LoopConfig()) == "No iteration has started yet."
+    assert loop_status(LoopExecution(total=4, current=1), LoopConfig()) == "Iteration 2 of up to 4."
 
 
 def test_the_sentence_names_another_iteration_that_was_returned() -> None:
     view_model = told("one", "two", "three")
     end(view_model, returned=0)
-    assert sentence(view_model.loops["loop"], LoopConfig()).endswith("It gave the result of iteration 1.")
+    assert loop_status(view_model.loops["loop"], LoopConfig()).endswith("It returned the result of iteration 1.")
 
 
 def test_what_was_tested_ends_with_the_reason_in_full() -> None:
     loop = told("one", branch="continue", reason="Say\nwhere.").loops["loop"]
-    text = findings(loop, 0, LoopConfig(stop_when=[{"condition": "evaluator"}]))
+    text = condition_values(loop, 0, LoopConfig(stop_when=[{"condition": "evaluator"}]))
     assert text.startswith("The evaluator chose 'continue'")
     assert text.endswith("\n\nSay\nwhere.")
 

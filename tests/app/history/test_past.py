@@ -18,7 +18,7 @@ from pytestqt.qtbot import QtBot
 from app.history.past_run_bar import differences
 from app.history.stored_session import READ_ONLY, read_level, read_outline
 from app.window.document_page import DocumentPage
-from app.window.log_lines import LogLine, LogWriter
+from app.window.log_panel import LogLine, LogWriter
 from app.workbench import Workbench
 from app.worker import THREAD_NAME
 from engine.document.builder import Builder
@@ -366,7 +366,7 @@ def test_deleting_the_run_that_is_shown_leaves_it_shown(workbench: Workbench, st
 def test_the_log_of_a_run_is_written_in_the_worker_and_no_longer_than_it_is_shown(
     workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.window.log_lines.MOST_LINES", 4)
+    monkeypatch.setattr("app.window.log_panel.MOST_LINES", 4)
     threads: list[str] = []
     write = LogWriter.lines
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QCheckBox
 from pytestqt.qtbot import QtBot
 
 from app.history.fork_dialog import ForkDialog
-from app.window.permissions_form import PermissionDialog, ToolNeeds, needs_of
+from app.window.run_dialog import PermissionDialog, ToolNeeds, needs_of
 from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.files import dumps

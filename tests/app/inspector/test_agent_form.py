@@ -24,7 +24,7 @@ OneNode = Callable[..., Bench]
 WriteScript = Callable[..., Path]
 
 
-def test_tools_are_ticked_and_kept_in_the_order_of_ticking(one_node: OneNode) -> None:
+def test_checked_tools_keep_the_order_of_checking(one_node: OneNode) -> None:
     bench = one_node("agent")
     boxes = bench.editor("tools").boxes
     assert list(boxes) == list(tool_choices())
@@ -44,7 +44,7 @@ def test_tools_are_ticked_and_kept_in_the_order_of_ticking(one_node: OneNode) ->
     assert bench.config("it") == {}
 
 
-def test_a_tool_that_is_not_there_is_shown_and_can_be_taken_away(one_node: OneNode) -> None:
+def test_missing_tool_is_shown_and_can_be_unchecked(one_node: OneNode) -> None:
     bench = one_node("agent", tools=["gone"])
 
     box = bench.editor("tools").boxes["gone"]
@@ -55,7 +55,7 @@ def test_a_tool_that_is_not_there_is_shown_and_can_be_taken_away(one_node: OneNo
     assert bench.config("it") == {}
 
 
-def test_the_tools_of_an_mcp_server_are_ticked_like_the_others(one_node: OneNode) -> None:
+def test_mcp_tools_can_be_checked(one_node: OneNode) -> None:
     tool = ListedTool(name="look", title="Look it up", input_schema={"properties": {"word": {"type": "string"}}})
     set_tools("dictionary", served_tools("dictionary", McpServer(command="x"), Listing(fingerprint="", tools=(tool,))))
     try:
@@ -70,7 +70,7 @@ def test_the_tools_of_an_mcp_server_are_ticked_like_the_others(one_node: OneNode
         set_tools("dictionary", ())
 
 
-def test_only_tools_that_the_agent_has_can_need_a_yes(one_node: OneNode) -> None:
+def test_approval_offers_only_tools_of_the_agent(one_node: OneNode) -> None:
     bench = one_node("agent")
     editor = bench.editor("require_approval")
     assert (list(editor.boxes), editor.empty.isVisible()) == ([], True)
@@ -82,14 +82,14 @@ def test_only_tools_that_the_agent_has_can_need_a_yes(one_node: OneNode) -> None
     assert bench.config("it") == {"tools": ["write_file"], "require_approval": ["write_file"]}
 
 
-def test_the_turn_strategies_are_offered(one_node: OneNode) -> None:
+def test_turn_strategies_are_offered(one_node: OneNode) -> None:
     bench = one_node("agent")
     combo = bench.editor("turn_strategy").combo
 
     assert [combo.itemText(row) for row in range(combo.count())] == ["Tool calling", "Single call"]
 
 
-def test_names_of_the_state_are_offered_with_who_gives_them(open_inspector: OpenInspector) -> None:
+def test_state_variables_are_offered_with_their_writers(open_inspector: OpenInspector) -> None:
     flow = Builder()
     flow.add("llm", id="write", title="Writer", prompt="x", output_key="draft")
     flow.add("llm", id="read", prompt="y")
@@ -113,9 +113,7 @@ def asking() -> Workflow:
     return flow.build()
 
 
-def test_a_note_reaches_the_next_call_of_a_node_at_work(
-    open_inspector: OpenInspector, write_script: WriteScript
-) -> None:
+def test_note_reaches_the_next_call_of_a_running_node(open_inspector: OpenInspector, write_script: WriteScript) -> None:
     bench = open_inspector(asking())
     question = {"tool_calls": [{"name": "ask_person", "arguments": {"question": "Which?"}}]}
     script = write_script(agent=[question, "done"])

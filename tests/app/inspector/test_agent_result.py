@@ -44,9 +44,7 @@ def shown(bench: Bench) -> dict[str, str]:
     return {key: view.content.view.text() for key, view in bench.inspector.result.sections.items()}
 
 
-def test_the_steps_of_an_agent_are_told_with_thoughts_calls_and_results(
-    open_inspector: OpenInspector, tmp_path: Path
-) -> None:
+def test_agent_steps_show_thoughts_calls_and_results(open_inspector: OpenInspector, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     calls = [{"name": "read_file", "arguments": {"path": "a.txt"}}, {"name": "nothing_such", "arguments": {}}]
     replies = [{"text": "I look into the file.", "tool_calls": calls}, "Seven."]
@@ -67,7 +65,7 @@ def test_the_steps_of_an_agent_are_told_with_thoughts_calls_and_results(
     assert parts["call:2:reply"] == "Seven."
 
 
-def test_an_agent_at_work_shows_what_it_has_called_and_a_new_attempt_begins_anew() -> None:
+def test_running_agent_shows_its_calls_and_a_retry_clears_them() -> None:
     structure = analyse(with_agent())
     view_model, node = RunViewModel(structure.parent), structure.workflow.node("agent")
     base = ("run", 0, 0.0, "agent")
@@ -112,9 +110,7 @@ def judged(**config: object) -> Workflow:
     return flow.build()
 
 
-def test_a_judge_is_told_score_by_score_with_its_reason_and_the_best_is_named(
-    open_inspector: OpenInspector, tmp_path: Path
-) -> None:
+def test_judge_verdict_shows_scores_reason_and_best_iteration(open_inspector: OpenInspector, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     verdicts = [
         {"reason": reason, "done": False, "scores": {"clarity": clarity, "good_length": 6}}
@@ -138,13 +134,13 @@ def test_a_judge_is_told_score_by_score_with_its_reason_and_the_best_is_named(
         "",
         "Worse.",
     ]
-    assert "It gave the result of iteration 1." in result.exit_reason.text()
+    assert "It returned the result of iteration 1." in result.exit_reason.text()
     assert shown(bench)["out:exit_reason"] == "max_iterations"
     bench.session.shown.look_at("loop", 0)
     assert shown(bench)["judge:0"].startswith("Not done, score 8 of 10\nclarity: 9 (weight 2)")
 
 
-def test_what_is_named_in_the_state_is_told_in_each_iteration(open_inspector: OpenInspector, tmp_path: Path) -> None:
+def test_state_variable_is_shown_in_each_iteration(open_inspector: OpenInspector, tmp_path: Path) -> None:
     flow = judged()
     named, _ = SetConfig("draft", ("output_key",), "current_document").apply(flow)
     named, _ = SetConfig("loop", ("stop_when",), []).apply(named)
@@ -165,7 +161,7 @@ def test_what_is_named_in_the_state_is_told_in_each_iteration(open_inspector: Op
         assert shown(bench)["call:1:0"].startswith(before)
 
 
-def test_the_best_iteration_so_far_is_told_while_a_loop_is_at_work() -> None:
+def test_running_loop_shows_its_best_iteration_so_far() -> None:
     structure = analyse(judged())
     view_model, workflow = RunViewModel(structure.parent), structure.workflow
     base = ("run", 0, 0.0, "loop")
@@ -177,12 +173,12 @@ def test_the_best_iteration_so_far_is_told_while_a_loop_is_at_work() -> None:
     view_model.apply(LoopIterationStarted(*base, 2, 3, ""))
 
     status = loop_explanation(workflow, view_model, builtin_registry(), {}, "loop")
-    assert status == "At iteration 3 of at most 3. Best so far: iteration 1, score 8."
+    assert status == "Iteration 3 of up to 3. Best so far: iteration 1, score 8."
     card = RunDecorations(view_model, structure, {}).card(workflow.node("loop"), None)
     assert (card.note, card.line) == ("3 / 3", "best so far: iteration 1, score 8")
 
 
-def test_what_a_node_asks_stands_in_its_result(open_inspector: OpenInspector) -> None:
+def test_question_of_a_node_is_part_of_its_result(open_inspector: OpenInspector) -> None:
     bench = open_inspector(with_agent())
     bench.select("agent")
     bench.inspector.show_result()
@@ -197,12 +193,12 @@ def test_what_a_node_asks_stands_in_its_result(open_inspector: OpenInspector) ->
 
 
 @pytest.mark.parametrize("steps", [[], ["text"], [{"turn": 1}], None, "text"])
-def test_steps_of_another_form_are_no_steps(steps: object) -> None:
+def test_steps_of_another_form_are_not_shown_as_steps(steps: object) -> None:
     execution = NodeExecution(state=NodeState.COMPLETED, outputs={"steps": steps})  # type: ignore[dict-item]
     assert agent_steps_text(execution) == ""
 
 
-def test_the_result_of_a_node_for_each_item_names_the_item(open_inspector: OpenInspector, tmp_path: Path) -> None:
+def test_result_in_an_iterator_names_the_item(open_inspector: OpenInspector, tmp_path: Path) -> None:
     flow = Builder("Each")
     each = flow.add("iterator", id="each", config={"source": "list", "items": ["x", "y"]})
     mark = flow.add("transform", id="mark", template="{{item}}")

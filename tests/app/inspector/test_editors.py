@@ -34,7 +34,7 @@ def choose(combo: QComboBox, steps: int) -> None:
         press(combo, Key.Key_Down if steps > 0 else Key.Key_Up)
 
 
-def test_a_line_is_written_at_each_keystroke_and_is_one_step(one_node: OneNode) -> None:
+def test_typing_updates_the_document_as_one_undo_step(one_node: OneNode) -> None:
     bench = one_node("input")
     line = bench.editor("name").line
     line.setFocus()
@@ -48,7 +48,7 @@ def test_a_line_is_written_at_each_keystroke_and_is_one_step(one_node: OneNode) 
     assert line.text() == ""
 
 
-def test_undo_and_redo_keys_in_a_field_are_the_documents(one_node: OneNode) -> None:
+def test_undo_and_redo_keys_in_a_field_apply_to_the_document(one_node: OneNode) -> None:
     bench = one_node("input")
     line = bench.editor("name").line
     line.setFocus()
@@ -62,7 +62,7 @@ def test_undo_and_redo_keys_in_a_field_are_the_documents(one_node: OneNode) -> N
     assert bench.config("it") == {"name": "abc"}
 
 
-def test_leaving_a_field_ends_the_step(one_node: OneNode) -> None:
+def test_leaving_a_field_ends_the_undo_step(one_node: OneNode) -> None:
     bench = one_node("input")
     line = bench.editor("name").line
     line.setFocus()
@@ -74,7 +74,7 @@ def test_leaving_a_field_ends_the_step(one_node: OneNode) -> None:
     assert bench.config("it") == {"name": "a"}
 
 
-def test_what_is_emptied_to_its_default_leaves_the_document(one_node: OneNode) -> None:
+def test_clearing_a_field_to_its_default_removes_the_key(one_node: OneNode) -> None:
     bench = one_node("input", name="x", type="text")
     line = bench.editor("name").line
     line.setFocus()
@@ -83,7 +83,7 @@ def test_what_is_emptied_to_its_default_leaves_the_document(one_node: OneNode) -
     assert bench.config("it") == {"type": "text"}
 
 
-def test_undo_elsewhere_changes_the_text_and_leaves_the_cursor(one_node: OneNode) -> None:
+def test_undo_updates_the_text_and_keeps_the_cursor(one_node: OneNode) -> None:
     bench = one_node("llm", prompt="one two three")
     edit = bench.editor("prompt").edit
     edit.setFocus()
@@ -96,7 +96,7 @@ def test_undo_elsewhere_changes_the_text_and_leaves_the_cursor(one_node: OneNode
     assert edit.textCursor().position() == len("one two three")
 
 
-def test_texts_outside_the_basic_plane_and_unbreakable_spaces_are_kept(one_node: OneNode) -> None:
+def test_astral_characters_and_non_breaking_spaces_are_preserved(one_node: OneNode) -> None:
     bench = one_node("llm", prompt="a\u00a0😀 b")
     edit = bench.editor("prompt").edit
     edit.setFocus()
@@ -107,7 +107,7 @@ def test_texts_outside_the_basic_plane_and_unbreakable_spaces_are_kept(one_node:
     assert edit.text() == "a\u00a0😁 b!"
 
 
-def test_a_number_is_typed_stepped_and_emptied(one_node: OneNode) -> None:
+def test_number_can_be_typed_stepped_and_cleared(one_node: OneNode) -> None:
     bench = one_node("llm")
     number = bench.editor("temperature").number
     number.setFocus()
@@ -120,7 +120,7 @@ def test_a_number_is_typed_stepped_and_emptied(one_node: OneNode) -> None:
     assert bench.config("it") == {}
 
 
-def test_steps_end_at_the_limits(one_node: OneNode) -> None:
+def test_number_steps_stop_at_the_limits(one_node: OneNode) -> None:
     bench = one_node("llm", temperature=2)
     number = bench.editor("temperature").number
     number.setFocus()
@@ -132,7 +132,7 @@ def test_steps_end_at_the_limits(one_node: OneNode) -> None:
     assert bench.config("it") == {"temperature": 2}
 
 
-def test_an_optional_number_whose_default_is_a_number_can_be_none(one_node: OneNode) -> None:
+def test_optional_number_with_a_default_can_be_null(one_node: OneNode) -> None:
     bench = one_node("llm")
     number = bench.editor("max_tokens").number
     number.setFocus()
@@ -144,7 +144,7 @@ def test_an_optional_number_whose_default_is_a_number_can_be_none(one_node: OneN
     assert bench.config("it") == {}
 
 
-def test_an_emptied_number_shows_what_counts_when_it_is_left(one_node: OneNode) -> None:
+def test_cleared_number_shows_the_effective_value_on_focus_out(one_node: OneNode) -> None:
     bench = one_node("loop", max_iterations=7)
     number = bench.editor("max_iterations").number
     number.setFocus()
@@ -156,7 +156,7 @@ def test_an_emptied_number_shows_what_counts_when_it_is_left(one_node: OneNode) 
 
 
 @pytest.mark.parametrize("typed", ["abc", "1.2.3", "-"])
-def test_what_is_no_number_stays_in_the_document_and_is_marked(one_node: OneNode, typed: str) -> None:
+def test_invalid_number_is_stored_and_marked(one_node: OneNode, typed: str) -> None:
     bench = one_node("llm")
     editor = bench.editor("temperature")
     editor.number.setFocus()
@@ -171,7 +171,7 @@ def test_what_is_no_number_stays_in_the_document_and_is_marked(one_node: OneNode
     assert not editor.number.property("invalid")
 
 
-def test_a_number_outside_its_limits_is_marked_with_what_to_give(one_node: OneNode) -> None:
+def test_number_outside_its_limits_is_marked_with_a_remedy(one_node: OneNode) -> None:
     bench = one_node("llm")
     number = bench.editor("temperature").number
     number.setFocus()
@@ -181,7 +181,7 @@ def test_a_number_outside_its_limits_is_marked_with_what_to_give(one_node: OneNo
     assert bench.problems("temperature")[0].endswith("Give 2 or less.")
 
 
-def test_a_decimal_comma_is_a_decimal_point(one_node: OneNode) -> None:
+def test_decimal_comma_is_accepted(one_node: OneNode) -> None:
     bench = one_node("llm")
     number = bench.editor("temperature").number
     number.setFocus()
@@ -189,7 +189,7 @@ def test_a_decimal_comma_is_a_decimal_point(one_node: OneNode) -> None:
     assert bench.config("it") == {"temperature": 0.5}
 
 
-def test_a_choice_is_made_with_the_keyboard_and_says_what_it_means(one_node: OneNode) -> None:
+def test_choice_by_keyboard_shows_its_help(one_node: OneNode) -> None:
     bench = one_node("loop")
     editor = bench.editor("feedback_mode")
     choose(editor.combo, 2)
@@ -201,7 +201,7 @@ def test_a_choice_is_made_with_the_keyboard_and_says_what_it_means(one_node: One
     assert bench.config("it") == {}
 
 
-def test_fields_come_and_go_with_a_choice(one_node: OneNode) -> None:
+def test_choice_shows_and_hides_fields(one_node: OneNode) -> None:
     bench = one_node("loop")
     form = bench.page.form
     assert form.row("append_window").isHidden()
@@ -211,19 +211,19 @@ def test_fields_come_and_go_with_a_choice(one_node: OneNode) -> None:
     assert form.row("append_window").isHidden()
 
 
-def test_a_hidden_field_with_something_wrong_in_it_is_shown(one_node: OneNode) -> None:
+def test_hidden_field_with_a_problem_is_shown(one_node: OneNode) -> None:
     bench = one_node("loop", append_window=0)
     bench.analysed()
     assert not bench.page.form.row("append_window").isHidden()
 
 
-def test_an_unknown_choice_is_shown_as_it_is(one_node: OneNode) -> None:
+def test_unknown_choice_is_shown_as_missing(one_node: OneNode) -> None:
     bench = one_node("loop", feedback_mode="luck")
     assert bench.editor("feedback_mode").combo.currentText() == "luck (missing)"
     assert bench.problems("feedback_mode") != []
 
 
-def test_a_switch_is_turned_with_the_space_bar(one_node: OneNode) -> None:
+def test_space_bar_toggles_a_switch(one_node: OneNode) -> None:
     bench = one_node("loop")
     switch = bench.editor("inject_feedback").switch
     assert switch.isChecked()
@@ -236,7 +236,7 @@ def test_a_switch_is_turned_with_the_space_bar(one_node: OneNode) -> None:
     assert not switch.isChecked()
 
 
-def test_json_is_checked_while_it_is_typed(one_node: OneNode) -> None:
+def test_json_is_validated_while_typing(one_node: OneNode) -> None:
     bench = one_node("validator")
     editor = bench.editor("json_schema")
     editor.edit.setFocus()
@@ -260,7 +260,7 @@ def test_json_is_checked_while_it_is_typed(one_node: OneNode) -> None:
         ({"first": 1, "second": 2}, '{"second": 2, "first": 1}', {"second": 2, "first": 1}),
     ],
 )
-def test_json_that_python_calls_equal_is_written_and_taken_back(
+def test_json_values_equal_in_python_are_still_changes(
     one_node: OneNode, before: object, typed: str, after: object
 ) -> None:
     bench = one_node("validator", json_schema=before)
@@ -275,7 +275,7 @@ def test_json_that_python_calls_equal_is_written_and_taken_back(
     assert editor.edit.text() == shown
 
 
-def test_an_emptied_optional_json_is_none(one_node: OneNode) -> None:
+def test_cleared_optional_json_is_null(one_node: OneNode) -> None:
     bench = one_node("llm", reply_schema={"type": "object"})
     editor = bench.editor("reply_schema")
     assert editor.edit.text() == '{\n  "type": "object"\n}'
@@ -294,7 +294,7 @@ def test_an_emptied_optional_json_is_none(one_node: OneNode) -> None:
         ("[1]", [1], "Interpreted as a list."),
     ],
 )
-def test_a_value_of_any_kind_is_json_or_else_a_text(one_node: OneNode, typed: str, value: object, status: str) -> None:
+def test_any_value_is_json_or_text(one_node: OneNode, typed: str, value: object, status: str) -> None:
     bench = one_node("input")
     editor = bench.editor("default")
     editor.edit.setFocus()
@@ -306,7 +306,7 @@ def test_a_value_of_any_kind_is_json_or_else_a_text(one_node: OneNode, typed: st
     assert editor._parse(editor.edit.text()) == value
 
 
-def test_a_model_is_typed_or_chosen(one_node: OneNode) -> None:
+def test_model_can_be_typed_or_chosen(one_node: OneNode) -> None:
     bench = one_node("llm")
     editor = bench.editor("model")
     editor.line.setFocus()
@@ -319,9 +319,7 @@ def test_a_model_is_typed_or_chosen(one_node: OneNode) -> None:
     assert bench.config("it") == {}
 
 
-def test_the_models_on_offer_are_those_of_now_and_what_was_typed_stays(
-    one_node: OneNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_list_is_updated_and_typed_text_stays(one_node: OneNode, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = one_node("llm", model="groq/x")
     editor = bench.editor("model")
     monkeypatch.setattr(bench.page.binding, "model_names", lambda: ["a/new"])
@@ -330,7 +328,7 @@ def test_the_models_on_offer_are_those_of_now_and_what_was_typed_stays(
     assert editor.line.text() == "groq/x"
 
 
-def test_the_last_branch_can_go_too(one_node: OneNode) -> None:
+def test_last_branch_can_be_removed(one_node: OneNode) -> None:
     bench = one_node("router", branches=[{"name": "only"}])
     editor = bench.editor("branches")
     editor.entries[0].buttons["remove"].click()
@@ -342,13 +340,13 @@ def test_the_last_branch_can_go_too(one_node: OneNode) -> None:
     assert editor.add.hasFocus()
 
 
-def test_a_list_that_is_none_shows_no_branches(one_node: OneNode) -> None:
+def test_value_that_is_no_list_shows_no_branches(one_node: OneNode) -> None:
     bench = one_node("router", branches="oops")
     assert bench.editor("branches").entries == []
     assert bench.problems("branches") != []
 
 
-def test_a_step_from_what_is_no_number_starts_at_the_default(one_node: OneNode) -> None:
+def test_step_from_an_invalid_number_starts_at_the_default(one_node: OneNode) -> None:
     bench = one_node("loop", max_iterations="many")
     number = bench.editor("max_iterations").number
     number.setFocus()
@@ -367,7 +365,7 @@ def test_a_step_from_what_is_no_number_starts_at_the_default(one_node: OneNode) 
     assert limit.text() == "0"
 
 
-def test_branches_are_added_edited_moved_and_taken_out(one_node: OneNode) -> None:
+def test_branches_can_be_added_edited_moved_and_removed(one_node: OneNode) -> None:
     bench = one_node("router")
     editor = bench.editor("branches")
     assert len(editor.entries) == 2
@@ -390,7 +388,7 @@ def test_branches_are_added_edited_moved_and_taken_out(one_node: OneNode) -> Non
     assert (bench.config("it"), len(editor.entries)) == ({}, 2)
 
 
-def test_a_problem_in_a_branch_stands_beside_its_field(one_node: OneNode) -> None:
+def test_problem_in_a_branch_is_shown_at_its_field(one_node: OneNode) -> None:
     bench = one_node("router", criteria="good?")
     editor = bench.editor("branches")
     name = editor.entries[1].rows.rows["name"].editor.line
@@ -405,7 +403,7 @@ def test_a_problem_in_a_branch_stands_beside_its_field(one_node: OneNode) -> Non
     assert editor.entries[0].rows.rows["when"].editor.edit.hasFocus()
 
 
-def test_the_arguments_are_those_of_the_tool(one_node: OneNode) -> None:
+def test_argument_fields_are_the_parameters_of_the_tool(one_node: OneNode) -> None:
     bench = one_node("tool")
     editor = bench.editor("arguments")
     assert editor.rows is None
@@ -429,7 +427,7 @@ def test_the_arguments_are_those_of_the_tool(one_node: OneNode) -> None:
     assert bench.config("it") == {"tool": "search_files"}
 
 
-def test_another_tool_has_other_arguments(one_node: OneNode) -> None:
+def test_changing_the_tool_changes_the_argument_fields(one_node: OneNode) -> None:
     bench = one_node("tool", tool="search_files", arguments={"limit": 3})
     editor = bench.editor("arguments")
     bench.session.do(SetConfig("it", ("tool",), "read_file"))
@@ -445,7 +443,7 @@ def test_another_tool_has_other_arguments(one_node: OneNode) -> None:
     assert "path" in editor.rows.rows
 
 
-def test_a_wrong_argument_is_told_beside_it(one_node: OneNode) -> None:
+def test_invalid_argument_is_shown_at_its_field(one_node: OneNode) -> None:
     bench = one_node("tool", tool="search_files", arguments={"query": "x"})
     editor = bench.editor("arguments")
     fault = FieldProblem("limit", Problem("bad", "This is too many.", "Give fewer."))
@@ -453,13 +451,13 @@ def test_a_wrong_argument_is_told_beside_it(one_node: OneNode) -> None:
     assert editor.rows.rows["limit"].problem_texts == ["This is too many. Give fewer."]
 
 
-def test_an_unknown_argument_is_told(one_node: OneNode) -> None:
+def test_unknown_argument_is_reported(one_node: OneNode) -> None:
     bench = one_node("tool", tool="search_files", arguments={"colour": 1, "limit": 3})
     assert "colour" in bench.problems("arguments")[0]
     assert bench.editor("arguments").rows.rows["limit"].editor.number.text() == "3"
 
 
-def test_an_argument_that_an_edge_gives_says_so_and_takes_no_other(open_inspector: OpenInspector) -> None:
+def test_argument_from_an_edge_is_read_only(open_inspector: OpenInspector) -> None:
     nodes = (
         Node(id="ask", type="input", title="Question"),
         Node(id="it", type="tool", config={"tool": "search_files"}),
@@ -475,7 +473,7 @@ def test_an_argument_that_an_edge_gives_says_so_and_takes_no_other(open_inspecto
     bench.qtbot.waitUntil(row.editor.isEnabled)
 
 
-def test_a_loop_and_a_router_are_chosen_from_the_document(open_inspector: OpenInspector) -> None:
+def test_loop_and_router_are_chosen_from_the_document(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("end")
     combo = bench.editor("loop").combo
@@ -491,7 +489,7 @@ def test_a_loop_and_a_router_are_chosen_from_the_document(open_inspector: OpenIn
     assert [router.itemText(row) for row in range(router.count())] == ["Automatic"]
 
 
-def test_the_wheel_scrolls_the_panel_and_changes_no_value(one_node: OneNode) -> None:
+def test_mouse_wheel_scrolls_and_never_changes_a_value(one_node: OneNode) -> None:
     bench = one_node("llm", temperature=1)
     number = bench.editor("temperature").number
     bench.editor("prompt").edit.setFocus()
@@ -510,7 +508,7 @@ def test_the_wheel_scrolls_the_panel_and_changes_no_value(one_node: OneNode) -> 
     assert bench.config("it") == {"temperature": 1}
 
 
-def test_a_text_is_as_high_as_it_needs_up_to_a_limit(one_node: OneNode) -> None:
+def test_text_field_grows_up_to_a_limit(one_node: OneNode) -> None:
     bench = one_node("llm")
     edit = bench.editor("prompt").edit
     edit.setFocus()
@@ -522,7 +520,7 @@ def test_a_text_is_as_high_as_it_needs_up_to_a_limit(one_node: OneNode) -> None:
     assert edit.height() < 20 * edit.fontMetrics().lineSpacing()
 
 
-def test_an_object_has_its_own_fields_and_is_gone_when_all_are_empty(one_node: OneNode) -> None:
+def test_object_with_only_defaults_is_removed(one_node: OneNode) -> None:
     bench = one_node("loop", stop_when=[{"condition": "judge"}])
     judge = bench.editor("judge")
     assert judge.isVisibleTo(judge.window())
@@ -539,7 +537,7 @@ def test_an_object_has_its_own_fields_and_is_gone_when_all_are_empty(one_node: O
     assert "judge" not in bench.config("it")
 
 
-def test_a_problem_of_an_object_is_shown_at_its_field(one_node: OneNode) -> None:
+def test_problem_in_an_object_is_shown_at_its_field(one_node: OneNode) -> None:
     bench = one_node("loop", stop_when=[{"condition": "judge"}], judge={"criteria": "{{unclosed"})
     bench.analysed()
     judge = bench.editor("judge")
@@ -547,7 +545,7 @@ def test_a_problem_of_an_object_is_shown_at_its_field(one_node: OneNode) -> None
     assert not judge.advanced_button.isChecked()
 
 
-def test_a_problem_behind_the_fold_of_an_object_opens_it(one_node: OneNode) -> None:
+def test_problem_in_an_advanced_field_of_an_object_expands_it(one_node: OneNode) -> None:
     bench = one_node("loop", stop_when=[{"condition": "judge"}], judge={"criteria": "It rhymes.", "runs": 0})
     bench.analysed()
     judge = bench.editor("judge")

@@ -38,7 +38,7 @@ class Thing(BaseModel):
     needed: int
 
 
-def test_each_annotation_has_its_kind() -> None:
+def test_annotations_map_to_field_kinds() -> None:
     kinds = {name: field.kind for name, field in field_specs(Thing).items()}
     assert kinds == {
         "text": FieldKind.TEXT,
@@ -56,13 +56,13 @@ def test_each_annotation_has_its_kind() -> None:
     }
 
 
-def test_what_is_behind_the_fold_comes_last() -> None:
+def test_advanced_fields_come_last() -> None:
     fields = field_specs(Thing)
     assert list(fields)[-1] == "more"
     assert [name for name, field in fields.items() if field.is_advanced] == ["more"]
 
 
-def test_limits_defaults_and_words_are_read() -> None:
+def test_limits_defaults_and_help_come_from_the_model() -> None:
     fields = field_specs(Thing)
     assert (fields["more"].minimum, fields["more"].maximum, fields["more"].default) == (1, 9, 3)
     assert (fields["maybe"].minimum, fields["maybe"].nullable, fields["maybe"].default) == (0, True, None)
@@ -75,7 +75,7 @@ def test_limits_defaults_and_words_are_read() -> None:
     assert fields["note"].widget == "prompt"
 
 
-def test_a_default_is_not_written_and_any_other_value_is() -> None:
+def test_only_values_other_than_the_default_are_stored() -> None:
     fields = field_specs(Thing)
     assert fields["more"].stored_value(3) is UNSET
     assert fields["more"].stored_value(4) == 4
@@ -85,28 +85,28 @@ def test_a_default_is_not_written_and_any_other_value_is() -> None:
     assert fields["needed"].stored_value(None) is None
 
 
-def test_each_choice_has_its_sentence_where_the_help_has_one_for_each() -> None:
+def test_help_text_is_split_by_choice() -> None:
     fields = field_specs(Thing)
     assert choice_help(fields["mode"]) == {"a": "The first.", "b": "The second."}
     assert choice_help(fields["colour"]) == {}
     assert choice_help(fields["text"]) == {}
 
 
-def test_every_choice_of_every_node_type_that_explains_one_explains_all() -> None:
+def test_help_explains_all_choices_or_none() -> None:
     for spec in builtin_registry():
         for field in field_specs(spec.config).values():
             if any(f"{choice}:" in field.help for choice in field.choices):
                 assert set(choice_help(field)) == set(field.choices), (spec.type, field.name)
 
 
-def test_a_field_is_shown_where_the_others_say_so() -> None:
+def test_field_visibility_depends_on_other_fields() -> None:
     fields = field_specs(Thing)
     assert not is_visible(fields["note"], {}, fields)
     assert is_visible(fields["note"], {"mode": "b"}, fields)
     assert is_visible(fields["text"], {}, fields)
 
 
-def test_a_field_is_shown_where_one_of_several_groups_of_values_holds() -> None:
+def test_field_is_visible_if_any_group_of_conditions_holds() -> None:
     fields = field_specs(LoopConfig)
     assert not is_visible(fields["judge"], {}, fields)
     assert is_visible(fields["judge"], {"stop_when": [{"condition": "judge"}]}, fields)
@@ -116,7 +116,7 @@ def test_a_field_is_shown_where_one_of_several_groups_of_values_holds() -> None:
     assert is_visible(fields["stop_mode"], {"stop_when": [{}, {}]}, fields)
 
 
-def test_a_loop_shows_four_fields_at_most_before_the_fold_whatever_is_chosen_beside_stability() -> None:
+def test_loop_shows_at_most_four_basic_fields() -> None:
     fields = field_specs(LoopConfig)
     for condition in ("until", "evaluator", "judge", "stable_output"):
         values = {"stop_when": [{"condition": condition}]}
@@ -124,7 +124,7 @@ def test_a_loop_shows_four_fields_at_most_before_the_fold_whatever_is_chosen_bes
         assert len(shown) <= 4
 
 
-def test_the_settings_of_a_workflow_are_a_form_too() -> None:
+def test_workflow_settings_have_field_specs() -> None:
     fields = field_specs(Settings)
     assert fields["model"].widget == "model"
     assert fields["prices"].kind is FieldKind.JSON

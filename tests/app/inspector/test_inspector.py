@@ -81,7 +81,7 @@ def each_page(bench: Bench) -> Iterator[str]:
     yield "workflow"
 
 
-def test_the_page_follows_the_selection(open_inspector: OpenInspector) -> None:
+def test_page_follows_the_selection(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     assert isinstance(bench.inspector.page, WorkflowPage)
     bench.select("draft")
@@ -98,14 +98,14 @@ def test_the_page_follows_the_selection(open_inspector: OpenInspector) -> None:
     assert isinstance(bench.inspector.page, WorkflowPage)
 
 
-def test_pages_are_made_in_quiet_moments_before_they_are_wanted(open_inspector: OpenInspector) -> None:
+def test_pages_are_created_while_idle(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     types = {node.type for node in bench.session.workflow.nodes}
     bench.qtbot.waitUntil(lambda: set(bench.inspector._pages) == types)
     assert isinstance(bench.inspector.page, WorkflowPage)
 
 
-def test_a_run_is_no_quiet_moment(open_inspector: OpenInspector, write_script: Callable[..., Path]) -> None:
+def test_no_pages_are_created_during_a_run(open_inspector: OpenInspector, write_script: Callable[..., Path]) -> None:
     bench = open_inspector(refine())
     slow = {"text": "slowly it comes", "stream": 3, "chunk_delay_s": 30}
     bench.session.start_run({"task": "a note"}, RunOptions(model=f"scripted:{write_script(draft=slow)}"))
@@ -120,7 +120,7 @@ def test_a_run_is_no_quiet_moment(open_inspector: OpenInspector, write_script: C
     bench.qtbot.waitUntil(lambda: set(bench.inspector._pages) == {node.type for node in bench.session.workflow.nodes})
 
 
-def test_pages_are_filled_in_before_they_are_wanted(open_inspector: OpenInspector) -> None:
+def test_pages_are_filled_while_idle(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     pages = bench.inspector._pages
     bench.qtbot.waitUntil(lambda: len(pages) > 5 and all(page.binding.node_id for page in pages.values()))
@@ -131,7 +131,7 @@ def test_pages_are_filled_in_before_they_are_wanted(open_inspector: OpenInspecto
     assert bench.editor("prompt").edit.text() == "Judge {{draft}}."
 
 
-def test_nodes_of_one_type_share_a_form_and_a_value_changes_no_widget(open_inspector: OpenInspector) -> None:
+def test_nodes_of_one_type_share_a_form(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
     before = set(bench.page.findChildren(QWidget))
@@ -142,7 +142,7 @@ def test_nodes_of_one_type_share_a_form_and_a_value_changes_no_widget(open_inspe
     assert bench.editor("temperature").number.text() == "1"
 
 
-def test_what_is_typed_goes_to_the_node_that_is_shown(open_inspector: OpenInspector) -> None:
+def test_typing_changes_the_displayed_node(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
     bench.select("critique")
@@ -154,7 +154,7 @@ def test_what_is_typed_goes_to_the_node_that_is_shown(open_inspector: OpenInspec
     assert bench.config("draft")["prompt"] == "Write: {{input}}"
 
 
-def test_changes_of_other_nodes_and_of_the_layout_touch_no_field(open_inspector: OpenInspector) -> None:
+def test_changes_of_other_nodes_and_layout_update_no_field(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
     shown = []
@@ -166,7 +166,7 @@ def test_changes_of_other_nodes_and_of_the_layout_touch_no_field(open_inspector:
     assert shown == ["Write: {{input}}"]
 
 
-def test_a_title_is_one_step_and_is_shown_again_after_undo(open_inspector: OpenInspector) -> None:
+def test_title_is_one_undo_step(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
     title = bench.page.header.title
@@ -180,7 +180,7 @@ def test_a_title_is_one_step_and_is_shown_again_after_undo(open_inspector: OpenI
     assert title.placeholderText() == "LLM"
 
 
-def test_an_id_is_checked_as_it_is_typed_and_renames_with_enter(open_inspector: OpenInspector) -> None:
+def test_id_is_validated_while_typing_and_renamed_on_enter(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
     line = bench.page.header.id_edit
@@ -209,7 +209,7 @@ def test_an_id_is_checked_as_it_is_typed_and_renames_with_enter(open_inspector: 
     assert "x" in bench.config("plan")["prompt"]
 
 
-def test_a_renamed_node_stays_selected_when_that_is_taken_back_and_done_again(open_inspector: OpenInspector) -> None:
+def test_renamed_node_stays_selected_on_undo_and_redo(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("critique", "draft")
     bench.select("draft")
@@ -228,7 +228,7 @@ def test_a_renamed_node_stays_selected_when_that_is_taken_back_and_done_again(op
     assert "x" in bench.config("plan")["prompt"]
 
 
-def test_a_node_that_another_takes_the_place_of_is_not_followed(open_inspector: OpenInspector) -> None:
+def test_selection_does_not_move_to_a_replacement_node(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("critique")
     nodes = bench.session.workflow.nodes_by_id
@@ -240,7 +240,7 @@ def test_a_node_that_another_takes_the_place_of_is_not_followed(open_inspector: 
     assert bench.session.selection == ()
 
 
-def test_an_id_is_renamed_on_leaving_and_given_up_with_escape(open_inspector: OpenInspector) -> None:
+def test_id_is_renamed_on_focus_out_and_discarded_on_escape(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
     line = bench.page.header.id_edit
@@ -258,7 +258,7 @@ def test_an_id_is_renamed_on_leaving_and_given_up_with_escape(open_inspector: Op
     assert (line.text(), bench.page.header.id_problems.texts) == ("draft_b", [])
 
 
-def test_a_node_is_switched_off_with_the_keyboard(open_inspector: OpenInspector) -> None:
+def test_node_can_be_disabled_by_keyboard(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
     switch = bench.page.header.enabled
@@ -269,7 +269,7 @@ def test_a_node_is_switched_off_with_the_keyboard(open_inspector: OpenInspector)
     assert switch.isChecked()
 
 
-def test_a_removed_node_is_shown_no_more(open_inspector: OpenInspector) -> None:
+def test_removed_node_is_not_shown(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
     bench.session.do(RemoveNode("draft"))
@@ -279,7 +279,7 @@ def test_a_removed_node_is_shown_no_more(open_inspector: OpenInspector) -> None:
     assert bench.page.header.title.text() == "Draft"
 
 
-def test_a_document_read_anew_may_have_another_type_under_the_same_id(open_inspector: OpenInspector) -> None:
+def test_reloaded_node_may_have_another_type(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("merge")
     node = bench.session.node("merge")
@@ -289,7 +289,7 @@ def test_a_document_read_anew_may_have_another_type_under_the_same_id(open_inspe
     assert bench.editor("prompt").edit.text() == "Now a model."
 
 
-def test_a_node_of_an_unknown_type_is_kept_and_told(open_inspector: OpenInspector) -> None:
+def test_unknown_node_type_is_preserved_and_reported(open_inspector: OpenInspector) -> None:
     bench = open_inspector(Workflow(nodes=(Node(id="odd", type="teleport", config={"to": "moon"}),)))
     bench.select("odd")
     assert bench.page.form is None
@@ -298,13 +298,13 @@ def test_a_node_of_an_unknown_type_is_kept_and_told(open_inspector: OpenInspecto
     assert bench.page.header.title.hasFocus()
 
 
-def test_problems_of_the_whole_node_stand_at_the_top(open_inspector: OpenInspector) -> None:
+def test_problems_of_the_node_are_shown_in_the_header(open_inspector: OpenInspector) -> None:
     bench = open_inspector(Workflow(nodes=(Node(id="it", type="output"),)))
     bench.select("it")
     assert "Nothing is connected" in bench.page.header.problems.texts[0]
 
 
-def test_a_field_is_found_wherever_it_is(open_inspector: OpenInspector) -> None:
+def test_focus_field_finds_nested_and_advanced_fields(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.inspector.show_result()
     bench.inspector.focus_field("draft", "temperature")
@@ -323,7 +323,7 @@ def test_a_field_is_found_wherever_it_is(open_inspector: OpenInspector) -> None:
     assert bench.inspector.workflow_page.description.hasFocus()
 
 
-def test_the_fold_stays_open_from_node_to_node(open_inspector: OpenInspector) -> None:
+def test_advanced_fields_stay_expanded_across_nodes(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
     assert bench.page.form.row("seed") is None, "what is folded away is not made"
@@ -337,7 +337,7 @@ def test_the_fold_stays_open_from_node_to_node(open_inspector: OpenInspector) ->
     assert not bench.page.form.row("seed").isVisible()
 
 
-def test_a_closed_fold_says_how_much_is_wrong_behind_it(open_inspector: OpenInspector) -> None:
+def test_collapsed_advanced_button_counts_problems(open_inspector: OpenInspector) -> None:
     bench = open_inspector(Workflow(nodes=(Node(id="it", type="llm", config={"seed": "x", "retries": 99}),)))
     bench.select("it")
     assert bench.page.form.advanced_button.text() == "Advanced · 2 problems"
@@ -346,7 +346,7 @@ def test_a_closed_fold_says_how_much_is_wrong_behind_it(open_inspector: OpenInsp
     assert len(bench.problems("seed")) == 1
 
 
-def test_the_workflow_has_a_name_a_description_and_settings(open_inspector: OpenInspector) -> None:
+def test_workflow_page_edits_name_description_and_settings(open_inspector: OpenInspector) -> None:
     bench = open_inspector()
     page = bench.inspector.workflow_page
     page.name.setFocus()
@@ -363,7 +363,7 @@ def test_the_workflow_has_a_name_a_description_and_settings(open_inspector: Open
         assert (page.name.text(), page.description.text(), number.text()) == expected
 
 
-def test_a_wrong_setting_is_marked(open_inspector: OpenInspector) -> None:
+def test_invalid_setting_is_marked(open_inspector: OpenInspector) -> None:
     bench = open_inspector()
     bench.session.do(SetSettings(("budget_usd",), -1))
     bench.qtbot.waitUntil(lambda: bench.problems("budget_usd") != [])
@@ -372,7 +372,7 @@ def test_a_wrong_setting_is_marked(open_inspector: OpenInspector) -> None:
     bench.qtbot.waitUntil(lambda: "colour" in " ".join(bench.inspector.workflow_page.problems.texts))
 
 
-def test_no_part_of_a_form_is_shown_as_a_window_of_its_own(every_type: Bench) -> None:
+def test_no_widget_of_a_form_opens_as_a_window(every_type: Bench) -> None:
     class Watch(QObject):
         def __init__(self) -> None:
             super().__init__()
@@ -391,7 +391,7 @@ def test_no_part_of_a_form_is_shown_as_a_window_of_its_own(every_type: Bench) ->
     assert watch.seen == []
 
 
-def test_everything_has_an_accessible_name(every_type: Bench) -> None:
+def test_all_inspector_widgets_have_accessible_names(every_type: Bench) -> None:
     for name in each_page(every_type):
         nameless = [type(widget).__name__ for widget in controls(every_type) if not _name(widget)]
         assert nameless == [], name
@@ -430,12 +430,12 @@ def check_walk(bench: Bench, name: str) -> None:
     assert all(after > before - line for before, after in pairwise(heights)), name
 
 
-def test_everything_is_reached_with_the_tab_key_from_top_to_bottom(every_type: Bench) -> None:
+def test_tab_key_goes_from_top_to_bottom(every_type: Bench) -> None:
     for name in each_page(every_type):
         check_walk(every_type, name)
 
 
-def test_what_comes_later_stands_in_its_place_on_the_way_of_the_tab_key(every_type: Bench) -> None:
+def test_widgets_added_later_are_in_tab_order(every_type: Bench) -> None:
     every_type.select("router")
     every_type.editor("branches").add.click()
     check_walk(every_type, "a branch more")
@@ -446,7 +446,7 @@ def test_what_comes_later_stands_in_its_place_on_the_way_of_the_tab_key(every_ty
     check_walk(every_type, "and another")
 
 
-def test_the_page_scrolls_to_what_has_the_keyboard(every_type: Bench) -> None:
+def test_page_scrolls_to_the_focused_field(every_type: Bench) -> None:
     every_type.inspector.resize(340, 300)
     every_type.select("llm")
     every_type.inspector.focus_field("llm", "error_value")
@@ -457,7 +457,7 @@ def test_the_page_scrolls_to_what_has_the_keyboard(every_type: Bench) -> None:
     assert page.rect().contains(place)
 
 
-def test_both_themes_and_larger_texts_are_drawn_and_fit(every_type: Bench) -> None:
+def test_inspector_fits_in_both_themes_and_large_text(every_type: Bench) -> None:
     seen = {}
     try:
         for theme in ("dark", "light"):
@@ -475,7 +475,7 @@ def test_both_themes_and_larger_texts_are_drawn_and_fit(every_type: Bench) -> No
         style().choose("dark", 1.0)
 
 
-def test_a_pasted_node_shows_its_own_values(open_inspector: OpenInspector) -> None:
+def test_pasted_node_shows_its_values(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
     assert "draft" in copy_fragment(bench.session.workflow, ["draft"])
@@ -485,7 +485,7 @@ def test_a_pasted_node_shows_its_own_values(open_inspector: OpenInspector) -> No
     assert bench.editor("temperature").number.text() == ""
 
 
-def test_another_theme_or_text_size_changes_nothing_in_the_document(open_inspector: OpenInspector) -> None:
+def test_theme_and_text_size_do_not_change_the_document(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     before = bench.session.workflow
     bench.select("draft")

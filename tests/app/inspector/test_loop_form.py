@@ -40,7 +40,7 @@ def seen(bench: Bench) -> list[str]:
         ({"feedback_mode": "append_window"}, ["max_iterations", "stop_when", "feedback_mode", "append_window"]),
     ],
 )
-def test_a_new_user_sees_four_fields_at_the_most_and_the_rest_behind_more(
+def test_loop_form_shows_four_fields_and_the_rest_under_advanced(
     one_node: OneNode, config: dict[str, Value], fields: list[str]
 ) -> None:
     bench = one_node("loop", **config)
@@ -63,12 +63,12 @@ def pick(editor: ConditionsEditor, name: str) -> None:
     labels[condition_specs()[name].label].trigger()
 
 
-def test_several_conditions_bring_the_choice_of_any_or_all_and_their_judge(one_node: OneNode) -> None:
+def test_several_conditions_offer_any_or_all_and_the_judge(one_node: OneNode) -> None:
     bench = one_node("loop", stop_when=[{"condition": "budget"}, {"condition": "judge"}])
     assert seen(bench) == ["max_iterations", "stop_when", "stop_mode", "judge", "feedback_mode"]
 
 
-def test_a_condition_is_added_by_what_holds_when_it_stops_and_shows_its_settings(one_node: OneNode) -> None:
+def test_added_condition_shows_its_settings(one_node: OneNode) -> None:
     bench = one_node("loop")
     editor = conditions(bench)
     editor.fill_menu()
@@ -85,7 +85,7 @@ def test_a_condition_is_added_by_what_holds_when_it_stops_and_shows_its_settings
     assert len(editor.entries) == 1
 
 
-def test_another_condition_keeps_the_settings_that_it_has_too(one_node: OneNode) -> None:
+def test_changing_a_condition_keeps_shared_settings(one_node: OneNode) -> None:
     bench = one_node("loop", stop_when=[{"condition": "stable_output", "threshold": 0.5, "patience": 2}])
     editor = conditions(bench)
     combo = editor.entries[0].rows.rows["condition"].editor.combo
@@ -98,7 +98,7 @@ def test_another_condition_keeps_the_settings_that_it_has_too(one_node: OneNode)
     assert list(editor.entries[0].rows.rows) == ["condition", "threshold", "patience"]
 
 
-def test_an_unknown_condition_is_shown_and_keeps_its_settings(one_node: OneNode) -> None:
+def test_unknown_condition_is_shown_and_preserved(one_node: OneNode) -> None:
     bench = one_node("loop", stop_when=[{"condition": "moon", "phase": 3}])
     bench.analysed()
     (entry,) = conditions(bench).entries
@@ -107,7 +107,7 @@ def test_an_unknown_condition_is_shown_and_keeps_its_settings(one_node: OneNode)
     assert bench.config("it") == {"stop_when": [{"condition": "moon", "phase": 3}]}
 
 
-def test_conditions_inside_a_group_have_a_list_of_their_own_and_no_groups(one_node: OneNode) -> None:
+def test_condition_group_has_a_nested_list_without_groups(one_node: OneNode) -> None:
     bench = one_node("loop", stop_when=[{"condition": "all_of", "conditions": [{"condition": "judge"}]}])
     inner = conditions(bench).entries[0].rows.rows["conditions"].editor
     assert isinstance(inner, ConditionsEditor)
@@ -118,11 +118,11 @@ def test_conditions_inside_a_group_have_a_list_of_their_own_and_no_groups(one_no
     assert condition_specs()["all_of"].label not in [action.text() for action in inner.menu.actions()]
 
 
-def test_a_judge_that_is_set_is_seen_since_it_scores_every_iteration(one_node: OneNode) -> None:
+def test_judge_that_is_set_is_visible(one_node: OneNode) -> None:
     assert "judge" in seen(one_node("loop", judge={"criteria": "Short."}))
 
 
-def test_more_says_how_much_is_set_behind_it_and_keeps_count(one_node: OneNode) -> None:
+def test_advanced_button_counts_the_settings_behind_it(one_node: OneNode) -> None:
     bench = one_node("loop", delay_s=2.0, retries=1)
     fold = bench.page.form.advanced_button
     assert fold.text() == "Advanced · 2 set"
@@ -132,7 +132,7 @@ def test_more_says_how_much_is_set_behind_it_and_keeps_count(one_node: OneNode) 
 
 
 @pytest.mark.parametrize("node_type", ["loop", "llm", "agent", "iterator", "approval", "tool"])
-def test_behind_more_what_the_type_has_of_its_own_comes_first(node_type: str) -> None:
+def test_advanced_fields_of_the_type_come_before_common_ones(node_type: str) -> None:
     spec = builtin_registry().find(node_type)
     assert spec is not None
     behind = [name for name, field in field_specs(spec.config).items() if field.is_advanced]

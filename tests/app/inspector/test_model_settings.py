@@ -23,7 +23,7 @@ def choose(combo: QComboBox, steps: int) -> None:
         QTest.keyClick(combo, Key.Key_Down if steps > 0 else Key.Key_Up)
 
 
-def test_stop_sequences_stand_one_in_a_line_and_may_hold_line_breaks(one_node: OneNode) -> None:
+def test_stop_sequences_are_one_per_line_with_escapes(one_node: OneNode) -> None:
     bench = one_node("llm", stop=["END", "\n\n", "a\\nb"])
     edit = bench.editor("stop").edit
     assert edit.text() == "END\n\\n\\n\na\\\\nb"
@@ -37,7 +37,7 @@ def test_stop_sequences_stand_one_in_a_line_and_may_hold_line_breaks(one_node: O
     assert bench.config("it") == {}
 
 
-def test_fallback_models_are_added_chosen_typed_and_removed(one_node: OneNode) -> None:
+def test_fallback_models_can_be_added_chosen_typed_and_removed(one_node: OneNode) -> None:
     bench = one_node("llm")
     editor = bench.editor("fallback_models")
     QTest.mouseClick(editor.add, Qt.MouseButton.LeftButton)
@@ -57,7 +57,7 @@ def test_fallback_models_are_added_chosen_typed_and_removed(one_node: OneNode) -
     assert [combo.currentText() for combo, _ in editor.rows] == [MODELS[1], "a/b"]
 
 
-def test_a_reasoning_effort_may_be_left_to_the_model(one_node: OneNode) -> None:
+def test_reasoning_effort_may_be_the_model_default(one_node: OneNode) -> None:
     bench = one_node("llm")
     combo = bench.editor("reasoning_effort").combo
     assert (combo.currentText(), combo.currentData()) == ("Model default", None)
@@ -67,7 +67,7 @@ def test_a_reasoning_effort_may_be_left_to_the_model(one_node: OneNode) -> None:
     assert bench.config("it") == {}
 
 
-def test_extra_parameters_with_a_secret_are_a_problem_of_their_field(one_node: OneNode) -> None:
+def test_secret_in_extra_parameters_is_a_problem_of_the_field(one_node: OneNode) -> None:
     bench = one_node("llm")
     bench.editor("extra_parameters")
     bench.session.do(SetConfig("it", ("extra_parameters",), {"api_key": "x"}))

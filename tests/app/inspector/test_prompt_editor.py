@@ -42,7 +42,7 @@ def at_merge(open_inspector: OpenInspector) -> tuple[Bench, PromptEditor]:
     return bench, editor
 
 
-def test_known_names_are_coloured_and_unknown_ones_underlined_as_one_types(open_inspector: OpenInspector) -> None:
+def test_known_variables_are_colored_and_unknown_ones_underlined(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     assert looks(editor.edit) == [("loop.input", "known"), ("draft", "known"), ("critique", "known")]
     QTest.keyClicks(editor.edit, " {{loop.lst}} {{nobody}}")
@@ -57,7 +57,7 @@ def test_known_names_are_coloured_and_unknown_ones_underlined_as_one_types(open_
     assert "`loop.lst` cannot be filled in" in bench.problems("template")[0]
 
 
-def test_names_that_are_connected_stay_known_while_a_hole_is_open(open_inspector: OpenInspector) -> None:
+def test_connected_variables_stay_known_while_a_placeholder_is_open(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     QTest.keyClicks(editor.edit, " {{lo")
     bench.analysed()
@@ -67,7 +67,7 @@ def test_names_that_are_connected_stay_known_while_a_hole_is_open(open_inspector
     assert bench.page.header.problems.texts == []
 
 
-def test_a_hole_over_several_lines_is_coloured_in_each_of_them(open_inspector: OpenInspector) -> None:
+def test_placeholder_over_several_lines_is_highlighted(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     bench.session.do(SetConfig("merge", ("template",), "{{critique}}\n{{\ndraft\n}}"))
     block = editor.edit.document().findBlockByNumber(2)
@@ -76,14 +76,14 @@ def test_a_hole_over_several_lines_is_coloured_in_each_of_them(open_inspector: O
     assert [found.length for found in block.next().layout().formats()] == [2]
 
 
-def test_characters_of_two_units_before_a_name_do_not_move_its_colour(open_inspector: OpenInspector) -> None:
+def test_surrogate_pairs_do_not_shift_highlighting(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     bench.session.do(SetConfig("merge", ("template",), "😀😀 {{draft}} {{critique}}"))
     formats = editor.edit.document().firstBlock().layout().formats()
     assert [(found.start, found.length) for found in formats][:3] == [(5, 2), (7, 5), (12, 2)]
 
 
-def test_completion_is_chosen_with_the_keyboard(open_inspector: OpenInspector) -> None:
+def test_completion_by_keyboard(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     names = editor.edit.completions
     QTest.keyClicks(editor.edit, " {{")
@@ -100,7 +100,7 @@ def test_completion_is_chosen_with_the_keyboard(open_inspector: OpenInspector) -
     assert not names.isVisible()
 
 
-def test_completion_goes_round_takes_with_tab_and_closes_with_escape(open_inspector: OpenInspector) -> None:
+def test_completion_wraps_around_and_handles_tab_and_escape(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     names = editor.edit.completions
     before = bench.config("merge")["template"]
@@ -117,7 +117,7 @@ def test_completion_goes_round_takes_with_tab_and_closes_with_escape(open_inspec
     assert editor.edit.hasFocus()
 
 
-def test_braces_that_are_there_already_are_not_closed_twice(open_inspector: OpenInspector) -> None:
+def test_existing_braces_are_not_closed_twice(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     bench.session.do(SetConfig("merge", ("template",), "{{dr }} x {{critique}}"))
     cursor = editor.edit.textCursor()
@@ -129,7 +129,7 @@ def test_braces_that_are_there_already_are_not_closed_twice(open_inspector: Open
     assert editor.edit.textCursor().position() == len("{{draft }}")
 
 
-def test_a_name_is_put_in_with_the_mouse_alone(open_inspector: OpenInspector) -> None:
+def test_variable_can_be_inserted_by_mouse(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     QTest.mouseClick(editor.insert, Qt.MouseButton.LeftButton)
     names = editor.edit.completions
@@ -139,7 +139,7 @@ def test_a_name_is_put_in_with_the_mouse_alone(open_inspector: OpenInspector) ->
     assert bench.config("merge")["template"].endswith("{{critique}}{{critique}}")
 
 
-def test_leaving_the_field_closes_the_names(open_inspector: OpenInspector) -> None:
+def test_leaving_the_field_closes_the_completion(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     QTest.keyClicks(editor.edit, " {{")
     assert editor.edit.completions.isVisible()
@@ -147,7 +147,7 @@ def test_leaving_the_field_closes_the_names(open_inspector: OpenInspector) -> No
     assert not editor.edit.completions.isVisible()
 
 
-def test_no_names_are_offered_outside_of_a_hole(open_inspector: OpenInspector) -> None:
+def test_no_completion_outside_placeholders(open_inspector: OpenInspector) -> None:
     _, editor = at_merge(open_inspector)
     QTest.keyClicks(editor.edit, " loop.")
     assert not editor.edit.completions.isVisible()
@@ -155,7 +155,7 @@ def test_no_names_are_offered_outside_of_a_hole(open_inspector: OpenInspector) -
     assert not editor.edit.hasFocus()
 
 
-def test_an_expression_offers_names_without_braces(open_inspector: OpenInspector) -> None:
+def test_expression_completes_without_braces(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("loop")
     bench.session.do(SetConfig("loop", ("stop_when",), [{"condition": "until"}]))
@@ -169,7 +169,7 @@ def test_an_expression_offers_names_without_braces(open_inspector: OpenInspector
     assert looks(edit) == [("output", "known")]
 
 
-def test_each_name_says_what_it_stands_for_under_the_pointer(open_inspector: OpenInspector) -> None:
+def test_variable_shows_its_help_as_tool_tip(open_inspector: OpenInspector) -> None:
     _, editor = at_merge(open_inspector)
     cursor = editor.edit.textCursor()
     cursor.setPosition(editor.edit.text().index("draft") + 2)
@@ -180,14 +180,14 @@ def test_each_name_says_what_it_stands_for_under_the_pointer(open_inspector: Ope
     QToolTip.hideText()
 
 
-def test_the_preview_says_when_nothing_has_run(open_inspector: OpenInspector) -> None:
+def test_preview_without_a_run_says_what_to_do(open_inspector: OpenInspector) -> None:
     _, editor = at_merge(open_inspector)
     editor.preview.click()
     assert editor.filled.isVisible()
     assert editor.filled.view.text() == NO_RUN
 
 
-def test_the_preview_is_filled_in_from_the_chosen_iteration(open_inspector: OpenInspector, refine_script: Path) -> None:
+def test_preview_uses_the_selected_iteration(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench, editor = at_merge(open_inspector)
     editor.preview.click()
     bench.run(refine_script, task="a note")
@@ -200,7 +200,7 @@ def test_the_preview_is_filled_in_from_the_chosen_iteration(open_inspector: Open
     assert not editor.filled.isVisible()
 
 
-def test_the_larger_window_and_the_field_show_the_same(open_inspector: OpenInspector) -> None:
+def test_larger_window_and_field_stay_in_sync(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     before = editor.edit.text()
     editor.expand.click()
@@ -217,7 +217,7 @@ def test_the_larger_window_and_the_field_show_the_same(open_inspector: OpenInspe
     assert editor.window_open is None
 
 
-def test_the_larger_window_names_values_and_closes_with_the_mouse(open_inspector: OpenInspector) -> None:
+def test_larger_window_inserts_variables_and_closes_by_mouse(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     editor.expand.click()
     window = editor.window_open
@@ -237,7 +237,7 @@ def test_the_larger_window_names_values_and_closes_with_the_mouse(open_inspector
     assert editor.window_open is None
 
 
-def test_the_list_of_names_is_as_high_as_whole_rows(open_inspector: OpenInspector) -> None:
+def test_completion_popup_shows_whole_rows(open_inspector: OpenInspector) -> None:
     _bench, editor = at_merge(open_inspector)
     QTest.mouseClick(editor.insert, Qt.MouseButton.LeftButton)
     listed = editor.edit.completions
@@ -245,7 +245,7 @@ def test_the_list_of_names_is_as_high_as_whole_rows(open_inspector: OpenInspecto
     assert listed.viewport().height() == 7 * listed.sizeHintForRow(0)
 
 
-def test_the_names_on_offer_are_sorted_by_how_they_begin() -> None:
+def test_completions_that_start_with_the_text_come_first() -> None:
     from app.inspector.prompt_editor import matching_variables
 
     names = [Variable(("loop", "index"), ""), Variable(("index",), ""), Variable(("other",), "")]
@@ -262,7 +262,7 @@ def test_a_long_preview_shows_its_beginning(open_inspector: OpenInspector, write
     assert len(editor.filled.text) > 300_000
 
 
-def test_where_their_words_do_not_fit_the_buttons_are_icons_with_their_names(open_inspector: OpenInspector) -> None:
+def test_narrow_prompt_buttons_show_only_icons(open_inspector: OpenInspector) -> None:
     _bench, editor = at_merge(open_inspector)
     styles = Qt.ToolButtonStyle
     assert editor.insert.toolButtonStyle() is styles.ToolButtonTextBesideIcon

@@ -44,26 +44,26 @@ def preview(bench: Bench, text: str, node_id: str = "merge", **chosen: int) -> s
         ("no holes", "no holes"),
     ],
 )
-def test_each_name_has_its_value_of_the_chosen_iteration(ran: Bench, text: str, filled: str) -> None:
+def test_preview_shows_values_of_the_selected_iteration(ran: Bench, text: str, filled: str) -> None:
     assert preview(ran, text, loop=1) == filled
 
 
-def test_the_records_of_earlier_iterations_have_the_outputs_of_their_nodes(ran: Bench) -> None:
+def test_history_records_contain_node_outputs(ran: Bench) -> None:
     before = preview(ran, "{{loop.last.draft}}", loop=1)
     assert preview(ran, "{{loop.history[0].nodes.draft}}", loop=1) == before != ""
 
 
-def test_in_the_first_iteration_there_is_nothing_before_it(ran: Bench) -> None:
+def test_first_iteration_has_no_previous_values(ran: Bench) -> None:
     assert preview(ran, "[{{loop.previous}}][{{loop.last.draft}}]", loop=0) == "[][]"
 
 
-def test_without_a_choice_the_latest_iteration_counts(ran: Bench) -> None:
+def test_preview_defaults_to_the_latest_iteration(ran: Bench) -> None:
     assert preview(ran, "{{draft}}") == "three"
 
 
-def test_of_an_iteration_that_never_was_the_latest_counts(ran: Bench) -> None:
+def test_nonexistent_iteration_falls_back_to_the_latest(ran: Bench) -> None:
     assert preview(ran, "{{draft}}", loop=9) == "three"
 
 
-def test_a_node_that_did_not_run_has_no_values(ran: Bench) -> None:
+def test_node_that_did_not_run_has_no_values(ran: Bench) -> None:
     assert preview(ran, "{{input}}", node_id="unknown") == "—"

@@ -18,7 +18,7 @@ def execution(*replies: Reply) -> NodeExecution:
     return NodeExecution(state=NodeState.COMPLETED, calls=calls)
 
 
-def test_reasoning_is_a_folded_part_before_the_reply_and_a_refusal_is_quoted() -> None:
+def test_reasoning_is_collapsed_before_the_reply() -> None:
     parts = result_sections(execution(Reply("Yes.", reasoning="Hm."), Reply("", refusal="No.")))
 
     told = [(part.heading.partition(",")[0], part.text, part.is_collapsible) for part in parts]
@@ -27,7 +27,7 @@ def test_reasoning_is_a_folded_part_before_the_reply_and_a_refusal_is_quoted() -
     assert sum(part.is_collapsible for part in parts) == 1
 
 
-def test_a_folded_part_shows_its_text_when_it_is_unfolded(qtbot: QtBot) -> None:
+def test_collapsed_section_shows_its_text_when_expanded(qtbot: QtBot) -> None:
     view = ResultSectionView()
     qtbot.addWidget(view)
     view.show_section(ResultSection("r", "Reasoning", "Hm.", is_collapsible=True))
@@ -41,7 +41,7 @@ def test_a_folded_part_shows_its_text_when_it_is_unfolded(qtbot: QtBot) -> None:
     assert (view.expand.isHidden(), view.content.isHidden()) == (True, False)
 
 
-def test_the_rows_of_a_batch_count_their_warnings(qtbot: QtBot) -> None:
+def test_batch_rows_count_their_warnings(qtbot: QtBot) -> None:
     model = BatchResultsModel()
     model.show_rows([{"a": 1}, {"a": 2}])
     model.set_results([RowResult(1, "k1", "r1", "completed", warnings=("a: cut off", "b: cut off"))])

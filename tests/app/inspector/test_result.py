@@ -55,13 +55,13 @@ def ask_once(open_inspector: OpenInspector, reply: Path) -> Bench:
     return bench
 
 
-def test_before_a_run_it_says_what_to_do(open_inspector: OpenInspector) -> None:
+def test_result_without_a_run_says_what_to_do(open_inspector: OpenInspector) -> None:
     bench = at_result(open_inspector, "draft")
     assert bench.inspector.result.state.text() == NO_RUN
     assert texts(bench) == {}
 
 
-def test_a_model_node_shows_prompt_and_reply_as_sent(open_inspector: OpenInspector, refine_script: Path) -> None:
+def test_model_node_shows_prompt_and_reply(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector, "draft")
     bench.run(refine_script, task="a note")
     bench.session.shown.look_at("loop", 0)
@@ -78,7 +78,7 @@ def test_a_model_node_shows_prompt_and_reply_as_sent(open_inspector: OpenInspect
     assert "max tokens 1,024" in facts
 
 
-def test_the_chosen_iteration_is_shown_and_named(open_inspector: OpenInspector, refine_script: Path) -> None:
+def test_result_shows_and_names_the_selected_iteration(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector, "draft")
     bench.run(refine_script, task="a note")
     assert bench.inspector.tabs.tabText(RESULT) == "Result · iteration 3"
@@ -90,9 +90,7 @@ def test_the_chosen_iteration_is_shown_and_named(open_inspector: OpenInspector, 
     assert bench.inspector.tabs.tabText(RESULT) == "Result"
 
 
-def test_a_loop_that_stopped_by_itself_says_so_with_the_figures(
-    open_inspector: OpenInspector, refine_script: Path
-) -> None:
+def test_converged_loop_explains_its_exit_with_figures(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector, "loop")
     assert bench.session.do(SetConfig("loop", ("stop_when",), [{"condition": "stable_output", "threshold": 0.1}]))
     bench.run(refine_script, task="a note")
@@ -102,9 +100,7 @@ def test_a_loop_that_stopped_by_itself_says_so_with_the_figures(
     )
 
 
-def test_a_loop_says_why_it_stopped_and_lists_its_iterations(
-    open_inspector: OpenInspector, refine_script: Path
-) -> None:
+def test_loop_shows_exit_reason_and_iterations(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector, "loop")
     bench.run(refine_script, task="a note")
     result = bench.inspector.result
@@ -127,21 +123,21 @@ def test_a_loop_says_why_it_stopped_and_lists_its_iterations(
     assert result.iterations.currentIndex().row() == 2
 
 
-def test_a_second_run_begins_a_new_list(open_inspector: OpenInspector, refine_script: Path) -> None:
+def test_second_run_replaces_the_iteration_list(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector, "loop")
     bench.run(refine_script, task="a note")
     bench.run(refine_script, task="a note")
     assert len(bench.inspector.result.iterations.lines) == 3
 
 
-def test_the_whole_run_is_shown_where_nothing_is_selected(open_inspector: OpenInspector, refine_script: Path) -> None:
+def test_run_summary_without_a_selection(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector)
     bench.run(refine_script, task="a note")
     assert texts(bench) == {"Output: text": "three"}
     assert bench.inspector.result.state.text() == "Done"
 
 
-def test_a_failure_is_told_with_what_to_do(open_inspector: OpenInspector, write_script: WriteScript) -> None:
+def test_failure_is_shown_with_its_remedy(open_inspector: OpenInspector, write_script: WriteScript) -> None:
     bench = at_result(open_inspector, "draft")
     bench.run(write_script(draft={"error": {"kind": "authentication", "message": "The key is refused."}}), task="x")
     assert bench.inspector.result.state.text() == "Failed"
@@ -151,7 +147,7 @@ def test_a_failure_is_told_with_what_to_do(open_inspector: OpenInspector, write_
     assert bench.inspector.result.problems.texts != []
 
 
-def test_a_skipped_node_says_why(open_inspector: OpenInspector, refine_script: Path) -> None:
+def test_skipped_node_shows_its_reason(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector, "critique")
     bench.session.do(SetEnabled("draft", False))
     bench.run(refine_script, task="a note")
@@ -159,7 +155,7 @@ def test_a_skipped_node_says_why(open_inspector: OpenInspector, refine_script: P
     assert bench.inspector.result.state.text().startswith(("Skipped: ", "Done"))
 
 
-def test_copy_takes_all_of_a_text(open_inspector: OpenInspector, write_script: WriteScript) -> None:
+def test_copy_includes_the_whole_text(open_inspector: OpenInspector, write_script: WriteScript) -> None:
     long = "word " * 10_000
     bench = ask_once(open_inspector, write_script(draft=long))
     view = bench.inspector.result.sections["call:1:reply"]
@@ -168,9 +164,7 @@ def test_copy_takes_all_of_a_text(open_inspector: OpenInspector, write_script: W
     assert QGuiApplication.clipboard().text() == long
 
 
-def test_while_a_run_goes_on_the_words_come_as_they_stream(
-    open_inspector: OpenInspector, write_script: WriteScript
-) -> None:
+def test_reply_is_streamed_during_a_run(open_inspector: OpenInspector, write_script: WriteScript) -> None:
     bench = at_result(open_inspector, "draft")
     reply = {"text": "slowly it comes " * 10_000, "stream": 3, "chunk_delay_s": 0.05}
     bench.session.start_run(
@@ -184,7 +178,7 @@ def test_while_a_run_goes_on_the_words_come_as_they_stream(
     assert bench.inspector.result.state.text() != "Running"
 
 
-def test_events_of_other_nodes_cost_nothing(open_inspector: OpenInspector, refine_script: Path) -> None:
+def test_events_of_other_nodes_update_nothing(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector, "text")
     updates = []
     bench.inspector.result.update_result = lambda: updates.append(1)
@@ -198,7 +192,7 @@ def test_events_of_other_nodes_cost_nothing(open_inspector: OpenInspector, refin
     bench.settle()
 
 
-def test_a_megabyte_is_shown_at_once_in_part_and_all_of_it_when_asked_for(
+def test_long_text_shows_its_beginning_and_the_rest_on_demand(
     open_inspector: OpenInspector, write_script: WriteScript
 ) -> None:
     text = "a long line without an end " * 40_000
@@ -213,7 +207,7 @@ def test_a_megabyte_is_shown_at_once_in_part_and_all_of_it_when_asked_for(
     assert not content.more.isVisible()
 
 
-def test_a_text_that_grows_after_all_of_it_was_asked_for_is_added_to(qtbot: object, qapp: object) -> None:
+def test_growing_text_is_appended_once_all_is_shown(qtbot: object, qapp: object) -> None:
     del qapp
     content = LongTextView("text")
     qtbot.addWidget(content)  # type: ignore[attr-defined]
@@ -227,13 +221,13 @@ def test_a_text_that_grows_after_all_of_it_was_asked_for_is_added_to(qtbot: obje
     assert content.view.text() == "another"
 
 
-def test_half_characters_and_endless_lines_can_be_shown() -> None:
+def test_lone_surrogates_and_very_long_lines_are_displayable() -> None:
     assert displayable("a\ud800b") == "a\ufffdb"
     assert max(map(len, displayable("x" * 10_000).split("\n"))) <= 2_000
     assert displayable("short\n\nlines") == "short\n\nlines"
 
 
-def test_model_text_is_never_markup(open_inspector: OpenInspector, write_script: WriteScript) -> None:
+def test_model_text_is_never_rendered_as_markup(open_inspector: OpenInspector, write_script: WriteScript) -> None:
     bench = at_result(open_inspector, "draft")
     bench.run(write_script(draft={"error": {"kind": "bad_request", "message": "<b>bold</b>"}}), task="x")
     result = bench.inspector.result
@@ -242,7 +236,7 @@ def test_model_text_is_never_markup(open_inspector: OpenInspector, write_script:
     assert result.exit_reason.textFormat() == Qt.TextFormat.PlainText
 
 
-def test_several_calls_of_one_node_are_told_apart(open_inspector: OpenInspector, write_script: WriteScript) -> None:
+def test_several_calls_of_a_node_are_numbered(open_inspector: OpenInspector, write_script: WriteScript) -> None:
     flow = Builder()
     ask = flow.add("input", id="ask", name="ask")
     judge = flow.add("router", id="judge", criteria="Is it good?")
@@ -259,7 +253,7 @@ def test_several_calls_of_one_node_are_told_apart(open_inspector: OpenInspector,
     assert bench.inspector.result.problems.texts != [], "the warning that the verdict could not be read"
 
 
-def test_an_iteration_in_a_line() -> None:
+def test_iteration_summary_is_one_line() -> None:
     ended = LoopIterationCompleted(
         "r", 1, 0.0, "loop", 1, "in", "out", "back", "continue", "too long", 0.5, 0.41, Usage(10, 5), 0.0, 2.0
     )
@@ -268,7 +262,7 @@ def test_an_iteration_in_a_line() -> None:
     assert iteration_summary(priced, is_returned=True) == "2 · returned · $? · 2.0 s"
 
 
-def test_usage_is_told_in_words(open_inspector: OpenInspector, refine_script: Path) -> None:
+def test_usage_output_is_formatted(open_inspector: OpenInspector, refine_script: Path) -> None:
     bench = at_result(open_inspector, "draft")
     bench.run(refine_script, task="a note")
     usage = texts(bench)["Output: usage"]
@@ -282,9 +276,7 @@ def test_usage_is_told_in_words(open_inspector: OpenInspector, refine_script: Pa
 
 
 @pytest.mark.parametrize("text", ["x" * 3000, "https://example.org/" + "a/b-c" * 60, "Donaudampfschiff" * 40])
-def test_a_text_without_a_space_is_wrapped_and_not_scrolled_sideways(
-    open_inspector: OpenInspector, write_script: WriteScript, text: str
-) -> None:
+def test_text_without_spaces_is_wrapped(open_inspector: OpenInspector, write_script: WriteScript, text: str) -> None:
     bench = ask_once(open_inspector, write_script(draft=text))
     bench.inspector.resize(320, 900)
     view = bench.inspector.result.sections["call:1:reply"].content.view
@@ -296,19 +288,19 @@ def test_a_text_without_a_space_is_wrapped_and_not_scrolled_sideways(
     assert widest <= view.viewport().width(), "all of it can be read"
 
 
-def test_a_value_that_is_no_text_is_indented() -> None:
+def test_structured_values_are_indented() -> None:
     assert value_text({"score": 0.5, "why": ["short", "é"]}) == (
         '{\n  "score": 0.5,\n  "why": [\n    "short",\n    "é"\n  ]\n}'
     )
 
 
-def test_a_reply_that_was_cut_off_says_so(open_inspector: OpenInspector, write_script: WriteScript) -> None:
+def test_truncated_reply_shows_its_finish_reason(open_inspector: OpenInspector, write_script: WriteScript) -> None:
     bench = ask_once(open_inspector, write_script(draft={"text": "half", "finish": "length"}))
     assert "finish reason: length" in bench.inspector.result.sections["call:1:reply"].details.text()
     assert "cut off" in bench.inspector.result.problems.texts[0]
 
 
-def test_words_for_states_costs_and_values() -> None:
+def test_labels_of_states_costs_and_values() -> None:
     assert state_label(NodeExecution(state=NodeState.RUNNING, retries=2)) == "Running (retry 2)"
     assert state_label(NodeExecution(state=NodeState.RUNNING, retries=1)) == "Running (retry 1)"
     assert value_text({"a": [1]}) == '{\n  "a": [\n    1\n  ]\n}'

@@ -14,37 +14,37 @@ from app.inspector.template_variables import (
 )
 
 
-def test_holes_are_found_with_what_is_in_them() -> None:
+def test_find_placeholders_returns_their_contents() -> None:
     assert find_placeholders("a {{ b }} {{c.d}}") == [Placeholder(2, 9, " b ", True), Placeholder(10, 17, "c.d", True)]
 
 
-def test_a_hole_that_is_not_closed_goes_on_to_the_end() -> None:
+def test_unclosed_placeholder_extends_to_the_end() -> None:
     assert find_placeholders("a {{lo") == [Placeholder(2, 6, "lo", False)]
     assert find_placeholders("{{'quote }} b") == [Placeholder(0, 11, "'quote ", True)]
     assert find_placeholders("{{'quote") == [Placeholder(0, 8, "'quote", False)]
 
 
-def test_escaped_braces_are_no_hole() -> None:
+def test_escaped_braces_are_no_placeholder() -> None:
     assert find_placeholders(r"\{{a}} {{b}}") == [Placeholder(7, 12, "b", True)]
 
 
-def test_braces_in_quoted_texts_and_objects_close_nothing() -> None:
+def test_braces_in_strings_and_objects_close_no_placeholder() -> None:
     assert [hole.content for hole in find_placeholders("{{ {'a': '}}'} }} x")] == [" {'a': '}}'} "]
 
 
-def test_paths_are_those_that_the_expression_language_reads() -> None:
+def test_expression_paths_match_the_expression_language() -> None:
     assert expression_paths("loop.last.draft + 'a.b'") == frozenset({("loop", "last", "draft")})
     assert expression_paths("a +") is None
 
 
-def test_a_path_is_found_where_it_stands() -> None:
+def test_path_spans_locate_paths() -> None:
     content = "size(draft) > loop.index"
     paths = expression_paths(content)
     assert paths is not None
     assert path_spans(content, paths) == [(5, 10, ("draft",)), (14, 24, ("loop", "index"))]
 
 
-def test_the_name_before_the_cursor_may_be_unfinished() -> None:
+def test_name_prefix_may_be_unfinished() -> None:
     assert name_prefix("size(loop.la") == "loop.la"
     assert name_prefix("a + ") == ""
     assert name_prefix("loop.") == "loop."
@@ -54,7 +54,7 @@ def test_the_name_before_the_cursor_may_be_unfinished() -> None:
 
 
 @given(st.text(alphabet="{}\\ 'ab.\n", max_size=40))
-def test_holes_never_overlap_and_lie_in_the_text(text: str) -> None:
+def test_placeholders_never_overlap(text: str) -> None:
     end = 0
     for hole in find_placeholders(text):
         assert end <= hole.start < hole.end <= len(text)

@@ -43,12 +43,12 @@ def nested() -> Workflow:
     return flow.build()
 
 
-def test_help_covers_everything_that_a_loop_has() -> None:
+def test_help_covers_every_loop_variable() -> None:
     assert {*LOOP_HELP, "last", "parent"} == LOOP_MEMBERS
     assert (*RECORD_HELP, "nodes") == RECORD_MEMBERS
 
 
-def test_ports_come_first_with_the_titles_of_what_leads_to_them() -> None:
+def test_ports_come_first_with_the_titles_of_their_sources() -> None:
     found = names(refine(), "merge", "template")
     assert list(found)[:2] == ["draft", "critique"]
     assert found["draft"].help == "From Draft."
@@ -56,14 +56,14 @@ def test_ports_come_first_with_the_titles_of_what_leads_to_them() -> None:
     assert "loop.parent.index" not in found
 
 
-def test_a_port_that_nothing_leads_to_is_told_apart() -> None:
+def test_unconnected_port_is_marked() -> None:
     flow, _ = SetConfig("merge", ("template",), "{{nobody}}").apply(refine())
     found = names(flow, "merge", "template")
     assert not found["nobody"].connected
     assert found["draft"].connected, "its edge is there, though the text names it no more"
 
 
-def test_the_records_of_earlier_iterations_are_offered_with_the_output_of_each_node() -> None:
+def test_history_records_offer_the_output_of_each_node() -> None:
     found = names(refine(), "merge", "template")
     assert found["loop.history[0].nodes.critique"].help == "Output of Critique in the first iteration."
     assert found["loop.history[0].result"].help == "Result of the first iteration."
@@ -71,18 +71,18 @@ def test_the_records_of_earlier_iterations_are_offered_with_the_output_of_each_n
     assert "loop.history[0].nodes.draft" in names(refine(), "loop", "score", TextKind.EXPRESSION)
 
 
-def test_outside_of_a_loop_there_is_no_loop() -> None:
+def test_no_loop_variables_outside_a_loop() -> None:
     assert list(names(refine(), "text", "name")) == ["value"]
 
 
-def test_in_a_nested_loop_there_is_the_loop_around_it() -> None:
+def test_nested_loop_offers_its_parent() -> None:
     found = names(nested(), "work", "prompt")
     assert "loop.parent.iteration" in found
     assert "loop.parent.last.inner" in found
     assert "loop.parent.parent.index" not in found
 
 
-def test_a_loop_names_what_its_own_iteration_gave() -> None:
+def test_loop_expression_knows_the_ended_iteration() -> None:
     found = names(refine(), "loop", "score", TextKind.EXPRESSION)
     assert list(found)[:4] == ["output", "similarity", "cost_usd", "elapsed_s"]
     assert found["nodes.draft"].help == "Output of Draft in this iteration."
@@ -100,7 +100,9 @@ def test_a_loop_names_what_its_own_iteration_gave() -> None:
         (nested(), "work", "system", TextKind.TEMPLATE),
     ],
 )
-def test_every_name_on_offer_passes_the_check(workflow: Workflow, node_id: str, field: str, kind: TextKind) -> None:
+def test_every_offered_variable_passes_the_plan_check(
+    workflow: Workflow, node_id: str, field: str, kind: TextKind
+) -> None:
     for text in names(workflow, node_id, field, kind):
         before = workflow.node(node_id).config.get(field, "")  # its names keep the node in its loop
         written = f"{before} {{{{{text}}}}}" if kind is TextKind.TEMPLATE else f"{text} == {text}"
@@ -109,7 +111,7 @@ def test_every_name_on_offer_passes_the_check(workflow: Workflow, node_id: str, 
         assert "unknown-name" not in codes, text
 
 
-def test_a_path_is_known_by_the_name_that_it_starts_with() -> None:
+def test_path_is_matched_by_its_first_part() -> None:
     known = [
         Variable(("draft",), ""),
         Variable(("loop", "index"), "", is_leaf=True),
@@ -122,7 +124,7 @@ def test_a_path_is_known_by_the_name_that_it_starts_with() -> None:
     assert variable_for(("loop", "last", "b"), known) is None
 
 
-def test_a_config_that_does_not_fit_leaves_the_usual_names() -> None:
+def test_invalid_config_offers_the_default_variables() -> None:
     spec = builtin_registry().find("llm")
     assert spec is not None
     text = named_text(spec, {"temperature": "hot"}, ("prompt",), TextKind.TEMPLATE)

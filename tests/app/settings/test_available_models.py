@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from app.settings.available_models import CustomServerModels, available_model_names, is_placeholder
-from app.settings.preferences import Preferences
-from app.settings.preferences_schema import CustomServer
+from app.controllers.run_controller import CustomServerModels
+from app.settings.preferences import CustomServer, Preferences, available_model_names, is_placeholder
 from engine.models.catalog import Models
 from tests.engine.models.test_keys import MemoryKeyring
 
 BUILT_IN = "embedded:smollm2-135m"
 
 
-def test_a_fresh_program_offers_the_built_in_model(preferences: Preferences) -> None:
+def test_built_in_model_is_offered_at_first(preferences: Preferences) -> None:
     assert available_model_names(preferences) == [BUILT_IN]
 
 
-def test_the_likeliest_choice_comes_first_and_each_once(
+def test_likely_models_come_first_without_duplicates(
     preferences: Preferences, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-1")
@@ -41,12 +40,12 @@ def test_the_likeliest_choice_comes_first_and_each_once(
     assert ring.asked == 0
 
 
-def test_a_name_that_stands_for_others_is_no_model() -> None:
+def test_placeholder_is_no_model_name() -> None:
     assert is_placeholder("openrouter/VENDOR/MODEL")
     assert not is_placeholder("openai/gpt-4o-mini")
 
 
-async def test_a_model_of_an_own_server_is_found_by_its_name_alone() -> None:
+async def test_model_of_a_custom_server_is_found_by_name() -> None:
     models = Models()
     catalogue = CustomServerModels(models, [CustomServer(model="openai/mine", address="http://localhost:9/v1")])
 

@@ -72,7 +72,7 @@ def fill(section: McpServersSection, name: str, where: str, variables: str = "")
         QTest.keyClicks(field, text)
 
 
-def test_a_server_is_added_asked_offered_and_removed(dialog: SettingsDialog, file: Path, qtbot: QtBot) -> None:
+def test_mcp_server_can_be_added_checked_and_removed(dialog: SettingsDialog, file: Path, qtbot: QtBot) -> None:
     pytest.importorskip("mcp")
     section = servers(dialog)
     assert not section.list.isVisible()
@@ -100,7 +100,7 @@ def test_a_server_is_added_asked_offered_and_removed(dialog: SettingsDialog, fil
     assert "sample/work" not in all_tools()
 
 
-def test_a_secret_is_kept_in_the_keyring_given_to_the_server_and_stands_in_no_file(
+def test_secret_is_in_the_keyring_and_in_no_file(
     dialog: SettingsDialog, file: Path, qtbot: QtBot, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("mcp")
@@ -139,7 +139,7 @@ def test_a_secret_is_kept_in_the_keyring_given_to_the_server_and_stands_in_no_fi
         ("sample", "npx x", "KEY", "variables", "Use the form NAME=VALUE"),
     ],
 )
-def test_what_cannot_be_is_told_beside_its_field(
+def test_invalid_input_is_reported_at_its_field(
     dialog: SettingsDialog, name: str, where: str, variables: str, faulty: str, sentence: str
 ) -> None:
     section = servers(dialog)
@@ -150,7 +150,7 @@ def test_what_cannot_be_is_told_beside_its_field(
     assert section.form.add.isEnabled()
 
 
-def test_a_server_that_cannot_be_reached_is_told_and_not_kept(dialog: SettingsDialog, file: Path, qtbot: QtBot) -> None:
+def test_unreachable_server_is_reported_and_not_stored(dialog: SettingsDialog, file: Path, qtbot: QtBot) -> None:
     pytest.importorskip("mcp")
     section = servers(dialog)
     fill(section, "sample", "no-such-program")
@@ -161,7 +161,7 @@ def test_a_server_that_cannot_be_reached_is_told_and_not_kept(dialog: SettingsDi
     assert not file.exists()
 
 
-def test_a_plugin_is_enabled_by_its_box_and_a_broken_one_says_why(
+def test_plugin_is_enabled_and_a_broken_one_shows_its_error(
     file: Path,
     preferences: Preferences,
     engine_thread: EngineThread,
@@ -197,7 +197,7 @@ def test_a_plugin_is_enabled_by_its_box_and_a_broken_one_says_why(
     assert read_extensions(file).plugins == ()
 
 
-def test_a_command_that_cannot_be_read_is_told_beside_its_own_field(dialog: SettingsDialog) -> None:
+def test_unparsable_command_is_reported_at_its_field(dialog: SettingsDialog) -> None:
     dialog.show_page("tools")
     assert dialog.mcp is not None
     form = dialog.mcp.form

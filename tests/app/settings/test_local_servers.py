@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from app.settings.local_servers import MAX_BYTES, MAX_MODELS, find_local_servers
+from app.settings.servers_section import MAX_BYTES, MAX_MODELS, find_local_servers
 from tests.engine.wire.server import WireServer
 
 Serve = Callable[..., str]
@@ -65,9 +65,7 @@ def _at(nowhere: str, **addresses: str) -> dict[str, str]:
     return dict.fromkeys(("OLLAMA_API_BASE", "LM_STUDIO_API_BASE", "LLAMAFILE_API_BASE"), nowhere) | addresses
 
 
-async def test_the_models_of_each_kind_of_server_are_found_by_the_names_that_call_them(
-    serve: Serve, wire: WireServer, nowhere: str
-) -> None:
+async def test_models_of_each_kind_of_server_are_found(serve: Serve, wire: WireServer, nowhere: str) -> None:
     asked: list[dict[str, str]] = []
     tags = {"models": [{"name": "llama3.2:latest"}, {"name": "qwen3:8b"}, {"name": "qwen3:8b"}]}
     places = _at(
@@ -86,7 +84,7 @@ async def test_the_models_of_each_kind_of_server_are_found_by_the_names_that_cal
     assert [request.path for request in wire.requests] == ["/v1/models"]
 
 
-async def test_llama_cpp_is_called_by_the_name_of_its_file(serve: Serve, nowhere: str) -> None:
+async def test_llama_cpp_model_is_named_after_its_file(serve: Serve, nowhere: str) -> None:
     names = [{"id": "/models/tiny.gguf"}, {"id": r"C:\models\big.gguf"}, {"id": "org/model:Q4"}, {"id": "a b"}]
     address = serve(json.dumps({"data": names}).encode(), path="/models")
 
@@ -106,16 +104,14 @@ async def test_llama_cpp_is_called_by_the_name_of_its_file(serve: Serve, nowhere
         (b'{"models": [' + b'{"name": "x"},' * (MAX_BYTES // 10) + b"{}]}", 200),
     ],
 )
-async def test_what_does_not_answer_like_a_server_of_models_is_said_in_a_sentence(
-    serve: Serve, nowhere: str, body: bytes, status: int
-) -> None:
+async def test_other_server_is_reported_in_a_sentence(serve: Serve, nowhere: str, body: bytes, status: int) -> None:
     found = (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=serve(body, status=status))))[0]
 
     assert found.models == ()
     assert found.problem == f"The server at {found.address} is not Ollama."
 
 
-async def test_a_server_without_models_and_one_with_very_many(serve: Serve, nowhere: str) -> None:
+async def test_servers_without_models_and_with_very_many(serve: Serve, nowhere: str) -> None:
     many = {"models": [{"name": f"m{number}"} for number in range(MAX_MODELS + 50)] + [7, {"name": None}]}
     assert (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=serve(b'{"models": []}'))))[0].problem.endswith(
         "but has no models."
@@ -124,8 +120,8 @@ async def test_a_server_without_models_and_one_with_very_many(serve: Serve, nowh
     assert len(full.models) == MAX_MODELS
 
 
-async def test_a_server_that_never_answers_is_given_up(nowhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.settings.local_servers.TIMEOUT_S", 0.05)
+async def test_unresponsive_server_times_out(nowhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.settings.servers_section.TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         found = (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=address)))[0]
@@ -133,18 +129,18 @@ async def test_a_server_that_never_answers_is_given_up(nowhere: str, monkeypatch
     assert found.problem == f"Ollama at {address} did not respond in time."
 
 
-async def test_an_address_of_the_environment_that_is_none_is_said(nowhere: str) -> None:
+async def test_invalid_address_in_the_environment_is_reported(nowhere: str) -> None:
     found = (await find_local_servers(_at(nowhere, OLLAMA_API_BASE="ftp://x")))[0]
     assert "is not the address of a model server" in found.problem
 
 
-async def test_without_a_word_in_the_environment_this_machine_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_default_address_is_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     async def read(_client: object, address: str) -> None:
         asked.append(address)
 
-    monkeypatch.setattr("app.settings.local_servers._read", read)
+    monkeypatch.setattr("app.settings.servers_section._read", read)
     await find_local_servers({})
 
     assert asked == [

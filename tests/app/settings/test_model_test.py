@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.settings.model_test import COST_NOTE, ModelTestRow, run_model_test
+from app.settings.settings_widgets import COST_NOTE, ModelTestRow, run_model_test
 from engine.errors import EngineError
 from engine.models.catalog import Models
 from engine.models.keys import Keys
@@ -29,13 +29,13 @@ def _row(engine: EngineThread, qtbot: QtBot, model: str, address: str | None = N
     return row
 
 
-async def test_the_reply_is_shown_on_one_line_and_as_it_stands(script: str) -> None:
+async def test_reply_is_shown_on_one_line(script: str) -> None:
     trial = await run_model_test(Models(), script)
     assert trial.text == "<b>ready</b> now"
     assert trial.sentence == f"Replied in {trial.duration_s:.1f} s: <b>ready</b> now"
 
 
-async def test_a_long_reply_is_cut_and_a_key_in_it_struck_out(tmp_path: Path) -> None:
+async def test_long_reply_is_truncated_and_keys_are_redacted(tmp_path: Path) -> None:
     file = tmp_path / "long.json"
     file.write_text(json.dumps({"default": f"{CANARY} " + "x" * 5000}))
     models = Models(Keys({"OPENAI_API_KEY": CANARY}))
@@ -46,7 +46,7 @@ async def test_a_long_reply_is_cut_and_a_key_in_it_struck_out(tmp_path: Path) ->
     assert trial.text == "… " + "x" * 118 + "…"
 
 
-async def test_an_error_holds_no_key(tmp_path: Path) -> None:
+async def test_errors_contain_no_key(tmp_path: Path) -> None:
     file = tmp_path / "error.json"
     file.write_text(json.dumps({"default": {"error": {"kind": "server", "message": f"It said {CANARY}."}}}))
     models = Models(Keys({"OPENAI_API_KEY": CANARY}))
@@ -59,17 +59,15 @@ async def test_an_error_holds_no_key(tmp_path: Path) -> None:
     assert "It said …." in str(caught.value)
 
 
-async def test_a_model_that_takes_for_ever_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.settings.model_test.TIMEOUT_S", 0.01)
+async def test_model_test_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.settings.settings_widgets.TIMEOUT_S", 0.01)
     file = tmp_path / "slow.json"
     file.write_text(json.dumps({"default": {"text": "late", "delay_s": 5}}))
     with pytest.raises(EngineError, match="did not reply within"):
         await run_model_test(Models(), f"scripted:{file}")
 
 
-def test_a_press_of_a_key_makes_the_call_and_shows_the_answer(
-    engine_thread: EngineThread, qtbot: QtBot, script: str
-) -> None:
+def test_key_press_starts_the_test_and_shows_the_reply(engine_thread: EngineThread, qtbot: QtBot, script: str) -> None:
     row = _row(engine_thread, qtbot, script)
     assert row.result.text() == COST_NOTE
     assert row.button.accessibleName() == "Test: the model"
@@ -87,7 +85,7 @@ def test_a_press_of_a_key_makes_the_call_and_shows_the_answer(
     assert row.result.text() == COST_NOTE
 
 
-def test_an_error_is_shown_as_its_sentence(engine_thread: EngineThread, qtbot: QtBot, tmp_path: Path) -> None:
+def test_model_test_shows_the_error(engine_thread: EngineThread, qtbot: QtBot, tmp_path: Path) -> None:
     row = _row(engine_thread, qtbot, f"scripted:{tmp_path / 'missing.json'}")
     qtbot.mouseClick(row.button, LEFT)
     qtbot.waitUntil(lambda: not row.is_running)
@@ -97,7 +95,7 @@ def test_an_error_is_shown_as_its_sentence(engine_thread: EngineThread, qtbot: Q
     assert row.result.property("tone") == "bad"
 
 
-def test_a_call_that_there_is_no_reason_to_make_is_not_made(engine_thread: EngineThread, qtbot: QtBot) -> None:
+def test_no_call_without_a_valid_model(engine_thread: EngineThread, qtbot: QtBot) -> None:
     row = ModelTestRow(engine_thread, lambda: None, "nothing")
     qtbot.addWidget(row)
     qtbot.mouseClick(row.button, LEFT)
@@ -107,7 +105,7 @@ def test_a_call_that_there_is_no_reason_to_make_is_not_made(engine_thread: Engin
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["cancel", "hide"])
-def test_a_call_in_flight_is_given_up(engine_thread: EngineThread, qtbot: QtBot, wire: WireServer, how: str) -> None:
+def test_running_test_can_be_cancelled(engine_thread: EngineThread, qtbot: QtBot, wire: WireServer, how: str) -> None:
     row = _row(engine_thread, qtbot, "openai/silent", wire.base_url)
     qtbot.mouseClick(row.button, LEFT)
     arrived = engine_thread.submit(wire.request_arrived())
@@ -125,7 +123,7 @@ def test_a_call_in_flight_is_given_up(engine_thread: EngineThread, qtbot: QtBot,
     assert row.button.text() == "Test"
 
 
-def test_an_answer_for_a_widget_that_is_gone_is_dropped(engine_thread: EngineThread, qtbot: QtBot, script: str) -> None:
+def test_result_for_a_deleted_widget_is_ignored(engine_thread: EngineThread, qtbot: QtBot, script: str) -> None:
     released = asyncio.Event()
 
     async def work() -> object:
@@ -143,7 +141,7 @@ def test_an_answer_for_a_widget_that_is_gone_is_dropped(engine_thread: EngineThr
 
 
 @pytest.mark.slow
-def test_the_built_in_model_answers(engine_thread: EngineThread, qtbot: QtBot) -> None:
+def test_built_in_model_replies(engine_thread: EngineThread, qtbot: QtBot) -> None:
     row = _row(engine_thread, qtbot, "embedded:smollm2-135m")
     qtbot.mouseClick(row.button, LEFT)
     qtbot.waitUntil(lambda: not row.is_running, timeout=60_000)

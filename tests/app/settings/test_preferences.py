@@ -15,8 +15,15 @@ from pytestqt.qtbot import QtBot
 
 from app.canvas.node_card import card_view_model
 from app.session import analyse_document
-from app.settings.preferences import MAX_BYTES, MAX_RECENT, PreferenceError, Preferences
-from app.settings.preferences_schema import CustomServer, PreferenceValues, validation_error
+from app.settings.preferences import (
+    MAX_BYTES,
+    MAX_RECENT,
+    CustomServer,
+    PreferenceError,
+    Preferences,
+    PreferenceValues,
+    validation_error,
+)
 from engine.nodes.node_registry import builtin_registry
 from tests.engine.semantics.documents import around, llm
 
@@ -28,7 +35,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "settings" / "preferences.json"
 
 
-def test_without_a_file_the_usual_choices_count_and_none_is_written(path: Path) -> None:
+def test_without_a_file_defaults_apply_and_none_is_written(path: Path) -> None:
     preferences = Preferences(path)
 
     assert preferences.values == PreferenceValues()
@@ -38,12 +45,12 @@ def test_without_a_file_the_usual_choices_count_and_none_is_written(path: Path) 
     assert not path.parent.exists()
 
 
-def test_the_file_lies_in_the_systems_folder_for_settings(own_folders: Path) -> None:
+def test_preferences_file_is_in_the_config_folder(own_folders: Path) -> None:
     assert own_folders in Preferences().path.parents
     assert Preferences().path.parts[-2:] == ("loopwright", "preferences.json")
 
 
-def test_what_is_set_is_told_at_once_saved_soon_and_there_the_next_time(path: Path, qtbot: QtBot) -> None:
+def test_change_is_emitted_at_once_and_saved_soon(path: Path, qtbot: QtBot) -> None:
     preferences = Preferences(path)
     server = CustomServer(model="openai/mine", address="http://localhost:9/v1")
 
@@ -58,7 +65,7 @@ def test_what_is_set_is_told_at_once_saved_soon_and_there_the_next_time(path: Pa
     assert [file.name for file in path.parent.iterdir()] == ["preferences.json"]
 
 
-def test_setting_what_already_counts_tells_and_saves_nothing(path: Path, qtbot: QtBot) -> None:
+def test_unchanged_value_emits_and_saves_nothing(path: Path, qtbot: QtBot) -> None:
     preferences = Preferences(path)
     with qtbot.assertNotEmitted(preferences.changed):
         preferences.set(theme="system")
@@ -67,7 +74,7 @@ def test_setting_what_already_counts_tells_and_saves_nothing(path: Path, qtbot: 
     assert before
 
 
-def test_cards_and_problems_show_the_count_that_the_persons_cap_leaves(path: Path) -> None:
+def test_iteration_cap_preference_is_shown_on_cards_and_in_problems(path: Path) -> None:
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=500)
     registry = builtin_registry()
     loop = next(node for node in workflow.nodes if node.type == "loop")
@@ -97,7 +104,7 @@ def test_cards_and_problems_show_the_count_that_the_persons_cap_leaves(path: Pat
         ("recent_files", ("a",) * (MAX_RECENT + 1)),
     ],
 )
-def test_a_value_that_cannot_be_is_refused_and_changes_nothing(path: Path, name: str, value: object) -> None:
+def test_invalid_preference_is_rejected(path: Path, name: str, value: object) -> None:
     preferences = Preferences(path)
 
     with pytest.raises(PreferenceError, match=name):
@@ -107,7 +114,7 @@ def test_a_value_that_cannot_be_is_refused_and_changes_nothing(path: Path, name:
     assert validation_error(name, value)
 
 
-def test_what_is_wrong_is_said_in_a_sentence() -> None:
+def test_validation_error_is_a_sentence() -> None:
     assert validation_error("max_iterations_cap", 0) == "Must be at least 1."
     assert validation_error("default_model", "gpt-4o").startswith(
         "There is no model 'gpt-4o'. Did you mean openai/gpt-4o?"
@@ -115,7 +122,7 @@ def test_what_is_wrong_is_said_in_a_sentence() -> None:
     assert validation_error("max_iterations_cap", 10_000) == ""
 
 
-def test_there_is_no_preference_that_is_not_declared(path: Path) -> None:
+def test_undeclared_preference_is_an_attribute_error(path: Path) -> None:
     preferences = Preferences(path)
     with pytest.raises(AttributeError, match="api_key"):
         preferences.set(api_key="sk-1")
@@ -126,7 +133,7 @@ def test_there_is_no_preference_that_is_not_declared(path: Path) -> None:
 @pytest.mark.parametrize(
     "address", ["http://user:sk-1@host/v1", "http://host/v1?key=sk-1", "http://host/v1#sk-1", "ftp://host", "host"]
 )
-def test_an_address_that_may_hold_a_key_is_no_address(address: str) -> None:
+def test_address_that_may_contain_a_key_is_rejected(address: str) -> None:
     with pytest.raises(ValueError, match="address of a model server"):
         CustomServer(model="openai/mine", address=address)
 
@@ -145,7 +152,7 @@ def test_an_address_that_may_hold_a_key_is_no_address(address: str) -> None:
         b"[" * 99_999,
     ],
 )
-def test_a_broken_file_gives_the_usual_choices_one_sentence_and_is_kept_beside(path: Path, content: bytes) -> None:
+def test_damaged_file_is_renamed_and_defaults_apply(path: Path, content: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
 
@@ -157,7 +164,7 @@ def test_a_broken_file_gives_the_usual_choices_one_sentence_and_is_kept_beside(p
     assert (path.parent / "preferences.broken.json").read_bytes() == content
 
 
-def test_a_file_of_a_newer_version_is_kept_beside(path: Path) -> None:
+def test_newer_file_is_renamed(path: Path) -> None:
     path.parent.mkdir()
     path.write_text('{"version": 2, "theme": {"name": "dark"}}')
 
@@ -171,7 +178,7 @@ def test_a_file_of_a_newer_version_is_kept_beside(path: Path) -> None:
     assert Preferences(path).theme == "dark"
 
 
-def test_of_a_file_with_one_wrong_value_the_others_count(path: Path) -> None:
+def test_valid_values_of_a_partly_damaged_file_apply(path: Path) -> None:
     path.parent.mkdir()
     path.write_text('{"version": 1, "theme": "light", "text_scale": 7, "default_model": "nonsense", "extra": []}')
 
@@ -181,14 +188,14 @@ def test_of_a_file_with_one_wrong_value_the_others_count(path: Path) -> None:
     assert "partly damaged (default_model, text_scale)" in preferences.notice
 
 
-def test_a_file_too_large_to_be_one_is_not_read_whole(path: Path) -> None:
+def test_oversized_file_is_not_read_completely(path: Path) -> None:
     path.parent.mkdir()
     path.write_text('{"version": 1, "window_state": "' + "x" * MAX_BYTES + '"}')
 
     assert "are damaged" in Preferences(path).notice
 
 
-def test_a_folder_in_the_files_place_is_told_in_a_sentence(path: Path, qtbot: QtBot) -> None:
+def test_folder_instead_of_the_file_is_reported(path: Path, qtbot: QtBot) -> None:
     path.mkdir(parents=True)
     preferences = Preferences(path)
     assert "Cannot read" in preferences.notice
@@ -205,7 +212,7 @@ def test_a_folder_in_the_files_place_is_told_in_a_sentence(path: Path, qtbot: Qt
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of folders")
-def test_a_file_that_is_replaced_is_a_whole_new_one(path: Path) -> None:
+def test_file_is_replaced_atomically(path: Path) -> None:
     preferences = Preferences(path)
     preferences.set(theme="dark")
     preferences.save()
@@ -221,7 +228,7 @@ def test_a_file_that_is_replaced_is_a_whole_new_one(path: Path) -> None:
     assert stat.S_ISREG(path.stat().st_mode)
 
 
-def test_loading_again_takes_up_what_another_window_has_saved(path: Path, qtbot: QtBot) -> None:
+def test_loading_again_reads_changes_of_another_window(path: Path, qtbot: QtBot) -> None:
     one, other = Preferences(path), Preferences(path)
     one.set(theme="light")
     one.save()
@@ -233,7 +240,7 @@ def test_loading_again_takes_up_what_another_window_has_saved(path: Path, qtbot:
     assert other.theme == "light"
 
 
-def test_recent_files_and_models_are_the_last_dozen_the_newest_first(path: Path, tmp_path: Path) -> None:
+def test_recent_lists_hold_twelve_newest_first(path: Path, tmp_path: Path) -> None:
     preferences = Preferences(path)
     for number in range(MAX_RECENT + 3):
         preferences.remember_file(tmp_path / f"{number}.loop.json")
@@ -249,13 +256,13 @@ def test_recent_files_and_models_are_the_last_dozen_the_newest_first(path: Path,
     assert len(preferences.recent_models) == MAX_RECENT
 
 
-def test_a_file_whose_name_no_text_can_hold_is_not_remembered(path: Path) -> None:
+def test_undecodable_file_name_is_not_remembered(path: Path) -> None:
     preferences = Preferences(path)
     preferences.remember_file(Path("/tmp/\udc80.loop.json"))
     assert preferences.recent_files == ()
 
 
-def test_what_was_learned_is_learned_for_good(path: Path) -> None:
+def test_learned_hints_are_remembered(path: Path) -> None:
     preferences = Preferences(path)
     assert not preferences.has_learned("tour")
     preferences.learn("tour")
@@ -266,14 +273,14 @@ def test_what_was_learned_is_learned_for_good(path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(content=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: json.dumps({"version": text}).encode()))
-def test_no_file_keeps_the_program_from_starting(qapp: QApplication, path: Path, content: bytes) -> None:
+def test_any_preferences_file_lets_the_program_start(qapp: QApplication, path: Path, content: bytes) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
     assert Preferences(path).values == PreferenceValues()
 
 
 @pytest.mark.parametrize(("mark", "encoding"), [(b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le")])
-def test_a_file_that_an_editor_saved_with_a_byte_order_mark_counts(path: Path, mark: bytes, encoding: str) -> None:
+def test_byte_order_mark_is_accepted(path: Path, mark: bytes, encoding: str) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(mark + '{\r\n"version": 1,\r\n"text_scale": 1.5}'.encode(encoding))
 

@@ -55,7 +55,7 @@ def _shown(*widgets: QWidget) -> str:
     return "\n".join([*texts, *lines, *told])
 
 
-def test_the_list_says_where_each_key_comes_from(
+def test_provider_list_shows_the_source_of_each_key(
     ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ring.kept["loopwright", "anthropic"] = "sk-ring"
@@ -79,7 +79,7 @@ def test_the_list_says_where_each_key_comes_from(
     assert not rows.keys() & {"Ollama", "LM Studio", "Scripted"}
 
 
-def test_a_key_is_typed_kept_in_the_keyring_and_removed(
+def test_key_is_stored_in_the_keyring_and_removed(
     dialog: SettingsDialog, preferences: Preferences, ring: MemoryKeyring, qtbot: QtBot
 ) -> None:
     section = dialog.providers
@@ -110,7 +110,7 @@ def test_a_key_is_typed_kept_in_the_keyring_and_removed(
 
 
 @pytest.mark.usefixtures("no_ring")
-def test_without_a_keyring_a_key_can_be_kept_for_the_session(
+def test_without_a_keyring_a_key_is_stored_for_the_session(
     dialog: SettingsDialog, engine_thread: EngineThread, qtbot: QtBot
 ) -> None:
     section = dialog.providers
@@ -130,9 +130,7 @@ def test_without_a_keyring_a_key_can_be_kept_for_the_session(
     assert engine_thread.models.keys.get("openai") == CANARY
 
 
-def test_what_is_no_key_is_said_at_once_and_not_offered_to_the_session(
-    dialog: SettingsDialog, ring: MemoryKeyring, qtbot: QtBot
-) -> None:
+def test_invalid_key_is_rejected_at_once(dialog: SettingsDialog, ring: MemoryKeyring, qtbot: QtBot) -> None:
     _choose(dialog.providers, "OpenAI")
     asking = _ask(dialog.providers, qtbot)
     QTest.keyClicks(asking.field, "two words")
@@ -146,7 +144,7 @@ def test_what_is_no_key_is_said_at_once_and_not_offered_to_the_session(
     assert asking.field.text() == ""
 
 
-def test_a_key_of_the_environment_comes_first_and_is_not_ours_to_remove(
+def test_environment_key_takes_precedence_and_cannot_be_removed(
     preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
@@ -164,9 +162,7 @@ def test_a_key_of_the_environment_comes_first_and_is_not_ours_to_remove(
     asking.reject()
 
 
-def test_a_key_that_cannot_be_used_is_said_and_can_be_removed(
-    dialog: SettingsDialog, ring: MemoryKeyring, qtbot: QtBot
-) -> None:
+def test_unusable_key_is_reported_and_can_be_removed(dialog: SettingsDialog, ring: MemoryKeyring, qtbot: QtBot) -> None:
     ring.kept["loopwright", "mistral"] = "no key"
     with qtbot.waitSignal(dialog.providers.refreshed):
         dialog.providers.refresh()
@@ -179,7 +175,7 @@ def test_a_key_that_cannot_be_used_is_said_and_can_be_removed(
     assert ring.kept == {}
 
 
-def test_a_keyring_that_cannot_forget_is_said_in_a_sentence(
+def test_keyring_failure_on_removal_is_reported(
     dialog: SettingsDialog, ring: MemoryKeyring, engine_thread: EngineThread, qtbot: QtBot
 ) -> None:
     engine_thread.models.keys.set("openai", CANARY)
@@ -195,7 +191,7 @@ def test_a_keyring_that_cannot_forget_is_said_in_a_sentence(
     assert CANARY not in _shown(dialog)
 
 
-def test_a_key_is_on_no_disk_in_no_text_and_in_no_log(
+def test_key_is_in_no_file_text_or_log(
     dialog: SettingsDialog,
     preferences: Preferences,
     own_folders: Path,
@@ -221,14 +217,14 @@ def test_a_key_is_on_no_disk_in_no_text_and_in_no_log(
     assert CANARY not in caplog.text
 
 
-def test_the_built_in_model_says_honestly_what_it_is(dialog: SettingsDialog) -> None:
+def test_built_in_model_note_states_its_limits(dialog: SettingsDialog) -> None:
     _choose(dialog.providers, "Built-in demo model (135M)")
     assert dialog.providers.status.text().startswith("Built-in demo model (135M): real, but not reliable.")
     assert dialog.providers.model.text() == "embedded:smollm2-135m"
     assert not dialog.providers.set_key.isVisible()
 
 
-def test_the_list_is_walked_with_the_arrow_keys(dialog: SettingsDialog) -> None:
+def test_arrow_keys_move_in_the_provider_list(dialog: SettingsDialog) -> None:
     dialog.providers.table.setFocus()
     dialog.providers.table.selectRow(0)
     QTest.keyClick(dialog.providers.table, Key.Key_Down)
@@ -236,9 +232,7 @@ def test_the_list_is_walked_with_the_arrow_keys(dialog: SettingsDialog) -> None:
     assert dialog.providers.model.text() == "openai/gpt-4o-mini"
 
 
-def test_a_model_is_made_the_default_if_it_can_be_one(
-    dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot
-) -> None:
+def test_valid_model_can_become_the_default(dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot) -> None:
     _choose(dialog.providers, "OpenRouter")
     qtbot.mouseClick(dialog.providers.use, LEFT)
     assert dialog.providers.status.text() == "Replace MODEL with the name of a model."

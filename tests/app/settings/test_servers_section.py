@@ -11,11 +11,10 @@ from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.settings.model_test import ModelTestResult
-from app.settings.preferences import Preferences
-from app.settings.preferences_schema import CustomServer
+from app.settings.preferences import CustomServer, Preferences
 from app.settings.servers_section import ServersSection
 from app.settings.settings_dialog import SettingsDialog
+from app.settings.settings_widgets import ModelTestResult
 from engine.models.catalog import Models
 from tests.app.settings.conftest import CANARY
 from tests.engine.models.test_keys import MemoryKeyring
@@ -40,7 +39,7 @@ def _fill(section: ServersSection, address: str, model: str, key: str = "") -> N
         QTest.keyClicks(field, text)
 
 
-def test_local_servers_are_asked_only_when_the_person_looks_for_them(
+def test_local_servers_are_queried_only_on_request(
     section: ServersSection, preferences: Preferences, wire: WireServer, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("LM_STUDIO_API_BASE", "LLAMAFILE_API_BASE", "OLLAMA_API_BASE"):
@@ -61,7 +60,7 @@ def test_local_servers_are_asked_only_when_the_person_looks_for_them(
     )
 
 
-def test_servers_that_do_not_run_are_named_in_one_sentence(
+def test_servers_that_do_not_run_are_listed(
     section: ServersSection, preferences: Preferences, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as held:
@@ -78,7 +77,7 @@ def test_servers_that_do_not_run_are_named_in_one_sentence(
     assert preferences.local_models == ()
 
 
-def test_a_found_model_is_made_the_default(section: ServersSection, preferences: Preferences, qtbot: QtBot) -> None:
+def test_found_model_can_become_the_default(section: ServersSection, preferences: Preferences, qtbot: QtBot) -> None:
     preferences.set(local_models=("ollama_chat/a", "ollama_chat/b"))
     section.list.setFocus()
     QTest.keyClick(section.list, Qt.Key.Key_Down)
@@ -89,7 +88,7 @@ def test_a_found_model_is_made_the_default(section: ServersSection, preferences:
     assert preferences.default_model == "ollama_chat/b"
 
 
-def test_a_server_is_added_by_its_address_and_removed(
+def test_server_can_be_added_by_address_and_removed(
     section: ServersSection, preferences: Preferences, ring: MemoryKeyring, qtbot: QtBot
 ) -> None:
     preferences.set(local_models=("ollama_chat/a",))
@@ -119,7 +118,7 @@ def test_a_server_is_added_by_its_address_and_removed(
 
 
 @pytest.mark.usefixtures("no_ring")
-def test_without_a_keyring_a_servers_key_is_kept_for_the_session_and_that_is_said(
+def test_without_a_keyring_a_server_key_is_stored_for_the_session(
     section: ServersSection, engine_thread: EngineThread, qtbot: QtBot
 ) -> None:
     _fill(section, "http://localhost:8080/v1", "mine", CANARY)
@@ -139,7 +138,7 @@ def test_without_a_keyring_a_servers_key_is_kept_for_the_session_and_that_is_sai
         ("http://localhost:8080/v1", "mine", "two words", "key", "holds signs that no key has"),
     ],
 )
-def test_what_is_wrong_in_the_form_is_marked_and_said(
+def test_invalid_server_form_is_marked_and_reported(
     section: ServersSection,
     preferences: Preferences,
     qtbot: QtBot,
@@ -164,7 +163,7 @@ def test_what_is_wrong_in_the_form_is_marked_and_said(
 
 
 @pytest.mark.slow
-def test_a_server_is_tried_with_the_key_that_was_typed_for_it_alone(
+def test_server_is_tested_with_the_typed_key_only(
     section: ServersSection, wire: WireServer, ring: MemoryKeyring, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
@@ -181,7 +180,7 @@ def test_a_server_is_tried_with_the_key_that_was_typed_for_it_alone(
 
 
 @pytest.mark.slow
-def test_a_kept_server_is_tried_at_its_address(
+def test_stored_server_is_tested_at_its_address(
     section: ServersSection, preferences: Preferences, wire: WireServer, qtbot: QtBot
 ) -> None:
     preferences.set(servers=(CustomServer(model="openai/unauthorized", address=wire.base_url),))
@@ -192,7 +191,7 @@ def test_a_kept_server_is_tried_at_its_address(
     assert "key" in section.model_test.result.text()
 
 
-def test_a_key_that_was_only_tried_does_not_take_the_place_of_the_one_that_is_kept(
+def test_tested_key_does_not_replace_the_stored_key(
     section: ServersSection, engine_thread: EngineThread, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = engine_thread.models.keys

@@ -27,7 +27,7 @@ def _retype(field: QWidget, text: str) -> None:
     QTest.keyClicks(field, text)
 
 
-def test_the_pages_are_reached_by_keyboard(dialog: SettingsDialog) -> None:
+def test_settings_pages_are_reached_by_keyboard(dialog: SettingsDialog) -> None:
     dialog.navigation.setFocus()
     assert dialog.pages.currentIndex() == 0
 
@@ -50,7 +50,7 @@ def test_the_pages_are_reached_by_keyboard(dialog: SettingsDialog) -> None:
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])
-def test_the_frame_round_the_pages_has_round_corners(
+def test_navigation_has_rounded_corners(
     dialog: SettingsDialog, theme: Theme, preferences: Preferences, qtbot: QtBot
 ) -> None:
     preferences.set(theme=theme.name)
@@ -65,7 +65,7 @@ def test_the_frame_round_the_pages_has_round_corners(
     assert all(picture.pixelColor(*corner).name() != theme.accent for corner in corners)
 
 
-def test_numbers_count_as_they_are_typed_and_wrong_ones_are_said_beside(
+def test_numbers_apply_while_typing_and_invalid_ones_are_reported(
     dialog: SettingsDialog, preferences: Preferences
 ) -> None:
     dialog.show_page("runs")
@@ -101,7 +101,7 @@ def test_numbers_count_as_they_are_typed_and_wrong_ones_are_said_beside(
     assert preferences.max_iterations_cap == 7
 
 
-def test_a_switch_is_pressed_with_the_space_bar(dialog: SettingsDialog, preferences: Preferences) -> None:
+def test_space_bar_toggles_a_preference(dialog: SettingsDialog, preferences: Preferences) -> None:
     dialog.show_page("runs")
     switch = dialog.forms["runs"].rows["notify_when_done"].editor.widget
     switch.setFocus()
@@ -109,7 +109,7 @@ def test_a_switch_is_pressed_with_the_space_bar(dialog: SettingsDialog, preferen
     assert preferences.notify_when_done is False
 
 
-def test_the_theme_is_put_on_when_it_is_chosen(dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot) -> None:
+def test_chosen_theme_is_applied(dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot) -> None:
     dialog.show_page("appearance")
     combo = dialog.forms["appearance"].rows["theme"].editor.widget
     assert isinstance(combo, QComboBox)
@@ -123,9 +123,7 @@ def test_the_theme_is_put_on_when_it_is_chosen(dialog: SettingsDialog, preferenc
     qtbot.waitUntil(lambda: style().theme is LIGHT)
 
 
-def test_texts_grow_with_the_slider_in_steps_of_ten_percent(
-    dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot
-) -> None:
+def test_text_size_slider_steps_by_ten_percent(dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot) -> None:
     dialog.show_page("appearance")
     slider = dialog.forms["appearance"].rows["text_scale"].editor.widget
     assert isinstance(slider, QSlider)
@@ -140,7 +138,7 @@ def test_texts_grow_with_the_slider_in_steps_of_ten_percent(
     assert slider.value() == 170
 
 
-def test_what_is_set_elsewhere_is_shown(dialog: SettingsDialog, preferences: Preferences) -> None:
+def test_preferences_changed_elsewhere_are_shown(dialog: SettingsDialog, preferences: Preferences) -> None:
     dialog.show_page("runs")
     preferences.set(max_iterations_cap=99, theme="light", default_model="openai/gpt-5", notify_when_done=False)
 
@@ -150,7 +148,7 @@ def test_what_is_set_elsewhere_is_shown(dialog: SettingsDialog, preferences: Pre
     assert dialog.default_model.box.currentText() == "openai/gpt-5"
 
 
-def test_looks_are_followed_once_however_often_that_is_asked(preferences: Preferences, qtbot: QtBot) -> None:
+def test_appearance_is_applied_once_per_change(preferences: Preferences, qtbot: QtBot) -> None:
     apply_appearance(preferences)
     apply_appearance(preferences)
     worn: list[str] = []
@@ -164,7 +162,7 @@ def test_looks_are_followed_once_however_often_that_is_asked(preferences: Prefer
     assert worn == ["light"]
 
 
-def test_the_default_model_is_typed_checked_and_taken_back(dialog: SettingsDialog, preferences: Preferences) -> None:
+def test_default_model_is_typed_validated_and_cleared(dialog: SettingsDialog, preferences: Preferences) -> None:
     chooser = dialog.default_model
     line = chooser.box.lineEdit()
     assert chooser.note.text() == "Built-in demo model (135M): real, but not reliable."
@@ -183,7 +181,7 @@ def test_the_default_model_is_typed_checked_and_taken_back(dialog: SettingsDialo
     assert chooser.note.isVisible()
 
 
-def test_a_model_that_was_chosen_is_offered_from_now_on(dialog: SettingsDialog, preferences: Preferences) -> None:
+def test_chosen_model_becomes_a_recent_model(dialog: SettingsDialog, preferences: Preferences) -> None:
     chooser = dialog.default_model
     line = chooser.box.lineEdit()
     _retype(line, "openai/gpt-4o")
@@ -200,7 +198,7 @@ def test_a_model_that_was_chosen_is_offered_from_now_on(dialog: SettingsDialog, 
     assert preferences.recent_models == ("groq/x", "openai/gpt-4o")
 
 
-def test_the_list_of_models_is_up_to_date_when_it_opens(dialog: SettingsDialog, preferences: Preferences) -> None:
+def test_model_list_is_updated_when_it_opens(dialog: SettingsDialog, preferences: Preferences) -> None:
     box = dialog.default_model.box
     preferences.set(local_models=("ollama_chat/llama3.2",))
     box.showPopup()
@@ -210,7 +208,7 @@ def test_the_list_of_models_is_up_to_date_when_it_opens(dialog: SettingsDialog, 
     assert preferences.default_model == "ollama_chat/llama3.2"
 
 
-def test_everything_is_on_the_disk_when_the_dialog_is_closed(
+def test_closing_the_dialog_saves_the_preferences(
     dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot
 ) -> None:
     preferences.set(budget_usd=3.0)
@@ -219,7 +217,7 @@ def test_everything_is_on_the_disk_when_the_dialog_is_closed(
     assert Preferences(preferences.path).budget_usd == 3.0
 
 
-def test_a_broken_file_is_said_over_the_pages(engine_thread: EngineThread, tmp_path: Path, qtbot: QtBot) -> None:
+def test_damaged_file_is_reported_above_the_pages(engine_thread: EngineThread, tmp_path: Path, qtbot: QtBot) -> None:
     path = tmp_path / "settings.json"
     path.write_text("{")
     dialog = SettingsDialog(Preferences(path), engine_thread)
@@ -230,7 +228,7 @@ def test_a_broken_file_is_said_over_the_pages(engine_thread: EngineThread, tmp_p
     assert "are damaged" in dialog.notice.text
 
 
-def test_a_file_that_cannot_be_written_is_said_over_the_pages(dialog: SettingsDialog, preferences: Preferences) -> None:
+def test_save_failure_is_reported_above_the_pages(dialog: SettingsDialog, preferences: Preferences) -> None:
     preferences.save()
     preferences.path.unlink()
     preferences.path.mkdir()
@@ -242,7 +240,7 @@ def test_a_file_that_cannot_be_written_is_said_over_the_pages(dialog: SettingsDi
 
 
 @pytest.mark.parametrize("page", ["models", "runs", "appearance"])
-def test_every_control_has_a_name_and_is_reached_by_keyboard(dialog: SettingsDialog, page: str) -> None:
+def test_every_settings_control_has_a_name_and_keyboard_access(dialog: SettingsDialog, page: str) -> None:
     dialog.servers.fold.set_open(True)
     dialog.show_page(page)
     kinds = (QAbstractButton, QLineEdit, QComboBox, QSlider, QAbstractItemView)
@@ -273,7 +271,7 @@ def _parents(widget: QWidget) -> list[QWidget]:
 
 
 @pytest.mark.parametrize(("theme", "scale"), [("dark", 1.0), ("light", 1.0), ("light", 1.5)])
-def test_no_page_is_wider_than_the_dialog(
+def test_no_settings_page_is_wider_than_the_dialog(
     dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot, theme: str, scale: float
 ) -> None:
     preferences.set(theme=theme, text_scale=scale)
@@ -287,9 +285,7 @@ def test_no_page_is_wider_than_the_dialog(
         assert not dialog.grab().isNull()
 
 
-def test_how_much_history_is_kept_counts_only_once_it_is_typed_to_its_end(
-    dialog: SettingsDialog, preferences: Preferences
-) -> None:
+def test_history_limit_applies_only_after_editing(dialog: SettingsDialog, preferences: Preferences) -> None:
     dialog.show_page("history")
     runs, megabytes = (dialog.forms["history"].rows[name] for name in ("keep_runs", "keep_megabytes"))
     heard: list[object] = []
@@ -304,7 +300,7 @@ def test_how_much_history_is_kept_counts_only_once_it_is_typed_to_its_end(
     assert heard[2:] == [(50, 5000)]
 
 
-def test_the_model_that_is_completed_is_the_one_that_counts(dialog: SettingsDialog, preferences: Preferences) -> None:
+def test_completed_model_name_is_used(dialog: SettingsDialog, preferences: Preferences) -> None:
     preferences.set(local_models=("ollama_chat/llama3",))
     box = dialog.default_model.box
     box.showPopup()
@@ -315,7 +311,7 @@ def test_the_model_that_is_completed_is_the_one_that_counts(dialog: SettingsDial
 
 
 @pytest.mark.parametrize("page", ["models", "appearance"])
-def test_the_wheel_scrolls_a_page_and_changes_nothing_on_the_way(
+def test_mouse_wheel_scrolls_a_settings_page_without_changes(
     dialog: SettingsDialog, preferences: Preferences, page: str
 ) -> None:
     preferences.set(default_model="openai/gpt-4o", recent_models=("openai/a", "openai/gpt-4o", "openai/b"))

@@ -12,7 +12,7 @@ from app.settings.settings_widgets import run_in_engine
 from engine.errors import EngineError
 
 
-def test_an_answer_never_comes_before_the_question_was_put(engine_thread: EngineThread, qtbot: QtBot) -> None:
+def test_callback_never_runs_before_the_call_returns(engine_thread: EngineThread, qtbot: QtBot) -> None:
     owner = QObject()
     told: list[object] = []
 
@@ -34,7 +34,7 @@ def test_an_answer_never_comes_before_the_question_was_put(engine_thread: Engine
     owner.deleteLater()
 
 
-def test_the_answer_is_handed_over_in_the_windows_thread(engine_thread: EngineThread, qtbot: QtBot) -> None:
+def test_callback_runs_in_the_window_thread(engine_thread: EngineThread, qtbot: QtBot) -> None:
     owner = QObject()
     where: list[threading.Thread] = []
 

@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_changes_are_kept_beside_the_file_within_two_seconds(
+def test_changes_are_autosaved_beside_the_file_within_two_seconds(
     make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
 ) -> None:
     path = saved(tmp_path)
@@ -61,9 +61,7 @@ def test_changes_are_kept_beside_the_file_within_two_seconds(
     autosave.settle()
 
 
-def test_a_secret_in_a_document_is_in_no_copy_of_it(
-    make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_autosave_contains_no_secret(make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
     session = make_session(load(path), path)
     autosave = Autosave(session, folder)
@@ -76,7 +74,7 @@ def test_a_secret_in_a_document_is_in_no_copy_of_it(
     autosave.settle()
 
 
-def test_a_large_document_is_kept_in_steps_between_which_the_window_goes_on(
+def test_autosave_of_a_large_document_keeps_the_window_responsive(
     make_session: MakeSession, folder: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, steps = threading.current_thread(), list[bool]()
@@ -98,7 +96,7 @@ def test_a_large_document_is_kept_in_steps_between_which_the_window_goes_on(
     autosave.settle()
 
 
-def test_going_on_to_type_does_not_put_it_off(
+def test_continued_typing_does_not_postpone_the_autosave(
     make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
 ) -> None:
     path = saved(tmp_path)
@@ -116,7 +114,7 @@ def test_going_on_to_type_does_not_put_it_off(
     autosave.settle()
 
 
-def test_saving_and_taking_back_remove_it(
+def test_saving_and_undoing_delete_the_autosave(
     make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
 ) -> None:
     path = saved(tmp_path)
@@ -132,7 +130,7 @@ def test_saving_and_taking_back_remove_it(
     qtbot.waitUntil(lambda: list(tmp_path.glob(".*")) == [])
 
 
-def test_what_is_typed_while_it_is_saved_elsewhere_is_kept_beside_the_new_file(
+def test_changes_during_save_as_are_autosaved_beside_the_new_file(
     make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_go_on = threading.Event()
@@ -161,7 +159,7 @@ def test_what_is_typed_while_it_is_saved_elsewhere_is_kept_beside_the_new_file(
     autosave.settle()
 
 
-def test_a_document_without_a_file_is_kept_in_the_data_folder(
+def test_document_without_a_file_is_autosaved_in_the_data_folder(
     make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
 ) -> None:
     session = make_session(small())
@@ -174,7 +172,7 @@ def test_a_document_without_a_file_is_kept_in_the_data_folder(
     qtbot.waitUntil(lambda: list(folder.iterdir()) == [])
 
 
-def test_a_folder_that_takes_no_file_is_passed_over(
+def test_read_only_folder_falls_back_to_the_data_folder(
     make_session: MakeSession, folder: Path, tmp_path: Path, qtbot: QtBot
 ) -> None:
     path = tmp_path / "gone" / "one.loop.json"
@@ -193,7 +191,7 @@ def test_a_folder_that_takes_no_file_is_passed_over(
     autosave.settle()
 
 
-def test_a_full_disk_is_told_once_and_again_after_it_worked(
+def test_full_disk_is_reported_once_until_autosave_works_again(
     make_session: MakeSession, folder: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = make_session(small())
@@ -216,7 +214,7 @@ def test_a_full_disk_is_told_once_and_again_after_it_worked(
     autosave.settle()
 
 
-def test_where_nothing_can_be_written_that_is_told(make_session: MakeSession, tmp_path: Path, qtbot: QtBot) -> None:
+def test_unwritable_folders_are_reported(make_session: MakeSession, tmp_path: Path, qtbot: QtBot) -> None:
     (tmp_path / "file").write_text("")
     session = make_session(small())
     autosave = Autosave(session, tmp_path / "file" / "data")
@@ -227,7 +225,7 @@ def test_where_nothing_can_be_written_that_is_told(make_session: MakeSession, tm
     assert "No file can be written in" in told.args[0]
 
 
-def test_a_slow_disk_holds_nothing_up_and_the_latest_is_kept(
+def test_slow_disk_does_not_block_and_the_latest_is_autosaved(
     make_session: MakeSession, folder: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_go_on = threading.Event()
@@ -261,7 +259,7 @@ def test_a_slow_disk_holds_nothing_up_and_the_latest_is_kept(
     assert list(folder.iterdir()) == []
 
 
-def test_the_work_of_a_living_window_is_no_remains(tmp_path: Path, folder: Path) -> None:
+def test_autosave_of_a_running_window_is_not_recovered(tmp_path: Path, folder: Path) -> None:
     path = saved(tmp_path)
     place = AutosaveFile(autosave_paths(path, folder)[0])
     assert place.claim()
@@ -273,9 +271,7 @@ def test_the_work_of_a_living_window_is_no_remains(tmp_path: Path, folder: Path)
 
 
 @pytest.mark.parametrize("share", [0, 0.5, 0.9])
-def test_a_kill_while_the_lock_is_written_hides_nothing_and_blocks_no_place(
-    tmp_path: Path, folder: Path, share: float
-) -> None:
+def test_partial_lock_of_a_killed_program_is_stale(tmp_path: Path, folder: Path, share: float) -> None:
     path = saved(tmp_path)
     place = AutosaveFile(autosave_paths(path, folder)[0])
     lock = place.file.with_name(f"{place.file.name}.lock")
@@ -294,7 +290,7 @@ def test_a_kill_while_the_lock_is_written_hides_nothing_and_blocks_no_place(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_lock_that_is_not_written_yet_is_left_to_the_living_program(tmp_path: Path, folder: Path) -> None:
+def test_partial_lock_of_a_running_program_is_respected(tmp_path: Path, folder: Path) -> None:
     path = saved(tmp_path)
     place = AutosaveFile(autosave_paths(path, folder)[0])
     assert place.claim()
@@ -306,7 +302,7 @@ def test_a_lock_that_is_not_written_yet_is_left_to_the_living_program(tmp_path: 
     place.clear()
 
 
-def test_locks_of_killed_programs_that_kept_nothing_are_cleared_away(tmp_path: Path) -> None:
+def test_stale_locks_without_an_autosave_are_deleted(tmp_path: Path) -> None:
     (tmp_path / "unsaved-0123456789ab.autosave.lock").write_bytes(b"")
     living = AutosaveFile(tmp_path / "unsaved-ba9876543210.autosave")
     assert living.claim()
@@ -317,21 +313,21 @@ def test_locks_of_killed_programs_that_kept_nothing_are_cleared_away(tmp_path: P
     living.clear()
 
 
-def test_remains_that_say_what_is_saved_are_none(tmp_path: Path, folder: Path) -> None:
+def test_autosave_equal_to_the_file_is_not_recovered(tmp_path: Path, folder: Path) -> None:
     path = saved(tmp_path)
     save(small(), autosave_paths(path, folder)[0])
 
     assert find_recovered(path, folder, small()) is None
 
 
-def test_remains_that_cannot_be_read_are_none(tmp_path: Path, folder: Path) -> None:
+def test_unreadable_autosave_is_not_recovered(tmp_path: Path, folder: Path) -> None:
     path = saved(tmp_path)
     autosave_paths(path, folder)[0].write_text("{")
 
     assert find_recovered(path, folder, small()) is None
 
 
-def test_the_clock_of_another_day_has_its_date(tmp_path: Path) -> None:
+def test_recovery_time_of_another_day_has_its_date(tmp_path: Path) -> None:
     now = datetime(2024, 2, 3, 14, 2).astimezone()
 
     assert RecoveredDocument(tmp_path, Workflow(), now).clock == "03 February, 14:02"
@@ -350,7 +346,7 @@ def crashed(workbench: Workbench, tmp_path: Path) -> DocumentPage:
     return document
 
 
-def test_recovered_changes_are_used_and_can_be_taken_back(
+def test_recovered_changes_can_be_restored_and_undone(
     workbench: Workbench, crashed: DocumentPage, tmp_path: Path, qtbot: QtBot
 ) -> None:
     press(crashed.bars, "Restore")
@@ -366,7 +362,7 @@ def test_recovered_changes_are_used_and_can_be_taken_back(
     assert load(tmp_path / "one.loop.json").description == "lost"
 
 
-def test_recovered_changes_can_be_looked_at_beside_what_is_saved(workbench: Workbench, crashed: DocumentPage) -> None:
+def test_recovered_changes_can_be_opened_as_a_copy(workbench: Workbench, crashed: DocumentPage) -> None:
     press(crashed.bars, "Open as copy")
 
     assert workbench.current is not None
@@ -376,14 +372,14 @@ def test_recovered_changes_can_be_looked_at_beside_what_is_saved(workbench: Work
     assert crashed.bars.text("recovery")
 
 
-def test_recovered_changes_are_discarded(crashed: DocumentPage, tmp_path: Path) -> None:
+def test_recovered_changes_can_be_discarded(crashed: DocumentPage, tmp_path: Path) -> None:
     press(crashed.bars, "Discard")
 
     assert list(tmp_path.glob(".one*")) == []
     assert crashed.bars.text("recovery") == ""
 
 
-def test_recovered_changes_that_nobody_decided_on_are_offered_again(
+def test_undecided_recovered_changes_are_offered_again(
     workbench: Workbench, crashed: DocumentPage, tmp_path: Path
 ) -> None:
     workbench.closing.close_document(crashed)
@@ -392,7 +388,7 @@ def test_recovered_changes_that_nobody_decided_on_are_offered_again(
     assert document.bars.text("recovery")
 
 
-def test_going_on_without_a_decision_leaves_recovered_changes_alone(
+def test_editing_without_a_decision_preserves_recovered_changes(
     crashed: DocumentPage, tmp_path: Path, qtbot: QtBot
 ) -> None:
     lost = tmp_path / ".one.loop.json.autosave"
@@ -406,7 +402,7 @@ def test_going_on_without_a_decision_leaves_recovered_changes_alone(
     assert crashed.bars.text("recovery")
 
 
-def test_unsaved_documents_of_a_crash_come_back(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_unsaved_documents_are_recovered_after_a_crash(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     (place,) = autosave_paths(None, folder)
@@ -424,9 +420,7 @@ def test_unsaved_documents_of_a_crash_come_back(workbench: Workbench, tmp_path: 
     assert file != place
 
 
-def test_the_work_on_a_file_that_went_away_before_the_crash_comes_back(
-    make_window: MakeWindow, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_changes_to_a_deleted_file_are_recovered(make_window: MakeWindow, tmp_path: Path, qtbot: QtBot) -> None:
     first = make_window()
     open_file(first, saved(tmp_path))
     first.window.close()
@@ -445,7 +439,7 @@ def test_the_work_on_a_file_that_went_away_before_the_crash_comes_back(
     assert not lost.exists()
 
 
-def test_a_failure_to_keep_the_work_is_told_over_the_document(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_autosave_failure_is_shown_over_the_document(workbench: Workbench, self_refine: DocumentPage) -> None:
     self_refine.autosave.failed.emit("It cannot be kept.")
     assert self_refine.bars.text("autosave") == "It cannot be kept."
 
@@ -461,7 +455,7 @@ def at_rest(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
 
 
 @pytest.mark.parametrize("what", ["note", "title"])
-def test_what_is_being_typed_over_the_canvas_is_kept_before_its_field_closes(
+def test_text_in_an_open_inline_editor_is_autosaved(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot, what: str
 ) -> None:
     document = at_rest(workbench, tmp_path, qtbot)
@@ -488,9 +482,7 @@ def test_what_is_being_typed_over_the_canvas_is_kept_before_its_field_closes(
     assert not document.session.is_modified
 
 
-def test_what_was_typed_over_the_canvas_stays_kept_when_its_field_closes(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_text_of_a_closed_inline_editor_stays_autosaved(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = at_rest(workbench, tmp_path, qtbot)
     canvas, gone = document.canvas, []
     canvas.popups.rename(canvas.view.nodes["draft"])

@@ -48,7 +48,7 @@ def held(workbench: Workbench) -> Iterator[None]:
         may_go_on.set()
 
 
-def test_a_tab_with_a_run_asks_and_stays_on_cancel(workbench: Workbench, running: DocumentPage) -> None:
+def test_closing_a_running_tab_asks_and_cancel_keeps_it(workbench: Workbench, running: DocumentPage) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
     assert question(workbench.window).text() == "“Self-Refine” is still running."
     answer(workbench.window, "Cancel")
@@ -57,7 +57,7 @@ def test_a_tab_with_a_run_asks_and_stays_on_cancel(workbench: Workbench, running
     assert running.session.shown.live is not None
 
 
-def test_a_tab_with_a_run_stops_and_closes(workbench: Workbench, running: DocumentPage, qtbot: QtBot) -> None:
+def test_closing_a_running_tab_can_stop_the_run(workbench: Workbench, running: DocumentPage, qtbot: QtBot) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
     answer(workbench.window, "Stop")
 
@@ -65,7 +65,7 @@ def test_a_tab_with_a_run_stops_and_closes(workbench: Workbench, running: Docume
     qtbot.waitUntil(lambda: workbench.closing.background == [], timeout=2000)
 
 
-def test_a_run_goes_on_in_the_background_and_its_end_is_told(
+def test_run_continues_in_the_background_and_notifies_of_its_end(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workbench.window, "isActiveWindow", lambda: False)
@@ -81,7 +81,7 @@ def test_a_run_goes_on_in_the_background_and_its_end_is_told(
     assert workbench.notifier.last_text.startswith("“Self-Refine” is done after")
 
 
-def test_unsaved_work_of_a_tab_with_a_run_is_asked_about_too(
+def test_closing_a_running_tab_also_asks_about_unsaved_changes(
     workbench: Workbench, running: DocumentPage, qtbot: QtBot
 ) -> None:
     running.session.do(SetDescription("new"))
@@ -94,7 +94,7 @@ def test_unsaved_work_of_a_tab_with_a_run_is_asked_about_too(
     qtbot.waitUntil(lambda: workbench.closing.background == [], timeout=2000)
 
 
-def test_the_window_with_a_run_asks_and_stays_on_cancel(workbench: Workbench, running: DocumentPage) -> None:
+def test_closing_a_running_window_asks_and_cancel_keeps_it(workbench: Workbench, running: DocumentPage) -> None:
     workbench.window.close()
     answer(workbench.window, "Cancel")
 
@@ -102,7 +102,7 @@ def test_the_window_with_a_run_asks_and_stays_on_cancel(workbench: Workbench, ru
     assert running.session.shown.live is not None
 
 
-def test_the_window_with_a_run_stops_it_and_ends(workbench: Workbench, running: DocumentPage, qtbot: QtBot) -> None:
+def test_closing_a_running_window_can_stop_the_run(workbench: Workbench, running: DocumentPage, qtbot: QtBot) -> None:
     with qtbot.waitSignal(workbench.finished, timeout=2000):
         workbench.window.close()
         answer(workbench.window, "Stop")
@@ -110,7 +110,7 @@ def test_the_window_with_a_run_stops_it_and_ends(workbench: Workbench, running: 
     assert not workbench.window.isVisible()
 
 
-def test_the_window_is_gone_while_a_run_goes_on_and_then_the_program_ends(
+def test_program_ends_after_the_last_background_run(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     with qtbot.waitSignal(workbench.finished, timeout=5000), held(workbench):
@@ -123,9 +123,7 @@ def test_the_window_is_gone_while_a_run_goes_on_and_then_the_program_ends(
     assert workbench.notifier.last_text.startswith("“Self-Refine” is done")
 
 
-def test_a_run_that_is_kept_nowhere_does_not_wait_for_ever_for_somebody_who_is_gone(
-    workbench: Workbench, qtbot: QtBot
-) -> None:
+def test_background_run_that_is_not_stored_is_cancelled_at_a_question(workbench: Workbench, qtbot: QtBot) -> None:
     document = workbench.documents.open_copy(drafted())
     workbench.runs.step_node(document)
     qtbot.waitUntil(lambda: document.session.shown.view_model.node("text").state is NodeState.COMPLETED)
@@ -135,9 +133,7 @@ def test_a_run_that_is_kept_nowhere_does_not_wait_for_ever_for_somebody_who_is_g
         answer(workbench.window, "Run in background")
 
 
-def test_a_run_that_was_paused_goes_on_in_the_background(
-    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
-) -> None:
+def test_paused_run_continues_in_the_background(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     workbench.runs.step_node(self_refine)
     qtbot.waitUntil(lambda: self_refine.session.shown.view_model.status == "paused")
 
@@ -147,9 +143,7 @@ def test_a_run_that_was_paused_goes_on_in_the_background(
     assert self_refine.session.shown.view_model.status == "completed"
 
 
-def test_unsaved_work_and_a_run_are_two_questions_and_the_second_can_still_be_cancelled(
-    workbench: Workbench, running: DocumentPage
-) -> None:
+def test_unsaved_changes_and_a_run_are_two_questions(workbench: Workbench, running: DocumentPage) -> None:
     running.session.do(SetDescription("new"))
 
     workbench.window.close()
@@ -202,7 +196,7 @@ def being_saved(workbench: Workbench, changed: DocumentPage) -> DocumentPage:
     return changed
 
 
-def test_saving_is_seen_and_the_window_goes_on(
+def test_saving_is_shown_and_the_window_stays_responsive(
     workbench: Workbench, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
     assert workbench.run_bar.saved.text() == "saving…"
@@ -213,7 +207,7 @@ def test_saving_is_seen_and_the_window_goes_on(
     assert being_saved.bars.text("disk") == "", "our own save is no change by another program"
 
 
-def test_a_tab_that_is_being_saved_closes_when_that_is_over(
+def test_tab_that_is_being_saved_closes_afterwards(
     workbench: Workbench, being_saved: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
@@ -225,7 +219,7 @@ def test_a_tab_that_is_being_saved_closes_when_that_is_over(
     assert load(tmp_path / "one.loop.json").description == "first"
 
 
-def test_a_tab_that_could_not_be_saved_stays_and_asks(
+def test_tab_that_could_not_be_saved_stays_and_asks(
     workbench: Workbench, being_saved: DocumentPage, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
@@ -244,7 +238,7 @@ def test_a_tab_that_could_not_be_saved_stays_and_asks(
     assert load(answers.to_save).description == "first"
 
 
-def test_the_window_closes_when_what_is_being_saved_is_on_the_disk(
+def test_window_closes_after_a_save_in_progress(
     workbench: Workbench, being_saved: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     workbench.window.close()
@@ -256,7 +250,7 @@ def test_the_window_closes_when_what_is_being_saved_is_on_the_disk(
     assert load(tmp_path / "one.loop.json").description == "first"
 
 
-def test_a_window_whose_disk_does_not_answer_can_be_closed_all_the_same(
+def test_window_can_be_closed_while_the_disk_does_not_respond(
     workbench: Workbench, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
     workbench.window.close()
@@ -270,7 +264,7 @@ def test_a_window_whose_disk_does_not_answer_can_be_closed_all_the_same(
     assert not workbench.window.isVisible()
 
 
-def test_a_window_that_is_kept_open_stays_when_all_is_saved(
+def test_window_kept_open_stays_after_saving(
     workbench: Workbench, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
     workbench.window.close()
@@ -283,7 +277,7 @@ def test_a_window_that_is_kept_open_stays_when_all_is_saved(
     assert being_saved in workbench.documents.all
 
 
-def test_the_question_goes_when_the_disk_has_answered(
+def test_question_closes_when_the_file_is_saved(
     workbench: Workbench, being_saved: DocumentPage, disk: Disk, qtbot: QtBot
 ) -> None:
     workbench.window.close()
@@ -296,7 +290,7 @@ def test_the_question_goes_when_the_disk_has_answered(
     assert not workbench.window.isVisible()
 
 
-def test_what_is_typed_while_a_tab_is_saved_before_it_closes_is_asked_about_too(
+def test_changes_while_a_closing_tab_is_saved_are_asked_about(
     workbench: Workbench, changed: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_W, CONTROL)
@@ -312,7 +306,7 @@ def test_what_is_typed_while_a_tab_is_saved_before_it_closes_is_asked_about_too(
     assert load(tmp_path / "one.loop.json").description == "second"
 
 
-def test_what_is_typed_while_all_is_saved_before_the_window_closes_is_asked_about_too(
+def test_changes_while_a_closing_window_saves_are_asked_about(
     workbench: Workbench, changed: DocumentPage, disk: Disk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     workbench.window.close()
@@ -327,7 +321,7 @@ def test_what_is_typed_while_all_is_saved_before_the_window_closes_is_asked_abou
     assert load(tmp_path / "one.loop.json").description == "second"
 
 
-def test_a_save_while_it_is_being_saved_elsewhere_goes_there_too(
+def test_save_during_save_as_goes_to_the_new_file(
     workbench: Workbench, changed: DocumentPage, disk: Disk, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     answers.to_save = tmp_path / "other.loop.json"

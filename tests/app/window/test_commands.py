@@ -10,9 +10,8 @@ from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.settings.settings_dialog import SettingsDialog
-from app.window.command_palette import CommandPalette, PaletteEntry, matching
+from app.window.command_palette import CommandPalette, PaletteEntry, ShortcutsDialog, matching
 from app.window.document_page import DocumentPage
-from app.window.shortcuts_dialog import ShortcutsDialog
 from app.workbench import Workbench
 from engine.document.operations import RemoveNode, SetConfig
 from engine.tools.file_tools import READ_FILE
@@ -31,7 +30,7 @@ def shown(dialog: CommandPalette) -> list[str]:
     return [dialog.list.item(row).text() for row in range(dialog.list.count())]
 
 
-def test_undo_and_redo_name_the_step(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_undo_and_redo_actions_name_the_step(workbench: Workbench, self_refine: DocumentPage) -> None:
     assert not workbench.actions_by_name["undo"].isEnabled()
     self_refine.session.do(RemoveNode("critique"))
     assert workbench.actions_by_name["undo"].text() == "Undo Remove critique"
@@ -46,7 +45,7 @@ def test_undo_and_redo_name_the_step(workbench: Workbench, self_refine: Document
     assert "critique" not in self_refine.session.workflow.nodes_by_id
 
 
-def test_an_action_is_found_by_letters_and_done_by_enter(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_command_palette_finds_an_action_and_enter_triggers_it(workbench: Workbench, self_refine: DocumentPage) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_K, CONTROL)
     dialog = finder(workbench)
     QTest.keyClicks(dialog.field, "new")
@@ -56,7 +55,7 @@ def test_an_action_is_found_by_letters_and_done_by_enter(workbench: Workbench, s
     assert len(workbench.documents.all) == 2
 
 
-def test_a_node_type_is_added_by_letters(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_command_palette_adds_a_node_type(workbench: Workbench, self_refine: DocumentPage) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_K, CONTROL)
     dialog = finder(workbench)
     QTest.keyClicks(dialog.field, "add valid")
@@ -65,7 +64,7 @@ def test_a_node_type_is_added_by_letters(workbench: Workbench, self_refine: Docu
     assert "validator" in {node.type for node in self_refine.session.workflow.nodes}
 
 
-def test_a_tool_of_a_server_is_added_by_letters(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_command_palette_adds_an_mcp_tool(workbench: Workbench, self_refine: DocumentPage) -> None:
     set_tools("sample", [replace(READ_FILE, name="files/read", title="Read a file (files)")])
     try:
         QTest.keyClick(workbench.window, Qt.Key.Key_K, CONTROL)
@@ -78,14 +77,14 @@ def test_a_tool_of_a_server_is_added_by_letters(workbench: Workbench, self_refin
     assert self_refine.session.workflow.node("read_a_file").config["tool"] == "files/read"
 
 
-def test_actions_that_cannot_be_done_now_are_not_offered(workbench: Workbench) -> None:
+def test_command_palette_omits_disabled_actions(workbench: Workbench) -> None:
     dialog = workbench.commands.open_command_palette()
 
     assert "Open…" in shown(dialog)
     assert "Stop" not in shown(dialog)
 
 
-def test_the_arrows_choose_in_the_list(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_arrow_keys_select_in_the_command_palette(workbench: Workbench, self_refine: DocumentPage) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_F, CONTROL)
     dialog = finder(workbench)
     assert shown(dialog) == [node.title for node in self_refine.session.workflow.nodes]
@@ -101,7 +100,7 @@ def test_the_arrows_choose_in_the_list(workbench: Workbench, self_refine: Docume
     assert self_refine.session.selection == ("text",)
 
 
-def test_a_node_is_found_and_clicked(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_node_search_result_can_be_clicked(workbench: Workbench, self_refine: DocumentPage) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_F, CONTROL)
     dialog = finder(workbench)
     QTest.keyClicks(dialog.field, "crit")
@@ -112,7 +111,7 @@ def test_a_node_is_found_and_clicked(workbench: Workbench, self_refine: Document
     assert self_refine.session.selection == ("critique",)
 
 
-def test_a_search_that_finds_nothing_does_nothing(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_search_without_results_does_nothing(workbench: Workbench, self_refine: DocumentPage) -> None:
     dialog = workbench.commands.find_node()
     assert dialog is not None
     QTest.keyClicks(dialog.field, "zebra")
@@ -123,11 +122,11 @@ def test_a_search_that_finds_nothing_does_nothing(workbench: Workbench, self_ref
     dialog.close()
 
 
-def test_there_is_nothing_to_find_without_a_document(workbench: Workbench) -> None:
+def test_no_node_search_without_a_document(workbench: Workbench) -> None:
     assert workbench.commands.find_node() is None
 
 
-def test_what_begins_with_the_letters_comes_first() -> None:
+def test_results_that_start_with_the_text_come_first() -> None:
     entries = [
         PaletteEntry("Save as", "", id),
         PaletteEntry("Close", "save", id),
@@ -140,7 +139,7 @@ def test_what_begins_with_the_letters_comes_first() -> None:
     assert matching(entries, "") == entries
 
 
-def test_the_sheet_of_keys_has_those_of_window_and_canvas(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_shortcuts_dialog_lists_window_and_canvas_shortcuts(workbench: Workbench, self_refine: DocumentPage) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_F1)
 
     (sheet,) = workbench.window.findChildren(ShortcutsDialog)
@@ -152,15 +151,13 @@ def test_the_sheet_of_keys_has_those_of_window_and_canvas(workbench: Workbench, 
     sheet.close()
 
 
-def test_a_question_mark_opens_the_sheet_too(workbench: Workbench) -> None:
+def test_question_mark_opens_the_shortcuts_dialog(workbench: Workbench) -> None:
     QTest.keyClick(workbench.window, "?")
 
     assert workbench.window.findChildren(ShortcutsDialog)
 
 
-def test_the_canvas_has_its_actions_in_the_menus_of_the_shown_document(
-    workbench: Workbench, self_refine: DocumentPage
-) -> None:
+def test_menus_contain_the_actions_of_the_current_canvas(workbench: Workbench, self_refine: DocumentPage) -> None:
     def texts() -> list[str]:
         menus = [action.menu() for action in workbench.window.menuBar().actions()]
         return [action.text() for menu in menus[1:3] for action in menu.actions()]
@@ -173,7 +170,7 @@ def test_the_canvas_has_its_actions_in_the_menus_of_the_shown_document(
     assert texts().count("Duplicate") == 1
 
 
-def test_panels_open_and_fold_away_by_key(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_panels_open_and_collapse_by_keyboard(workbench: Workbench, self_refine: DocumentPage) -> None:
     alt = Qt.KeyboardModifier.AltModifier
     for key, name in ((Qt.Key.Key_3, "iterations"), (Qt.Key.Key_4, "log"), (Qt.Key.Key_5, "problems")):
         QTest.keyClick(workbench.window, key, alt)
@@ -187,7 +184,7 @@ def test_panels_open_and_fold_away_by_key(workbench: Workbench, self_refine: Doc
     assert not self_refine.inspector.isVisible()
 
 
-def test_a_panel_opens_and_folds_away_by_mouse(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_panel_opens_and_collapses_by_mouse(workbench: Workbench, self_refine: DocumentPage) -> None:
     QTest.mouseClick(workbench.bottom_panel.buttons["log"], Qt.MouseButton.LeftButton)
     assert self_refine.log.isVisible()
 
@@ -195,19 +192,19 @@ def test_a_panel_opens_and_folds_away_by_mouse(workbench: Workbench, self_refine
     assert not self_refine.log.isVisible()
 
 
-def test_the_palette_adds_a_node(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_palette_adds_a_node(workbench: Workbench, self_refine: DocumentPage) -> None:
     workbench.palette_panel.node_chosen.emit("validator")
 
     assert "validator" in {node.type for node in self_refine.session.workflow.nodes}
 
 
-def test_a_template_of_the_palette_is_opened(workbench: Workbench, self_refine: DocumentPage, tmp_path: Path) -> None:
+def test_palette_opens_a_template(workbench: Workbench, self_refine: DocumentPage, tmp_path: Path) -> None:
     workbench.palette_panel.template_chosen.emit(saved(tmp_path))
 
     assert [document.session.name for document in workbench.documents.all] == ["Self-Refine", "Small"]
 
 
-def test_settings_open_once(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_settings_dialog_opens_once(workbench: Workbench, self_refine: DocumentPage) -> None:
     QTest.mouseClick(workbench.run_bar.model, Qt.MouseButton.LeftButton)
     QTest.keyClick(workbench.window, Qt.Key.Key_Comma, CONTROL)
 
@@ -216,7 +213,7 @@ def test_settings_open_once(workbench: Workbench, self_refine: DocumentPage) -> 
     dialog.close()
 
 
-def test_about_says_which_version_it_is(workbench: Workbench) -> None:
+def test_about_shows_the_version(workbench: Workbench) -> None:
     workbench.actions_by_name["about"].trigger()
 
     (box,) = workbench.window.findChildren(QMessageBox)
@@ -224,7 +221,7 @@ def test_about_says_which_version_it_is(workbench: Workbench) -> None:
     box.close()
 
 
-def test_a_refusal_is_told_in_the_status_line_and_fades(
+def test_refused_action_is_shown_in_the_status_bar_and_fades(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workbench.status_bar._shown.setInterval(0)
@@ -236,7 +233,7 @@ def test_a_refusal_is_told_in_the_status_line_and_fades(
     qtbot.waitUntil(lambda: workbench.status_bar.refusal.full_text == "")
 
 
-def test_a_refusal_of_a_document_behind_is_told_with_its_name(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_refusal_of_another_document_is_shown_with_its_name(workbench: Workbench, self_refine: DocumentPage) -> None:
     workbench.documents.new()
 
     self_refine.session.do(SetConfig("nobody", ("x",), 1))

@@ -43,9 +43,7 @@ def no_question(workbench: Workbench) -> bool:
     return not [box for box in workbench.window.findChildren(QMessageBox) if box.isVisible()]
 
 
-def test_a_file_that_uses_tools_is_asked_about_and_runs_once_it_is_trusted(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_file_with_tools_runs_after_consent(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = opened(workbench, tmp_path)
     workbench.runs.run(document)
     qtbot.waitUntil(lambda: not no_question(workbench))
@@ -66,7 +64,7 @@ def test_a_file_that_uses_tools_is_asked_about_and_runs_once_it_is_trusted(
     ended(document, qtbot)
 
 
-def test_who_does_not_trust_it_runs_nothing(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_without_consent_nothing_runs(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = opened(workbench, tmp_path)
     workbench.runs.run(document)
     qtbot.waitUntil(lambda: not no_question(workbench))
@@ -76,7 +74,7 @@ def test_who_does_not_trust_it_runs_nothing(workbench: Workbench, tmp_path: Path
     assert not is_approved(document.session.workflow)
 
 
-def test_what_was_approved_before_is_run_without_a_question(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_approved_workflow_runs_without_a_question(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     approve(searching())
     document = opened(workbench, tmp_path)
     with qtbot.waitSignal(document.session.shown.ended, timeout=10_000):
@@ -84,9 +82,7 @@ def test_what_was_approved_before_is_run_without_a_question(workbench: Workbench
     assert no_question(workbench)
 
 
-def test_ones_own_work_is_never_asked_about_and_is_known_after_it_was_saved(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_own_workflow_never_asks_and_is_approved_on_save(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = workbench.documents.open_copy(searching())
     document.session.path = None
     workbench.runs.run(document)
@@ -98,14 +94,14 @@ def test_ones_own_work_is_never_asked_about_and_is_known_after_it_was_saved(
     qtbot.waitUntil(lambda: is_approved(searching("sun")))
 
 
-def test_a_file_that_only_calls_models_is_run_at_once(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_file_that_only_calls_models_runs_at_once(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = open_file(workbench, saved(tmp_path))
     workbench.runs.run(document)
     assert document.session.shown.live is not None
     ended(document, qtbot)
 
 
-def test_a_kept_run_of_a_workflow_that_nobody_here_approved_is_asked_about_before_it_goes_on(
+def test_resuming_a_stored_run_of_an_unapproved_workflow_asks(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     workbench.history.access.open()
@@ -135,9 +131,7 @@ def asked_before_it_runs(workbench: Workbench, document: DocumentPage, qtbot: Qt
     return not begun
 
 
-def test_what_lay_beside_a_strangers_file_is_a_strangers_too(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_recovered_copy_of_an_untrusted_file_is_untrusted(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
     save(searching(), tmp_path / ".one.loop.json.autosave")
     press(open_file(workbench, path).bars, "Open as copy")
@@ -146,7 +140,7 @@ def test_what_lay_beside_a_strangers_file_is_a_strangers_too(
     assert asked_before_it_runs(workbench, workbench.current, qtbot)
 
 
-def test_an_imported_file_is_a_strangers(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_imported_file_is_untrusted(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(DEV_CYCLE, encoding="utf-8")
     workbench.documents.open_file(file)
@@ -157,9 +151,7 @@ def test_an_imported_file_is_a_strangers(workbench: Workbench, tmp_path: Path, q
     assert asked_before_it_runs(workbench, workbench.current, qtbot)
 
 
-def test_a_run_that_nobody_here_approved_is_a_strangers_as_a_new_document_too(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_copy_of_an_unapproved_run_is_untrusted(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     session = StoredSession(workbench.engine, workbench.history.access, searching(), "Searching")
     workbench.history.tabs.make_page(session).copy_wanted.emit()
 
@@ -167,7 +159,7 @@ def test_a_run_that_nobody_here_approved_is_a_strangers_as_a_new_document_too(
     assert asked_before_it_runs(workbench, workbench.current, qtbot)
 
 
-def test_a_table_dropped_on_a_stored_run_runs_nothing(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_table_dropped_on_a_stored_run_runs_nothing(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     table = tmp_path / "table.csv"
     table.write_text("query\nsun\n", encoding="utf-8")
     session = StoredSession(workbench.engine, workbench.history.access, searching(), "Searching")
@@ -182,7 +174,7 @@ def test_a_table_dropped_on_a_stored_run_runs_nothing(workbench: Workbench, tmp_
     assert not is_approved(session.workflow)
 
 
-def test_the_workflow_in_a_strangers_document_is_a_strangers(workbench: Workbench, qtbot: QtBot) -> None:
+def test_subflow_copy_in_an_untrusted_document_is_untrusted(workbench: Workbench, qtbot: QtBot) -> None:
     flow = Builder("Around")
     flow.add("subflow", id="inner", config={"file": "inner.loop.json", "workflow": searching().to_json()})
     around = workbench.documents.open_copy(flow.build(), is_trusted=False)
@@ -218,7 +210,7 @@ def trusted(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
     return document
 
 
-def test_what_another_program_puts_into_the_file_of_a_trusted_documents_subflow_is_asked_about(
+def test_subflow_file_changed_by_another_program_asks(
     workbench: Workbench, trusted: DocumentPage, tmp_path: Path, qtbot: QtBot
 ) -> None:
     save(searching("secrets"), tmp_path / "inner.loop.json")
@@ -230,7 +222,7 @@ def test_what_another_program_puts_into_the_file_of_a_trusted_documents_subflow_
     assert not asked_before_it_runs(workbench, trusted, qtbot)
 
 
-def test_ones_own_change_of_a_subflow_is_not_asked_about(
+def test_own_change_of_a_subflow_does_not_ask(
     workbench: Workbench, trusted: DocumentPage, tmp_path: Path, qtbot: QtBot
 ) -> None:
     inner = open_file(workbench, tmp_path / "inner.loop.json")
@@ -242,9 +234,7 @@ def test_ones_own_change_of_a_subflow_is_not_asked_about(
     assert not asked_before_it_runs(workbench, trusted, qtbot)
 
 
-def test_a_strangers_file_that_is_chosen_as_a_subflow_is_asked_about(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_untrusted_file_chosen_as_a_subflow_asks(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     saved(tmp_path, "theirs.loop.json", searching())
     document = workbench.documents.open_copy(around_a_file(""))
     document.session.save(tmp_path / "mine.loop.json")
@@ -269,7 +259,7 @@ def running(command: str = "echo one\necho two") -> Workflow:
     return flow.build()
 
 
-def test_commands_are_shown_whole_and_what_an_edge_brings_is_asked_for_during_the_run(
+def test_commands_are_shown_completely_and_edge_values_are_asked_during_the_run(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     document = opened(workbench, tmp_path, running())
@@ -296,7 +286,7 @@ def test_commands_are_shown_whole_and_what_an_edge_brings_is_asked_for_during_th
     assert not is_fully_trusted(document.session.workflow)
 
 
-def test_ones_own_work_is_not_asked_about_during_its_run(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_own_workflow_does_not_ask_during_its_run(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = workbench.documents.open_copy(running())
     document.may_run_code = True
     workbench.runs.run(document)

@@ -17,7 +17,7 @@ from app import document_file, session
 from app.controllers import document_controller
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
-from app.window.window_state import open_files
+from app.window.main_window import open_files
 from app.workbench import Workbench
 from engine.document import files
 from engine.document.builder import Builder
@@ -63,13 +63,13 @@ def titles(workbench: Workbench) -> list[str]:
     return [workbench.tabs.tabText(place) for place in range(workbench.tabs.count())]
 
 
-def test_the_program_begins_with_the_start_page(workbench: Workbench) -> None:
+def test_start_page_is_shown_first(workbench: Workbench) -> None:
     assert titles(workbench) == ["Start"]
     assert workbench.current is None
     assert not workbench.run_bar.run.isEnabled()
 
 
-def test_a_template_opens_as_a_copy_without_a_file(workbench: Workbench) -> None:
+def test_template_opens_as_a_copy_without_a_file(workbench: Workbench) -> None:
     before = SELF_REFINE.read_bytes()
     workbench.gallery.template_chosen.emit(SELF_REFINE)
 
@@ -81,7 +81,7 @@ def test_a_template_opens_as_a_copy_without_a_file(workbench: Workbench) -> None
     assert SELF_REFINE.read_bytes() == before
 
 
-def test_new_and_save_ask_where_and_add_the_ending(
+def test_saving_a_new_document_asks_where_and_adds_the_suffix(
     workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_N, CONTROL)
@@ -99,7 +99,7 @@ def test_new_and_save_ask_where_and_add_the_ending(
     assert workbench.run_bar.saved.text() == "saved"
 
 
-def test_open_by_key_takes_several_files(workbench: Workbench, answers: Answers, tmp_path: Path) -> None:
+def test_open_shortcut_opens_several_files(workbench: Workbench, answers: Answers, tmp_path: Path) -> None:
     answers.to_open = [saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json")]
 
     QTest.keyClick(workbench.window, Qt.Key.Key_O, CONTROL)
@@ -109,7 +109,7 @@ def test_open_by_key_takes_several_files(workbench: Workbench, answers: Answers,
     assert workbench.current is workbench.documents.all[1]
 
 
-def test_a_file_that_is_open_is_shown_and_not_opened_twice(workbench: Workbench, tmp_path: Path) -> None:
+def test_open_file_is_shown_and_not_opened_twice(workbench: Workbench, tmp_path: Path) -> None:
     path = saved(tmp_path)
     first = open_file(workbench, path)
     workbench.documents.new()
@@ -119,7 +119,7 @@ def test_a_file_that_is_open_is_shown_and_not_opened_twice(workbench: Workbench,
     assert len(workbench.documents.all) == 2
 
 
-def test_recent_files_are_offered_in_menu_and_start_page_and_forgotten_when_gone(
+def test_recent_files_are_offered_and_forgotten_when_deleted(
     workbench: Workbench, preferences: Preferences, tmp_path: Path
 ) -> None:
     path = saved(tmp_path, "a & b.loop.json")
@@ -140,7 +140,7 @@ def test_recent_files_are_offered_in_menu_and_start_page_and_forgotten_when_gone
     assert not workbench.menus.recent.isEnabled()
 
 
-def test_the_name_of_a_file_is_no_markup(workbench: Workbench, tmp_path: Path) -> None:
+def test_file_name_is_not_rendered_as_markup(workbench: Workbench, tmp_path: Path) -> None:
     open_file(workbench, saved(tmp_path, "<b>one<.loop.json"))
 
     for tip in (workbench.tabs.tabToolTip(0), workbench.menus.recent.actions()[0].toolTip()):
@@ -160,7 +160,7 @@ class SlowDisk:
         monkeypatch.setattr(document_controller, "load", load_slowly)
 
 
-def test_a_slow_disk_does_not_hold_the_window_and_a_file_is_opened_once(
+def test_slow_disk_does_not_block_opening(
     workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = SlowDisk(monkeypatch)
@@ -179,7 +179,7 @@ def test_a_slow_disk_does_not_hold_the_window_and_a_file_is_opened_once(
     assert open_files(workbench.preferences, workbench.documents.data_folder) == [path]
 
 
-def test_a_large_document_without_a_layout_is_analysed_in_a_thread_before_it_is_shown(
+def test_large_document_is_analysed_in_a_thread(
     workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysed_in: list[threading.Thread] = []
@@ -203,7 +203,7 @@ def test_a_large_document_without_a_layout_is_analysed_in_a_thread_before_it_is_
     assert analysed_in[0] is not threading.main_thread()
 
 
-def test_a_slow_disk_does_not_hold_a_revert_and_a_closed_document_stays_closed(
+def test_slow_disk_does_not_block_reverting(
     workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = open_file(workbench, saved(tmp_path))
@@ -219,7 +219,7 @@ def test_a_slow_disk_does_not_hold_a_revert_and_a_closed_document_stays_closed(
     assert titles(workbench) == ["Start"]
 
 
-def test_what_is_no_workflow_is_refused_in_a_sentence(workbench: Workbench, tmp_path: Path) -> None:
+def test_file_that_is_no_workflow_is_refused(workbench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / "broken.loop.json"
     path.write_text("{")
 
@@ -230,7 +230,7 @@ def test_what_is_no_workflow_is_refused_in_a_sentence(workbench: Workbench, tmp_
     assert workbench.current is None
 
 
-def test_save_as_leaves_the_old_file_alone(
+def test_save_as_leaves_the_old_file_unchanged(
     workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     path = saved(tmp_path)
@@ -246,7 +246,7 @@ def test_save_as_leaves_the_old_file_alone(
     assert document.session.path == answers.to_save
 
 
-def test_a_file_that_another_tab_has_is_not_saved_over(workbench: Workbench, answers: Answers, tmp_path: Path) -> None:
+def test_save_as_refuses_a_file_open_in_another_tab(workbench: Workbench, answers: Answers, tmp_path: Path) -> None:
     first = open_file(workbench, saved(tmp_path, "one.loop.json"))
     second = open_file(workbench, saved(tmp_path, "two.loop.json"))
     answers.to_save = first.session.path
@@ -257,7 +257,7 @@ def test_a_file_that_another_tab_has_is_not_saved_over(workbench: Workbench, ans
     assert second.session.path == tmp_path / "two.loop.json"
 
 
-def test_a_file_that_another_tab_has_is_not_saved_over_by_another_way_to_it(
+def test_save_as_refuses_another_path_of_a_file_open_in_a_tab(
     workbench: Workbench, answers: Answers, tmp_path: Path
 ) -> None:
     first = open_file(workbench, saved(tmp_path, "one.loop.json"))
@@ -272,7 +272,7 @@ def test_a_file_that_another_tab_has_is_not_saved_over_by_another_way_to_it(
 
 
 @pytest.mark.parametrize(("title", "text"), [("Replace", "mine"), ("Cancel", "")])
-def test_a_file_is_not_replaced_unasked_where_its_ending_was_added(
+def test_added_suffix_asks_before_replacing_a_file(
     workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot, title: str, text: str
 ) -> None:
     there = saved(tmp_path, "mine.loop.json")
@@ -289,7 +289,7 @@ def test_a_file_is_not_replaced_unasked_where_its_ending_was_added(
     assert load(there).description == text
 
 
-def test_a_picture_is_not_replaced_unasked_where_its_ending_was_added(
+def test_added_image_suffix_asks_before_replacing_a_file(
     workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path
 ) -> None:
     (tmp_path / "picture.png").write_text("another")
@@ -302,7 +302,7 @@ def test_a_picture_is_not_replaced_unasked_where_its_ending_was_added(
     assert (tmp_path / "picture.png").read_text() == "another"
 
 
-def test_revert_can_be_taken_back(workbench: Workbench, tmp_path: Path) -> None:
+def test_revert_can_be_undone(workbench: Workbench, tmp_path: Path) -> None:
     document = open_file(workbench, saved(tmp_path))
     change(document)
 
@@ -320,7 +320,7 @@ def test_revert_can_be_taken_back(workbench: Workbench, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("title", "stays", "text"), [("Save", False, "new"), ("Don't save", False, ""), ("Cancel", True, "")]
 )
-def test_closing_unsaved_work_asks_once(
+def test_closing_an_unsaved_document_asks_once(
     workbench: Workbench, tmp_path: Path, title: str, stays: bool, text: str, qtbot: QtBot
 ) -> None:
     path = saved(tmp_path)
@@ -336,7 +336,7 @@ def test_closing_unsaved_work_asks_once(
     assert load(path).description == text
 
 
-def test_cancel_of_the_place_to_save_keeps_the_document(workbench: Workbench, answers: Answers) -> None:
+def test_cancelled_file_dialog_keeps_the_document(workbench: Workbench, answers: Answers) -> None:
     document = workbench.documents.new()
     change(document)
 
@@ -347,7 +347,7 @@ def test_cancel_of_the_place_to_save_keeps_the_document(workbench: Workbench, an
     assert document in workbench.documents.all
 
 
-def test_a_click_with_the_middle_button_closes_a_tab(workbench: Workbench, tmp_path: Path) -> None:
+def test_middle_click_closes_a_tab(workbench: Workbench, tmp_path: Path) -> None:
     open_file(workbench, saved(tmp_path))
     bar = workbench.tabs.tabBar()
 
@@ -356,7 +356,7 @@ def test_a_click_with_the_middle_button_closes_a_tab(workbench: Workbench, tmp_p
     assert titles(workbench) == ["Start"]
 
 
-def test_tabs_are_changed_by_key_and_the_window_follows(workbench: Workbench, tmp_path: Path) -> None:
+def test_tabs_change_by_keyboard_and_the_window_follows(workbench: Workbench, tmp_path: Path) -> None:
     first, second = open_file(workbench, saved(tmp_path, "one.loop.json")), workbench.documents.new()
     assert workbench.current is second
 
@@ -369,7 +369,7 @@ def test_tabs_are_changed_by_key_and_the_window_follows(workbench: Workbench, tm
     assert workbench.current is second
 
 
-def test_the_start_page_comes_back_beside_documents_and_goes(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_start_page_can_be_shown_beside_documents_and_closed(workbench: Workbench, self_refine: DocumentPage) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_N, CONTROL | SHIFT)
     assert titles(workbench) == ["Start", "Self-Refine"]
     assert workbench.current is None
@@ -398,7 +398,7 @@ def test_closing_the_window_asks_once_for_all_documents(
     assert [load(path).description for path in paths] == [kept, kept]
 
 
-def test_a_window_without_unsaved_work_closes_at_once(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_window_without_unsaved_changes_closes_at_once(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     open_file(workbench, saved(tmp_path))
 
     with qtbot.waitSignal(workbench.finished):
@@ -407,7 +407,7 @@ def test_a_window_without_unsaved_work_closes_at_once(workbench: Workbench, tmp_
     assert not workbench.window.isVisible()
 
 
-def test_the_next_window_opens_what_was_open_as_it_was(make_window: MakeWindow, tmp_path: Path) -> None:
+def test_next_start_reopens_documents_and_layout(make_window: MakeWindow, tmp_path: Path) -> None:
     first = make_window()
     paths = [saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json")]
     for path in paths:
@@ -429,7 +429,7 @@ def test_the_next_window_opens_what_was_open_as_it_was(make_window: MakeWindow, 
     assert (second.window.width(), second.window.height()) == (700, 600)
 
 
-def test_a_layout_that_cannot_be_understood_is_left_out(make_window: MakeWindow, preferences: Preferences) -> None:
+def test_invalid_window_state_is_ignored(make_window: MakeWindow, preferences: Preferences) -> None:
     state = {"drawer": ["log"], "open": {"a": 1}, "sides": 3, "drawer_heights": [], "iterations": {"columns": 3}}
     preferences.set(window_state=json.dumps(state))
 
@@ -465,9 +465,7 @@ def test_files_and_templates_dropped_on_the_canvas_are_opened(
     assert [document.session.name for document in workbench.documents.all] == ["Self-Refine", "Small", "Self-Refine"]
 
 
-def test_a_change_by_another_program_is_noticed_and_reloaded(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_file_changed_by_another_program_can_be_reloaded(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
     document = open_file(workbench, path)
 
@@ -482,7 +480,7 @@ def test_a_change_by_another_program_is_noticed_and_reloaded(
     assert document.session.workflow.description == ""
 
 
-def test_mine_is_kept_over_a_change_by_another_program(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_keep_mine_overwrites_a_change_by_another_program(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
     document = open_file(workbench, path)
     change(document, "mine")
@@ -511,7 +509,7 @@ def theirs(document: DocumentPage) -> Path:
     return path
 
 
-def test_a_change_of_which_the_system_tells_nothing_is_not_saved_over(
+def test_unreported_change_by_another_program_is_not_overwritten(
     workbench: Workbench, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     change(silent, "mine")
@@ -530,9 +528,7 @@ def test_a_change_of_which_the_system_tells_nothing_is_not_saved_over(
     assert not silent.session.is_modified
 
 
-def test_a_change_that_saving_has_found_can_be_reloaded_and_then_saved_over(
-    workbench: Workbench, silent: DocumentPage, qtbot: QtBot
-) -> None:
+def test_conflict_found_on_save_can_be_reloaded(workbench: Workbench, silent: DocumentPage, qtbot: QtBot) -> None:
     change(silent, "mine")
     path = theirs(silent)
     save_by_key(workbench, qtbot)
@@ -547,9 +543,7 @@ def test_a_change_that_saving_has_found_can_be_reloaded_and_then_saved_over(
     assert load(path).description == "both"
 
 
-def test_a_window_stays_open_where_its_work_would_be_saved_over_another_programs(
-    workbench: Workbench, silent: DocumentPage, qtbot: QtBot
-) -> None:
+def test_window_stays_open_on_a_file_conflict(workbench: Workbench, silent: DocumentPage, qtbot: QtBot) -> None:
     change(silent, "mine")
     path = theirs(silent)
     workbench.documents.new()
@@ -566,7 +560,7 @@ def test_a_window_stays_open_where_its_work_would_be_saved_over_another_programs
     assert load(path).description == "mine"
 
 
-def test_a_file_that_was_touched_and_says_the_same_is_saved_over_unasked(
+def test_touched_file_with_the_same_content_is_overwritten(
     workbench: Workbench, silent: DocumentPage, qtbot: QtBot
 ) -> None:
     change(silent, "mine")
@@ -579,9 +573,7 @@ def test_a_file_that_was_touched_and_says_the_same_is_saved_over_unasked(
     assert load(path).description == "mine"
 
 
-def test_a_save_that_waits_for_one_of_our_own_takes_it_for_no_change_by_another_program(
-    workbench: Workbench, silent: DocumentPage, qtbot: QtBot
-) -> None:
+def test_queued_save_is_not_a_file_conflict(workbench: Workbench, silent: DocumentPage, qtbot: QtBot) -> None:
     path = silent.session.path
     assert path is not None
     for text in ("one", "two", "three"):
@@ -593,7 +585,7 @@ def test_a_save_that_waits_for_one_of_our_own_takes_it_for_no_change_by_another_
     assert silent.bars.text("disk") == ""
 
 
-def test_a_save_of_our_own_is_no_change_by_another_program(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_own_save_is_not_a_file_conflict(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = open_file(workbench, saved(tmp_path))
     change(document)
     save_by_key(workbench, qtbot)
@@ -605,7 +597,7 @@ def test_a_save_of_our_own_is_no_change_by_another_program(workbench: Workbench,
     assert document.bars.text("disk") == ""
 
 
-def test_a_file_that_went_away_is_noticed_and_saved_again(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_deleted_file_is_reported_and_can_be_saved_again(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
     document = open_file(workbench, path)
 
@@ -618,9 +610,7 @@ def test_a_file_that_went_away_is_noticed_and_saved_again(workbench: Workbench, 
     assert document.bars.text("disk") == ""
 
 
-def test_a_document_whose_file_went_away_is_not_saved_any_more(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_document_with_a_deleted_file_is_unsaved(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
     document = open_file(workbench, path)
     path.unlink()
@@ -633,7 +623,7 @@ def test_a_document_whose_file_went_away_is_not_saved_any_more(
     assert load(path).name == "Small"
 
 
-def test_mine_that_is_kept_is_not_saved_any_more(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_keep_mine_marks_the_document_unsaved(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
     document = open_file(workbench, path)
     save(small().model_copy(update={"description": "theirs"}), path)
@@ -647,9 +637,7 @@ def test_mine_that_is_kept_is_not_saved_any_more(workbench: Workbench, tmp_path:
     assert load(path).description == ""
 
 
-def test_a_folder_that_went_away_leaves_the_work_in_the_window(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_failed_save_in_a_deleted_folder_keeps_the_document(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     document = open_file(workbench, saved(folder))
@@ -663,7 +651,7 @@ def test_a_folder_that_went_away_leaves_the_work_in_the_window(
     assert document.session.is_modified
 
 
-def test_a_full_disk_leaves_the_work_in_the_window(
+def test_failed_save_on_a_full_disk_keeps_the_document(
     workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
     document = open_file(workbench, saved(tmp_path))
@@ -680,7 +668,7 @@ def test_a_full_disk_leaves_the_work_in_the_window(
     assert load(tmp_path / "one.loop.json").description == ""
 
 
-def test_a_write_protected_file_is_not_replaced(
+def test_write_protected_file_is_not_replaced(
     workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
     document = open_file(workbench, saved(tmp_path))
@@ -695,7 +683,7 @@ def test_a_write_protected_file_is_not_replaced(
 
 
 @pytest.mark.parametrize("kind", ["png", "svg"])
-def test_the_picture_of_a_workflow_is_exported(
+def test_canvas_is_exported_as_an_image(
     workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, kind: str
 ) -> None:
     answers.to_save = tmp_path / "picture"
@@ -708,7 +696,7 @@ def test_the_picture_of_a_workflow_is_exported(
     assert answers.suggested.name == f"Self-Refine.{kind}"
 
 
-def test_a_picture_that_cannot_be_written_is_told(
+def test_failed_image_export_is_reported(
     workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path
 ) -> None:
     answers.to_save = tmp_path / "gone" / "picture.png"
@@ -718,7 +706,7 @@ def test_a_picture_that_cannot_be_written_is_told(
     assert "picture.png" in workbench.status_bar.refusal.full_text
 
 
-def test_the_title_of_a_document_follows_its_name(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_tab_title_follows_the_workflow_name(workbench: Workbench, self_refine: DocumentPage) -> None:
     from engine.document.operations import SetName
 
     self_refine.session.do(SetName("Better & better"))
@@ -729,7 +717,7 @@ def test_the_title_of_a_document_follows_its_name(workbench: Workbench, self_ref
     assert self_refine.session.do(SetTitle("draft", "D"))
 
 
-def test_a_refusal_of_a_document_that_is_not_shown_names_it(workbench: Workbench, tmp_path: Path) -> None:
+def test_refusal_of_a_background_document_names_it(workbench: Workbench, tmp_path: Path) -> None:
     first = open_file(workbench, saved(tmp_path))
     workbench.documents.new()
 
@@ -738,7 +726,7 @@ def test_a_refusal_of_a_document_that_is_not_shown_names_it(workbench: Workbench
     assert workbench.status_bar.refusal.full_text == "“Small”: It cannot be."
 
 
-def test_a_save_that_fails_behind_another_tab_is_told_and_waits_over_its_document(
+def test_failed_save_of_a_background_document_is_reported(
     workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
     document = open_file(workbench, saved(tmp_path))
@@ -758,13 +746,13 @@ def test_a_save_that_fails_behind_another_tab_is_told_and_waits_over_its_documen
     assert not document.session.is_modified
 
 
-def test_settings_that_cannot_be_read_are_told_in_the_window(make_window: MakeWindow, preferences: Preferences) -> None:
+def test_unreadable_settings_are_reported(make_window: MakeWindow, preferences: Preferences) -> None:
     preferences.notice = "The settings are damaged."
 
     assert make_window().status_bar.refusal.full_text == "The settings are damaged."
 
 
-def test_what_is_told_in_the_status_line_goes_after_a_while(workbench: Workbench, qtbot: QtBot) -> None:
+def test_status_bar_message_disappears(workbench: Workbench, qtbot: QtBot) -> None:
     workbench.status_bar._shown.setInterval(0)
     workbench.status_bar._fading.setDuration(0)
 

@@ -20,7 +20,7 @@ def ran(workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: 
     return self_refine
 
 
-def test_after_the_run_the_last_iteration_and_the_reason_are_shown(ran: DocumentPage) -> None:
+def test_last_iteration_and_exit_reason_are_shown_after_a_run(ran: DocumentPage) -> None:
     panel = ran.iterations
 
     assert panel.detail.title.text() == "Iteration 3"
@@ -30,7 +30,7 @@ def test_after_the_run_the_last_iteration_and_the_reason_are_shown(ran: Document
     assert not panel.latest.isEnabled()
 
 
-def test_a_click_on_a_dot_moves_the_whole_window(ran: DocumentPage) -> None:
+def test_click_on_an_iteration_selects_it_everywhere(ran: DocumentPage) -> None:
     slider = ran.iterations.slider
     place = QPoint(round(slider._x(0)), slider.height() // 2)
 
@@ -41,7 +41,7 @@ def test_a_click_on_a_dot_moves_the_whole_window(ran: DocumentPage) -> None:
     assert ran.iterations.detail.title.text() == "Iteration 1"
 
 
-def test_a_drag_over_the_dots_follows(ran: DocumentPage) -> None:
+def test_dragging_over_iterations_selects_them(ran: DocumentPage) -> None:
     slider = ran.iterations.slider
     middle = slider.height() // 2
     QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(round(slider._x(0)), middle))
@@ -51,7 +51,7 @@ def test_a_drag_over_the_dots_follows(ran: DocumentPage) -> None:
     assert ran.session.shown.chosen == {"loop": 1}
 
 
-def test_the_keys_of_the_slider(ran: DocumentPage) -> None:
+def test_slider_keys_step_through_iterations(ran: DocumentPage) -> None:
     slider = ran.iterations.slider
     slider.setFocus()
 
@@ -65,7 +65,7 @@ def test_the_keys_of_the_slider(ran: DocumentPage) -> None:
     assert ran.session.shown.chosen == {}
 
 
-def test_the_arrows_on_the_canvas_step_while_an_iteration_is_looked_at(ran: DocumentPage) -> None:
+def test_canvas_arrow_keys_step_while_an_iteration_is_selected(ran: DocumentPage) -> None:
     ran.canvas.setFocus()
     viewer = ran.canvas.viewer
     ran.session.shown.look_at("loop", 1)
@@ -80,7 +80,7 @@ def test_the_arrows_on_the_canvas_step_while_an_iteration_is_looked_at(ran: Docu
     assert ran.session.shown.chosen == {}
 
 
-def test_stepping_past_the_last_follows_the_run_again(workbench: Workbench, ran: DocumentPage) -> None:
+def test_stepping_past_the_last_iteration_follows_the_run(workbench: Workbench, ran: DocumentPage) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
     assert ran.session.shown.chosen == {"loop": 1}
 
@@ -90,7 +90,7 @@ def test_stepping_past_the_last_follows_the_run_again(workbench: Workbench, ran:
     assert ran.session.shown.chosen == {}
 
 
-def test_latest_follows_the_run_again(ran: DocumentPage) -> None:
+def test_latest_follows_the_run(ran: DocumentPage) -> None:
     ran.session.shown.look_at("loop", 0)
 
     press(ran.iterations, "Latest")
@@ -98,21 +98,19 @@ def test_latest_follows_the_run_again(ran: DocumentPage) -> None:
     assert ran.session.shown.chosen == {}
 
 
-def test_without_a_run_the_panel_says_what_it_is_for(self_refine: DocumentPage) -> None:
+def test_iterations_panel_without_a_run_explains_itself(self_refine: DocumentPage) -> None:
     assert not self_refine.iterations.empty.isHidden()
     assert not self_refine.iterations.slider.isVisible()
     assert not self_refine.iterations.step(1)
 
 
-def test_a_run_that_is_not_kept_is_not_exported_and_that_is_said(workbench: Workbench, ran: DocumentPage) -> None:
+def test_run_that_is_not_stored_cannot_be_exported(workbench: Workbench, ran: DocumentPage) -> None:
     ran.iterations.export_wanted.emit()
 
     assert workbench.status_bar.refusal.full_text.startswith("Only a stored run can be exported.")
 
 
-def test_where_nothing_has_run_yet_nothing_is_exported(
-    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
-) -> None:
+def test_nothing_is_exported_before_a_run(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     with qtbot.waitSignal(workbench.history.access.opened):
         workbench.history.access.open()
 

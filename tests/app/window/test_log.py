@@ -8,9 +8,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.runs.loop_status import place_label
 from app.window.document_page import DocumentPage
-from app.window.log_lines import MOST_LINES, LogLine, LogWriter, place
-from app.window.log_panel import LogPanel
+from app.window.log_panel import MOST_LINES, LogLine, LogPanel, LogWriter
 from app.workbench import Workbench
 from engine.document.model import Node, Workflow
 from engine.events import (
@@ -54,17 +54,17 @@ def told(*events: AnyEvent) -> list[tuple[str, str, str]]:
     return [(line.level, line.node, line.text) for one in events for line in writer.lines(one)]
 
 
-def test_a_place_is_told_with_the_numbers_that_people_count_by() -> None:
-    assert place("draft") == "draft"
-    assert place("loop[2].draft") == "draft (iteration 3)"
-    assert place("outer[0].inner[4].draft") == "draft (iteration 1.5)"
-    assert place("loop[2].draft", {"draft": "First draft"}) == "First draft (iteration 3)"
+def test_place_label_counts_from_one() -> None:
+    assert place_label("draft") == "draft"
+    assert place_label("loop[2].draft") == "draft (iteration 3)"
+    assert place_label("outer[0].inner[4].draft") == "draft (iteration 1.5)"
+    assert place_label("loop[2].draft", {"draft": "First draft"}) == "First draft (iteration 3)"
 
 
-def test_what_lies_in_an_iterator_is_told_by_its_item() -> None:
+def test_place_label_in_an_iterator_names_the_item() -> None:
     workflow = Workflow(nodes=(Node(id="each", type="iterator"), Node(id="loop", type="loop")))
-    assert place("each[1].mark", None, {"each"}) == "mark (item 2)"
-    assert place("each[1].loop[0].mark", None, {"each"}) == "mark (iteration 2.1)"
+    assert place_label("each[1].mark", None, {"each"}) == "mark (item 2)"
+    assert place_label("each[1].loop[0].mark", None, {"each"}) == "mark (iteration 2.1)"
     writer = LogWriter(workflow)
     base = ("run", 0, 0.0, "each")
     figures = (None, None, None, None, Usage(), 0.0, 1.0)
@@ -78,7 +78,7 @@ def test_what_lies_in_an_iterator_is_told_by_its_item() -> None:
     assert texts[1] == "mark (item 1): skipped: Not needed."
 
 
-def test_what_nodes_and_people_do_and_say_has_its_line() -> None:
+def test_node_and_answer_events_have_log_lines() -> None:
     lines = told(
         event(NodeToolCalled, "boss", 0, "add", {"a": 1}, 42, "", 0.1),
         event(NodeToolCalled, "boss", 1, "hang", {}, None, "It took longer.\nThan 5 s.", 5.0),
@@ -98,7 +98,7 @@ def test_what_nodes_and_people_do_and_say_has_its_line() -> None:
     ]
 
 
-def test_each_event_that_matters_has_its_line() -> None:
+def test_every_relevant_event_has_a_log_line() -> None:
     iteration = ("in", "the words", "back", "continue", "too long", 3.5, 0.81, USAGE, 0.002, 1.25, ("odd",))
     lines = told(
         event(RunStarted, "", "Small", {}, ("a/b",)),
@@ -160,9 +160,7 @@ def many(number: int) -> list[LogLine]:
 
 
 @pytest.mark.parametrize("over_the_lines", [False, True])
-def test_the_log_follows_until_a_person_looks_back(
-    make_session: MakeSession, qtbot: QtBot, over_the_lines: bool
-) -> None:
+def test_log_scrolls_until_the_user_scrolls_back(make_session: MakeSession, qtbot: QtBot, over_the_lines: bool) -> None:
     log = panel(make_session, qtbot)
     bar = log.view.verticalScrollBar()
     # Over the lines, as it is while a wheel is turned, a view looks up what lies under the mouse at each step.
@@ -179,7 +177,7 @@ def test_the_log_follows_until_a_person_looks_back(
     qtbot.waitUntil(lambda: bar.maximum() > 250 and bar.value() == bar.maximum())
 
 
-def test_ten_thousand_lines_are_kept_and_the_oldest_go(make_session: MakeSession, qtbot: QtBot) -> None:
+def test_log_is_limited_to_ten_thousand_lines(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
 
     for _ in range(11):
@@ -190,7 +188,7 @@ def test_ten_thousand_lines_are_kept_and_the_oldest_go(make_session: MakeSession
     assert log.shown.rowCount() == MOST_LINES
 
 
-def test_the_lines_of_one_node_can_be_shown_alone(make_session: MakeSession, qtbot: QtBot) -> None:
+def test_log_can_be_filtered_by_node(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
     log.show_lines(many(9))
 
@@ -202,7 +200,7 @@ def test_the_lines_of_one_node_can_be_shown_alone(make_session: MakeSession, qtb
     assert [line.partition("  ")[2] for line in shown] == ["line 1", "line 4", "line 7"]
 
 
-def test_what_a_model_says_is_no_markup_in_the_tool_tip_of_a_line(make_session: MakeSession, qtbot: QtBot) -> None:
+def test_model_text_is_not_markup_in_log_tool_tips(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
     log.show_lines([LogLine(0.0, "draft", "info", "<b>bold</b> <img src='x'>")])
 
@@ -210,7 +208,7 @@ def test_what_a_model_says_is_no_markup_in_the_tool_tip_of_a_line(make_session: 
     assert "&lt;b&gt;bold&lt;/b&gt; &lt;img src=" in tip
 
 
-def test_lines_are_copied_by_key_and_by_button(make_session: MakeSession, qtbot: QtBot) -> None:
+def test_log_lines_are_copied_by_key_and_button(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
     log.show_lines(many(3))
 
@@ -224,7 +222,7 @@ def test_lines_are_copied_by_key_and_by_button(make_session: MakeSession, qtbot:
     assert "\n" not in QGuiApplication.clipboard().text()
 
 
-def test_the_log_is_cleared(make_session: MakeSession, qtbot: QtBot) -> None:
+def test_log_can_be_cleared(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
     log.show_lines(many(3))
 
@@ -233,7 +231,7 @@ def test_the_log_is_cleared(make_session: MakeSession, qtbot: QtBot) -> None:
     assert log.shown.rowCount() == 0
 
 
-def test_a_refusal_is_in_the_log_with_its_level_in_words(make_session: MakeSession, qtbot: QtBot) -> None:
+def test_refusal_is_logged_with_an_accessible_level(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
 
     log._session.refused.emit("It cannot be,\nsadly.")
@@ -244,7 +242,7 @@ def test_a_refusal_is_in_the_log_with_its_level_in_words(make_session: MakeSessi
     assert spoken.startswith("warning: ")
 
 
-def test_a_double_click_goes_to_the_node(make_session: MakeSession, qtbot: QtBot) -> None:
+def test_double_click_on_a_log_line_shows_its_node(make_session: MakeSession, qtbot: QtBot) -> None:
     log = panel(make_session, qtbot)
     log.show_lines(many(2))
 
@@ -256,7 +254,7 @@ def test_a_double_click_goes_to_the_node(make_session: MakeSession, qtbot: QtBot
     assert chosen.args == ["node_1"]
 
 
-def test_nodes_are_called_by_their_titles(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+def test_log_uses_node_titles(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(self_refine, qtbot)
 

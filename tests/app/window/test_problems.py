@@ -25,7 +25,7 @@ def broken(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
     workbench.bottom_panel.unfold("problems")
 
 
-def test_problems_are_counted_on_the_drawer_and_in_the_status_line(
+def test_problems_are_counted_in_bottom_panel_and_status_bar(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     assert workbench.status_bar.problems.text() == "No problems"
@@ -37,7 +37,7 @@ def test_problems_are_counted_on_the_drawer_and_in_the_status_line(
     assert workbench.bottom_panel.open_panel == ""
 
 
-def test_the_obvious_answer_is_a_button(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+def test_quick_fix_is_a_button(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     broken(workbench, self_refine, qtbot)
 
     with qtbot.waitSignal(self_refine.session.analysed):
@@ -48,7 +48,9 @@ def test_the_obvious_answer_is_a_button(workbench: Workbench, self_refine: Docum
     assert workbench.actions_by_name["undo"].text() == "Undo Add exit"
 
 
-def test_a_click_goes_to_node_and_field(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+def test_click_on_a_problem_goes_to_node_and_field(
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
     with qtbot.waitSignal(self_refine.session.analysed):
         self_refine.session.do(SetConfig("draft", ("prompt",), "{{loop.nothing}}"))
     workbench.bottom_panel.unfold("problems")
@@ -62,7 +64,9 @@ def test_a_click_goes_to_node_and_field(workbench: Workbench, self_refine: Docum
     assert "rompt" in focused.accessibleName()
 
 
-def test_enter_on_a_row_goes_there_too(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+def test_enter_on_a_problem_goes_to_node_and_field(
+    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
+) -> None:
     broken(workbench, self_refine, qtbot)
 
     QTest.keyClick(row(self_refine, "missing-exit"), Qt.Key.Key_Return)
@@ -70,7 +74,7 @@ def test_enter_on_a_row_goes_there_too(workbench: Workbench, self_refine: Docume
     assert self_refine.session.selection == ("loop",)
 
 
-def test_a_problem_of_an_edge_goes_to_its_end(self_refine: DocumentPage) -> None:
+def test_problem_of_an_edge_goes_to_its_target(self_refine: DocumentPage) -> None:
     self_refine.go_to(Problem("x", "x", edge="draft.output -> critique.draft"))
     assert self_refine.session.selection == ("critique",)
 
@@ -78,7 +82,7 @@ def test_a_problem_of_an_edge_goes_to_its_end(self_refine: DocumentPage) -> None
     assert self_refine.session.selection == ("draft",)
 
 
-def test_a_problem_of_the_document_shows_the_document(self_refine: DocumentPage) -> None:
+def test_problem_of_the_workflow_clears_the_selection(self_refine: DocumentPage) -> None:
     self_refine.session.select(["draft"])
 
     self_refine.go_to(Problem("x", "x"))
@@ -86,7 +90,7 @@ def test_a_problem_of_the_document_shows_the_document(self_refine: DocumentPage)
     assert self_refine.session.selection == ()
 
 
-def test_a_problem_of_a_setting_of_the_document_goes_to_its_field(
+def test_problem_of_a_workflow_setting_goes_to_its_field(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     with qtbot.waitSignal(self_refine.session.analysed):
@@ -104,9 +108,7 @@ def test_a_problem_of_a_setting_of_the_document_goes_to_its_field(
     assert "udget" in focused.accessibleName()
 
 
-def test_rows_are_not_built_anew_where_nothing_changed(
-    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
-) -> None:
+def test_unchanged_problem_rows_are_not_rebuilt(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     broken(workbench, self_refine, qtbot)
     before = self_refine.problems.rows
 
@@ -116,7 +118,7 @@ def test_rows_are_not_built_anew_where_nothing_changed(
     assert self_refine.problems.rows == before
 
 
-def test_of_very_many_problems_the_first_are_shown(make_session: MakeSession, qtbot: QtBot) -> None:
+def test_only_the_first_hundred_problems_are_shown(make_session: MakeSession, qtbot: QtBot) -> None:
     from app.window.problems_panel import ProblemsPanel
 
     flow = Builder()
@@ -129,7 +131,7 @@ def test_of_very_many_problems_the_first_are_shown(make_session: MakeSession, qt
     assert panel._rest.text() == f"Showing the first {MOST_ROWS} of {MOST_ROWS + 20} problems."
 
 
-def test_errors_come_before_warnings_and_say_what_they_are(make_session: MakeSession, qtbot: QtBot) -> None:
+def test_errors_come_before_warnings_and_are_labeled(make_session: MakeSession, qtbot: QtBot) -> None:
     from app.window.problems_panel import ProblemsPanel
 
     flow = Builder()

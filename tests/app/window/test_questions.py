@@ -120,9 +120,7 @@ def go_there(workbench: Workbench) -> None:
     QTest.mouseClick(workbench.status_bar.question, LEFT)
 
 
-def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
-    workbench: Workbench, asking: Ask, qtbot: QtBot
-) -> None:
+def test_whole_window_shows_that_a_run_waits_until_answered(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
     document = asking(one_question())
     session = document.session
     assert session.shown.view_model is not None
@@ -147,9 +145,7 @@ def test_the_whole_window_says_that_it_waits_and_no_longer_when_it_is_answered(
     assert "Approve: answered: approve" in [line.text for line in document.log.model.lines]
 
 
-def test_a_line_in_the_status_bar_leads_to_the_answer_by_key_alone(
-    workbench: Workbench, asking: Ask, qtbot: QtBot
-) -> None:
+def test_status_bar_leads_to_the_question_by_keyboard(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
     document = asking(one_question())
     assert workbench.bottom_panel.open_panel == ""
 
@@ -172,9 +168,7 @@ def test_a_line_in_the_status_bar_leads_to_the_answer_by_key_alone(
     assert document.session.shown.view_model.outputs == {"out": "approve: a better note (now it is fine)"}
 
 
-def test_of_several_questions_each_can_be_answered_first_and_a_begun_answer_stays(
-    workbench: Workbench, asking: Ask, qtbot: QtBot
-) -> None:
+def test_several_questions_can_be_answered_in_any_order(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
     document = asking(two_questions())
     questions = document.log.questions
     qtbot.waitUntil(lambda: questions.count == 2)
@@ -199,7 +193,7 @@ def test_of_several_questions_each_can_be_answered_first_and_a_begun_answer_stay
     }
 
 
-def test_each_iteration_asks_anew(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
+def test_each_iteration_asks_again(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
     document = asking(in_a_loop())
     assert card(document).title.full_text == "Approve (iteration 1)"
     go_there(workbench)
@@ -216,7 +210,7 @@ def test_each_iteration_asks_anew(workbench: Workbench, asking: Ask, qtbot: QtBo
     assert document.session.shown.view_model.outputs == {"out": "approve: reject: the note () ()"}
 
 
-def test_a_run_that_is_stopped_asks_no_more(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
+def test_stopped_run_drops_its_question(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
     document = asking(one_question())
     go_there(workbench)
 
@@ -230,7 +224,7 @@ def test_a_run_that_is_stopped_asks_no_more(workbench: Workbench, asking: Ask, q
     assert document.session.shown.view_model.node("ask").state is NodeState.CANCELLED
 
 
-def test_the_question_of_a_document_behind_is_told_when_it_comes_to_the_front(
+def test_question_of_a_background_document_is_shown_with_its_tab(
     workbench: Workbench, asking: Ask, qtbot: QtBot
 ) -> None:
     document = asking(one_question())
@@ -244,7 +238,7 @@ def test_the_question_of_a_document_behind_is_told_when_it_comes_to_the_front(
     assert workbench.bottom_panel.buttons["log"].text() == "Log (1)"
 
 
-def test_it_is_told_by_the_system_where_another_window_is_in_front(
+def test_question_notifies_while_another_window_is_active(
     workbench: Workbench, asking: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workbench.window, "isActiveWindow", lambda: False)
@@ -254,7 +248,7 @@ def test_it_is_told_by_the_system_where_another_window_is_in_front(
     assert workbench.notifier.last_text == "“Asking” – Waiting for you: Approve."
 
 
-def test_show_leads_to_the_node(workbench: Workbench, asking: Ask) -> None:
+def test_show_button_leads_to_the_node(workbench: Workbench, asking: Ask) -> None:
     document = asking(one_question())
     go_there(workbench)
     assert document.session.selection == ()
@@ -265,7 +259,7 @@ def test_show_leads_to_the_node(workbench: Workbench, asking: Ask) -> None:
     assert document.session.selection == ("ask",)
 
 
-def test_a_loop_that_is_over_or_begins_anew_takes_its_questions_back() -> None:
+def test_ended_or_retried_loop_drops_its_questions() -> None:
     def asked(event: type[AnyEvent], *values: Any) -> RunViewModel:
         view_model = RunViewModel({"ask": "loop"})
         view_model.apply(NodeStarted("run", 0, 0.0, "loop", "loop", {}))

@@ -18,9 +18,7 @@ from tests.app.window.test_runs import ended, form
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
-def test_the_first_run_asks_and_what_was_answered_counts_for_the_next(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_permission_to_run_code_is_asked_once(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     nodes = [
         {"id": "code", "type": "tool", "config": {"tool": "python", "arguments": {"code": "print(6 * 7)"}}},
         {"id": "out", "type": "output", "config": {}},
@@ -49,7 +47,7 @@ def test_the_first_run_asks_and_what_was_answered_counts_for_the_next(
     assert document.session.shown.view_model.status == "completed"
 
 
-def test_code_in_a_subflow_is_asked_about_and_listed_like_that_of_the_document_itself(
+def test_code_in_a_subflow_needs_permission(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOOPWRIGHT_APPROVED", str(tmp_path / "approved.json"))
@@ -88,6 +86,6 @@ def test_code_in_a_subflow_is_asked_about_and_listed_like_that_of_the_document_i
     assert document.session.shown.view_model.outputs == {"out": {"exit_code": 0, "stdout": "42\n", "stderr": ""}}
 
 
-def test_a_document_without_code_shows_no_such_box(workbench: Workbench, self_refine: object) -> None:
+def test_no_code_checkbox_without_code(workbench: Workbench, self_refine: object) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
     assert not form(workbench).code.isVisible()

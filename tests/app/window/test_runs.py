@@ -78,7 +78,7 @@ def test_one_click_runs_and_shows_the_result(workbench: Workbench, self_refine: 
     assert lines[-1].startswith("Done in ")
 
 
-def test_a_second_run_of_a_scripted_model_is_like_the_first(
+def test_second_run_of_a_scripted_model_equals_the_first(
     workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     script("none", {"node": "draft", "replies": ["the one reply"]})
@@ -90,9 +90,7 @@ def test_a_second_run_of_a_scripted_model_is_like_the_first(
         assert document.session.shown.view_model.outputs == {"out": "the one reply"}
 
 
-def test_what_is_selected_stays_so_when_a_run_ends(
-    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
-) -> None:
+def test_selection_stays_when_a_run_ends(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     self_refine.session.select(["draft"])
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
@@ -101,7 +99,7 @@ def test_what_is_selected_stays_so_when_a_run_ends(
     assert self_refine.session.selection == ("draft",)
 
 
-def test_progress_and_state_are_told_while_it_runs(
+def test_progress_and_state_are_shown_during_a_run(
     workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script("words", {"node": "draft", "iteration": 1, "reply": SLOW})
@@ -115,7 +113,7 @@ def test_progress_and_state_are_told_while_it_runs(
     assert workbench.run_bar.model.text() == "Scripted"
 
 
-def test_stop_ends_a_call_in_flight(workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot) -> None:
+def test_stop_cancels_a_call_in_flight(workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot) -> None:
     script(SLOW)
     document = open_flow(workbench, tmp_path)
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
@@ -128,7 +126,7 @@ def test_stop_ends_a_call_in_flight(workbench: Workbench, script: Script, tmp_pa
     assert workbench.status_bar.state.full_text.startswith("Stopped")
 
 
-def test_pause_holds_and_resume_goes_on(
+def test_run_can_be_paused_and_resumed(
     workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script("words", {"node": "draft", "iteration": 0, "reply": {"text": "words", "delay_s": 1.0}})
@@ -145,7 +143,7 @@ def test_pause_holds_and_resume_goes_on(
     assert workbench.run_bar.pause.text() == "Pause"
 
 
-def test_a_step_starts_a_run_with_its_first_node_alone(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_step_starts_a_run_with_one_node(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = open_flow(workbench, tmp_path)
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F10)
@@ -159,9 +157,7 @@ def test_a_step_starts_a_run_with_its_first_node_alone(workbench: Workbench, tmp
     ended(document, qtbot)
 
 
-def test_a_step_of_an_iteration_stops_before_the_next(
-    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
-) -> None:
+def test_step_iteration_stops_before_the_next(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     def iterations() -> int:
         return len(self_refine.session.shown.view_model.loop("loop").iterations)
 
@@ -182,7 +178,7 @@ def needy() -> Workflow:
     return flow.build()
 
 
-def test_a_missing_value_is_asked_for(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_missing_input_is_asked_for(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = open_flow(workbench, tmp_path, needy())
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
@@ -190,7 +186,7 @@ def test_a_missing_value_is_asked_for(workbench: Workbench, tmp_path: Path, qtbo
     assert document.session.shown.live is None
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
     assert dialog.isVisible()
-    assert dialog.fields[0].fault.text() == "A value is needed here."
+    assert dialog.fields[0].error.text() == "Enter a value."
     QTest.keyClicks(dialog.fields[0].editor, "the sea")
     QTest.keyClick(dialog.fields[0].editor, Qt.Key.Key_Return)
     QTest.keyClicks(dialog.fields[0].editor, "and ships")
@@ -224,7 +220,7 @@ def test_a_missing_value_is_asked_for(workbench: Workbench, tmp_path: Path, qtbo
         ("a_json", "{", 'The text "{" is not JSON.'),
     ],
 )
-def test_a_value_of_the_wrong_type_is_told_as_one_types(
+def test_input_of_the_wrong_type_is_reported_while_typing(
     workbench: Workbench, tmp_path: Path, field: str, typed: str, told: str
 ) -> None:
     open_flow(workbench, tmp_path, needy())
@@ -234,11 +230,11 @@ def test_a_value_of_the_wrong_type_is_told_as_one_types(
     entry.editor.selectAll()
     QTest.keyClicks(entry.editor, typed)
 
-    assert entry.fault.text() == told
-    assert entry.fault.isVisible()
+    assert entry.error.text() == told
+    assert entry.error.isVisible()
 
 
-def test_a_boolean_is_chosen_by_key(workbench: Workbench, tmp_path: Path) -> None:
+def test_boolean_input_is_chosen_by_keyboard(workbench: Workbench, tmp_path: Path) -> None:
     open_flow(workbench, tmp_path, needy())
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
     (entry,) = (entry for entry in form(workbench).fields if entry.declared.name == "a_boolean")
@@ -248,7 +244,7 @@ def test_a_boolean_is_chosen_by_key(workbench: Workbench, tmp_path: Path) -> Non
     assert entry.value() is False
 
 
-def test_the_wheel_scrolls_the_form_and_chooses_nothing(workbench: Workbench, tmp_path: Path) -> None:
+def test_mouse_wheel_scrolls_the_run_dialog_without_changes(workbench: Workbench, tmp_path: Path) -> None:
     open_flow(workbench, tmp_path, needy())
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
     (entry,) = (entry for entry in form(workbench).fields if entry.declared.name == "a_boolean")
@@ -262,30 +258,30 @@ def test_the_wheel_scrolls_the_form_and_chooses_nothing(workbench: Workbench, tm
         assert entry.value() == before
 
 
-def test_a_value_comes_from_a_file(workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
+def test_input_can_be_read_from_a_file(workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
     open_flow(workbench, tmp_path, needy())
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
     field = form(workbench).fields[0]
     answers.to_read = tmp_path / "sea.txt"
 
-    def fault() -> str:
+    def error() -> str:
         QTest.mouseClick(field.from_file, Qt.MouseButton.LeftButton)
         qtbot.waitUntil(lambda: not field.is_reading)
-        return field.fault.text()
+        return field.error.text()
 
-    assert fault() == "sea.txt cannot be read: No such file or directory."
+    assert error() == "sea.txt cannot be read: No such file or directory."
     answers.to_read.write_bytes(b"caf\xe9")
-    assert fault() == "sea.txt cannot be read: it is not UTF-8 text: byte 4 does not fit."
+    assert error() == "sea.txt cannot be read: it is not UTF-8 text: byte 4 does not fit."
     answers.to_read.write_bytes(b"x" * 10_000_001)
-    assert fault() == "sea.txt cannot be read: it has more than 10 MB."
+    assert error() == "sea.txt cannot be read: it has more than 10 MB."
 
     answers.to_read.write_text("Waves,\nships.", "utf-8")
-    assert fault() == ""
+    assert error() == ""
     assert field.value() == "Waves,\nships."
-    assert field.fault.isHidden()
+    assert field.error.isHidden()
 
 
-def test_the_sample_comes_back_after_a_run_with_another_value(
+def test_sample_can_be_restored_after_another_value(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
@@ -305,7 +301,7 @@ def test_the_sample_comes_back_after_a_run_with_another_value(
     assert not button_of(dialog, "Sample").isEnabled()
 
 
-def test_shift_asks_although_nothing_is_missing(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+def test_shift_click_asks_for_all_inputs(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     QTest.keyPress(workbench.window, Qt.Key.Key_Shift, SHIFT)
     QTest.mouseClick(workbench.run_bar.run, Qt.MouseButton.LeftButton, SHIFT)
 
@@ -318,9 +314,7 @@ def test_shift_asks_although_nothing_is_missing(workbench: Workbench, self_refin
     assert self_refine.session.shown.live is None
 
 
-def test_the_folder_is_open_to_a_run_only_where_it_was_allowed(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_folder_access_needs_permission(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     seen: list[Any] = []
     document = open_flow(workbench, tmp_path)
     start = document.session.start_run
@@ -338,13 +332,13 @@ def test_the_folder_is_open_to_a_run_only_where_it_was_allowed(
     assert seen == [None, tmp_path]
 
 
-def test_a_document_without_a_file_has_no_folder_to_open(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_document_without_a_file_has_no_folder(workbench: Workbench, self_refine: DocumentPage) -> None:
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
 
     assert not form(workbench).folder.isEnabled()
 
 
-def test_errors_are_in_the_way_and_shown(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_errors_prevent_a_run_and_are_shown(workbench: Workbench, self_refine: DocumentPage) -> None:
     self_refine.session.do(RemoveNode("exit"))
 
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
@@ -354,7 +348,7 @@ def test_errors_are_in_the_way_and_shown(workbench: Workbench, self_refine: Docu
     assert "has errors and cannot run" in workbench.status_bar.refusal.full_text
 
 
-def test_two_documents_run_at_once(workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot) -> None:
+def test_two_documents_run_concurrently(workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot) -> None:
     script(SLOW)
     first, second = open_flow(workbench, tmp_path, name="one"), open_flow(workbench, tmp_path, name="two")
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
@@ -370,7 +364,7 @@ def test_two_documents_run_at_once(workbench: Workbench, script: Script, tmp_pat
     assert workbench.tabs.tabIcon(workbench.tabs.indexOf(first)).isNull()
 
 
-def test_a_run_goes_on_while_its_document_is_edited_and_the_page_says_so(
+def test_edits_during_a_run_are_noted_on_the_page(
     workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     script({"text": "sea", "delay_s": 0.2})
@@ -390,7 +384,7 @@ def test_a_run_goes_on_while_its_document_is_edited_and_the_page_says_so(
     ended(document, qtbot)
 
 
-def test_a_failure_is_told_over_the_document_with_a_way_to_its_node(
+def test_failure_is_shown_with_a_button_to_its_node(
     workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     script({"error": {"kind": "authentication", "message": "The key was refused."}})
@@ -405,7 +399,7 @@ def test_a_failure_is_told_over_the_document_with_a_way_to_its_node(
     assert any(line.level == "error" for line in document.log.model.lines)
 
 
-def test_a_run_that_cannot_start_says_why(
+def test_run_that_cannot_start_shows_the_reason(
     workbench: Workbench, preferences: Preferences, tmp_path: Path, qtbot: QtBot
 ) -> None:
     preferences.set(default_model=f"scripted:{tmp_path / 'gone.json'}")
@@ -417,7 +411,7 @@ def test_a_run_that_cannot_start_says_why(
     assert "gone.json" in workbench.status_bar.refusal.full_text
 
 
-def test_what_a_run_has_given_stays_shown_where_the_next_one_cannot_start(
+def test_results_stay_when_the_next_run_cannot_start(
     workbench: Workbench,
     self_refine: DocumentPage,
     preferences: Preferences,
@@ -447,7 +441,7 @@ def test_what_a_run_has_given_stays_shown_where_the_next_one_cannot_start(
     assert workbench.notifier.last_text == told, "no run has ended"
 
 
-def test_the_budget_is_a_meter_and_the_models_are_named(
+def test_run_bar_shows_budget_and_models(
     workbench: Workbench, preferences: Preferences, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     price = {"input_usd_per_million_tokens": 100.0, "output_usd_per_million_tokens": 100.0}
@@ -469,15 +463,13 @@ def test_the_budget_is_a_meter_and_the_models_are_named(
     assert workbench.run_bar.meter.value() == 900
 
 
-def test_a_budget_in_tokens_is_shown_where_there_is_none_in_dollars(
-    workbench: Workbench, self_refine: DocumentPage
-) -> None:
+def test_run_bar_shows_a_token_budget(workbench: Workbench, self_refine: DocumentPage) -> None:
     self_refine.session.do(SetSettings(("budget_tokens",), 1000))
 
     assert workbench.run_bar.budget.text() == "0 of 1,000 tokens"
 
 
-def test_settings_reach_the_run(workbench: Workbench, preferences: Preferences, tmp_path: Path) -> None:
+def test_preferences_apply_to_a_run(workbench: Workbench, preferences: Preferences, tmp_path: Path) -> None:
     preferences.set(default_model="openai/x", max_iterations_cap=7, budget_usd=2.0, budget_tokens=900)
 
     options = run_options(small(), workbench.engine, preferences, tmp_path)
@@ -490,7 +482,7 @@ def test_settings_reach_the_run(workbench: Workbench, preferences: Preferences, 
 
 
 @pytest.mark.parametrize("is_usual", [True, False])
-def test_an_earlier_run_of_the_windows_own_history_can_be_played_once_more(
+def test_stored_run_can_be_replayed(
     is_usual: bool, workbench: Workbench, preferences: Preferences, tmp_path: Path
 ) -> None:
     with closing(open_store(None if is_usual else tmp_path / "other.sqlite3")) as store:
@@ -502,7 +494,7 @@ def test_an_earlier_run_of_the_windows_own_history_can_be_played_once_more(
     assert model_label(f"recorded:{run_id}") == "Recorded"
 
 
-def test_the_end_of_a_run_is_told_while_another_window_is_in_front(
+def test_end_of_a_run_notifies_while_another_window_is_active(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workbench.window, "isActiveWindow", lambda: False)
@@ -513,7 +505,7 @@ def test_the_end_of_a_run_is_told_while_another_window_is_in_front(
     assert workbench.notifier.last_text.startswith("“Self-Refine” is done after ")
 
 
-def test_a_form_for_a_workflow_without_inputs_says_so(workbench: Workbench, tmp_path: Path) -> None:
+def test_run_dialog_without_inputs_says_so(workbench: Workbench, tmp_path: Path) -> None:
     flow = Builder("Alone")
     flow.add("transform", id="step", template="x")
     flow.add("output", id="out")
@@ -525,9 +517,7 @@ def test_a_form_for_a_workflow_without_inputs_says_so(workbench: Workbench, tmp_
     assert form(workbench).fields == []
 
 
-def test_a_sample_that_was_changed_since_it_ran_runs_as_it_is_now(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_changed_sample_is_used_by_the_next_run(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = open_flow(workbench, tmp_path, small())
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
     QTest.mouseClick(form(workbench).run, Qt.MouseButton.LeftButton)
@@ -541,7 +531,7 @@ def test_a_sample_that_was_changed_since_it_ran_runs_as_it_is_now(
     assert document.session.shown.view_model.node("text").outputs == {"value": "the moon"}
 
 
-def test_spaces_that_do_not_break_reach_the_run(workbench: Workbench, tmp_path: Path) -> None:
+def test_non_breaking_spaces_reach_the_run(workbench: Workbench, tmp_path: Path) -> None:
     open_flow(workbench, tmp_path, needy())
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
     field = form(workbench).fields[0]
@@ -551,7 +541,7 @@ def test_spaces_that_do_not_break_reach_the_run(workbench: Workbench, tmp_path: 
     assert field.value() == "10\u00a0000\u00a0€\nand more"
 
 
-def test_nothing_runs_while_a_file_is_still_being_read_for_it(
+def test_nothing_runs_while_an_input_file_is_read(
     workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_go_on = threading.Event()
@@ -560,7 +550,7 @@ def test_nothing_runs_while_a_file_is_still_being_read_for_it(
         assert may_go_on.wait(5)
         return "from the file", ""
 
-    monkeypatch.setattr(run_dialog, "_text_of", slow)
+    monkeypatch.setattr(run_dialog, "_read_file", slow)
     document = open_flow(workbench, tmp_path, needy())
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
     dialog = form(workbench)
@@ -570,17 +560,17 @@ def test_nothing_runs_while_a_file_is_still_being_read_for_it(
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
 
     assert dialog.isVisible()
-    assert dialog.fields[0].fault.text() == "The file is still being read."
+    assert dialog.fields[0].error.text() == "The file is still being read."
     may_go_on.set()
     qtbot.waitUntil(lambda: not dialog.fields[0].is_reading)
-    assert dialog.fields[0].fault.text() == ""
+    assert dialog.fields[0].error.text() == ""
     QTest.mouseClick(dialog.run, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: document.session.shown.view_model is not None)
     ended(document, qtbot)
     assert document.session.shown.view_model.outputs == {"out": "from the file"}
 
 
-def test_a_document_that_is_closed_before_the_history_is_there_does_not_run(
+def test_document_closed_before_the_history_opens_does_not_run(
     workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     may_go_on = threading.Event()
@@ -604,9 +594,7 @@ def test_a_document_that_is_closed_before_the_history_is_there_does_not_run(
     access.close()
 
 
-def test_the_end_of_a_run_takes_nobodys_keyboard_away(
-    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
-) -> None:
+def test_end_of_a_run_keeps_the_focus(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     self_refine.session.select(())
     name = self_refine.inspector.workflow_page.name
     name.setFocus()
@@ -619,7 +607,7 @@ def test_the_end_of_a_run_takes_nobodys_keyboard_away(
     assert self_refine.session.selection == ()
 
 
-def test_a_last_value_that_no_longer_fits_is_asked_for_again(workbench: Workbench, tmp_path: Path) -> None:
+def test_last_input_that_no_longer_fits_is_asked_for_again(workbench: Workbench, tmp_path: Path) -> None:
     document = open_flow(workbench, tmp_path, needy())
     document.session.shown.last_inputs = {"topic": "the sea", "a_number": "many"}
 
@@ -628,7 +616,7 @@ def test_a_last_value_that_no_longer_fits_is_asked_for_again(workbench: Workbenc
     assert document.session.shown.last_inputs == {"topic": "the sea"}
 
 
-def test_a_second_run_does_not_begin_beside_the_first(
+def test_second_run_does_not_start_beside_the_first(
     workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     script(SLOW)
@@ -641,7 +629,7 @@ def test_a_second_run_does_not_begin_beside_the_first(
     assert document.session.shown.live is first
 
 
-def test_a_click_on_run_leaves_the_keyboard_on_the_canvas(
+def test_click_on_run_keeps_the_focus_on_the_canvas(
     workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script(SLOW)
@@ -654,7 +642,7 @@ def test_a_click_on_run_leaves_the_keyboard_on_the_canvas(
     ended(self_refine, qtbot)
 
 
-def test_run_hands_the_keyboard_to_stop_and_back(
+def test_focus_moves_between_run_and_stop(
     workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: QtBot
 ) -> None:
     script(SLOW)

@@ -98,9 +98,7 @@ def card(document: DocumentPage, node_id: str) -> NodeStatus:
     return document.canvas.view.nodes[node_id].status_item.status
 
 
-def test_a_double_click_shows_what_the_nodes_in_it_did_in_the_iteration_looked_at(
-    workbench: Workbench, qtbot: QtBot
-) -> None:
+def test_double_click_opens_the_subflow_run_of_the_selected_iteration(workbench: Workbench, qtbot: QtBot) -> None:
     document = ran(workbench, qtbot)
     part = opened(workbench, document, qtbot)
     assert part.session.name == "Write it"
@@ -119,7 +117,7 @@ def test_a_double_click_shows_what_the_nodes_in_it_did_in_the_iteration_looked_a
     qtbot.waitUntil(lambda: card(part, "draft").line == "draft 1")
 
 
-def test_it_is_shown_in_the_inspector_and_what_came_of_it_stands_there(workbench: Workbench, qtbot: QtBot) -> None:
+def test_subflow_run_is_shown_in_the_inspector(workbench: Workbench, qtbot: QtBot) -> None:
     part = opened(workbench, ran(workbench, qtbot), qtbot)
     assert part.session.shown.view_model is not None
     assert (part.session.shown.view_model.status, part.session.shown.view_model.outputs) == (
@@ -133,7 +131,7 @@ def test_it_is_shown_in_the_inspector_and_what_came_of_it_stands_there(workbench
     assert page.sections["call:1:reply"].content.view.toPlainText() == "draft 6"
 
 
-def test_nothing_in_it_can_be_changed_and_its_workflow_is_one_press_away(workbench: Workbench, qtbot: QtBot) -> None:
+def test_subflow_run_is_read_only_and_links_to_its_workflow(workbench: Workbench, qtbot: QtBot) -> None:
     document = ran(workbench, qtbot)
     part = opened(workbench, document, qtbot)
     refused: list[str] = []
@@ -149,7 +147,7 @@ def test_nothing_in_it_can_be_changed_and_its_workflow_is_one_press_away(workben
     assert not workbench.current.session.is_past
 
 
-def test_the_way_leads_back_to_the_run_and_it_is_opened_once(workbench: Workbench, qtbot: QtBot) -> None:
+def test_breadcrumb_leads_back_and_a_subflow_run_opens_once(workbench: Workbench, qtbot: QtBot) -> None:
     document = ran(workbench, qtbot)
     part = opened(workbench, document, qtbot)
     QTest.mouseClick(bar_of(part).steps[0], LEFT)
@@ -162,7 +160,7 @@ def test_the_way_leads_back_to_the_run_and_it_is_opened_once(workbench: Workbenc
     assert workbench.documents.all == []
 
 
-def test_by_keyboard_and_from_the_menu_it_is_opened_as_well(workbench: Workbench, qtbot: QtBot) -> None:
+def test_subflow_run_opens_by_keyboard_and_menu(workbench: Workbench, qtbot: QtBot) -> None:
     document = ran(workbench, qtbot)
     action = document.canvas.actions_by_name["open_subflow"]
     document.session.select(["text"])
@@ -174,7 +172,7 @@ def test_by_keyboard_and_from_the_menu_it_is_opened_as_well(workbench: Workbench
     assert workbench.current.session.name == "Write it"
 
 
-def test_while_the_run_goes_on_its_nodes_are_followed(workbench: Workbench, script: Script, qtbot: QtBot) -> None:
+def test_running_subflow_is_followed(workbench: Workbench, script: Script, qtbot: QtBot) -> None:
     script("more", {"reply": {"text": "word " * 40_000, "stream": 5, "chunk_delay_s": 0.01}})
     document = workbench.documents.open_copy(outer())
     workbench.runs.run(document)
@@ -192,9 +190,7 @@ def test_while_the_run_goes_on_its_nodes_are_followed(workbench: Workbench, scri
     qtbot.waitUntil(lambda: card(part, "draft").state is NodeState.CANCELLED)
 
 
-def test_the_next_run_is_followed_where_it_has_the_same_workflow_in_it(
-    workbench: Workbench, script: Script, qtbot: QtBot
-) -> None:
+def test_next_run_is_followed_with_the_same_subflow(workbench: Workbench, script: Script, qtbot: QtBot) -> None:
     document = ran(workbench, qtbot)
     part = opened(workbench, document, qtbot)
     script("again")
@@ -214,7 +210,7 @@ def test_the_next_run_is_followed_where_it_has_the_same_workflow_in_it(
     assert gave(workbench.current, "draft") == "other"
 
 
-def test_a_subflow_in_a_subflow_is_opened_from_it(workbench: Workbench, qtbot: QtBot) -> None:
+def test_nested_subflow_run_can_be_opened(workbench: Workbench, qtbot: QtBot) -> None:
     document = workbench.documents.open_copy(outer(outer()))
     workbench.runs.run(document)
     ended(document, qtbot)

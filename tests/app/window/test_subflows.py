@@ -35,9 +35,7 @@ def copy_of(document: DocumentPage) -> Any:
     return node.config.get("workflow")
 
 
-def test_the_file_is_read_and_its_ports_are_there_and_it_runs(
-    workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_subflow_file_is_read_and_runs(workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot) -> None:
     saved(tmp_path, "inner.loop.json")
     document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
@@ -56,9 +54,7 @@ def test_the_file_is_read_and_its_ports_are_there_and_it_runs(
     )
 
 
-def test_a_change_of_the_file_in_another_tab_is_followed_and_taking_back_stays_taken_back(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_subflow_follows_its_file_and_respects_undo(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     inner_path = saved(tmp_path, "inner.loop.json")
     document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
@@ -74,7 +70,7 @@ def test_a_change_of_the_file_in_another_tab_is_followed_and_taking_back_stays_t
     assert document.session.workflow == load(tmp_path / "outer.loop.json")
 
 
-def test_a_change_of_the_file_while_a_run_goes_on_is_taken_up_when_it_is_over(
+def test_subflow_file_changed_during_a_run_is_read_afterwards(
     workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot
 ) -> None:
     script({"text": "words", "delay_s": 600})
@@ -97,7 +93,7 @@ def test_a_change_of_the_file_while_a_run_goes_on_is_taken_up_when_it_is_over(
     qtbot.waitUntil(lambda: copy_of(document)["nodes"][1]["config"]["prompt"] == "Other {{input}}.")
 
 
-def test_a_file_that_is_not_there_is_told(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_missing_subflow_file_is_reported(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("gone.loop.json")))
     qtbot.waitUntil(lambda: "gone.loop.json: The file cannot be opened" in document.bars.text("subflow"))
     saved(tmp_path, "gone.loop.json")
@@ -106,7 +102,7 @@ def test_a_file_that_is_not_there_is_told(workbench: Workbench, tmp_path: Path, 
     assert document.bars.text("subflow") == ""
 
 
-def test_a_document_without_a_folder_is_to_be_saved_first(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_subflow_needs_a_saved_document(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     document = workbench.documents.open_copy(around("inner.loop.json"))
     assert document.bars.text("subflow").startswith("Save the workflow first")
     saved(tmp_path, "inner.loop.json")
@@ -115,7 +111,7 @@ def test_a_document_without_a_folder_is_to_be_saved_first(workbench: Workbench, 
     assert document.bars.text("subflow") == ""
 
 
-def test_a_double_click_opens_the_workflow_in_it(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_double_click_opens_the_subflow_workflow(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     inner_path = saved(tmp_path, "inner.loop.json")
     document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("inner.loop.json")))
     qtbot.waitUntil(lambda: copy_of(document) is not None)
@@ -127,7 +123,7 @@ def test_a_double_click_opens_the_workflow_in_it(workbench: Workbench, tmp_path:
     assert workbench.documents.all[-1].session.path == inner_path
 
 
-def test_the_form_names_the_file_as_seen_from_the_folder(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_subflow_path_is_relative_to_the_folder(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     (tmp_path / "parts").mkdir()
     save(small(), tmp_path / "parts" / "inner.loop.json")
     document = open_file(workbench, saved(tmp_path, "outer.loop.json", around("")))

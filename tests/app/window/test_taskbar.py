@@ -31,7 +31,7 @@ def _script(tmp_path: Path) -> Path:
     return script
 
 
-def test_the_share_of_a_run_grows_and_goes_when_it_ends(
+def test_taskbar_progress_grows_and_disappears_at_the_end(
     make_session: MakeSession, qtbot: QtBot, tmp_path: Path
 ) -> None:
     told: list[float | None] = []
@@ -50,9 +50,7 @@ def test_the_share_of_a_run_grows_and_goes_when_it_ends(
     assert set(shares) <= {0.0, 0.33, 0.67, 1.0}
 
 
-def test_of_several_runs_the_mean_is_shown_until_the_last_has_ended(
-    make_session: MakeSession, qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_taskbar_shows_the_mean_of_several_runs(make_session: MakeSession, qtbot: QtBot, tmp_path: Path) -> None:
     told: list[float | None] = []
     taskbar = TaskbarProgress(show=told.append)
     first, second = make_session(load(SELF_REFINE)), make_session(load(SELF_REFINE))
@@ -72,7 +70,7 @@ def test_of_several_runs_the_mean_is_shown_until_the_last_has_ended(
     assert told[-1] is None
 
 
-def test_a_run_that_is_only_looked_at_makes_no_progress(make_session: MakeSession) -> None:
+def test_stored_run_shows_no_taskbar_progress(make_session: MakeSession) -> None:
     told: list[float | None] = []
     session = make_session(load(SELF_REFINE))
     TaskbarProgress(show=told.append).follow(session)
@@ -82,7 +80,7 @@ def test_a_run_that_is_only_looked_at_makes_no_progress(make_session: MakeSessio
     assert told == []
 
 
-def test_where_no_dock_can_hear_nothing_is_told() -> None:
+def test_no_taskbar_signal_without_a_session_bus() -> None:
     assert platform_progress("linux", {}) is None
     assert platform_progress("linux", {"XDG_RUNTIME_DIR": "/nowhere"}) is None
     assert platform_progress("win32", {"DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"}) is None
@@ -93,7 +91,7 @@ def test_where_no_dock_can_hear_nothing_is_told() -> None:
     not (shutil.which("dbus-run-session") and shutil.which("dbus-monitor")),
     reason="This test listens on a session bus and needs dbus-run-session and dbus-monitor.",
 )
-def test_a_dock_hears_of_it_on_the_session_bus() -> None:
+def test_taskbar_progress_is_signalled_on_the_session_bus() -> None:
     """A bus of the test's own, somebody who listens on it, and the program's message."""
     teller = (
         "import os, subprocess, sys\n"

@@ -84,7 +84,7 @@ def use_what_is_offered(workbench: Workbench) -> None:
 
 
 @pytest.mark.slow
-def test_a_saved_document_loses_at_most_two_seconds_and_is_offered_back(
+def test_kill_loses_at_most_two_seconds_of_a_saved_document(
     engine_thread: EngineThread, tmp_path: Path, qtbot: object
 ) -> None:
     path = saved(tmp_path)
@@ -102,7 +102,9 @@ def test_a_saved_document_loses_at_most_two_seconds_and_is_offered_back(
 
 
 @pytest.mark.slow
-def test_a_document_without_a_file_is_offered_back(engine_thread: EngineThread, tmp_path: Path, qtbot: object) -> None:
+def test_document_without_a_file_is_recovered_after_a_kill(
+    engine_thread: EngineThread, tmp_path: Path, qtbot: object
+) -> None:
     with typing(tmp_path) as process:
         told, killed = killed_after(process, 3.0)
 
@@ -117,7 +119,7 @@ def test_a_document_without_a_file_is_offered_back(engine_thread: EngineThread, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
-def test_whenever_it_is_killed_what_is_offered_lacks_at_most_two_seconds(
+def test_kill_at_any_time_loses_at_most_two_seconds(
     engine_thread: EngineThread, tmp_path: Path, qtbot: object, part: int
 ) -> None:
     moment_s = random.uniform(part * 1.5, (part + 1) * 1.5)

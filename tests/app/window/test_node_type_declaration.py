@@ -38,7 +38,7 @@ def registry() -> Registry:
     return builtin_registry().with_types([shorten()])
 
 
-def test_every_type_has_a_row_a_card_and_a_form_as_it_says(
+def test_every_node_type_has_a_palette_row_a_card_and_a_form(
     workbench: Workbench, engine_thread: EngineThread, registry: Registry
 ) -> None:
     workflow = Workflow(nodes=tuple(Node(id=spec.type, type=spec.type, title=spec.title) for spec in registry))
@@ -61,7 +61,7 @@ def test_every_type_has_a_row_a_card_and_a_form_as_it_says(
         assert {name: field.title for name, field in form.fields.items()} == shown
 
 
-def test_a_type_of_a_plugin_is_set_up_run_and_looked_back_at_like_any_other(
+def test_plugin_node_type_works_like_a_built_in_one(
     workbench: Workbench, engine_thread: EngineThread, registry: Registry, qtbot: QtBot
 ) -> None:
     raw = {

@@ -1,4 +1,4 @@
-"""What a run's picture says of nodes that are stopped in mid-work while the run goes on."""
+"""What a run's view_model says of nodes that are stopped in mid-work while the run goes on."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ AT_WORK_IN_ITEMS = (
 )
 
 
-def test_a_question_in_a_subflow_that_failed_is_taken_back_and_nothing_in_it_is_at_work() -> None:
+def test_failed_subflow_drops_its_questions_and_running_nodes() -> None:
     view_model = told(*AT_WORK_IN_A_SUBFLOW, (NodeFailed, "part", "subflow", "Another node failed.", "", 1.0))
     assert view_model.questions == {}
     assert view_model.nodes["part.ask"].state is view_model.nodes["part.draft"].state is NodeState.CANCELLED
     assert view_model.nodes["part"].state is NodeState.FAILED
 
 
-def test_what_an_item_that_failed_was_at_is_over_and_the_other_items_go_on() -> None:
+def test_failed_item_has_nothing_running_and_others_continue() -> None:
     figures = ("failed", "No.", None, None, Usage(), 0.0, 0.0)
     view_model = told(*AT_WORK_IN_ITEMS, (LoopIterationCompleted, "each", 0, "in", None, None, *figures))
     assert view_model.questions == {}
@@ -66,7 +66,7 @@ def test_what_an_item_that_failed_was_at_is_over_and_the_other_items_go_on() -> 
     assert view_model.nodes["each[1].draft"].state is NodeState.RUNNING
 
 
-def test_a_loop_that_ends_in_mid_iteration_has_nothing_at_work() -> None:
+def test_loop_that_ends_in_mid_iteration_has_nothing_running() -> None:
     """Its time is up, and it gives the last result that it has."""
     view_model = told(
         begun("loop", "loop"),
@@ -80,7 +80,7 @@ def test_a_loop_that_ends_in_mid_iteration_has_nothing_at_work() -> None:
     assert view_model.nodes["after"].state is NodeState.RUNNING
 
 
-def test_a_run_that_is_stopped_has_nothing_at_work() -> None:
+def test_stopped_run_has_nothing_running() -> None:
     view_model = told(*AT_WORK_IN_ITEMS, (RunCancelled, "", {}, Usage(), 0.0, 1.0))
     assert view_model.questions == {}
     assert {execution.state for execution in view_model.nodes.values()} == {NodeState.CANCELLED}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.window.quick_fixes import quick_fixes
+from app.window.problems_panel import quick_fixes
 from engine.document.builder import Builder
 from engine.document.files import loads
 from engine.document.model import Edge, Node, Workflow
@@ -62,7 +62,7 @@ def with_config(workflow: Workflow, node: str, **config: Any) -> Workflow:
     return workflow.model_copy(update={"nodes": nodes})
 
 
-def test_a_missing_exit_is_added_beside_its_loop_and_names_it() -> None:
+def test_missing_exit_is_added_beside_its_loop() -> None:
     workflow = without(looped().build(), "exit").model_copy(update={"layout": {"nodes": {"loop": {"x": 10, "y": 20}}}})
 
     title, after = fixed(workflow, "missing-exit")
@@ -73,14 +73,14 @@ def test_a_missing_exit_is_added_beside_its_loop_and_names_it() -> None:
     assert "missing-exit" not in codes(after)
 
 
-def test_a_missing_exit_is_added_where_nothing_has_a_place() -> None:
+def test_missing_exit_is_added_without_a_layout() -> None:
     _, after = fixed(without(looped().build(), "exit"), "missing-exit")
 
     assert "exit" in after.nodes_by_id
     assert after.layout == {}
 
 
-def test_an_exit_without_a_loop_is_removed() -> None:
+def test_exit_without_a_loop_is_removed() -> None:
     workflow = with_config(without(looped().build(), "loop"), "exit", loop="")
 
     title, after = fixed(workflow, "exit-without-loop")
@@ -89,7 +89,7 @@ def test_an_exit_without_a_loop_is_removed() -> None:
     assert "exit" not in after.nodes_by_id
 
 
-def test_an_exit_that_names_no_loop_gets_the_open_one() -> None:
+def test_exit_without_a_loop_name_gets_the_open_loop() -> None:
     title, after = fixed(with_config(looped().build(), "exit", loop="gone"), "unknown-loop")
 
     assert title == "End “loop”"
@@ -107,7 +107,7 @@ def test_an_exit_that_names_no_loop_gets_the_open_one() -> None:
         ("loop.output", "exit.input", "loop-result-in-body"),
     ],
 )
-def test_a_wrong_edge_is_removed(source: str, target: str, code: str) -> None:
+def test_invalid_edge_is_removed(source: str, target: str, code: str) -> None:
     workflow = with_edge(looped().build(), source, target)
 
     title, after = fixed(workflow, code)
@@ -117,7 +117,7 @@ def test_a_wrong_edge_is_removed(source: str, target: str, code: str) -> None:
     assert len(after.edges) == len(workflow.edges) - 1
 
 
-def test_of_two_nodes_with_one_id_one_is_renamed() -> None:
+def test_duplicate_id_is_renamed() -> None:
     workflow = looped().build()
     doubled = workflow.model_copy(update={"nodes": (*workflow.nodes, Node(id="out", type="output"))})
 
@@ -127,7 +127,7 @@ def test_of_two_nodes_with_one_id_one_is_renamed() -> None:
     assert [node.id for node in after.nodes if node.type == "output"] == ["out_2", "out"]
 
 
-def test_an_impossible_id_becomes_a_possible_one() -> None:
+def test_invalid_id_is_renamed() -> None:
     text = '{"format": "loopwright.workflow", "version": 1, "nodes": [{"id": "Über x", "type": "output"}], "edges": []}'
 
     _, after = fixed(loads(text), "bad-id")
@@ -135,7 +135,7 @@ def test_an_impossible_id_becomes_a_possible_one() -> None:
     assert after.nodes[0].id == "uber_x"
 
 
-def test_two_inputs_of_one_name_get_two_names() -> None:
+def test_duplicate_input_name_is_renamed() -> None:
     flow = looped()
     flow.add("input", id="other", name="text", default="y")
 
@@ -145,7 +145,7 @@ def test_two_inputs_of_one_name_get_two_names() -> None:
     assert after.node("other").config["name"] == "text_2"
 
 
-def test_an_unknown_setting_is_removed_from_a_node_and_from_the_document() -> None:
+def test_unknown_settings_are_removed() -> None:
     workflow = with_config(looped().build(), "step", colour="red")
     _, after = fixed(workflow, "unknown-config-key")
     assert "colour" not in after.node("step").config
@@ -163,14 +163,14 @@ def test_an_unknown_setting_is_removed_from_a_node_and_from_the_document() -> No
         ({"on_max_iterations": "fail"}, "no-effect"),
     ],
 )
-def test_a_wrong_setting_of_a_node_goes_back_to_the_default(config: dict[str, Any], code: str) -> None:
+def test_invalid_node_setting_is_reset(config: dict[str, Any], code: str) -> None:
     title, after = fixed(looped(**config).build(), code)
 
     assert title == "Use default"
     assert code not in codes(after)
 
 
-def test_a_wrong_setting_of_the_document_goes_back_to_the_default() -> None:
+def test_invalid_workflow_setting_is_reset() -> None:
     workflow = looped().build().model_copy(update={"settings": {"budget_usd": -1}})
 
     _, after = fixed(workflow, "bad-setting")
@@ -179,7 +179,7 @@ def test_a_wrong_setting_of_the_document_goes_back_to_the_default() -> None:
 
 
 @pytest.mark.parametrize(("wish", "given"), [(900, 50), (0, 1)])
-def test_too_many_iterations_become_as_many_as_may_be(wish: int, given: int) -> None:
+def test_max_iterations_is_clamped(wish: int, given: int) -> None:
     title, after = fixed(looped(max_iterations=wish).build(), "iterations-clamped")
 
     assert title == f"Use {given}"
@@ -196,7 +196,7 @@ def judged() -> Builder:
     return flow
 
 
-def test_each_router_that_could_control_a_loop_is_offered() -> None:
+def test_each_possible_evaluator_is_offered() -> None:
     assert fixed(judged().build(), "several-evaluators", 0)[0] == "Use “first”"
     title, after = fixed(judged().build(), "several-evaluators", 1)
 
@@ -205,7 +205,7 @@ def test_each_router_that_could_control_a_loop_is_offered() -> None:
     assert "several-evaluators" not in codes(after)
 
 
-def test_of_two_ends_of_a_branch_each_can_be_fed_back() -> None:
+def test_each_feedback_end_is_offered() -> None:
     flow = looped(exit_condition="evaluator")
     flow.add("router", id="check", criteria="Good?")
     flow.connect("step.output", "check.input")
@@ -220,7 +220,7 @@ def test_of_two_ends_of_a_branch_each_can_be_fed_back() -> None:
     assert "two-feedback-ends" not in codes(after)
 
 
-def test_a_missing_output_is_added_behind_the_one_end() -> None:
+def test_missing_output_is_connected_to_the_only_end() -> None:
     flow = Builder()
     flow.add("input", id="text", default="x")
     flow.add("transform", id="step", template="{{input}}")
@@ -234,7 +234,7 @@ def test_a_missing_output_is_added_behind_the_one_end() -> None:
     assert codes(after) == []
 
 
-def test_a_missing_output_is_added_alone_where_several_ends_are() -> None:
+def test_missing_output_is_unconnected_with_several_ends() -> None:
     flow = Builder()
     flow.add("input", id="one", default="x")
     flow.add("input", id="two", default="x")
@@ -244,7 +244,7 @@ def test_a_missing_output_is_added_alone_where_several_ends_are() -> None:
     assert after.edges == ()
 
 
-def test_what_takes_thought_has_no_fix() -> None:
+def test_problems_without_an_obvious_solution_have_no_fix() -> None:
     structure = analyse(Workflow())
 
     assert [quick_fixes(problem, structure) for problem in validate_structure(structure)] == [()]

@@ -26,9 +26,7 @@ def height(workbench: Workbench) -> int:
     return workbench.window.middle.sizes()[1]
 
 
-def test_each_panel_has_its_height_and_keeps_the_one_that_it_was_given(
-    workbench: Workbench, self_refine: DocumentPage
-) -> None:
+def test_each_bottom_panel_keeps_its_height(workbench: Workbench, self_refine: DocumentPage) -> None:
     workbench.bottom_panel.unfold("log")
     log = height(workbench)
     workbench.bottom_panel.unfold("iterations")
@@ -44,7 +42,7 @@ def test_each_panel_has_its_height_and_keeps_the_one_that_it_was_given(
     assert height(workbench) == wanted
 
 
-def test_heights_and_what_the_chart_draws_are_the_same_at_the_next_start(make_window: MakeWindow, qtbot: QtBot) -> None:
+def test_heights_and_chart_settings_survive_a_restart(make_window: MakeWindow, qtbot: QtBot) -> None:
     first = make_window()
     one, two = first.documents.new(), first.documents.new()
     first.bottom_panel.unfold("iterations")

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.controllers.import_controller import ReportDialog
+from app.controllers.document_controller import ReportDialog
 from app.workbench import Workbench
 from tests.app.window.conftest import answer, press, question
 from tests.engine.importing.samples import DEV_CYCLE, evaluated
@@ -25,7 +25,7 @@ def has_question(workbench: Workbench) -> bool:
 @pytest.mark.parametrize(
     ("name", "text", "node"), [("a.json", evaluated(), "loop_1"), ("a.yaml", DEV_CYCLE, "dev_cycle")]
 )
-def test_a_foreign_file_is_offered_and_opens_as_a_document_that_is_not_saved(
+def test_foreign_file_is_imported_as_an_unsaved_document(
     workbench: Workbench, qtbot: QtBot, tmp_path: Path, name: str, text: str, node: str
 ) -> None:
     file = tmp_path / name
@@ -42,7 +42,7 @@ def test_a_foreign_file_is_offered_and_opens_as_a_document_that_is_not_saved(
     assert file.read_text(encoding="utf-8") == text
 
 
-def test_the_report_says_what_became_of_each_thing(workbench: Workbench, qtbot: QtBot, tmp_path: Path) -> None:
+def test_import_report_lists_every_item(workbench: Workbench, qtbot: QtBot, tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(DEV_CYCLE + "secrets: {}\n", encoding="utf-8")
     workbench.documents.open_file(file)
@@ -59,7 +59,7 @@ def test_the_report_says_what_became_of_each_thing(workbench: Workbench, qtbot: 
     dialog.reject()
 
 
-def test_cancelling_opens_nothing(workbench: Workbench, qtbot: QtBot, tmp_path: Path) -> None:
+def test_cancelled_import_opens_nothing(workbench: Workbench, qtbot: QtBot, tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text(evaluated(), encoding="utf-8")
     workbench.documents.open_file(file)
@@ -68,7 +68,7 @@ def test_cancelling_opens_nothing(workbench: Workbench, qtbot: QtBot, tmp_path: 
     assert workbench.current is None
 
 
-def test_a_foreign_file_of_no_known_form_is_told(workbench: Workbench, qtbot: QtBot, tmp_path: Path) -> None:
+def test_unknown_file_format_is_reported(workbench: Workbench, qtbot: QtBot, tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text("a: !!binary aGk=", encoding="utf-8")
     with qtbot.waitSignal(workbench.documents.refused) as refused:

@@ -25,9 +25,7 @@ def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_where_the_folder_of_templates_is_gone_the_program_says_so_and_works(
-    templates: Path, make_window: MakeWindow, tmp_path: Path
-) -> None:
+def test_missing_template_folder_is_reported(templates: Path, make_window: MakeWindow, tmp_path: Path) -> None:
     path = saved(tmp_path)
     shutil.rmtree(templates)
 
@@ -38,9 +36,7 @@ def test_where_the_folder_of_templates_is_gone_the_program_says_so_and_works(
     assert open_file(workbench, path).session.workflow.name == "Small"
 
 
-def test_a_template_that_goes_while_the_program_runs_is_told_and_the_work_stays(
-    templates: Path, make_window: MakeWindow, tmp_path: Path
-) -> None:
+def test_template_deleted_while_running_is_reported(templates: Path, make_window: MakeWindow, tmp_path: Path) -> None:
     workbench = make_window()
     document = open_file(workbench, saved(tmp_path))
     document.session.do(SetDescription("Something else."))

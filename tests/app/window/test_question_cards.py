@@ -44,7 +44,7 @@ def press(made: QuestionCard, title: str) -> None:
     QTest.mouseClick(button, LEFT)
 
 
-def test_a_choice_hands_over_the_value_as_it_is_and_the_comment(qtbot: QtBot) -> None:
+def test_choice_submits_the_unchanged_value_and_the_comment(qtbot: QtBot) -> None:
     made, answered = card(qtbot, "approval", "Shall it go out?", "A note.", "approve", "reject")
     assert [button.text() for button in made.buttons] == ["Approve", "Reject"]
 
@@ -54,7 +54,7 @@ def test_a_choice_hands_over_the_value_as_it_is_and_the_comment(qtbot: QtBot) ->
     assert answered == [("reject", "A note.", "too short")]
 
 
-def test_a_value_is_edited_before_it_is_approved_by_key_alone(qtbot: QtBot) -> None:
+def test_value_can_be_edited_and_approved_by_keyboard(qtbot: QtBot) -> None:
     made, answered = card(qtbot, "approval", "Shall it go out?", "A\xa0note.", "approve", "reject")
     made.setFocus()
     assert made.value.hasFocus()
@@ -71,7 +71,7 @@ def test_a_value_is_edited_before_it_is_approved_by_key_alone(qtbot: QtBot) -> N
 
 
 @pytest.mark.parametrize("value", [{"a": [1, 2.5, None]}, 7, True, None, "two\nlines\u2028and\xa0more", ""])
-def test_what_nobody_edited_comes_back_as_it_was(qtbot: QtBot, value: Value) -> None:
+def test_unedited_value_is_returned_unchanged(qtbot: QtBot, value: Value) -> None:
     made, answered = card(qtbot, "approval", "?", value, "approve")
 
     press(made, "Approve")
@@ -80,7 +80,7 @@ def test_what_nobody_edited_comes_back_as_it_was(qtbot: QtBot, value: Value) -> 
     assert type(answered[0][1]) is type(value)
 
 
-def test_what_is_no_json_is_told_beside_its_field_and_can_be_mended(qtbot: QtBot) -> None:
+def test_invalid_json_is_reported_and_can_be_corrected(qtbot: QtBot) -> None:
     made, answered = card(qtbot, "approval", "?", {"title": "A"}, "approve")
     assert made.value.toPlainText() == '{"title":"A"}'
 
@@ -88,8 +88,8 @@ def test_what_is_no_json_is_told_beside_its_field_and_can_be_mended(qtbot: QtBot
     QTest.keyClicks(made.value, '{"title": ')
     press(made, "Approve")
     assert answered == []
-    assert made.fault.isVisible()
-    assert made.fault.text()
+    assert made.error.isVisible()
+    assert made.error.text()
     assert made.value.property("invalid") is True
     assert made.value.hasFocus()
 
@@ -98,7 +98,7 @@ def test_what_is_no_json_is_told_beside_its_field_and_can_be_mended(qtbot: QtBot
     assert answered == [("approve", {"title": "B"}, "")]
 
 
-def test_an_answer_is_handed_over_once(qtbot: QtBot) -> None:
+def test_answer_is_submitted_once(qtbot: QtBot) -> None:
     made, answered = card(qtbot, "approval", "?", "x", "approve", "reject")
 
     press(made, "Approve")
@@ -109,7 +109,7 @@ def test_an_answer_is_handed_over_once(qtbot: QtBot) -> None:
     assert not made.isEnabled()
 
 
-def test_a_question_is_answered_in_words(qtbot: QtBot) -> None:
+def test_question_is_answered_with_text(qtbot: QtBot) -> None:
     made, answered = card(qtbot, "question", "Who are the neighbours?", None)
     assert made.value.isHidden()
     assert made.reading.isHidden()
@@ -117,7 +117,7 @@ def test_a_question_is_answered_in_words(qtbot: QtBot) -> None:
 
     press(made, "Send")
     assert answered == []
-    assert made.fault.text() == "Enter an answer first."
+    assert made.error.text() == "Enter an answer first."
 
     made.setFocus()
     QTest.keyClicks(made.answer, "the whole street")
@@ -125,7 +125,7 @@ def test_a_question_is_answered_in_words(qtbot: QtBot) -> None:
     assert answered == [("", "the whole street", "")]
 
 
-def test_a_question_with_choices_needs_no_words(qtbot: QtBot) -> None:
+def test_question_with_choices_needs_no_text(qtbot: QtBot) -> None:
     made, answered = card(qtbot, "question", "Which?", {"options": 2}, "the_first", "Q&A")
     assert made.value.isHidden()
     assert made.reading.isVisible()
@@ -138,7 +138,7 @@ def test_a_question_with_choices_needs_no_words(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("value", ["words " * 100_000, "x" * (LONGEST_LINE + 1), ["word"] * (MOST_EDITED // 6)])
-def test_a_very_long_value_can_be_read_and_goes_on_as_it_is(qtbot: QtBot, value: Value) -> None:
+def test_very_long_value_is_read_only_and_passed_unchanged(qtbot: QtBot, value: Value) -> None:
     made, answered = card(qtbot, "approval", "?", value, "approve")
     assert made.value.isHidden()
     assert made.reading.isVisible()
@@ -150,7 +150,7 @@ def test_a_very_long_value_can_be_read_and_goes_on_as_it_is(qtbot: QtBot, value:
     assert answered == [("approve", value, "")]
 
 
-def test_what_a_model_wrote_is_no_markup(qtbot: QtBot) -> None:
+def test_question_text_is_not_rendered_as_markup(qtbot: QtBot) -> None:
     text = "<h1>Big</h1><img src='x'>"
     made, _ = card(qtbot, "approval", text, text, "approve")
 
@@ -160,7 +160,7 @@ def test_what_a_model_wrote_is_no_markup(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("edited", ['["x"]', "null", "3", "{}", '{"path":7}'])
-def test_arguments_that_do_not_fit_stay_on_the_card_with_the_reason(qtbot: QtBot, edited: str) -> None:
+def test_invalid_arguments_are_reported_on_the_card(qtbot: QtBot, edited: str) -> None:
     made, answered = card(qtbot, "approval", "May it?", {"path": "a"}, "approve", "reject", schema=PATH)
 
     made.value.setPlainText(edited)
@@ -169,8 +169,8 @@ def test_arguments_that_do_not_fit_stay_on_the_card_with_the_reason(qtbot: QtBot
 
     assert answered == []
     assert made.isEnabled()
-    assert made.fault.isVisible()
-    assert "does not fit" in made.fault.text()
+    assert made.error.isVisible()
+    assert "does not fit" in made.error.text()
     made.value.setPlainText('{"path":"b"}')
     made.value.document().setModified(True)
     press(made, "Approve")
@@ -178,14 +178,14 @@ def test_arguments_that_do_not_fit_stay_on_the_card_with_the_reason(qtbot: QtBot
 
 
 @pytest.mark.parametrize("value", ["One line.", "Dear all,\n\nthe well is dry.\n", "\n", {"title": "A\nB"}, ["a\nb"]])
-def test_a_value_that_can_be_edited_is_shown_once(qtbot: QtBot, value: Value) -> None:
+def test_editable_value_is_shown_once(qtbot: QtBot, value: Value) -> None:
     made, _ = card(qtbot, "approval", "Shall it go out?", value, "approve", "reject")
 
     assert made.value.toPlainText() == to_text(value)
     assert made.reading.isHidden()
 
 
-def test_a_command_to_approve_is_shown_whole_and_line_by_line(qtbot: QtBot) -> None:
+def test_command_to_approve_is_shown_completely(qtbot: QtBot) -> None:
     command = "echo start\n" + "rm -r /tmp/x; " * 100 + "\necho end"
 
     made, _ = card(qtbot, "approval", "May it?", {"command": command}, "approve", "reject", schema={"type": "object"})
@@ -196,7 +196,7 @@ def test_a_command_to_approve_is_shown_whole_and_line_by_line(qtbot: QtBot) -> N
 
 
 @pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\x1b[2J", "\ufeff", "\u2066", "\u3164", "\x9b"])
-def test_hidden_characters_in_a_call_to_approve_are_seen(qtbot: QtBot, hidden: str) -> None:
+def test_hidden_characters_in_a_tool_call_are_visible(qtbot: QtBot, hidden: str) -> None:
     made, answered = card(
         qtbot, "approval", "May it?", {"path": f"a{hidden}b"}, "approve", "reject", schema={"type": "object"}
     )

@@ -25,7 +25,7 @@ def at_canvas(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> Non
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter])
-def test_enter_leads_to_the_first_field_and_escape_back_to_the_same_selection(
+def test_enter_focuses_the_first_field_and_escape_returns(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, key: Qt.Key
 ) -> None:
     self_refine.session.select(["draft"])
@@ -44,7 +44,7 @@ def test_enter_leads_to_the_first_field_and_escape_back_to_the_same_selection(
     assert self_refine.session.selection == ("draft",)
 
 
-def test_every_type_of_node_has_a_first_field(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+def test_every_node_type_has_a_first_field(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     for node in self_refine.session.workflow.nodes:
         at_canvas(workbench, self_refine, qtbot)
         self_refine.session.select([node.id])
@@ -55,9 +55,7 @@ def test_every_type_of_node_has_a_first_field(workbench: Workbench, self_refine:
         assert self_refine.session.selection == (node.id,)
 
 
-def test_enter_shows_an_inspector_that_was_folded_away(
-    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
-) -> None:
+def test_enter_shows_a_hidden_inspector(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     workbench.actions_by_name["show_inspector"].trigger()
     assert not self_refine.inspector.isVisible()
     self_refine.session.select(["critique"])
@@ -69,7 +67,7 @@ def test_enter_shows_an_inspector_that_was_folded_away(
     assert self_refine.inspector.isAncestorOf(focus())
 
 
-def test_enter_does_nothing_where_no_one_node_is_meant(
+def test_enter_does_nothing_without_a_single_node(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
     for selection in ([], ["draft", "critique"]):
@@ -79,7 +77,7 @@ def test_enter_does_nothing_where_no_one_node_is_meant(
         assert self_refine.canvas.viewer.hasFocus()
 
 
-def test_the_sheet_of_keys_says_so(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_shortcuts_dialog_lists_enter(workbench: Workbench, self_refine: DocumentPage) -> None:
     actions = dict(workbench.commands.groups())["Canvas"]
     [set_up] = [action for action in actions if action.text() == "Edit properties"]
     assert [keys.toString() for keys in set_up.shortcuts()] == ["Return", "Enter"]

@@ -36,7 +36,7 @@ def raised(error: BaseException) -> BaseException:
         return caught
 
 
-def test_a_fault_is_one_sentence_with_its_details(guard: CrashReporter, qtbot: QtBot) -> None:
+def test_crash_is_reported_in_one_sentence_with_details(guard: CrashReporter, qtbot: QtBot) -> None:
     error = raised(ZeroDivisionError("by zero"))
 
     with qtbot.waitSignal(guard.crashed) as told:
@@ -45,10 +45,10 @@ def test_a_fault_is_one_sentence_with_its_details(guard: CrashReporter, qtbot: Q
     sentence, details = told.args
     assert sentence == MESSAGE
     assert "ZeroDivisionError: by zero" in details
-    assert "test_faults.py" in details
+    assert "test_crash_reporter.py" in details
 
 
-def test_a_fault_in_a_thread_is_told_in_the_window_s_thread(guard: CrashReporter, qtbot: QtBot) -> None:
+def test_crash_in_a_thread_is_reported_in_the_window_thread(guard: CrashReporter, qtbot: QtBot) -> None:
     seen: list[threading.Thread] = []
     guard.crashed.connect(lambda *_: seen.append(threading.current_thread()))
 
@@ -60,7 +60,7 @@ def test_a_fault_in_a_thread_is_told_in_the_window_s_thread(guard: CrashReporter
     assert seen == [threading.main_thread()]
 
 
-def test_an_error_for_people_is_its_own_sentence(guard: CrashReporter, qtbot: QtBot) -> None:
+def test_engine_error_is_reported_with_its_own_message(guard: CrashReporter, qtbot: QtBot) -> None:
     error = raised(EngineError("It is full.", "Empty it."))
 
     with qtbot.waitSignal(guard.crashed) as told:
@@ -69,12 +69,12 @@ def test_an_error_for_people_is_its_own_sentence(guard: CrashReporter, qtbot: Qt
     assert told.args[0] == "It is full. Empty it."
 
 
-def test_an_interrupt_is_no_fault(guard: CrashReporter, qtbot: QtBot) -> None:
+def test_interrupt_is_not_a_crash(guard: CrashReporter, qtbot: QtBot) -> None:
     with qtbot.assertNotEmitted(guard.crashed, wait=20):
         guard.catch(KeyboardInterrupt, KeyboardInterrupt(), None)
 
 
-def test_faults_go_to_the_terminal_only_where_asked(
+def test_crashes_go_to_the_terminal_only_if_asked(
     guard: CrashReporter, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = raised(ValueError("odd"))
@@ -85,7 +85,7 @@ def test_faults_go_to_the_terminal_only_where_asked(
         assert ("odd" in capsys.readouterr().err) is bool(asked)
 
 
-def test_the_dialog_hides_the_details_until_asked_and_copies_them(qapp: object, qtbot: QtBot) -> None:
+def test_crash_dialog_collapses_and_copies_details(qapp: object, qtbot: QtBot) -> None:
     dialog = CrashDialog(MESSAGE, "Traceback: odd")
     dialog.show()
     assert not dialog.isModal()
@@ -99,9 +99,7 @@ def test_the_dialog_hides_the_details_until_asked_and_copies_them(qapp: object, 
     dialog.close()
 
 
-def test_unsaved_work_is_kept_at_once_when_something_goes_wrong(
-    workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
-) -> None:
+def test_crash_autosaves_unsaved_work_at_once(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     from app.main import report_crashes
 
     before = sys.excepthook, threading.excepthook

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from app.engine_thread import EngineThread
 from app.main import ModelPreloader, build_parser, preload
 from app.settings.preferences import Preferences
-from app.window.window_state import open_files
+from app.window.main_window import open_files
 from app.workbench import Workbench
 from engine.document.model import Workflow
 from engine.expr.expression import compile_expression
@@ -97,7 +97,7 @@ def started(home: Path, *files: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_the_window_comes_before_everything_slow_and_takes_clicks_and_ends_cleanly(tmp_path: Path) -> None:
+def test_window_appears_before_slow_imports_and_ends_cleanly(tmp_path: Path) -> None:
     done = started(tmp_path)
 
     assert done.stdout.splitlines() == [
@@ -113,7 +113,7 @@ def test_the_window_comes_before_everything_slow_and_takes_clicks_and_ends_clean
 
 
 @pytest.mark.slow
-def test_the_parser_of_expressions_is_built_before_it_is_wanted() -> None:
+def test_expression_parser_is_preloaded() -> None:
     from engine.expr import syntax
 
     compile_expression.cache_clear()
@@ -123,7 +123,7 @@ def test_the_parser_of_expressions_is_built_before_it_is_wanted() -> None:
     assert syntax._parser.cache_info().currsize == 1
 
 
-def test_files_named_at_the_start_are_opened_and_no_class_of_qt_is_made_in_another_thread(tmp_path: Path) -> None:
+def test_files_of_the_command_line_open_and_qt_classes_stay_in_the_main_thread(tmp_path: Path) -> None:
     done = started(tmp_path, saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json"))
 
     assert done.stdout.splitlines() == ["open ['Small', 'Small']", "elsewhere True []", "ended 0"], done.stderr
@@ -150,7 +150,7 @@ def test_controllers_are_created_one_by_one_while_events_are_handled(workbench: 
     assert len({len(step) for step in steps}) > 2, "events were handled in between"
 
 
-def test_a_window_closed_at_once_still_opens_next_time_what_was_open(
+def test_window_closed_at_once_still_reopens_documents_next_time(
     make_window: MakeWindow, preferences: Preferences, tmp_path: Path
 ) -> None:
     path = saved(tmp_path)
@@ -162,7 +162,7 @@ def test_a_window_closed_at_once_still_opens_next_time_what_was_open(
     assert open_files(preferences, tmp_path) == [path]
 
 
-def test_a_controller_that_fails_does_not_prevent_the_others(
+def test_failing_controller_does_not_prevent_the_others(
     workbench: Workbench, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_workbench: Workbench) -> None:
@@ -200,7 +200,7 @@ def asking(model: str) -> Workflow:
     return small(model=model)
 
 
-def test_only_models_that_a_document_names_are_got_ready_and_once(
+def test_only_models_of_open_documents_are_preloaded_once(
     workbench: Workbench, engine_thread: EngineThread, readied: list[str], tmp_path: Path, qtbot: QtBot
 ) -> None:
     warm_up = ModelPreloader(workbench, engine_thread)

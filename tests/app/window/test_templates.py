@@ -61,7 +61,7 @@ SCRIPTS: Final[dict[str, list[dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_runs_from_the_gallery(workbench: Workbench, script: Script, qtbot: QtBot, name: str) -> None:
+def test_template_runs_from_the_gallery(workbench: Workbench, script: Script, qtbot: QtBot, name: str) -> None:
     script("words", *SCRIPTS.get(name, []))
     card = next(card for card in workbench.gallery.cards if card.template.path.name == f"{name}.loop.json")
     assert card.view_model.isVisible()

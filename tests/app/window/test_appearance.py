@@ -38,7 +38,7 @@ def look(request: pytest.FixtureRequest, workbench: Workbench, qtbot: QtBot) -> 
     style().choose("dark", 1.0)
 
 
-def test_surfaces_have_the_theme_s_colours(workbench: Workbench, look: Theme, self_refine: DocumentPage) -> None:
+def test_surfaces_have_the_theme_colors(workbench: Workbench, look: Theme, self_refine: DocumentPage) -> None:
     workbench.bottom_panel.unfold("problems")
     picture = workbench.window.grab().toImage()
 
@@ -47,7 +47,9 @@ def test_surfaces_have_the_theme_s_colours(workbench: Workbench, look: Theme, se
         assert picture.pixelColor(corner.x() - 2, corner.y() - 2) == QColor(look.panel)
 
 
-def test_no_word_of_bar_and_drawer_is_cut_off(workbench: Workbench, look: Theme, self_refine: DocumentPage) -> None:
+def test_no_text_of_run_bar_and_bottom_panel_is_clipped(
+    workbench: Workbench, look: Theme, self_refine: DocumentPage
+) -> None:
     workbench.window.resize(1440, 900)
     workbench.bottom_panel.unfold("log")
     for root in (workbench.run_bar, workbench.bottom_panel):
@@ -58,7 +60,7 @@ def test_no_word_of_bar_and_drawer_is_cut_off(workbench: Workbench, look: Theme,
                 assert widget.height() >= widget.fontMetrics().height(), widget.text()
 
 
-def test_a_folded_drawer_leaves_its_room_to_the_document(
+def test_collapsed_bottom_panel_leaves_its_space_to_the_document(
     workbench: Workbench, qtbot: QtBot, self_refine: DocumentPage
 ) -> None:
     workbench.bottom_panel.unfold("log")
@@ -77,7 +79,7 @@ def _usual_size_again(workbench: Workbench) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_usual_size_again")
-def test_palette_and_inspector_grow_with_the_texts_in_them(workbench: Workbench, self_refine: DocumentPage) -> None:
+def test_side_panels_grow_with_the_text_size(workbench: Workbench, self_refine: DocumentPage) -> None:
     workbench.window.resize(1600, 900)
     style().choose("dark", 1.0)
     palette, inspector = workbench.palette_panel.width(), workbench.inspectors.width()
@@ -90,7 +92,7 @@ def test_palette_and_inspector_grow_with_the_texts_in_them(workbench: Workbench,
 
 @pytest.mark.usefixtures("_usual_size_again")
 @pytest.mark.parametrize("has_dialog", [False, True], ids=["alone", "beside the settings"])
-def test_no_field_is_cut_in_the_first_frame_of_another_size_of_texts(
+def test_no_field_is_clipped_in_the_first_frame_after_a_text_size_change(
     workbench: Workbench, qtbot: QtBot, self_refine: DocumentPage, has_dialog: bool
 ) -> None:
     workbench.window.resize(1440, 900)
@@ -113,7 +115,7 @@ def test_no_field_is_cut_in_the_first_frame_of_another_size_of_texts(
 
 
 @pytest.mark.usefixtures("_usual_size_again")
-def test_they_have_grown_too_where_they_were_not_seen(workbench: Workbench) -> None:
+def test_hidden_side_panels_grow_with_the_text_size(workbench: Workbench) -> None:
     workbench.window.resize(1600, 900)
     assert not workbench.palette_panel.isVisible()
     style().choose("dark", 1.5)
@@ -124,7 +126,7 @@ def test_they_have_grown_too_where_they_were_not_seen(workbench: Workbench) -> N
 
 
 @pytest.mark.usefixtures("_usual_size_again", "self_refine")
-def test_in_a_narrow_window_they_leave_the_canvas_room_for_its_buttons(workbench: Workbench) -> None:
+def test_side_panels_leave_space_for_the_canvas_buttons(workbench: Workbench) -> None:
     workbench.window.resize(900, 600)
     style().choose("dark", 1.0)
     QApplication.processEvents()
@@ -137,7 +139,7 @@ def test_in_a_narrow_window_they_leave_the_canvas_room_for_its_buttons(workbench
 
 
 @pytest.mark.usefixtures("_usual_size_again", "self_refine")
-def test_they_come_back_from_a_window_that_was_too_narrow_for_them(workbench: Workbench) -> None:
+def test_side_panels_regain_their_width_in_a_wider_window(workbench: Workbench) -> None:
     workbench.window.resize(1600, 900)
     style().choose("dark", 1.0)
     QApplication.processEvents()
@@ -152,7 +154,7 @@ def test_they_come_back_from_a_window_that_was_too_narrow_for_them(workbench: Wo
 
 
 @pytest.mark.usefixtures("self_refine")
-def test_no_panel_makes_a_small_window_larger(workbench: Workbench) -> None:
+def test_panels_do_not_enlarge_a_small_window(workbench: Workbench) -> None:
     for name in PANELS:
         workbench.window.resize(960, 600)  # half of a usual screen
         workbench.bottom_panel.unfold(name)
@@ -168,7 +170,7 @@ def test_no_panel_makes_a_small_window_larger(workbench: Workbench) -> None:
         assert not cut, name
 
 
-def test_many_tabs_keep_a_part_of_their_names_and_can_be_scrolled(workbench: Workbench, look: Theme) -> None:
+def test_many_tabs_show_part_of_their_names_and_scroll(workbench: Workbench, look: Theme) -> None:
     workbench.window.resize(1000, 700)
     for _ in range(6):
         workbench.documents.open_template(SELF_REFINE)

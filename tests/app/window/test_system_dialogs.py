@@ -21,7 +21,7 @@ def dialog(workbench: Workbench) -> QFileDialog:
     return found
 
 
-def test_files_are_chosen_in_the_system_s_dialog(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_files_are_chosen_in_the_system_dialog(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
     chosen: list[list[Path]] = []
     SystemFileDialogs().open_files(workbench.window, chosen.append)
@@ -35,7 +35,7 @@ def test_files_are_chosen_in_the_system_s_dialog(workbench: Workbench, tmp_path:
     assert chosen == [[path]]
 
 
-def test_one_file_is_chosen_to_be_read(workbench: Workbench, tmp_path: Path) -> None:
+def test_text_file_is_chosen_in_the_system_dialog(workbench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / "value.txt"
     path.write_text("x")
     chosen: list[Path] = []
@@ -47,7 +47,7 @@ def test_one_file_is_chosen_to_be_read(workbench: Workbench, tmp_path: Path) -> 
     assert chosen == [path]
 
 
-def test_a_place_to_save_is_suggested(workbench: Workbench, tmp_path: Path) -> None:
+def test_save_dialog_suggests_a_path(workbench: Workbench, tmp_path: Path) -> None:
     chosen: list[Path] = []
     SystemFileDialogs().save_file(workbench.window, tmp_path / "mine.loop.json", FILTER, chosen.append)
 
@@ -57,7 +57,7 @@ def test_a_place_to_save_is_suggested(workbench: Workbench, tmp_path: Path) -> N
     assert chosen == [tmp_path / "mine.loop.json"]
 
 
-def test_a_dialog_that_is_cancelled_chooses_nothing(workbench: Workbench) -> None:
+def test_cancelled_dialog_chooses_nothing(workbench: Workbench) -> None:
     chosen: list[list[Path]] = []
     SystemFileDialogs().open_files(workbench.window, chosen.append)
 
@@ -66,7 +66,7 @@ def test_a_dialog_that_is_cancelled_chooses_nothing(workbench: Workbench) -> Non
     assert chosen == []
 
 
-def test_the_end_of_a_run_is_told_by_the_tray_where_there_is_one(
+def test_end_of_a_run_is_shown_by_the_system_tray(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
@@ -83,7 +83,7 @@ def test_the_end_of_a_run_is_told_by_the_tray_where_there_is_one(
     assert told[0].startswith("“Self-Refine” is done after ")
 
 
-def test_no_end_is_told_where_it_is_not_wanted(
+def test_notifications_can_be_disabled(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workbench.window, "isActiveWindow", lambda: False)
