@@ -51,6 +51,10 @@ MAX_DOTS: Final = 12
 """Maximum number of dots; loops with more iterations show those around the selected one."""
 
 
+Choose = Callable[[str, int], None]
+Select = Callable[[str], None]
+
+
 @dataclass(frozen=True, slots=True)
 class LoopViewModel:
     """Content of the label.
@@ -64,7 +68,6 @@ class LoopViewModel:
         shown: Index of the displayed iteration.
         returned: Index of the iteration whose result the loop returned; None while it is running.
         cost: Formatted cost.
-        is_live: Whether the loop is running.
         unit: `iteration`, or `item` of an iterator.
         ended_ahead: Items that completed before earlier ones.
         failed: Items that failed.
@@ -78,12 +81,11 @@ class LoopViewModel:
     shown: int = -1
     returned: int | None = None
     cost: str = ""
-    is_live: bool = False
     unit: str = "iteration"
     ended_ahead: frozenset[int] = frozenset()
     failed: frozenset[int] = frozenset()
 
-    def words(self, index: int) -> str:
+    def dot_tooltip(self, index: int) -> str:
         """Return the tooltip of a dot."""
         return f"{self.unit.capitalize()} {index + 1}{', failed' if index in self.failed else ''}"
 
@@ -92,22 +94,18 @@ class LoopLabelItem(QGraphicsItem):
     """The label; a click on a dot shows its iteration.
 
     Attributes:
-        chosen: Called with loop id and index of a clicked dot.
-        clicked: Called with the loop id when the label is pressed elsewhere.
+        choose: Called with loop id and index of a clicked dot.
+        select: Called with the loop id when the label is pressed elsewhere.
         content: The content.
         icon: Name of its icon.
     """
 
-    chosen: Callable[[str, int], None]
-    clicked: Callable[[str], None]
-
-    def __init__(self, loop_id: str, region: QGraphicsItem) -> None:
+    def __init__(self, loop_id: str, choose: Choose, select: Select, region: QGraphicsItem) -> None:
         super().__init__(region)
         self.loop_id = loop_id
         self.content = LoopViewModel("")
         self.icon = "mdi6.autorenew"
-        self.chosen = lambda _loop, _index: None
-        self.clicked = lambda _loop: None
+        self.choose, self.select = choose, select
         self._room = 0.0
         self._width = 0.0
         self._title = ""
@@ -123,8 +121,8 @@ class LoopLabelItem(QGraphicsItem):
             self._fit()
             self.update()
 
-    def take(self, room: float) -> None:
-        """Take the width that the content needs, at most `room`."""
+    def set_room(self, room: float) -> None:
+        """Set the maximum width."""
         if room != self._room:
             self._room = room
             self._fit()
@@ -181,8 +179,8 @@ class LoopLabelItem(QGraphicsItem):
         painter.restore()
         painter.setFont(used.small_bold)
         painter.setPen(theme.color("accent"))
-        words = self._title + (f" · {content.counter}" if content.counter else "")
-        painter.drawText(body.adjusted(28, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, words)
+        text = self._title + (f" · {content.counter}" if content.counter else "")
+        painter.drawText(body.adjusted(28, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, text)
         for index in self.dots():
             self._paint_dot(painter, index)
         if content.cost:
@@ -195,9 +193,9 @@ class LoopLabelItem(QGraphicsItem):
         """Show the iteration of the dot under the mouse, if it has begun; elsewhere, select the whole loop."""
         index = self._index_at(event.pos()) if self._zoom >= LABEL_SMALL_BELOW else -1
         if index < 0:
-            self.clicked(self.loop_id)
+            self.select(self.loop_id)
         elif index <= self.content.current:
-            self.chosen(self.loop_id, index)
+            self.choose(self.loop_id, index)
         event.accept()
 
     def mouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:
@@ -210,7 +208,7 @@ class LoopLabelItem(QGraphicsItem):
     def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Show the dot's tooltip."""
         self._hovered = self._index_at(event.pos())
-        self.setToolTip(self.content.words(self._hovered) if self._hovered >= 0 else "")
+        self.setToolTip(self.content.dot_tooltip(self._hovered) if self._hovered >= 0 else "")
         self.update()
 
     def hoverLeaveEvent(self, _event: QGraphicsSceneHoverEvent) -> None:
@@ -241,8 +239,8 @@ class LoopLabelItem(QGraphicsItem):
     def _cost_width(self) -> float:
         return fonts().small_metrics.horizontalAdvance(self.content.cost) + 8 if self.content.cost else 0.0
 
-    def _index_at(self, place: QPointF) -> int:
-        across = place.x() / self._growth(self._zoom)
+    def _index_at(self, position: QPointF) -> int:
+        across = position.x() / self._growth(self._zoom)
         return next((index for index in self.dots() if abs(self.dot(index).x() - across) <= DOT_STEP / 2), -1)
 
     def _paint_small(self, painter: QPainter, zoom: float) -> None:
@@ -252,12 +250,10 @@ class LoopLabelItem(QGraphicsItem):
         font = QFont(fonts().small_bold)
         font.setPixelSize(round(size))
         metrics, height, inset = QFontMetricsF(font), size * 1.25, size / 3
-        words = self.content.title + (
-            f" · {self.content.current + 1} / {self.content.total}" if self.content.total else ""
-        )
-        words = elide(metrics, words, self._room - 2 * inset)
+        counter = f" · {self.content.current + 1} / {self.content.total}" if self.content.total else ""
+        text = elide(metrics, f"{self.content.title}{counter}", self._room - 2 * inset)
         # On the upper edge: inside, the status of the first cards would cover it.
-        body = QRectF(0, -height / 2, metrics.horizontalAdvance(words) + 2 * inset, height)
+        body = QRectF(0, -height / 2, metrics.horizontalAdvance(text) + 2 * inset, height)
         theme = canvas_style()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(pen(theme.color("accent", 140), 1.0))
@@ -265,7 +261,7 @@ class LoopLabelItem(QGraphicsItem):
         painter.drawRoundedRect(body, height / 4, height / 4)
         painter.setFont(font)
         painter.setPen(theme.color("accent"))
-        painter.drawText(body, Qt.AlignmentFlag.AlignCenter, words)
+        painter.drawText(body, Qt.AlignmentFlag.AlignCenter, text)
 
     def _paint_dot(self, painter: QPainter, index: int) -> None:
         """Paint a dot: filled if completed, a cross if failed, a ring if running, small if pending."""
@@ -274,8 +270,8 @@ class LoopLabelItem(QGraphicsItem):
         painter.setPen(Qt.PenStyle.NoPen)
         if index in content.failed:
             painter.setPen(pen(theme.color("bad"), 2.0))
-            for way in (QPointF(3.5, 3.5), QPointF(3.5, -3.5)):
-                painter.drawLine(middle - way, middle + way)
+            for diagonal in (QPointF(3.5, 3.5), QPointF(3.5, -3.5)):
+                painter.drawLine(middle - diagonal, middle + diagonal)
         elif index < content.done or index in content.ended_ahead:
             painter.setBrush(theme.color("good" if index == content.returned else "accent"))
             painter.drawEllipse(middle, radius - 0.5, radius - 0.5)
@@ -322,43 +318,44 @@ class LoopRegionItem(QGraphicsItem):
         depth: Number of regions around it.
         rect: The region in scene coordinates.
         label: The label on its upper edge.
-        words: Label of the feedback arrow.
+        arrow: Path of the feedback arrow, from the exit to the loop.
+        arrow_label: Its label.
     """
 
-    def __init__(self, loop_id: str, depth: int) -> None:
+    def __init__(self, loop_id: str, depth: int, choose: Choose, select: Select) -> None:
         super().__init__()
         self.loop_id = loop_id
         self.depth = depth
         self.rect = QRectF()
-        self._arrow = QPainterPath()
+        self.arrow = QPainterPath()
+        self.arrow_label = ""
         self._head = QPolygonF()
-        self.words = ""
-        self._words_rect = QRectF()
+        self._arrow_label_rect = QRectF()
+        self._bounds = QRectF()
         self._max_enlargement = 1.0
         self._is_target = False
         self.setZValue(OUTERMOST + depth)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
-        self.label = LoopLabelItem(loop_id, self)
+        self.label = LoopLabelItem(loop_id, choose, select, self)
 
-    def place(self, content: QRectF, start: NodeItem, end: NodeItem, words: str) -> None:
+    def place(self, content: QRectF, start: NodeItem, end: NodeItem, arrow_label: str) -> None:
         """Fit the region around cards and inner regions.
 
         Args:
             content: Bounding rectangle of the cards, including loop and exit.
             start: The loop's card.
             end: The exit's card.
-            words: Label of the feedback arrow.
+            arrow_label: Label of the feedback arrow.
         """
-        rect = content.adjusted(-SIDE, -TOP, SIDE, LANE + BELOW_LANE)
         self.prepareGeometryChange()
-        self.rect = rect
+        self.rect = rect = content.adjusted(-SIDE, -TOP, SIDE, LANE + BELOW_LANE)
         self._bounds = rect.adjusted(-2, -2, 2, 2)
-        self.words = words
+        self.arrow_label = arrow_label
         lane = content.bottom() + LANE
         from_, to = end.card_rect, start.card_rect
         self._route(QPointF(from_.center().x(), from_.bottom()), QPointF(to.center().x(), to.bottom()), lane)
         self.label.setPos(rect.left() + CORNER, rect.top())
-        self.label.take(rect.width() - 2 * CORNER)
+        self.label.set_room(rect.width() - 2 * CORNER)
         self.update()
 
     def set_target(self, target: bool) -> None:
@@ -367,14 +364,9 @@ class LoopRegionItem(QGraphicsItem):
             self._is_target = target
             self.update()
 
-    @property
-    def arrow(self) -> QPainterPath:
-        """Path of the feedback arrow, from the exit to the loop."""
-        return self._arrow
-
     def boundingRect(self) -> QRectF:
         """Return the region with its border."""
-        return getattr(self, "_bounds", QRectF())
+        return self._bounds
 
     def shape(self) -> QPainterPath:
         """Return an empty shape: the mouse passes through."""
@@ -390,45 +382,44 @@ class LoopRegionItem(QGraphicsItem):
         painter.drawRoundedRect(self.rect, CORNER, CORNER)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(pen(theme.color("accent", 220), 2.0, Qt.PenStyle.DashLine))
-        painter.drawPath(self._arrow)
+        painter.drawPath(self.arrow)
         if scale < 0.2:
             return
         painter.setPen(pen(theme.color("accent"), 2.0))
         painter.drawPolyline(self._head)
         zoom = zoom_from_scale(scale)
-        if zoom >= ARROW_LABEL_FROM and not self._words_rect.isNull():
-            middle, grown = self._words_rect.center(), legible_scale(FONT_SIZE_SMALL, zoom, self._max_enlargement)
+        if zoom >= ARROW_LABEL_FROM and not self._arrow_label_rect.isNull():
+            middle, grown = self._arrow_label_rect.center(), legible_scale(FONT_SIZE_SMALL, zoom, self._max_enlargement)
             painter.translate(middle)
             painter.scale(grown, grown)
             painter.translate(-middle)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.color("ground"))
-            painter.drawRoundedRect(self._words_rect, 6, 6)
+            painter.drawRoundedRect(self._arrow_label_rect, 6, 6)
             painter.setBrush(theme.color("accent", background_alpha()))
-            painter.drawRoundedRect(self._words_rect, 6, 6)
+            painter.drawRoundedRect(self._arrow_label_rect, 6, 6)
             painter.setFont(fonts().small)
             painter.setPen(theme.color("accent"))
-            painter.drawText(self._words_rect, Qt.AlignmentFlag.AlignCenter, self.words)
+            painter.drawText(self._arrow_label_rect, Qt.AlignmentFlag.AlignCenter, self.arrow_label)
 
     def _route(self, start: QPointF, end: QPointF, lane: float) -> None:
         """Route the arrow from the exit down to its lane and up to the loop."""
         path = QPainterPath(start)
         turn = max(min(CORNER, lane - start.y(), lane - end.y(), abs(start.x() - end.x()) / 2), 0.0)
-        way = -1 if end.x() < start.x() else 1
+        direction = -1 if end.x() < start.x() else 1
         path.lineTo(start.x(), lane - turn)
-        path.quadTo(start.x(), lane, start.x() + way * turn, lane)
-        path.lineTo(end.x() - way * turn, lane)
+        path.quadTo(start.x(), lane, start.x() + direction * turn, lane)
+        path.lineTo(end.x() - direction * turn, lane)
         path.quadTo(end.x(), lane, end.x(), lane - turn)
         path.lineTo(end.x(), end.y() + 4)
-        self._arrow = path
+        self.arrow = path
         tip = QPointF(end.x(), end.y() + 3)
         self._head = QPolygonF([tip + QPointF(-ARROW, ARROW), tip, tip + QPointF(ARROW, ARROW)])
-        width = small_width(self.words) + 16
+        width = small_width(self.arrow_label) + 16
         room = abs(start.x() - end.x()) - 2 * turn
-        middle = QPointF((start.x() + end.x()) / 2, lane)
-        fits = room > width
         self._max_enlargement = min(ARROW_MAX_ENLARGEMENT, max(room / width, 1.0))
-        self._words_rect = QRectF(middle.x() - width / 2, middle.y() - 10, width, 20) if fits else QRectF()
+        left = (start.x() + end.x() - width) / 2
+        self._arrow_label_rect = QRectF(left, lane - 10, width, 20) if room > width else QRectF()
 
 
 _EVERYWHERE: Final = QRectF(-1e6, -1e6, 2e6, 2e6)
@@ -494,7 +485,7 @@ class RegionLodItem(QGraphicsItem):
         self._arrows = [region.arrow for region in regions]
 
 
-_WORDS: Final = {
+_FEEDBACK_LABELS: Final = {
     "replace": "feedback: replace",
     "append": "feedback: append",
     "append_window": "feedback: append last few",
@@ -507,7 +498,6 @@ class LoopRegions:
     Attributes:
         items: The regions by the loop's id.
         lod_item: The level-of-detail item.
-        chosen: Called with loop id and index when an iteration dot is clicked.
     """
 
     def __init__(self, session: Session, scene: QGraphicsScene, cards: Mapping[str, NodeItem]) -> None:
@@ -515,7 +505,6 @@ class LoopRegions:
         self.items: dict[str, LoopRegionItem] = {}
         self.lod_item = RegionLodItem(self.items)
         scene.addItem(self.lod_item)
-        self.chosen: Callable[[str, int], None] = lambda _loop, _index: None
         self._members: dict[str, tuple[list[str], list[str]]] = {}
         self._parent: dict[str, str] = {}
         self._left_out: frozenset[str] = frozenset()
@@ -592,15 +581,10 @@ class LoopRegions:
         return loop if loop in self.items else None
 
     def _add(self, loop: str) -> None:
-        item = LoopRegionItem(loop, self.depth(loop))
-        item.label.chosen = self._choose
-        item.label.clicked = self._select
+        item = LoopRegionItem(loop, self.depth(loop), self._session.shown.look_at, self._select)
         self.lod_item.show_region(item)
         self._scene.addItem(item)
         self.items[loop] = item
-
-    def _choose(self, loop_id: str, index: int) -> None:
-        self.chosen(loop_id, index)
 
     def _select(self, loop_id: str) -> None:
         """Select a loop with its body and its exit."""
@@ -626,21 +610,20 @@ class LoopRegions:
             if item is None or body is None or loop not in self._cards or body.exit not in self._cards:
                 continue
             members, inner = self._members[loop]
+            rects = [
+                self._cards[node].card_rect for node in members if node in self._cards and node not in self._left_out
+            ]
             content = QRectF()
-            for node in members:
-                if node in self._cards and node not in self._left_out:
-                    content = content.united(self._cards[node].card_rect)
-            for other in inner:
-                if other not in self._left_out:
-                    content = content.united(self.items[other].rect)
+            for rect in (*rects, *(self.items[other].rect for other in inner if other not in self._left_out)):
+                content = content.united(rect)
             item.depth = self.depth(loop)
-            item.place(content, self._cards[loop], self._cards[body.exit], self._words(loop))
+            item.place(content, self._cards[loop], self._cards[body.exit], self._arrow_label(loop))
         self.lod_item.refresh()
 
-    def _words(self, loop: str) -> str:
+    def _arrow_label(self, loop: str) -> str:
         node = self._session.workflow.nodes_by_id.get(loop)
         if node is not None and node.type == ITERATOR.start:
             most = node.config.get("max_concurrency", 0)
             return "for each item" + (f" · {most} at a time" if most else "")
         mode = node.config.get("feedback_mode", "replace") if node is not None else "replace"
-        return _WORDS.get(str(mode), "feedback")
+        return _FEEDBACK_LABELS.get(str(mode), "feedback")

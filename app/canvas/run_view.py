@@ -41,31 +41,34 @@ _FINISHED: Final = frozenset({NodeState.COMPLETED, NodeState.CACHED})
 
 
 class RunDecorations:
-    """Decorations for one run and the selected iterations."""
+    """What to show on cards, edges and loop labels for one run and the selected iterations."""
 
-    def __init__(self, view_model: RunViewModel, structure: Structure, chosen: Mapping[str, int]) -> None:
-        self._picture, self._structure, self._chosen = view_model, structure, chosen
+    def __init__(self, run: RunViewModel, structure: Structure, chosen: Mapping[str, int]) -> None:
+        self._run, self._structure, self._chosen = run, structure, chosen
 
     def card(self, node: Node, spec: AnySpec | None) -> NodeStatus:
         """Return the status of a node."""
         if node.type == "exit":
             return self._exit(node.id)
-        execution = self._picture.node(node.id, self._chosen)
+        execution = self._run.node(node.id, self._chosen)
         state: NodeState | None = execution.state
-        if state is NodeState.PENDING and self._picture.is_over:
+        if state is NodeState.PENDING and self._run.is_over:
             state = None
         elif state is NodeState.RUNNING and node.type == SUBFLOW and self._asked(node.id) is not None:
             state = NodeState.WAITING
-        note = _duration(execution.duration_s) if state in _FINISHED or state is NodeState.FAILED else ""
         bar = self._bar(node.id) if node.type in PAIR_BY_START else None
-        if bar is not None:
-            note = self._counter(node, bar) if state is NodeState.RUNNING else note
-            note = " · ".join([*([note] if note else []), *([f"{bar.failed} failed"] if bar.failed else [])])
-        elif execution.retries and state is NodeState.RUNNING:
-            note = f"attempt {execution.retries + 1}"
+        notes: list[str] = []
+        if state in _FINISHED or state is NodeState.FAILED:
+            notes.append(_duration(execution.duration_s))
+        elif state is NodeState.RUNNING and bar is not None:
+            notes.append(self._counter(node, bar))
+        elif state is NodeState.RUNNING and execution.retries:
+            notes.append(f"attempt {execution.retries + 1}")
+        if bar is not None and bar.failed:
+            notes.append(f"{bar.failed} failed")
         if execution.warnings and state in _FINISHED:
-            note = " · ".join([*([note] if note else []), format_count(len(execution.warnings), "warning")])
-        return NodeStatus(state, note, self._line(node, spec, execution), bar)
+            notes.append(format_count(len(execution.warnings), "warning"))
+        return NodeStatus(state, " · ".join(filter(None, notes)), self._line(node, spec, execution), bar)
 
     def _counter(self, node: Node, bar: LoopProgress) -> str:
         """Return the counter of a loop's current iteration, or of an iterator's completed items."""
@@ -74,7 +77,7 @@ class RunDecorations:
 
     def _bar(self, loop_id: str) -> LoopProgress | None:
         """Return the progress of a loop, or None before it has begun."""
-        loop = self._picture.loop(loop_id, self._chosen)
+        loop = self._run.loop(loop_id, self._chosen)
         if loop.current < 0:
             return None
         ended, failed = len(loop.iterations) + len(loop.ahead), len(self._failed(loop_id))
@@ -84,7 +87,7 @@ class RunDecorations:
         """Return the failed items of an iterator; empty for a loop."""
         if self._unit(loop_id) != "item":
             return frozenset()
-        loop = self._picture.loop(loop_id, self._chosen)
+        loop = self._run.loop(loop_id, self._chosen)
         ended = (*loop.iterations, *loop.ahead.values())
         return frozenset(item.index for item in ended if item.branch == FAILED)
 
@@ -94,7 +97,7 @@ class RunDecorations:
 
     def loop(self, loop_id: str, title: str) -> LoopViewModel:
         """Return the content of a loop's label."""
-        loop = self._picture.loop(loop_id, self._chosen)
+        loop = self._run.loop(loop_id, self._chosen)
         if loop.current < 0:
             return LoopViewModel(title)
         shown = self._shown(loop_id)
@@ -108,7 +111,6 @@ class RunDecorations:
             shown,
             loop.returned,
             format_money(loop.cost_usd) if loop.cost_usd else "",
-            is_live=not loop.exit_reason and not self._picture.is_over,
             unit=unit,
             ended_ahead=frozenset(loop.ahead),
             failed=self._failed(loop_id),
@@ -120,12 +122,11 @@ class RunDecorations:
         kind = nodes[source].type if source in nodes else ""
         loop = self._structure.loop_of.get(source) if kind == "exit" else None
         if loop is not None:
-            ended = self._picture.node(loop, self._chosen).state
-            return (
-                EdgeFlow.CARRIED if ended in _FINISHED else EdgeFlow.DEAD if ended in _WITHOUT_OUTPUT else EdgeFlow.NONE
-            )
-        execution = self._picture.node(source, self._chosen)
-        if is_body_port(kind, port) and self._picture.loop(source, self._chosen).current >= 0:
+            state = self._run.node(loop, self._chosen).state
+            dead = EdgeFlow.DEAD if state in _WITHOUT_OUTPUT else EdgeFlow.NONE
+            return EdgeFlow.CARRIED if state in _FINISHED else dead
+        execution = self._run.node(source, self._chosen)
+        if is_body_port(kind, port) and self._run.loop(source, self._chosen).current >= 0:
             return EdgeFlow.CARRIED
         if execution.state in _WITHOUT_OUTPUT:
             return EdgeFlow.DEAD
@@ -135,18 +136,18 @@ class RunDecorations:
 
     def state(self, node_id: str) -> NodeState:
         """Return the state of a node in the selected iterations."""
-        return self._picture.node(node_id, self._chosen).state
+        return self._run.node(node_id, self._chosen).state
 
     def _exit(self, node_id: str) -> NodeStatus:
         """Return the status of an exit, which follows its loop's iteration."""
         loop_id = self._structure.loop_of.get(node_id)
         if loop_id is None:
             return NodeStatus()
-        loop, shown = self._picture.loop(loop_id, self._chosen), self._shown(loop_id)
+        loop, shown = self._run.loop(loop_id, self._chosen), self._shown(loop_id)
         if 0 <= shown < len(loop.iterations):
             return NodeStatus(NodeState.COMPLETED, "", preview(loop.iterations[shown].result))
-        state = self._picture.node(loop_id, self._chosen).state
-        over = self._picture.is_over and state in {NodeState.PENDING, NodeState.RUNNING}
+        state = self._run.node(loop_id, self._chosen).state
+        over = self._run.is_over and state in {NodeState.PENDING, NodeState.RUNNING}
         return NodeStatus(None if over else NodeState.PENDING if state is NodeState.RUNNING else state)
 
     def _line(self, node: Node, spec: AnySpec | None, execution: NodeExecution) -> str:
@@ -157,46 +158,38 @@ class RunDecorations:
             return preview(execution.error)
         if execution.state not in _FINISHED or node.type in PAIR_BY_START:
             return ""
-        outputs = dict(execution.outputs)
-        if spec is None or not outputs:
-            return ""
-        return preview(spec.recorded(outputs))
+        return preview(spec.recorded(dict(execution.outputs))) if spec is not None and execution.outputs else ""
 
     def _asked(self, node_id: str) -> NodeWaiting | None:
         """Return the open question of a node, or of a node in its subflow."""
-        path = self._picture.path_of(node_id, self._chosen)
-        questions = self._picture.questions.items()
-        return next((asked for place, asked in questions if place == path or place.startswith(f"{path}.")), None)
+        path = self._run.path_of(node_id, self._chosen)
+        questions = self._run.questions.items()
+        return next((question for at, question in questions if at == path or at.startswith(f"{path}.")), None)
 
     def _running_line(self, node: Node, execution: NodeExecution) -> str:
         """Return the best iteration of a loop, the last tool call of an agent, or the end of the stream."""
-        best = best_so_far(self._picture.loop(node.id, self._chosen)) if node.type in PAIR_BY_START else None
+        best = best_so_far(self._run.loop(node.id, self._chosen)) if node.type in PAIR_BY_START else None
         if best is not None:
             return f"best so far: iteration {best.index + 1}, score {best.score:g}"
         if node.type == SUBFLOW:
-            return self._running_in_subflow(f"{self._picture.path_of(node.id, self._chosen)}.")
+            return self._running_in_subflow(f"{self._run.path_of(node.id, self._chosen)}.")
         if execution.tool_calls and not execution.text:
             return f"called {execution.tool_calls[-1].tool}"
         return " ".join(execution.text[-PREVIEW:].split())
 
     def _running_in_subflow(self, around: str) -> str:
         """Return the running node of a subflow with its iteration."""
-        nodes, loops = self._picture.nodes, self._picture.loops
+        nodes, loops = self._run.nodes, self._run.loops
         for path in reversed(nodes):
             if path.startswith(around) and nodes[path].state is NodeState.RUNNING and path not in loops:
                 loop = loops.get(path.rpartition("[")[0])
-                turn = f" · {loop.current + 1} of {loop.total}" if loop is not None else ""
-                return f"{path.rpartition('.')[2]}{turn}"
+                iteration = f" · {loop.current + 1} of {loop.total}" if loop is not None else ""
+                return f"{path.rpartition('.')[2]}{iteration}"
         return ""
 
     def _shown(self, loop_id: str) -> int:
-        has_begun = self._picture.loop(loop_id, self._chosen).current >= 0
-        return self._picture.index_of(loop_id, self._chosen) if has_begun else -1
-
-
-def with_problems(state: NodeStatus, errors: int, warnings: int) -> NodeStatus:
-    """Add the number of problems to a status."""
-    return replace(state, errors=errors, warnings=warnings)
+        has_begun = self._run.loop(loop_id, self._chosen).current >= 0
+        return self._run.index_of(loop_id, self._chosen) if has_begun else -1
 
 
 def preview(value: Value) -> str:
@@ -211,13 +204,9 @@ def preview(value: Value) -> str:
         if isinstance(value.get("selected_branch"), str):
             return f"→ {value['selected_branch']}"
         return f"{{{', '.join(list(value)[:8])}}}"[:PREVIEW]
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else format_score(value)
-        if isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, float):
+        return format_score(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _duration(duration_s: float | None) -> str:
@@ -252,7 +241,6 @@ class RunView(QObject):
         session.shown.updated.connect(self._updated)
         session.shown.ended.connect(self.show_all)
         session.shown.view_changed.connect(self.show_all)
-        view.regions.chosen = session.shown.look_at
         self.update_problems()
 
     @property
@@ -315,7 +303,7 @@ class RunView(QObject):
                 state = decorations.card(nodes[node_id], registry.find(nodes[node_id].type))
             counted = self._problems.get(node_id)
             if counted:
-                state = with_problems(state, counted[Severity.ERROR], counted[Severity.WARNING])
+                state = replace(state, errors=counted[Severity.ERROR], warnings=counted[Severity.WARNING])
             self._show_card(self._view.nodes[node_id], state)
             self._show_edges(node_id, decorations)
         self._moving = {item for item in self._moving if self._view.nodes.get(item.content.id) is item}
@@ -336,8 +324,8 @@ class RunView(QObject):
 
     def _took_part(self, node_id: str) -> bool:
         """Whether a node existed when the run began."""
-        ran = self._session.shown.workflow
-        return ran is not None and node_id in ran.nodes_by_id
+        workflow = self._session.shown.workflow
+        return workflow is not None and node_id in workflow.nodes_by_id
 
     def _show_card(self, item: NodeItem, state: NodeStatus) -> None:
         if item.status_item is None:

@@ -89,12 +89,12 @@ def test_the_arrow_leads_from_below_the_exit_to_below_the_loop(hand: Hand) -> No
     assert (start.x(), start.y()) == (exit_.center().x(), exit_.bottom())
     assert end.x() == pytest.approx(loop.center().x(), abs=1)
     assert loop.bottom() < end.y() < loop.bottom() + 8
-    assert hand.canvas.view.regions.items["loop"].words == "feedback: replace"
+    assert hand.canvas.view.regions.items["loop"].arrow_label == "feedback: replace"
 
 
 def test_the_arrow_says_another_feedback_mode_at_once(hand: Hand) -> None:
     hand.session.do(SetConfig("loop", ("feedback_mode",), "append"))
-    assert hand.canvas.view.regions.items["loop"].words == "feedback: append"
+    assert hand.canvas.view.regions.items["loop"].arrow_label == "feedback: append"
 
 
 def test_a_changed_title_changes_one_card_and_keeps_all_items(hand: Hand) -> None:

@@ -123,7 +123,7 @@ def test_a_click_on_a_frames_corner_changes_nothing(make_canvas: MakeCanvas) -> 
 def test_dots_that_are_not_seen_are_not_clicked(hand: Hand) -> None:
     label, chosen = hand.canvas.view.regions.items["loop"].label, list[tuple[str, int]]()
     label.set_content(LoopViewModel("Refine", "iteration 3 of 3", 3, 3, 2, 2))
-    label.chosen = lambda loop, index: chosen.append((loop, index))
+    label.choose = lambda loop, index: chosen.append((loop, index))
     hand.canvas.zoom_to(0.4)
     hand.click(label.mapToScene(label.dot(1)))
     assert chosen == []

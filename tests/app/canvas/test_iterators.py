@@ -70,7 +70,7 @@ def test_a_run_marks_the_items(hand: Hand, qtbot: QtBot) -> None:
         hand.session.start_run({}, RunOptions())
 
     label = hand.canvas.view.regions.items["each"].label.content
-    assert (label.counter, label.total, label.done, label.is_live) == ("item 3 of 3", 3, 3, False)
+    assert (label.counter, label.total, label.done) == ("item 3 of 3", 3, 3)
     assert all(pipe.flow is EdgeFlow.CARRIED for pipe in hand.canvas.view.edge_items.values())
     state = hand.item("gather").status_item
     assert state is not None

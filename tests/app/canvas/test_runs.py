@@ -49,7 +49,7 @@ def test_a_finished_run_marks_cards_edges_and_the_loop(hand: Hand, qtbot: QtBot,
     assert state(hand, "text").line == "Version 3"
     assert all(pipe.flow is EdgeFlow.CARRIED for pipe in hand.canvas.view.edge_items.values())
     label = hand.canvas.view.regions.items["loop"].label.content
-    assert (label.counter, label.total, label.done, label.shown, label.is_live) == ("iteration 3 of 3", 3, 3, 2, False)
+    assert (label.counter, label.total, label.done, label.shown) == ("iteration 3 of 3", 3, 3, 2)
     assert label.cost.startswith("$")
 
 
