@@ -101,8 +101,8 @@ class NodePositions:
         boxes: Callable[[], Mapping[str, Box]],
     ) -> dict[str, Position]:
         """Return the position of each node; `boxes` measures the cards if any position is missing."""
-        stored = {node: place for node in node_ids if (place := stored_position(workflow, node)) is not None}
-        kept = {node: place for node, place in self.computed.items() if node in node_ids and node not in stored}
+        stored = {node: position for node in node_ids if (position := stored_position(workflow, node)) is not None}
+        kept = {node: position for node, position in self.computed.items() if node in node_ids and node not in stored}
         positions = {**stored, **kept}
         missing = [node for node in node_ids if node not in positions]
         if missing and positions:
@@ -162,7 +162,7 @@ class _Block:
 
     width: float
     height: float
-    places: dict[str, tuple[float, float]]
+    positions: dict[str, tuple[float, float]]
     layer: int = 0
     top: float = 0.0
 
@@ -202,9 +202,9 @@ def layered_layout(
         if node not in exits:
             members.setdefault(owner.get(node), []).append(node)
     whole = _lay_out(None, members, loops, boxes, there, owner)
-    left = min((x for x, _ in whole.places.values()), default=0.0)
-    top = min((y for _, y in whole.places.values()), default=0.0)
-    return {node: (round(x - left), round(y - top)) for node, (x, y) in whole.places.items()}
+    left = min((x for x, _ in whole.positions.values()), default=0.0)
+    top = min((y for _, y in whole.positions.values()), default=0.0)
+    return {node: (round(x - left), round(y - top)) for node, (x, y) in whole.positions.items()}
 
 
 def _lay_out(
@@ -221,7 +221,7 @@ def _lay_out(
 
     def add(block: _Block) -> int:
         blocks.append(block)
-        for node in block.places:
+        for node in block.positions:
             block_of[node] = len(blocks) - 1
         return len(blocks) - 1
 
@@ -251,7 +251,7 @@ def _card(node: str, boxes: Mapping[str, Box]) -> _Block:
 
 
 def _offset(block: _Block, node: str, port: float | None) -> float:
-    return block.places[node][1] + (port if port is not None else 20.0)
+    return block.positions[node][1] + (port if port is not None else 20.0)
 
 
 def _assign_layers(level: _Level, start: int, end: int) -> None:
@@ -310,7 +310,7 @@ def _place(level: _Level) -> float:
     before: dict[int, list[_Pull]] = {}
     after: dict[int, list[_Pull]] = {}
     for source, source_offset, target, target_offset in edges:
-        weight = LONG if not (level.blocks[source].places and level.blocks[target].places) else 1.0
+        weight = LONG if not (level.blocks[source].positions and level.blocks[target].positions) else 1.0
         before.setdefault(target, []).append((source, source_offset - target_offset, weight))
         after.setdefault(source, []).append((target, target_offset - source_offset, weight))
     for layer in layers:
@@ -328,7 +328,7 @@ def _place(level: _Level) -> float:
         for index in layer:
             block = level.blocks[index]
             dx, dy = x + (width - block.width) / 2, block.top
-            block.places = {node: (px + dx, py + dy) for node, (px, py) in block.places.items()}
+            block.positions = {node: (px + dx, py + dy) for node, (px, py) in block.positions.items()}
         x += width + COLUMN_GAP
     return max(x - COLUMN_GAP, 0.0)
 
@@ -375,20 +375,20 @@ def _place_layer(level: _Level, layer: Sequence[int], wishes: Mapping[int, tuple
             (low, heavy, few), (high, light, many) = pools.pop(), pools.pop()
             pools.append(((low * heavy + high * light) / (heavy + light), heavy + light, few + many))
         shift += block.height + ROW_GAP
-    places = [mean for mean, _, size in pools for _ in range(size)]
-    for index, mean, moved in zip(layer, places, shifts, strict=True):
+    positions = [mean for mean, _, size in pools for _ in range(size)]
+    for index, mean, moved in zip(layer, positions, shifts, strict=True):
         level.blocks[index].top = mean + moved
 
 
 def _combined(blocks: Iterable[_Block], width: float, *, is_loop: bool) -> _Block:
     """Combine blocks into one, with the region's margins around a loop."""
-    real = [block for block in blocks if block.places]
+    real = [block for block in blocks if block.positions]
     if not real:
         return _Block(0.0, 0.0, {})
     top, bottom = min(block.top for block in real), max(block.top + block.height for block in real)
     left, above, right, below = MARGINS if is_loop else (0.0, 0.0, 0.0, 0.0)
-    places = {node: (x + left, y - top + above) for block in real for node, (x, y) in block.places.items()}
-    return _Block(width + left + right, bottom - top + above + below, places)
+    positions = {node: (x + left, y - top + above) for block in real for node, (x, y) in block.positions.items()}
+    return _Block(width + left + right, bottom - top + above + below, positions)
 
 
 Rect = tuple[float, float, float, float]

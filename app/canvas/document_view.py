@@ -59,7 +59,7 @@ class DocumentView(QObject):
         self._used_in: dict[str, dict[str, None]] = {}
         self._used_out: dict[str, dict[str, None]] = {}
         self._moved: set[NodeItem] = set()
-        self._selected_pipes: set[EdgeItem] = set()
+        self._selected_edges: set[EdgeItem] = set()
         viewer.view_moved.connect(self.update_level_of_detail)
         with _collector_at_rest():
             self.patch(Workflow(), session.workflow)
@@ -90,21 +90,21 @@ class DocumentView(QObject):
 
     def patch(self, old: Workflow, new: Workflow) -> set[str]:
         """Update what differs between two documents, and return the ids of the changed nodes."""
-        there, wanted = old.nodes_by_id, new.nodes_by_id
-        touched = {node_id for node_id, node in wanted.items() if there.get(node_id) is not node}
+        before, wanted = old.nodes_by_id, new.nodes_by_id
+        touched = {node_id for node_id, node in wanted.items() if before.get(node_id) is not node}
         has_other_nodes = self.nodes.keys() != wanted.keys()
         has_other_edges = has_other_nodes or old.edges is not new.edges
         edges = _drawable_edges(new) if has_other_edges else {}
         if has_other_edges:
             self._count_ports(edges)
         added = self._patch_nodes(new) if has_other_nodes else []
-        come = self._remove_stale_edges(edges, touched) if has_other_edges else []
+        new_keys = self._remove_stale_edges(edges, touched) if has_other_edges else []
         # edges may name ports that a node does not declare
         for node_id in (touched & self.nodes.keys()).difference(added):
             self.refresh(node_id)
-        edge_items = [self._add_pipe(key, edges[key]) for key in come]
+        edge_items = [self._add_edge(key, edges[key]) for key in new_keys]
         if has_other_nodes or old.layout is not new.layout:
-            self._patch_places(new)
+            self._patch_positions(new)
             self.annotations.patch(new)
             self._viewer.extend_scene_rect(self.content_rect)
         self.update_moved()
@@ -121,13 +121,13 @@ class DocumentView(QObject):
 
     def reset_positions(self) -> None:
         """Move all items back to their positions in the document after a rejected move."""
-        self._patch_places(self._session.workflow)
+        self._patch_positions(self._session.workflow)
         self.annotations.patch(self._session.workflow)
         self.update_moved()
 
     def refresh(self, node_id: str) -> None:
         """Update a node item and its edges from the document."""
-        item, content = self.nodes[node_id], self._facts(node_id, self._session.workflow)
+        item, content = self.nodes[node_id], self._card(node_id, self._session.workflow)
         if content != item.content:
             item.set_content(content)
             self._restyle_edges(item)
@@ -153,8 +153,8 @@ class DocumentView(QObject):
             item.followed_pos = item.pos()
             for port in (*item.inputs, *item.outputs):
                 edge_items.update(dict.fromkeys(port.connected_pipes))
-        for pipe in edge_items:
-            pipe.redraw()
+        for edge in edge_items:
+            edge.redraw()
         self.regions.update_moved(item.content.id for item in self._moved)
         self.node_lod.update_moved(self._moved)
         self._moved.clear()
@@ -162,29 +162,29 @@ class DocumentView(QObject):
 
     def update_level_of_detail(self) -> None:
         """Switch to the level-of-detail items when zoomed far out."""
-        are_spots = self._viewer.factor < node_item.SPOTS_BELOW
-        if are_spots is not self.node_lod.isVisible():
-            self.node_lod.set_active(are_spots)
-            self.regions.lod_item.set_active(are_spots)
-            self._viewer.set_item_index(are_most_seen=are_spots)
+        is_zoomed_out = self._viewer.factor < node_item.SPOTS_BELOW
+        if is_zoomed_out is not self.node_lod.isVisible():
+            self.node_lod.set_active(is_zoomed_out)
+            self.regions.lod_item.set_active(is_zoomed_out)
+            self._viewer.set_item_index(are_most_seen=is_zoomed_out)
 
     def show_selection(self) -> None:
         """Restyle edges whose selection changed, and update the level-of-detail item."""
         self.node_lod.refresh()
-        selected = {pipe for pipe in self._viewer.selected_pipes() if isinstance(pipe, EdgeItem)}
-        for pipe in self._selected_pipes ^ selected:
-            if pipe.scene() is not None:
-                pipe.restyle()
-        self._selected_pipes = selected
+        selected = {edge for edge in self._viewer.selected_pipes() if isinstance(edge, EdgeItem)}
+        for edge in self._selected_edges ^ selected:
+            if edge.scene() is not None:
+                edge.restyle()
+        self._selected_edges = selected
 
     def restyle(self) -> None:
         """Apply another theme."""
-        for pipe in self.edge_items.values():
-            pipe.restyle()
+        for edge in self.edge_items.values():
+            edge.restyle()
         for item in self._scene.items():
             item.update()
 
-    def _facts(self, node_id: str, workflow: Workflow) -> CardViewModel:
+    def _card(self, node_id: str, workflow: Workflow) -> CardViewModel:
         return card_view_model(
             workflow.nodes_by_id[node_id],
             self._session.registry,
@@ -197,14 +197,14 @@ class DocumentView(QObject):
     def _patch_nodes(self, new: Workflow) -> list[str]:
         """Remove and create node items, and return the ids of the new ones."""
         wanted = new.nodes_by_id
-        gone = [node_id for node_id in self.nodes if node_id not in wanted]
-        if gone:
-            self._remove_pipes_of({self.nodes[node_id] for node_id in gone})
-        for node_id in gone:
+        removed = [node_id for node_id in self.nodes if node_id not in wanted]
+        if removed:
+            self._remove_edges_of({self.nodes[node_id] for node_id in removed})
+        for node_id in removed:
             self._remove_node(node_id)
         added = [node_id for node_id in wanted if node_id not in self.nodes]
         for node_id in added:
-            item = self.nodes[node_id] = NodeItem(self._facts(node_id, new))
+            item = self.nodes[node_id] = NodeItem(self._card(node_id, new))
             if self.node_lod.isVisible():
                 NodeLodItem.show_card(item, is_spot=True)
         return added
@@ -217,20 +217,20 @@ class DocumentView(QObject):
         self._used_out.pop(node_id, None)
         self._dispose(item)
 
-    def _remove_pipes_of(self, items: set[NodeItem]) -> None:
-        for key, pipe in list(self.edge_items.items()):
-            if any(port.parentItem() in items for port in pipe.ports):
-                self._remove_pipe(key)
+    def _remove_edges_of(self, items: set[NodeItem]) -> None:
+        for key, edge in list(self.edge_items.items()):
+            if any(port.parentItem() in items for port in edge.ports):
+                self._remove_edge(key)
 
     def _remove_stale_edges(self, wanted: Mapping[EdgeKey, Ends], touched: set[str]) -> list[EdgeKey]:
         """Remove edge items, and return the keys to add. The ends of both are added to `touched`."""
-        gone = [key for key in self.edge_items if key not in wanted]
-        come = [key for key in wanted if key not in self.edge_items]
-        for key in gone:
-            self._remove_pipe(key)
-        for source, target in (*gone, *come):
+        removed = [key for key in self.edge_items if key not in wanted]
+        new_keys = [key for key in wanted if key not in self.edge_items]
+        for key in removed:
+            self._remove_edge(key)
+        for source, target in (*removed, *new_keys):
             touched.update((source.partition(".")[0], target.partition(".")[0]))
-        return come
+        return new_keys
 
     def _count_ports(self, edges: Mapping[EdgeKey, Ends]) -> None:
         self._used_in, self._used_out = {}, {}
@@ -238,38 +238,38 @@ class DocumentView(QObject):
             self._used_out.setdefault(source, {})[source_port] = None
             self._used_in.setdefault(target, {})[target_port] = None
 
-    def _add_pipe(self, key: EdgeKey, ends: Ends) -> EdgeItem:
+    def _add_edge(self, key: EdgeKey, ends: Ends) -> EdgeItem:
         (source, source_port), (target, target_port) = ends
         output = self.nodes[source].port(source_port, is_input=False)
         input_ = self.nodes[target].port(target_port, is_input=True)
         assert output is not None
         assert input_ is not None
-        pipe = self.edge_items[key] = EdgeItem()
-        pipe.join(output, input_)
-        pipe.restyle()
+        edge = self.edge_items[key] = EdgeItem()
+        edge.join(output, input_)
+        edge.restyle()
         for item in (self.nodes[source], self.nodes[target]):
             self._moved.add(item)
             item.update()
-        return pipe
+        return edge
 
-    def _remove_pipe(self, key: EdgeKey) -> None:
-        pipe = self.edge_items.pop(key)
-        self._selected_pipes.discard(pipe)
-        for port in pipe.ports:
-            if pipe in port.connected_pipes:
-                port.remove_pipe(pipe)
+    def _remove_edge(self, key: EdgeKey) -> None:
+        edge = self.edge_items.pop(key)
+        self._selected_edges.discard(edge)
+        for port in edge.ports:
+            if edge in port.connected_pipes:
+                port.remove_pipe(edge)
             card = port.parentItem()
             if card is not None:
                 card.update()
-        self._dispose(pipe)
+        self._dispose(edge)
 
     def _restyle_edges(self, item: NodeItem) -> None:
         """Restyle the edges of a node whose ports may have been replaced."""
         for port in (*item.inputs, *item.outputs):
-            for pipe in port.connected_pipes:
-                pipe.restyle()
+            for edge in port.connected_pipes:
+                edge.restyle()
 
-    def _patch_places(self, workflow: Workflow) -> None:
+    def _patch_positions(self, workflow: Workflow) -> None:
         self.document_positions = self.positions.of(workflow, self._session.structure, self.nodes, self.card_boxes)
         for node_id, (x, y) in self.document_positions.items():
             item = self.nodes[node_id]

@@ -134,9 +134,9 @@ class Gestures(QObject):
                 step = Batch(f"Put {name} into the loop", (*step.operations, *inserted))
         return step
 
-    def insertion_operations(self, pipe: EdgeItem, first: Node, last: Node) -> tuple[Operation, ...] | None:
+    def insertion_operations(self, edge_item: EdgeItem, first: Node, last: Node) -> tuple[Operation, ...] | None:
         """Return the operations that insert a node, or a loop with its exit, into an edge; None if it does not fit."""
-        return operation_builders.insert_into_edge(self._edge_of(pipe), first, last, self.ports)
+        return operation_builders.insert_into_edge(self._edge_of(edge_item), first, last, self.ports)
 
     @property
     def document(self) -> Document:
@@ -153,10 +153,10 @@ class Gestures(QObject):
         session = self._session
         return operation_builders.PortLookup(session.workflow, session.registry, session.structure)
 
-    def _insertion(self, item: NodeItem, pipe: EdgeItem) -> tuple[Operation, ...] | None:
+    def _insertion(self, item: NodeItem, edge_item: EdgeItem) -> tuple[Operation, ...] | None:
         ends = self._ends_of(item.content.id)
         nodes = self._session.workflow.nodes_by_id
-        return None if ends is None else self.insertion_operations(pipe, nodes[ends[0]], nodes[ends[1]])
+        return None if ends is None else self.insertion_operations(edge_item, nodes[ends[0]], nodes[ends[1]])
 
     def _ends_of(self, node_id: str) -> tuple[str, str] | None:
         """Return the ids between which an edge can be rerouted, or None.
@@ -177,9 +177,9 @@ class Gestures(QObject):
         self._view.update_dragged()
         found = None
         if isinstance(item, NodeItem) and not _has_edges(item):
-            pipe = self._viewer.edge_at(item.card_rect.center())
-            if pipe is not None and self._insertion(item, pipe) is not None:
-                found = pipe
+            edge_item = self._viewer.edge_at(item.card_rect.center())
+            if edge_item is not None and self._insertion(item, edge_item) is not None:
+                found = edge_item
         self._set_drop_target(found)
         self._follow_region_drag()
 
@@ -250,8 +250,8 @@ class Gestures(QObject):
         steps = operation_builders.connect(workflow, output.end, input_.end, edge, takes_many=takes_many)
         self._session.do(steps[0] if len(steps) == 1 else Batch(steps[-1].title, steps))
 
-    def _disconnect(self, pipe: EdgeItem) -> None:
-        self._session.do(Disconnect(*pipe.ends))
+    def _disconnect(self, edge_item: EdgeItem) -> None:
+        self._session.do(Disconnect(*edge_item.ends))
 
     def _highlight_ports(self, start: CanvasPort | None) -> None:
         if start is None:
@@ -284,8 +284,8 @@ class Gestures(QObject):
         assert self._rules is not None
         return self._rules.rejection_reason(end.node_id, end.content, is_input=end.is_input)
 
-    def _edge_of(self, pipe: EdgeItem) -> Edge:
-        ends = pipe.ends
+    def _edge_of(self, edge_item: EdgeItem) -> Edge:
+        ends = edge_item.ends
         return next(edge for edge in self._session.workflow.edges if (edge.from_, edge.to) == ends)
 
     def _store_size(self, item: AnnotationItem) -> None:

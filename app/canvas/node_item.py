@@ -125,25 +125,25 @@ class PortHighlightItem(QGraphicsItem):
 
     def __init__(self) -> None:
         super().__init__()
-        self._places: list[QPointF] = []
+        self._positions: list[QPointF] = []
         self._bounds = QRectF()
         self.setZValue(10)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
         self.setVisible(False)
 
     @property
-    def places(self) -> list[QPointF]:
+    def positions(self) -> list[QPointF]:
         """Centers of the highlighted ports."""
-        return self._places
+        return self._positions
 
     def show_ports(self, ports: Iterable[CanvasPort]) -> None:
         """Highlight these ports."""
         self.prepareGeometryChange()
-        self._places = [port.middle for port in ports]
+        self._positions = [port.middle for port in ports]
         self._bounds = QRectF()
-        for place in self._places:
-            self._bounds = self._bounds.united(QRectF(place.x() - 12, place.y() - 12, 24, 24))
-        self.setVisible(bool(self._places))
+        for position in self._positions:
+            self._bounds = self._bounds.united(QRectF(position.x() - 12, position.y() - 12, 24, 24))
+        self.setVisible(bool(self._positions))
 
     def boundingRect(self) -> QRectF:
         """Return the bounds of all rings."""
@@ -158,8 +158,8 @@ class PortHighlightItem(QGraphicsItem):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(pen(canvas_style().color("accent"), 2.0))
         painter.setBrush(canvas_style().color("accent", 60))
-        for place in self._places:
-            painter.drawEllipse(place, HIGHLIGHT_RADIUS, HIGHLIGHT_RADIUS)
+        for position in self._positions:
+            painter.drawEllipse(position, HIGHLIGHT_RADIUS, HIGHLIGHT_RADIUS)
 
 
 SHADOW_FROM: Final = 0.5
@@ -187,7 +187,7 @@ class NodeItem(AbstractNodeItem):
         geometry: The card's geometry.
         inputs: Input ports from the top.
         outputs: Output ports from the top.
-        status_item: The status item; None until there is a status.
+        status_item: The status item; None until before is a status.
         followed_pos: The position that edges and regions last followed. Moves emit nothing: Qt would call Python for
             every change of every card.
     """
@@ -268,8 +268,8 @@ class NodeItem(AbstractNodeItem):
         if zoom >= DETAILS_FROM:
             self._paint_names(painter)
         if zoom >= PORTS_FROM:
-            for port, place in self._placed_ports():
-                paint_port(painter, port, place)
+            for port, position in self._ports_with_positions():
+                paint_port(painter, port, position)
 
     def _paint_card(self, painter: QPainter, scale: float, *, is_selected: bool) -> None:
         theme, card = canvas_style(), self.geometry.card
@@ -296,34 +296,34 @@ class NodeItem(AbstractNodeItem):
 
     def _paint_header(self, painter: QPainter, zoom: float) -> None:
         theme, used, content = canvas_style(), fonts(), self.content
-        words = card_text(content.title, self.geometry, zoom)
+        text_layout = card_text(content.title, self.geometry, zoom)
         painter.save()
-        painter.scale(words.scale, words.scale)
-        if words.has_icon:
+        painter.scale(text_layout.scale, text_layout.scale)
+        if text_layout.has_icon:
             painter.translate(16, 12)
             painter.fillPath(icon_path(content.icon, ICON), theme.category(content.category))
             painter.translate(-16, -12)
         painter.setFont(used.title)
         painter.setPen(theme.color("text" if content.enabled else "dim"))
-        painter.drawText(words.room, Qt.AlignmentFlag.AlignVCenter, "\n".join(words.title))
-        if words.has_line:
+        painter.drawText(text_layout.room, Qt.AlignmentFlag.AlignVCenter, "\n".join(text_layout.title))
+        if text_layout.has_line:
             painter.setFont(used.small)
             painter.setPen(theme.color("dim"))
             summary = content.summary if content.enabled else f"disabled · {content.summary}"
-            room = words.line_rect
+            room = text_layout.line_rect
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, summary, room.width()))
         painter.restore()
 
-    def _placed_ports(self) -> Iterator[tuple[CanvasPort, QPointF]]:
+    def _ports_with_positions(self) -> Iterator[tuple[CanvasPort, QPointF]]:
         shape = self.geometry
         return zip((*self.inputs, *self.outputs), (*shape.inputs, *shape.outputs), strict=True)
 
     def _paint_names(self, painter: QPainter) -> None:
         theme, shape = canvas_style(), self.geometry
         painter.setFont(fonts().small)
-        for port, place in self._placed_ports():
+        for port, position in self._ports_with_positions():
             painter.setPen(theme.color("bad" if not port.content.known else "text" if port.hovered else "dim"))
-            text = QRectF(SIDE, place.y() - ROW / 2, shape.width - 2 * SIDE, ROW)
+            text = QRectF(SIDE, position.y() - ROW / 2, shape.width - 2 * SIDE, ROW)
             side = Qt.AlignmentFlag.AlignLeft if port.is_input else Qt.AlignmentFlag.AlignRight
             painter.drawText(text, side | Qt.AlignmentFlag.AlignVCenter, port.name)
         if self.content.folded:
@@ -334,14 +334,14 @@ class NodeItem(AbstractNodeItem):
             painter.drawText(shape.fold, Qt.AlignmentFlag.AlignCenter, f"+{self.content.folded}")
 
     def _fitted(
-        self, there: list[CanvasPort], wanted: tuple[PortViewModel, ...], kind: str, places: tuple[QPointF, ...]
+        self, before: list[CanvasPort], wanted: tuple[PortViewModel, ...], kind: str, positions: tuple[QPointF, ...]
     ) -> list[CanvasPort]:
-        by_name = {port.name: port for port in there}
+        by_name = {port.name: port for port in before}
         fitted: list[CanvasPort] = []
-        for content, place in zip(wanted, places, strict=True):
+        for content, position in zip(wanted, positions, strict=True):
             port = by_name.pop(content.name, None) or CanvasPort(content, kind, self)
             port.content, port.is_disabled = content, not self.content.enabled
-            port.setPos(place)
+            port.setPos(position)
             fitted.append(port)
         for port in by_name.values():
             port.setParentItem(None)  # pyright: ignore[reportArgumentType] - PySide6's stub lacks the None
@@ -350,13 +350,13 @@ class NodeItem(AbstractNodeItem):
         return fitted
 
 
-def paint_port(painter: QPainter, port: CanvasPort, place: QPointF) -> None:
+def paint_port(painter: QPainter, port: CanvasPort, position: QPointF) -> None:
     """Paint a port: filled if connected, a ring if not, taller if it accepts several edges."""
     theme = canvas_style()
     color = theme.port(port.content.type) if port.content.known else theme.color("bad")
     radius = PORT_RADIUS + (1.5 if port.hovered else 0.0)
     tall = 2.5 if port.content.many and port.is_input else 0.0
-    body = QRectF(place.x() - radius, place.y() - radius - tall, 2 * radius, 2 * (radius + tall))
+    body = QRectF(position.x() - radius, position.y() - radius - tall, 2 * radius, 2 * (radius + tall))
     painter.setPen(pen(theme.color("card"), 4.0))
     painter.setBrush(theme.color("card"))
     painter.drawRoundedRect(body, radius, radius)

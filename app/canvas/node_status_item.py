@@ -67,7 +67,7 @@ class NodeStatus:
     Attributes:
         state: State in the displayed run; None without a run.
         note: Duration or counter beside the icon.
-        line: Text in place of the summary: the end of the stream, or the result.
+        line: Text instead of the summary: the end of the stream, or the result.
         bar: Progress of a loop or iterator that has begun.
         errors: Number of errors.
         warnings: Number of warnings.
@@ -164,11 +164,11 @@ class NodeStatusItem(QGraphicsItem):
         self._grow(painter, zoom)
         if self.status.state is not None:
             icon, color, _ = _STATUS_STYLES[self.status.state]
-            self._paint_pill(painter, self._pill, canvas_style().color(color), icon, self._words())
+            self._paint_pill(painter, self._pill, canvas_style().color(color), icon, self._text())
         if not self._badge.isNull():
             color = canvas_style().color("bad" if self.status.errors else "warning")
-            words = str(self.status.errors or self.status.warnings)
-            self._paint_pill(painter, self._badge, color, "mdi6.alert", words)
+            text = str(self.status.errors or self.status.warnings)
+            self._paint_pill(painter, self._badge, color, "mdi6.alert", text)
 
     def _grow(self, painter: QPainter, zoom: float) -> None:
         """Enlarge the badges from the card's upper right corner, at most to its width."""
@@ -187,7 +187,7 @@ class NodeStatusItem(QGraphicsItem):
         if color:
             painter.fillRect(self._spot, canvas_style().color(color))
 
-    def _words(self) -> str:
+    def _text(self) -> str:
         assert self.status.state is not None
         _, _, word = _STATUS_STYLES[self.status.state]
         return self.status.note or word
@@ -195,14 +195,14 @@ class NodeStatusItem(QGraphicsItem):
     def _pill_width(self) -> float:
         if self.status.state is None:
             return 0.0
-        words = fonts().bold_metrics.horizontalAdvance(self._words())
-        return 8 + MARK + (4 + words if words else 0) + 8
+        width = fonts().bold_metrics.horizontalAdvance(self._text())
+        return 8 + MARK + (4 + width if width else 0) + 8
 
     def _badge_width(self) -> float:
         count = self.status.errors or self.status.warnings
         return 8 + MARK + 4 + fonts().bold_metrics.horizontalAdvance(str(count)) + 8 if count else 0.0
 
-    def _paint_pill(self, painter: QPainter, pill: QRectF, color: QColor, icon: str, words: str) -> None:
+    def _paint_pill(self, painter: QPainter, pill: QRectF, color: QColor, icon: str, text: str) -> None:
         theme = canvas_style()
         tint = QColor(color)
         tint.setAlpha(36)
@@ -227,41 +227,41 @@ class NodeStatusItem(QGraphicsItem):
             painter.drawEllipse(ring)
             painter.setPen(pen(color, 2.5))
             painter.drawArc(ring, self._angle * 16, 110 * 16)
-        if words:
+        if text:
             painter.setFont(fonts().small_bold)
             quiet = self.status.state in _QUIET and pill is self._pill
             painter.setPen(theme.color("dim" if quiet else "text"))
-            text = pill.adjusted(8 + MARK + 4, 0, 0, 0)
-            painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, words)
+            rect = pill.adjusted(8 + MARK + 4, 0, 0, 0)
+            painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter, text)
 
     def _paint_bar(self, painter: QPainter, bar: LoopProgress) -> None:
         """Paint a progress bar along the lower edge: done, then failed."""
         theme, card = canvas_style(), self._geometry
-        place = QRectF(12, card.height - 8, card.width - 24, 4)
+        rect = QRectF(12, card.height - 8, card.width - 24, 4)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("line"))
-        painter.drawRoundedRect(place, 2, 2)
-        share = place.width() / max(bar.total, 1)
+        painter.drawRoundedRect(rect, 2, 2)
+        share = rect.width() / max(bar.total, 1)
         for color, count in (("bad", bar.done + bar.failed), ("accent", bar.done)):
             if count and (color == "accent" or bar.failed):
                 painter.setBrush(theme.color(color))
-                painter.drawRoundedRect(QRectF(place.x(), place.y(), count * share, 4), 2, 2)
+                painter.drawRoundedRect(QRectF(rect.x(), rect.y(), count * share, 4), 2, 2)
 
     def _paint_line(self, painter: QPainter, zoom: float) -> None:
         theme, used = canvas_style(), fonts()
-        words = card_text(self._title, self._geometry, zoom)
-        if not words.has_line:
+        text_layout = card_text(self._title, self._geometry, zoom)
+        if not text_layout.has_line:
             return
-        place = words.line_rect
+        rect = text_layout.line_rect
         painter.save()
-        painter.scale(words.scale, words.scale)
-        painter.fillRect(place, theme.color("card"))
+        painter.scale(text_layout.scale, text_layout.scale)
+        painter.fillRect(rect, theme.color("card"))
         painter.setFont(used.small)
         state = self.status.state
         color = "accent" if state is NodeState.RUNNING else "bad" if state is NodeState.FAILED else "text"
         painter.setPen(theme.color(color))
         line = self.status.line
         if state is NodeState.RUNNING:  # show the end of a stream
-            line = used.small_metrics.elidedText(line, Qt.TextElideMode.ElideLeft, place.width())
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, line, place.width()))
+            line = used.small_metrics.elidedText(line, Qt.TextElideMode.ElideLeft, rect.width())
+        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, line, rect.width()))
         painter.restore()

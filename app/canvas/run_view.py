@@ -196,8 +196,6 @@ def preview(value: Value) -> str:
     """Return a short preview of a value without formatting all of a large one."""
     if isinstance(value, str):
         return " ".join(value[: 2 * PREVIEW].split())[:PREVIEW]
-    if value is None:
-        return ""
     if isinstance(value, list):
         return format_count(len(value), "entry", "entries")
     if isinstance(value, dict):
@@ -206,7 +204,7 @@ def preview(value: Value) -> str:
         return f"{{{', '.join(list(value)[:8])}}}"[:PREVIEW]
     if isinstance(value, float):
         return format_score(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _duration(duration_s: float | None) -> str:
@@ -341,8 +339,8 @@ class RunView(QObject):
 
     def _show_edges(self, node_id: str, decorations: RunDecorations | None) -> None:
         for port in self._view.nodes[node_id].outputs:
-            for pipe in port.connected_pipes:
-                pipe.set_flow(EdgeFlow.NONE if decorations is None else decorations.flow(node_id, port.name))
+            for edge in port.connected_pipes:
+                edge.set_flow(EdgeFlow.NONE if decorations is None else decorations.flow(node_id, port.name))
 
     def _show_loops(self, decorations: RunDecorations | None, loops: Iterable[str]) -> None:
         for loop in loops:
@@ -373,6 +371,6 @@ class RunView(QObject):
             return
         for port in self._view.nodes[node_id].outputs:
             if port.name != skip and (not only or port.name == only):
-                for pipe in port.connected_pipes:
-                    if pipe.flow is EdgeFlow.CARRIED:
-                        self.edge_animation.start(pipe.path())
+                for edge in port.connected_pipes:
+                    if edge.flow is EdgeFlow.CARRIED:
+                        self.edge_animation.start(edge.path())

@@ -345,8 +345,8 @@ class CanvasViewer(ZoomPanView):
         super().mouseReleaseEvent(event)
         self._pressed_pipe = None
         if was_band and self.selected_nodes():
-            for pipe in self.selected_pipes():
-                pipe.setSelected(False)
+            for edge in self.selected_pipes():
+                edge.setSelected(False)
         if self._is_dragging:
             self._is_dragging = False
             self.drag_finished.emit()
@@ -507,12 +507,12 @@ class CanvasViewer(ZoomPanView):
         else:
             self.dropped_on_empty.emit(start, position)
 
-    def _detach(self, pipe: EdgeItem, position: QPointF) -> None:
+    def _detach(self, edge: EdgeItem, position: QPointF) -> None:
         """Detach the nearer end of an edge; the edge is only hidden until the drop."""
         self._pressed_pipe = None
-        self._detached_pipe = pipe
-        pipe.setVisible(False)
-        port = pipe.port_from_pos(position, reverse=True)
+        self._detached_pipe = edge
+        edge.setVisible(False)
+        port = edge.port_from_pos(position, reverse=True)
         assert isinstance(port, CanvasPort)
         self.start_live_connection(port)
 

@@ -143,14 +143,14 @@ def test_what_fits_lights_up_and_the_rest_dims(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.press(hand.port("first.output"))
     hand.move(hand.port("first.output") + QPointF(30, 40))
-    lit = hand.canvas.gestures.port_highlight.places
+    lit = hand.canvas.gestures.port_highlight.positions
     assert hand.port("second.input") in lit
     assert hand.port("second.more") in lit
     assert hand.port("first.input") not in lit
     assert hand.item("task").opacity() < 0.5
     assert hand.item("second").opacity() == 1.0
     hand.key(Qt.Key.Key_Escape)
-    assert hand.canvas.gestures.port_highlight.places == []
+    assert hand.canvas.gestures.port_highlight.positions == []
     assert hand.item("task").opacity() == 1.0
     hand.release(hand.port("first.output"))
     assert hand.edges() == []

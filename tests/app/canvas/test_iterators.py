@@ -61,7 +61,7 @@ def test_an_iterator_comes_with_its_aggregator() -> None:
 def test_the_region_says_for_each_what(hand: Hand) -> None:
     region = hand.canvas.view.regions.items["each"]
 
-    assert region.words == "for each item · 3 at a time"
+    assert region.arrow_label == "for each item · 3 at a time"
     assert region.label.icon == "mdi6.format-list-numbered"
 
 
