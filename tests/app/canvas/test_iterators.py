@@ -106,7 +106,7 @@ def test_failed_items_are_counted_on_the_card_and_crossed_out_on_the_region(
     assert state.status.bar == LoopProgress(done=2, failed=1, total=3)
     assert state.status.note.endswith("1 failed")
     assert content.failed == {1}
-    assert [content.words(index) for index in range(3)] == ["Item 1", "Item 2, failed", "Item 3"]
+    assert [content.dot_tooltip(index) for index in range(3)] == ["Item 1", "Item 2, failed", "Item 3"]
     hand.session.select(["mark"])
     hand.session.shown.look_at("each", 1)
     mark = hand.item("mark").status_item
