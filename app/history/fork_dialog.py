@@ -44,9 +44,9 @@ from app.worker import Worker
 from engine.document.model import Node
 from engine.errors import EngineError
 from engine.exits.evaluator import EVALUATOR
+from engine.exits.iteration_cap import clamped, shown_cap
 from engine.exits.judge import JUDGE
 from engine.exits.loop_conditions import KEY, condition_specs
-from engine.exits.max_iterations import clamped, shown_cap
 from engine.exits.stable_output import STABLE_OUTPUT, StableOutputConfig
 from engine.exits.until import UNTIL, UntilConfig
 from engine.formatting import format_count, format_money

@@ -32,7 +32,7 @@ from engine.document.operations import (
 )
 from engine.document.problems import Problem, Severity
 from engine.exits.evaluator import DONE
-from engine.exits.max_iterations import MAX_ITERATIONS_CAP
+from engine.exits.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
 from engine.plan.structure import Structure
 from engine.values import Value

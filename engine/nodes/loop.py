@@ -15,8 +15,9 @@ from pydantic_core import CoreSchema
 
 from engine.document.problems import FieldProblem, Severity
 from engine.exits.condition import Need
+from engine.exits.iteration_cap import MAX_ITERATIONS_CAP, clamped, shown_cap
 from engine.exits.loop_conditions import KEY, Condition, condition_problems, condition_specs, read_conditions
-from engine.exits.max_iterations import MAX_ITERATIONS, MAX_ITERATIONS_CAP, clamped, shown_cap
+from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.expr import compile_expression
 from engine.nodes.judge import JudgeConfig, judge_text
 from engine.nodes.spec import (

@@ -15,8 +15,8 @@ from engine import loads, run_blocking, validate
 from engine.document.files import MAX_BYTES
 from engine.document.json_rules import MAX_DEPTH
 from engine.document.model import Settings, Workflow
+from engine.exits.iteration_cap import MAX_ITERATIONS_CAP
 from engine.exits.loop_conditions import condition_specs
-from engine.exits.max_iterations import MAX_ITERATIONS_CAP
 from engine.expr import compile_expression, compile_template
 from engine.expr.functions import FUNCTIONS
 from engine.expr.scope import MAX_EXPRESSION_LENGTH, MAX_TEMPLATE_BYTES
