@@ -53,7 +53,7 @@ from app.theme.style import elide_two_lines, icon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.nodes.node_registry import Registry
-from engine.nodes.spec import AnySpec, Category
+from engine.nodes.spec import PAIR_BY_END, AnySpec, Category
 from engine.tools.registry import all_tools, builtin_tools
 
 BEGINS: Final = 100
@@ -106,8 +106,6 @@ CATEGORY_TITLES: Final = {
 }
 TITLES: Final = {"loop": "Loop and Exit"}
 """Titles of types that add a partner."""
-ONLY_WHEN_SOUGHT: Final = frozenset({"exit", "aggregator"})
-"""Types that are added by their partner and rarely alone: listed in search results only."""
 TEMPLATE_ICON: Final = "mdi6.file-tree-outline"
 TOOL_ICON: Final = "mdi6.toolbox-outline"
 LONGEST_HELP: Final = 200
@@ -152,8 +150,8 @@ def palette_entries(registry: Registry, templates: Iterable[Template], typed: st
         scored += [(match_score(typed, (row.title,), row.help), row) for row in offered]
         return [row for score, row in sorted(scored, key=lambda found: -found[0]) if score]
     listed: list[PaletteEntry] = []
-    for category in Category:
-        members = [row for row in nodes if row.category is category and row.key not in ONLY_WHEN_SOUGHT]
+    for category in Category:  # the end of a pair is added with its start, so only a search lists it
+        members = [row for row in nodes if row.category is category and row.key not in PAIR_BY_END]
         listed += _under(CATEGORY_TITLES[category], members)
     return listed + _under("Templates", offered)
 

@@ -30,7 +30,8 @@ _PAUSE_S: Final = 0.001
 class _Queue:
     """The queue of tasks. It outlives the worker: all tasks are done."""
 
-    def __init__(self) -> None:
+    def __init__(self, thread_name: str) -> None:
+        self._thread_name = thread_name
         self._lock = threading.Lock()
         self._waiting: deque[Callable[[], None]] = deque()
         self._has_thread = False
@@ -41,7 +42,7 @@ class _Queue:
             if self._has_thread:
                 return
             self._has_thread = True
-        threading.Thread(target=self._work, name=THREAD_NAME, daemon=True).start()
+        threading.Thread(target=self._work, name=self._thread_name, daemon=True).start()
 
     def _work(self) -> None:
         while True:
@@ -54,11 +55,16 @@ class _Queue:
 
 
 class Worker(QObject):
-    """Does tasks for its parent."""
+    """Does tasks for its parent.
 
-    def __init__(self, parent: QObject) -> None:
+    Args:
+        parent: The parent.
+        is_awaited: Whether `wait_for_workers` waits for its tasks.
+    """
+
+    def __init__(self, parent: QObject, *, is_awaited: bool = True) -> None:
         super().__init__(parent)
-        self._queue = _Queue()
+        self._queue = _Queue(THREAD_NAME if is_awaited else f"{THREAD_NAME} in the background")
         self._answers: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._outstanding = 0
         self._timer = QTimer(self)
@@ -113,7 +119,7 @@ def yield_to_other_threads() -> None:
 
 
 def wait_for_workers(timeout_s: float) -> None:
-    """Wait until all workers have done their tasks, at the end of the program.
+    """Wait until all awaited workers have done their tasks, at the end of the program.
 
     Args:
         timeout_s: How long to wait for each of them, in seconds.

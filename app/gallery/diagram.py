@@ -68,11 +68,13 @@ class Diagram:
         return max(min(min(apart, default=NODE_WIDTH + GAP) - GAP, NODE_WIDTH), LEAST_WIDTH)
 
 
-def make_diagram(workflow: Workflow, registry: Registry) -> Diagram:
-    """Create the diagram of any document."""
+def make_diagram(workflow: Workflow, registry: Registry | None = None) -> Diagram:
+    """Create the diagram of any document; the node types are the built-in ones by default."""
     # Imported here to keep the start page fast.
+    from engine.nodes.node_registry import builtin_registry
     from engine.plan.structure import analyse
 
+    registry = registry or builtin_registry()
     structure = analyse(workflow, registry)
     size = Box(NODE_WIDTH, NODE_HEIGHT)
     positions = NodePositions().of(
@@ -112,8 +114,8 @@ class DiagramPicture(QWidget):
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._diagram: Diagram | None = None
-        self._kept: QPixmap | None = None
-        self._kept_for: tuple[object, ...] = ()
+        self._pixmap: QPixmap | None = None
+        self._pixmap_key: tuple[object, ...] = ()
         self.setAccessibleName(f"Picture of {title}")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
@@ -129,19 +131,19 @@ class DiagramPicture(QWidget):
     def set_diagram(self, diagram: Diagram) -> None:
         """Set the diagram."""
         self._diagram = diagram
-        self._kept = None
+        self._pixmap = None
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the cached diagram."""
         theme = style().theme
         ratio = self.devicePixelRatioF()
-        wanted = (theme.name, self.size(), ratio)
-        if self._kept is None or self._kept_for != wanted:
-            self._kept = draw(self._diagram, theme, self.size(), ratio)
-            self._kept_for = wanted
+        key = (theme.name, self.size(), ratio)
+        if self._pixmap is None or self._pixmap_key != key:
+            self._pixmap = draw(self._diagram, theme, self.size(), ratio)
+            self._pixmap_key = key
         painter = QPainter(self)
-        painter.drawPixmap(0, 0, self._kept)
+        painter.drawPixmap(0, 0, self._pixmap)
         painter.end()
 
 
@@ -156,18 +158,18 @@ def draw(diagram: Diagram | None, theme: Theme, size: QSize, ratio: float = 1.0)
     painter.setBrush(QColor(theme.ground))
     painter.drawRoundedRect(QRectF(0, 0, size.width(), size.height()), 6, 6)
     if diagram is not None and diagram.boxes:
-        places = place(diagram, size)
+        rects = node_rects(diagram, size)
         for region in diagram.regions:
-            _draw_region(painter, theme, _region_area(region, places), places[region.loop], places[region.exit])
+            _draw_region(painter, theme, _region_area(region, rects), rects[region.loop], rects[region.exit])
         for source, target in diagram.edges:
-            _draw_edge(painter, theme, places[source], places[target])
+            _draw_edge(painter, theme, rects[source], rects[target])
         for node_id, box in diagram.boxes.items():
-            _draw_box(painter, theme, places[node_id], box)
+            _draw_box(painter, theme, rects[node_id], box)
     painter.end()
     return pixmap
 
 
-def place(diagram: Diagram, size: QSize) -> dict[str, QRectF]:
+def node_rects(diagram: Diagram, size: QSize) -> dict[str, QRectF]:
     """Return the rectangle of each node in a picture of a size, centerd."""
     boxes, wide = diagram.boxes.values(), diagram.node_width
     left, top = min(box.x for box in boxes), min(box.y for box in boxes)
@@ -190,11 +192,11 @@ def place(diagram: Diagram, size: QSize) -> dict[str, QRectF]:
     }
 
 
-def _region_area(region: Region, places: dict[str, QRectF]) -> QRectF:
-    area = QRectF(places[region.loop])
+def _region_area(region: Region, rects: dict[str, QRectF]) -> QRectF:
+    area = QRectF(rects[region.loop])
     for member in region.members:
-        area = area.united(places[member])
-    side = min(REGION_MARGIN, places[region.loop].width() * 0.12)
+        area = area.united(rects[member])
+    side = min(REGION_MARGIN, rects[region.loop].width() * 0.12)
     return area.adjusted(-side, -REGION_MARGIN, side, REGION_MARGIN + RETURN_ROOM)
 
 

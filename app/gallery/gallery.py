@@ -1,35 +1,33 @@
 """The start page: templates, recent files, and the model in use.
 
-It opens nothing itself; its signals report what the user wants. Diagrams of templates are made, and recent files
-checked, in threads that touch no Qt object, because the page may be closed before they finish: analysing the first
-document loads libraries, and a file may be on a slow disk.
+It opens nothing itself; its signals report what the user wants. Diagrams of templates are created, and recent files are
+checked, in threads: analyzing the first document loads libraries, and a file may be on a slow disk.
 """
 
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal, SignalInstance
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.gallery.diagram import DiagramPicture
+from app.gallery.diagram import DiagramPicture, make_diagram
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import Badge, ElidedLabel, MessageBar, PlainLabel, plain_tool_tip
+from app.worker import Worker
 from engine.bundled import templates_folder
 from engine.document.files import load
 from engine.document.model import FILE_SUFFIX, Workflow
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from app.gallery.diagram import Diagram
     from engine.nodes.node_registry import Registry
 
 
@@ -101,97 +99,6 @@ def _order(template: Template) -> tuple[bool, bool, int, str]:
     nodes = template.workflow.nodes
     has_loop = any(node.type == "loop" for node in nodes)
     return template.path.name != FIRST, not has_loop, len(nodes), template.title.casefold()
-
-
-LOOK_AFTER_MS: Final = 20
-
-Found = Callable[[], None] | None
-"""Result to deliver in the window's thread; None at the end of a thread."""
-
-
-class BackgroundLoader(QObject):
-    """Runs work in threads and reports results in the window's thread.
-
-    Signals:
-        diagram_ready: The diagram of the template at this path is ready.
-        files_missing: The list of recent files that do not exist.
-    """
-
-    diagram_ready = Signal(object, object)
-    files_missing = Signal(object)
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._found: SimpleQueue[Found] = SimpleQueue()
-        self._running = 0
-        self._timer = QTimer(self)
-        self._timer.setInterval(LOOK_AFTER_MS)
-        self._timer.timeout.connect(self._deliver)
-
-    def draw(self, templates: Iterable[Template], registry: Registry | None = None) -> None:
-        """Create the diagrams of templates.
-
-        Args:
-            templates: The templates.
-            registry: The node types; built-in ones by default.
-        """
-        wanted = list(templates)
-
-        def work() -> Iterator[Callable[[], None]]:
-            # Imported in the thread, after the first paint.
-            from app.gallery.diagram import make_diagram
-            from engine.nodes.node_registry import builtin_registry
-
-            types = registry or builtin_registry()
-            for template in wanted:
-                diagram = make_diagram(template.workflow, types)
-                yield lambda path=template.path, diagram=diagram: self.diagram_ready.emit(path, diagram)
-
-        self._start(work, "pictures")
-
-    def check_files(self, paths: Iterable[Path]) -> None:
-        """Find out which of these files are missing."""
-        wanted = list(paths)
-
-        def work() -> Iterator[Callable[[], None]]:
-            missing = [path for path in wanted if not _exists(path)]
-            yield lambda: self.files_missing.emit(missing)
-
-        self._start(work, "recent files")
-
-    def _start(self, work: Callable[[], Iterator[Callable[[], None]]], name: str) -> None:
-        found = self._found
-
-        def run() -> None:
-            try:
-                for result in work():
-                    found.put(result)
-            finally:
-                found.put(None)
-
-        self._running += 1
-        self._timer.start()
-        threading.Thread(target=run, name=f"loopwright {name}", daemon=True).start()
-
-    def _deliver(self) -> None:
-        while True:
-            try:
-                result = self._found.get_nowait()
-            except Empty:
-                return
-            if result is not None:
-                result()
-                continue
-            self._running -= 1
-            if not self._running:
-                self._timer.stop()
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
 
 
 class RecentFile(QWidget):
@@ -458,16 +365,15 @@ class Gallery(QWidget):
         self._grid = CardGrid()
         self._recent = RecentFiles()
         self._recent.chosen.connect(self.recent_chosen)
-        self._recent_part = _part("Recent", self._recent)
-        self._recent_part.hide()
+        self._recent_section = _section("Recent", self._recent)
+        self._recent_section.hide()
         self._model_line = PlainLabel(MODEL_LINE, look="dim", wrap=True)
-        self._background = BackgroundLoader(self)
-        self._background.diagram_ready.connect(self._show_picture)
-        self._background.files_missing.connect(self._recent.mark_missing)
+        self._diagram_worker = Worker(self, is_awaited=False)
+        self._file_worker = Worker(self, is_awaited=False)
         page = self._make_page()
         templates, problems = bundled_templates(folder)
         self._registry = registry
-        self._to_draw: list[Template] = templates
+        self._has_diagrams = False
         for template in templates:
             card = TemplateCard(template)
             card.opened.connect(self.template_chosen)
@@ -495,20 +401,25 @@ class Gallery(QWidget):
     def set_recent(self, paths: list[Path]) -> None:
         """Set the recent files, latest first."""
         self._recent.show_files(paths)
-        self._recent_part.setVisible(bool(paths))
+        self._recent_section.setVisible(bool(paths))
         if paths:
-            self._background.check_files(paths)
+            self._file_worker.ask(partial(_missing_files, paths), self._recent.mark_missing)
 
     def set_model_line(self, text: str) -> None:
         """Set the line about the model."""
         self._model_line.setText(text)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Start drawing the diagrams after the first paint; they load much that the page does not need."""
+        """Create the diagrams after the first paint; they load much that the page does not need."""
         super().paintEvent(event)
-        if self._to_draw:
-            templates, self._to_draw = self._to_draw, []
-            QTimer.singleShot(0, self, lambda: self._background.draw(templates, self._registry))
+        if not self._has_diagrams:
+            self._has_diagrams = True
+            QTimer.singleShot(0, self, self._create_diagrams)
+
+    def _create_diagrams(self) -> None:
+        for card in self.cards:
+            create = partial(make_diagram, card.template.workflow, self._registry)
+            self._diagram_worker.ask(create, card.picture.set_diagram)
 
     def _make_page(self) -> QWidget:
         page = QWidget()
@@ -520,8 +431,8 @@ class Gallery(QWidget):
         layout.setSpacing(8 * UNIT)
         layout.addLayout(self._head())
         layout.addWidget(self._hint)
-        layout.addWidget(_part("Start with a template", self._grid))
-        layout.addWidget(self._recent_part)
+        layout.addWidget(_section("Start with a template", self._grid))
+        layout.addWidget(self._recent_section)
         layout.addStretch(1)
         layout.addLayout(self._foot())
         return page
@@ -567,20 +478,26 @@ class Gallery(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(area)
 
-    def _show_picture(self, path: Path, diagram: Diagram) -> None:
-        for card in self.cards:
-            if card.template.path == path:
-                card.picture.set_diagram(diagram)
+
+def _missing_files(paths: Iterable[Path]) -> list[Path]:
+    return [path for path in paths if not _exists(path)]
 
 
-def _part(title: str, body: QWidget) -> QWidget:
-    part = QWidget()
-    layout = QVBoxLayout(part)
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _section(title: str, body: QWidget) -> QWidget:
+    section = QWidget()
+    layout = QVBoxLayout(section)
     layout.setContentsMargins(0, 0, 0, 0)
     layout.setSpacing(3 * UNIT)
     layout.addWidget(PlainLabel(title, look="title"))
     layout.addWidget(body)
-    return part
+    return section
 
 
 def _button(text: str, icon_name: str, signal: SignalInstance) -> QPushButton:

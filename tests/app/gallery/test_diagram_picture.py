@@ -6,7 +6,7 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gallery.diagram import Diagram, DiagramNode, DiagramPicture, draw, make_diagram, place
+from app.gallery.diagram import Diagram, DiagramNode, DiagramPicture, draw, make_diagram, node_rects
 from app.gallery.gallery import bundled_templates
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
@@ -29,13 +29,13 @@ def colors(image: QImage) -> set[str]:
 def test_all_nodes_are_in_the_picture_and_apart_from_each_other(size: QSize) -> None:
     frame = QRectF(0, 0, size.width(), size.height())
     for diagram in diagrams():
-        places = list(place(diagram, size).values())
+        places = list(node_rects(diagram, size).values())
         assert all(frame.contains(area) for area in places)
         assert not any(one.intersects(other) for at, one in enumerate(places) for other in places[at + 1 :])
 
 
 def test_a_single_node_stands_in_the_middle_and_is_no_larger_than_a_small_card() -> None:
-    area = place(ALONE, SIZE)["one"]
+    area = node_rects(ALONE, SIZE)["one"]
     assert area.center().x() == pytest.approx(200)
     assert area.center().y() == pytest.approx(68)
     assert area.width() < 100
@@ -51,7 +51,7 @@ def test_the_region_of_a_loop_is_tinted_and_the_way_back_is_drawn(qapp: QApplica
     diagram = diagrams()[0]
     bare = Diagram(diagram.boxes, diagram.edges, ())
     with_loop = draw(diagram, DARK, SIZE).toImage()
-    below = place(diagram, SIZE)["merge"].bottom() + 4
+    below = node_rects(diagram, SIZE)["merge"].bottom() + 4
     tint = with_loop.pixelColor(200, round(below))
     assert tint.name() not in {DARK.ground, DARK.card}
     accent = QColor(DARK.accent)
@@ -79,9 +79,9 @@ def test_a_picture_is_kept_until_the_theme_changes(qtbot: QtBot) -> None:
     picture.set_diagram(ALONE)
     picture.show()
     picture.grab()
-    kept = picture._kept
+    kept = picture._pixmap
     picture.grab()
-    assert picture._kept is kept
+    assert picture._pixmap is kept
     style().choose("light")
     image = picture.grab().toImage()
     style().choose("dark")
