@@ -49,50 +49,13 @@ from PySide6.QtWidgets import (
 )
 
 from app.gallery.gallery import Template, bundled_templates
+from app.search import match_score
 from app.theme.style import elide_two_lines, icon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
 from app.theme.widgets import PlainLabel, plain_tool_tip
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import PAIR_BY_END, AnySpec, Category
 from engine.tools.registry import all_tools, builtin_tools
-
-BEGINS: Final = 100
-BEGINS_A_WORD: Final = 80
-IS_IN: Final = 60
-IS_IN_HELP: Final = 40
-IN_ORDER: Final = 20
-"""Score of names that contain the letters in order with others between them."""
-
-LEAST_IN_HELP: Final = 3
-"""Minimum length to search descriptions: fewer letters begin a word in almost all of them."""
-
-
-def match_score(typed: str, names: tuple[str, ...], help_line: str = "") -> int:
-    """Score how well a search text matches names or description; 0 for no match."""
-    wanted = " ".join(typed.casefold().split())
-    if not wanted:
-        return BEGINS
-    best = max((_fit_name(wanted, name.casefold()) for name in names), default=0)
-    if best >= IS_IN:
-        return best
-    in_help = len(wanted) >= LEAST_IN_HELP and _begins_a_word(wanted, help_line.casefold())
-    return max(best, IS_IN_HELP if in_help else 0)
-
-
-def _fit_name(wanted: str, name: str) -> int:
-    if name.startswith(wanted):
-        return BEGINS
-    if _begins_a_word(wanted, name):
-        return BEGINS_A_WORD
-    if wanted in name:
-        return IS_IN
-    letters = iter(name)
-    return IN_ORDER if all(letter in letters for letter in wanted.replace(" ", "")) else 0
-
-
-def _begins_a_word(wanted: str, text: str) -> bool:
-    return f" {wanted}" in f" {text.replace('-', ' ').replace('_', ' ')}"
-
 
 NODE_MIME: Final = "application/x-loopwright-node"
 TEMPLATE_MIME: Final = "application/x-loopwright-template"
@@ -131,6 +94,7 @@ class PaletteEntry:
         help: One-line description.
         icon: Name of its icon.
         category: Category that determines its color.
+        synonyms: Other words that find it.
     """
 
     kind: EntryKind
@@ -139,6 +103,7 @@ class PaletteEntry:
     help: str = ""
     icon: str = ""
     category: Category | None = None
+    synonyms: tuple[str, ...] = ()
 
 
 def palette_entries(registry: Registry, templates: Iterable[Template], typed: str = "") -> list[PaletteEntry]:
@@ -146,7 +111,7 @@ def palette_entries(registry: Registry, templates: Iterable[Template], typed: st
     nodes = [*(_node_row(spec) for spec in registry), *tool_entries()]
     offered = [_template_row(template) for template in templates]
     if typed.strip():
-        scored = [(match_score(typed, (row.title, row.key), row.help), row) for row in nodes]
+        scored = [(match_score(typed, (row.title, row.key), row.help, row.synonyms), row) for row in nodes]
         scored += [(match_score(typed, (row.title,), row.help), row) for row in offered]
         return [row for score, row in sorted(scored, key=lambda found: -found[0]) if score]
     listed: list[PaletteEntry] = []
@@ -162,7 +127,7 @@ def _under(title: str, members: list[PaletteEntry]) -> list[PaletteEntry]:
 
 def _node_row(spec: AnySpec) -> PaletteEntry:
     title = TITLES.get(spec.type, spec.title)
-    return PaletteEntry(EntryKind.NODE, title, spec.type, spec.help, spec.icon, spec.category)
+    return PaletteEntry(EntryKind.NODE, title, spec.type, spec.help, spec.icon, spec.category, spec.synonyms)
 
 
 def tool_entries() -> Iterator[PaletteEntry]:

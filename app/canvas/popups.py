@@ -6,7 +6,7 @@ and most buttons do not move the focus. Until then it is the session's pending e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -35,6 +35,7 @@ from app.canvas.nodegraphqt_imports import AbstractNodeItem
 from app.canvas.operation_builders import display_title
 from app.canvas.viewer import CanvasViewer
 from app.palette import tool_entries
+from app.search import match_score
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
@@ -61,6 +62,7 @@ class Entry:
         icon: Name of its icon.
         color: Color of the icon.
         value: Passed on when the entry is picked.
+        synonyms: Other words that find it.
     """
 
     title: str
@@ -68,11 +70,7 @@ class Entry:
     icon: str
     color: str
     value: Any
-
-    def fits(self, words: Iterable[str]) -> bool:
-        """Whether title or description contain all words."""
-        text = f"{self.title} {self.help}".casefold()
-        return all(word in text for word in words)
+    synonyms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,8 @@ def matching_node_types(
         joined = _fitting(spec, spec.config(), port, is_input=is_input) if port is not None else ""
         if joined is not None:
             choice = TypeAndPort(spec.type, joined)
-            entries.append(Entry(display_title(spec), spec.help, spec.icon, theme.category[spec.category], choice))
+            color = theme.category[spec.category]
+            entries.append(Entry(display_title(spec), spec.help, spec.icon, color, choice, spec.synonyms))
     caller = registry.find("tool")
     assert caller is not None, "a type of the program's own"
     for row in tool_entries():
@@ -215,8 +214,9 @@ class PickList(QFrame):
 
     def _refill(self) -> None:
         self.list.clear()
-        words = self.filter.text().casefold().split()
-        fitting = [entry for entry in self._entries if entry.fits(words)]
+        typed = self.filter.text()
+        scores = [(match_score(typed, (entry.title,), entry.help, entry.synonyms), entry) for entry in self._entries]
+        fitting = [entry for score, entry in sorted(scores, key=lambda scored: -scored[0]) if score]
         for entry in fitting[:MAX_ROWS]:
             item = QListWidgetItem(icon(entry.icon, entry.color), entry.title)
             item.setToolTip(plain_tool_tip(entry.help))

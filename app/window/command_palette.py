@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.search import match_score
 from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel
@@ -47,17 +48,10 @@ class PaletteEntry:
 
 
 def matching(entries: Iterable[PaletteEntry], typed: str) -> list[PaletteEntry]:
-    """Return the entries that contain all typed words, those that start with the first word first."""
-    words = typed.casefold().split()
-    found: list[tuple[int, PaletteEntry]] = []
-    for entry in entries:
-        text = entry.text.casefold()
-        searched = f"{text} {entry.hint.casefold()}"
-        if all(word in searched for word in words):
-            begins = not words or text.startswith(words[0])
-            in_name = all(word in text for word in words)
-            found.append((0 if begins else 1 if in_name else 2, entry))
-    found.sort(key=lambda ranked: ranked[0])  # stable: entries keep their order within a rank
+    """Return the entries that match what was typed, best first."""
+    found = [(match_score(typed, (entry.text, entry.hint)), entry) for entry in entries]
+    found = [scored for scored in found if scored[0]]
+    found.sort(key=lambda scored: -scored[0])  # stable: entries of a score keep their order
     return [entry for _, entry in found]
 
 

@@ -355,4 +355,5 @@ SPEC = NodeSpec(
     iteration_note=True,
     model=lambda config: config.choice,
     goes_on=True,
+    synonyms=("assistant", "react", "function calling"),
 )

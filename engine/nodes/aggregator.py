@@ -125,4 +125,5 @@ SPEC = NodeSpec(
     texts=_texts,
     check=_check,
     summary=lambda config: config.mode,
+    synonyms=("reduce", "collect", "join"),
 )

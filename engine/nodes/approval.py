@@ -128,4 +128,5 @@ SPEC = NodeSpec(
     summary=lambda config: config.message,
     recorded=_recorded,
     recorded_members=("choice", "value", "comment"),
+    synonyms=("human", "review", "confirm", "ask a person"),
 )

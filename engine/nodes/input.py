@@ -66,4 +66,5 @@ SPEC = NodeSpec(
     check=_check,
     summary=lambda config: f"{config.type}, {'optional' if config.default is not None else 'required'}",
     recorded=lambda outputs: outputs.get("value"),
+    synonyms=("variable", "parameter", "start", "question"),
 )

@@ -133,4 +133,5 @@ SPEC = NodeSpec(
     texts=_texts,
     check=_check,
     summary=_summary,
+    synonyms=("map", "for each", "batch", "items"),
 )

@@ -140,4 +140,5 @@ SPEC = NodeSpec(
     summary=_summary,
     iteration_note=True,
     model=lambda config: config.choice,
+    synonyms=("prompt", "chat", "gpt", "model", "ai", "ask", "completion"),
 )

@@ -36,4 +36,5 @@ SPEC = NodeSpec(
     run=_run,
     summary=lambda config: config.name,
     recorded=lambda outputs: outputs.get("value"),
+    synonyms=("result", "answer", "end", "return"),
 )

@@ -282,4 +282,5 @@ SPEC = NodeSpec(
     recorded=_recorded,
     recorded_members=("selected_branch", "value", "reason"),
     model=_model,
+    synonyms=("if", "else", "switch", "branch", "decision", "condition"),
 )

@@ -232,6 +232,7 @@ class NodeSpec(Generic[ConfigT]):
         recorded_members: The names in what it 'gave', where that is always the same object.
         model: Which model it calls with given settings; None where it calls none.
         iteration_note: Whether it takes `NodeContext.iteration_note`, as the first such node of a loop's body.
+        synonyms: Other words that people search for.
         goes_on: Whether an attempt goes on from where the one before failed, by `NodeContext.kept`.
     """
 
@@ -252,6 +253,7 @@ class NodeSpec(Generic[ConfigT]):
     recorded_members: tuple[str, ...] = ()
     model: Callable[[ConfigT], ModelChoice | None] = lambda _config: None
     iteration_note: bool = False
+    synonyms: tuple[str, ...] = ()
     goes_on: bool = False
 
     def all_outputs(self, config: ConfigT) -> tuple[Port, ...]:

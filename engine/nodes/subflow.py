@@ -107,4 +107,5 @@ SPEC = NodeSpec(
     check=_check,
     summary=lambda config: config.file,
     recorded=_recorded,
+    synonyms=("function", "module", "include", "call"),
 )

@@ -122,4 +122,5 @@ SPEC = NodeSpec(
     run=_run,
     check=_check,
     summary=lambda config: config.tool,
+    synonyms=("http", "url", "web", "request", "api", "file", "python", "code", "script", "function"),
 )

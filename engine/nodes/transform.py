@@ -112,4 +112,5 @@ SPEC = NodeSpec(
     texts=_texts,
     check=_check,
     summary=lambda config: config.mode,
+    synonyms=("template", "text", "format", "join", "replace", "json", "code"),
 )

@@ -128,4 +128,5 @@ SPEC = NodeSpec(
     summary=lambda config: "JSON Schema" if config.mode == "schema" else config.expression,
     recorded=_recorded,
     recorded_members=("valid", "value", "errors"),
+    synonyms=("schema", "check", "assert", "guard"),
 )

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from app.gallery.gallery import bundled_templates
-from app.palette import CATEGORY_TITLES, EntryKind, PaletteEntry, match_score, palette_entries
+from app.palette import CATEGORY_TITLES, EntryKind, PaletteEntry, palette_entries
+from app.search import match_score
 from engine.nodes.node_registry import Registry, builtin_registry
 from engine.nodes.spec import Category
 
@@ -14,11 +17,39 @@ def keys(typed: str) -> list[str]:
     return [row.key for row in listed(typed) if row.kind is EntryKind.NODE]
 
 
-def test_a_beginning_fits_better_than_a_word_than_an_inside_than_letters_in_order() -> None:
-    scores = [match_score("exi", (name,)) for name in ("Exit", "Loop and Exit", "Flexible", "Explain it", "Loop")]
-    assert scores == sorted(scores, reverse=True)
-    assert len(set(scores)) == 5
+def test_the_beginning_of_a_name_scores_higher_than_of_a_word_and_the_inside_of_a_word_not_at_all() -> None:
+    scores = [match_score("exi", (name,)) for name in ("Exit", "Loop and Exit", "Flexible")]
+    assert scores == sorted(set(scores), reverse=True)
     assert scores[-1] == 0
+
+
+def test_a_synonym_scores_lower_than_a_name_and_higher_than_the_description() -> None:
+    name, synonym = match_score("chat", ("Chat",)), match_score("chat", ("LLM",), "", ("chat",))
+    assert name > synonym > match_score("chat", ("LLM",), "For a chat") > 0
+
+
+def test_each_typed_word_may_begin_another_word() -> None:
+    assert match_score("exit lo", ("Loop and Exit",)) > 0
+    assert match_score("exit xx", ("Loop and Exit",)) == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "node_type"),
+    [
+        ("prompt", "llm"),
+        ("chat", "llm"),
+        ("gpt", "llm"),
+        ("if", "router"),
+        ("repeat", "loop"),
+        ("while", "loop"),
+        ("http", "tool"),
+        ("map", "iterator"),
+        ("for each", "iterator"),
+        ("human", "approval"),
+    ],
+)
+def test_node_types_are_found_by_the_words_of_other_programs(typed: str, node_type: str) -> None:
+    assert keys(typed)[0] == node_type
 
 
 def test_help_counts_from_three_letters_on_and_less_than_a_name() -> None:
@@ -53,9 +84,8 @@ def test_an_exit_is_not_offered_alone_but_can_be_found() -> None:
     assert "loop" in keys("exit")
 
 
-def test_a_type_is_found_by_its_name_in_documents_and_by_letters_left_out() -> None:
+def test_a_type_is_found_by_its_name_in_documents_and_its_description() -> None:
     assert keys("loop")[0] == "loop"
-    assert keys("vldtr") == ["validator"]
     assert "llm" in keys("language")
 
 
