@@ -59,45 +59,6 @@ def as_seconds(value: object) -> float | None:
     return sum(float(count) * _SECONDS_PER_UNIT[unit] for count, unit in parts)
 
 
-class FieldReader:
-    """The members of a foreign object. Each is read once; the report lists those that nobody reads.
-
-    Attributes:
-        read: The non-empty members that were read, each with the first name in the call that read it.
-    """
-
-    def __init__(self, members: Mapping[str, Any]) -> None:
-        self._unread = dict(members)
-        self.read: dict[str, str] = {}
-
-    def pop(self, *names: str) -> Any:
-        """Return the first member with one of these names that is not null, and mark it and its synonyms as read."""
-        found = None
-        for name in names:
-            value = self._unread.get(name)
-            if found is None and value is not None:
-                found = value
-            elif name not in self._unread or value not in (None, "", found):
-                continue
-            del self._unread[name]
-            if value not in (None, "", [], {}):
-                self.read[name] = names[0]
-        return found
-
-    def peek(self, *names: str) -> Any:
-        """Return the first member with one of these names that is not null, without marking it as read."""
-        return next((self._unread[name] for name in names if self._unread.get(name) is not None), None)
-
-    def has(self, *names: str) -> bool:
-        """Whether a member with one of these names is present and not null."""
-        return self.peek(*names) is not None
-
-    @property
-    def unread(self) -> dict[str, Any]:
-        """The members that nobody has read."""
-        return dict(self._unread)
-
-
 _PROVIDER_BY_MODEL_PREFIX: Final = {
     "claude": "anthropic",
     "gpt": "openai",

@@ -10,22 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
-from engine.importing.fields import MAIN_TOOL_PORT, FieldReader, as_list, as_number, as_object, as_text
+from engine.importing.fields import MAIN_TOOL_PORT, as_list, as_number, as_object, as_text
 from engine.importing.reactflow_nodes import (
     NODE_CONVERTERS,
     SUBFLOW_TYPES,
-    ConvertNested,
     ForeignNode,
+    convert_subflow,
     port_name,
-    subflow_config,
     subflow_port,
 )
-from engine.importing.report import ImportReport
+from engine.importing.report import FieldReader, ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
 from engine.text_sanitizing import shown
 
@@ -56,8 +54,7 @@ def convert_canvas(root: dict[str, Any], report: ImportReport, source: str, name
         raise DocumentError(message, f"At most {MAX_NODES:,} and {MAX_EDGES:,} can be imported. Split the canvas.")
     draft = WorkflowDraft()
     nodes = _read_nodes(node_entries, edge_entries, report)
-    nested = partial(_convert_nested, source=source)
-    ids = {node_id: _add_node(node, draft, report, nested) for node_id, node in nodes.items()}
+    ids = {node_id: _add_node(node, draft, source) for node_id, node in nodes.items()}
     _set_positions(node_entries, ids, draft, report)
     edges = read_edges(edge_entries, nodes, report)
     ends = BodyEnds({node_id: node.type for node_id, node in nodes.items()}, [(e.source, e.target) for e in edges])
@@ -68,7 +65,8 @@ def convert_canvas(root: dict[str, Any], report: ImportReport, source: str, name
     for index, edge in enumerate(edges):
         connector.connect(index, edge)
     _report_appearance(node_entries, edge_entries, report)
-    top = FieldReader({key: value for key, value in root.items() if key not in {"nodes", "edges", *_FILE_KEYS}})
+    members = {key: value for key, value in root.items() if key not in {"nodes", "edges", *_FILE_KEYS}}
+    top = FieldReader(members, report, "")
     file_keys = [key for key in root if key in _FILE_KEYS]
     if file_keys:
         report.left_out("the file", f"Only the other program needs these: {', '.join(file_keys)}.")
@@ -77,12 +75,8 @@ def convert_canvas(root: dict[str, Any], report: ImportReport, source: str, name
         report.carried_over("name", "The workflow's name.")
     if description:
         report.carried_over("description", "The workflow's description.")
-    report.report_rest("", top)
+    top.report_rest()
     return draft.finish(title or name, description)
-
-
-def _convert_nested(root: dict[str, Any], report: ImportReport, name: str, *, source: str) -> Workflow:
-    return convert_canvas(root, report, source, name)
 
 
 def _read_nodes(entries: Iterable[object], edges: Iterable[object], report: ImportReport) -> dict[str, ForeignNode]:
@@ -101,13 +95,13 @@ def _read_nodes(entries: Iterable[object], edges: Iterable[object], report: Impo
         members = {key: value for key, value in node.items() if key not in {"id", "type", "data", *_APPEARANCE_KEYS}}
         members |= {key: value for key, value in data.items() if key not in {"type", "nodeType", "config"}}
         members |= as_object(members.pop("config", None)) | as_object(data.get("config"))
-        fields = FieldReader(members)
+        fields = FieldReader(members, report, f"node {node_id}")
         label = fields.peek("label", "title")
         title = as_text(label)
         if title or label == "":
             fields.pop("label", "title")
         if title:
-            report.carried_over(f"node {node_id}, label", "The title.")
+            fields.carried_over("label", "The title.")
         nodes[node_id] = ForeignNode(node_id, node_type, title, fields, tuple(handles.get(node_id, ())))
     return nodes
 
@@ -121,25 +115,27 @@ def _normalized_type(node_type: str, data_type: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def _add_node(node: ForeignNode, draft: WorkflowDraft, report: ImportReport, nested: ConvertNested) -> str:
+def _add_node(node: ForeignNode, draft: WorkflowDraft, source: str) -> str:
+    fields, report = node.fields, node.fields.report
+    if node.type not in NODE_CONVERTERS and node.type not in SUBFLOW_TYPES:
+        report.left_out(fields.place, f'The node type "{shown(node.type, 60)}" does not exist here. Replace the node.')
+        for name in fields.unread:
+            fields.carried_over(shown(name, 60), "Kept unchanged.")
+        return draft.add(port_name(node.type) or "unknown", node.id, node.title, fields.unread)
     if node.type in SUBFLOW_TYPES:
-        node_id = draft.add("subflow", node.id, node.title, subflow_config(node, report, nested))
-        report.carried_over(node.place, f'The node "{node_id}" (subflow).')
-        report.report_rest(node.place, node.fields)
-        return node_id
-    if node.type not in NODE_CONVERTERS:
-        report.left_out(node.place, f'The node type "{shown(node.type, 60)}" does not exist here. Replace the node.')
-        for name in node.fields.unread:
-            report.carried_over(f"{node.place}, {shown(name, 60)}", "Kept unchanged.")
-        return draft.add(port_name(node.type) or "unknown", node.id, node.title, node.fields.unread)
-    node_type, convert = NODE_CONVERTERS[node.type]
-    node_id = draft.add(node_type, node.id, node.title, convert(node, report))
-    add_entry = report.carried_over if node_id == node.id else report.changed
-    add_entry(node.place, f'The node "{node_id}" ({node_type}).')
-    if node_type == "router" and node.fields.has("evaluator"):
-        node.fields.pop("evaluator")
-        report.changed(f"{node.place}, evaluator", 'The router whose branch "done" leads to the exit decides.')
-    report.report_rest(node.place, node.fields)
+        node_type = "subflow"
+        config = convert_subflow(node, lambda root, inner, name: convert_canvas(root, inner, source, name))
+    else:
+        node_type, convert = NODE_CONVERTERS[node.type]
+        convert(node)
+        config = node.config
+    node_id = draft.add(node_type, node.id, node.title, config)
+    is_same = node_type == "subflow" or node_id == node.id
+    (report.carried_over if is_same else report.changed)(fields.place, f'The node "{node_id}" ({node_type}).')
+    if node_type == "router" and fields.peek("evaluator") is not None:
+        fields.pop("evaluator")
+        fields.changed("evaluator", 'The router whose branch "done" leads to the exit decides.')
+    fields.report_rest()
     return node_id
 
 
@@ -182,64 +178,57 @@ _SOURCE_PORTS: Final[dict[str, dict[str, str]]] = {
 """Output ports by node type and foreign handle; the empty handle stands for all others."""
 
 
+@dataclass(frozen=True, slots=True)
 class _Connector:
     """Adds the edges of a canvas to the workflow."""
 
-    def __init__(
-        self,
-        nodes: dict[str, ForeignNode],
-        ids: dict[str, str],
-        ends: BodyEnds,
-        draft: WorkflowDraft,
-        report: ImportReport,
-    ) -> None:
-        self._nodes = nodes
-        self._ids = ids
-        self._ends = ends
-        self._draft = draft
-        self._report = report
+    nodes: dict[str, ForeignNode]
+    ids: dict[str, str]
+    ends: BodyEnds
+    draft: WorkflowDraft
+    report: ImportReport
 
     def connect(self, index: int, edge: ForeignEdge) -> None:
         """Add an edge, given with its index in the list of all edges."""
-        source, target = self._nodes[edge.source], self._nodes[edge.target]
+        source, target = self.nodes[edge.source], self.nodes[edge.target]
         port = self._source_port(edge, source)
         if not port:
             message = f'A {source.type} node has no port "{shown(edge.source_handle, 60)}" here.'
-            self._report.left_out(edge.place, message)
+            self.report.left_out(edge.place, message)
             return
-        start = f"{self._ids[edge.source]}.{port}"
-        if index in self._ends.cycle_edges:
+        start = f"{self.ids[edge.source]}.{port}"
+        if index in self.ends.cycle_edges:
             self._connect_feedback(edge, start)
             return
         target_port = self._target_port(edge, target)
-        end = f"{self._ids[edge.target]}.{target_port}"
-        self._draft.connect(start, end)
+        end = f"{self.ids[edge.target]}.{target_port}"
+        self.draft.connect(start, end)
         is_same = {edge.source_handle or port, edge.target_handle or target_port} == {port, target_port}
-        (self._report.carried_over if is_same else self._report.changed)(edge.place, f"{start} -> {end}.")
+        (self.report.carried_over if is_same else self.report.changed)(edge.place, f"{start} -> {end}.")
 
     def _connect_feedback(self, edge: ForeignEdge, start: str) -> None:
-        end = self._ends.innermost_end(edge.target)
-        if end is None or self._ends.types[end] != "exit":
-            self._report.left_out(edge.place, "It closes a cycle outside of any loop.")
+        end = self.ends.innermost_end(edge.target)
+        if end is None or self.ends.types[end] != "exit":
+            self.report.left_out(edge.place, "It closes a cycle outside of any loop.")
             return
-        self._draft.connect(start, f"{self._ids[end]}.feedback")
-        self._report.changed(edge.place, "It leads back, so it is the exit's feedback: the next iteration's input.")
+        self.draft.connect(start, f"{self.ids[end]}.feedback")
+        self.report.changed(edge.place, "It leads back, so it is the exit's feedback: the next iteration's input.")
 
     def _source_port(self, edge: ForeignEdge, node: ForeignNode) -> str:
         if node.type in SUBFLOW_TYPES:
-            return subflow_port(self._draft.config(self._ids[node.id]), "output", edge.source_handle)
+            return subflow_port(self.draft.config(self.ids[node.id]), "output", edge.source_handle)
         node_type = _target_type(node)
         if node_type == "router":
             name = port_name(edge.source_handle)
             return name if name not in {"", "output", "value"} else ""
         ports = _SOURCE_PORTS.get(node_type, {"": "output"})
         port = ports.get(edge.source_handle, ports[""])
-        if port == "body" and not self._ends.leads_into_body(edge.source, edge.target):
+        if port == "body" and not self.ends.leads_into_body(edge.source, edge.target):
             return "output"
         return port
 
     def _target_port(self, edge: ForeignEdge, node: ForeignNode) -> str:
-        config, handle = self._draft.config(self._ids[node.id]), edge.target_handle
+        config, handle = self.draft.config(self.ids[node.id]), edge.target_handle
         if node.type in SUBFLOW_TYPES:
             return subflow_port(config, "input", handle)
         node_type = _target_type(node)
@@ -464,7 +453,7 @@ class _PromptTranslator:
     def translate(self, placeholder: re.Match[str]) -> str:
         """Return the placeholder with the name that it has here."""
         path = _PATH.fullmatch(placeholder[1])
-        place = f"{self._node.place}, {{{{{shown(placeholder[1].strip(), 60)}}}}}"
+        place = f"{self._node.fields.place}, {{{{{shown(placeholder[1].strip(), 60)}}}}}"
         if path is None:
             self._report.changed(place, "It is plain text here because it is not the name of a value.")
             return "\\" + placeholder[0]

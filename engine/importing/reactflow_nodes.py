@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from engine.document.model import FILE_SUFFIX, Workflow
-from engine.importing.fields import (
-    TOOLS,
-    FieldReader,
-    as_integer,
-    as_list,
-    as_number,
-    as_object,
-    as_seconds,
-    as_text,
-    map_model,
-    map_tool,
-)
-from engine.importing.report import ImportReport
+from engine.importing.fields import TOOLS, as_integer, as_list, as_number, as_object, as_text, map_tool
+from engine.importing.report import FieldReader, ImportReport
 from engine.text_sanitizing import shown
 
 Config = dict[str, Any]
@@ -36,6 +25,7 @@ class ForeignNode:
         title: Its label.
         fields: Its settings.
         source_handles: The handles at which edges start, in the file's order.
+        config: Its settings here, filled in by the converter of its type.
     """
 
     id: str
@@ -43,17 +33,52 @@ class ForeignNode:
     title: str
     fields: FieldReader
     source_handles: tuple[str, ...] = ()
+    config: Config = field(default_factory=dict[str, Any])
 
-    @property
-    def place(self) -> str:
-        """How the report names the node."""
-        return f"node {self.id}"
+    def read_text(self, key: str, *names: str) -> None:
+        """Convert a text."""
+        given = self.fields.pop(*names)
+        text = as_text(given)
+        if text.strip():
+            self.config[key] = text
+            self.fields.carried_over(names[0], f"{key}.")
+        elif given not in (None, ""):
+            self.fields.left_out(names[0], "It is not a text.")
 
+    def read_number(self, key: str, *names: str, is_integer: bool = False) -> None:
+        """Convert a number from 0, or an integer from 1."""
+        given = self.fields.pop(*names)
+        number = as_integer(given) if is_integer else as_number(given)
+        if number is not None and number >= (1 if is_integer else 0):
+            self.config[key] = number
+            self.fields.carried_over(names[0], f"{key}: {number:g}.")
+        elif given is not None:
+            self.fields.left_out(names[0], f"{shown(given, 40)} is not a valid number.")
 
-Convert = Callable[[ForeignNode, ImportReport], Config]
+    def read_choice(self, choices: Mapping[str, str], key: str, *names: str, is_required: bool = False) -> Any:
+        """Convert a setting with a fixed set of values. An unknown value is returned only if it `is_required`."""
+        given = self.fields.pop(*names)
+        if given is None:
+            return None
+        value = choices.get(as_text(given).strip().lower().replace("-", "_"))
+        if value is not None:
+            self.fields.carried_over(names[0], f"{key}: {value}.")
+            return value
+        remedy = "Choose another value." if is_required else "The default is used."
+        self.fields.left_out(names[0], f'The value "{shown(given, 40)}" does not exist here. {remedy}')
+        return given if is_required else None
 
-ConvertNested = Callable[[dict[str, Any], ImportReport, str], Workflow]
-"""Converts the canvas of a subflow. The text is the workflow's name if the canvas has none."""
+    def read_model_call(self) -> None:
+        """Convert the settings of a model call."""
+        self.fields.pop_model(self.config, "provider")
+        self.read_number("temperature", "temperature")
+        self.read_number("max_tokens", "maxTokens", "max_tokens", is_integer=True)
+        self.read_number("top_p", "topP", "top_p")
+        self.read_timeout()
+
+    def read_timeout(self) -> None:
+        """Convert the timeout."""
+        self.fields.pop_seconds(self.config, "timeout_s", "timeout", "timeoutSeconds", "timeout_seconds")
 
 
 def port_name(text: str) -> str:
@@ -62,220 +87,125 @@ def port_name(text: str) -> str:
     return f"n{name}" if name[:1].isdigit() else name
 
 
-def _choice(
-    node: ForeignNode,
-    report: ImportReport,
-    config: Config,
-    names: tuple[str, ...],
-    key: str,
-    choices: Mapping[str, str],
-    *,
-    is_required: bool = False,
-) -> None:
-    """Read a setting with a fixed set of values. An unknown value is kept, as a problem, only if `is_required`."""
-    given = node.fields.pop(*names)
-    if given is None:
-        return
-    value = choices.get(as_text(given).strip().lower().replace("-", "_"))
-    if value is not None:
-        config[key] = value
-        report.carried_over(f"{node.place}, {names[0]}", f"{key}: {value}.")
-        return
-    if is_required:
-        config[key] = given
-    remedy = "Choose another value." if is_required else "The default is used."
-    report.left_out(f"{node.place}, {names[0]}", f'The value "{shown(given, 40)}" does not exist here. {remedy}')
-
-
-def _timeout(node: ForeignNode, report: ImportReport, config: Config) -> None:
-    given = node.fields.pop("timeout", "timeoutSeconds", "timeout_seconds")
-    seconds = as_seconds(given)
-    if seconds is not None and seconds > 0:
-        config["timeout_s"] = seconds
-        report.carried_over(f"{node.place}, timeout", f"timeout_s: {seconds:g}.")
-    elif given is not None:
-        report.left_out(f"{node.place}, timeout", f"{shown(given, 40)} is not a duration.")
-
-
-def _number(
-    node: ForeignNode,
-    report: ImportReport,
-    config: Config,
-    names: tuple[str, ...],
-    key: str,
-    *,
-    is_integer: bool = False,
-) -> None:
-    given = node.fields.pop(*names)
-    if given is None:
-        return
-    number = as_integer(given) if is_integer else as_number(given)
-    if number is None or number < (1 if is_integer else 0):
-        report.left_out(f"{node.place}, {names[0]}", f"{shown(given, 40)} is not a valid number.")
-        return
-    config[key] = number
-    report.carried_over(f"{node.place}, {names[0]}", f"{key}: {number:g}.")
-
-
-def _text(node: ForeignNode, report: ImportReport, config: Config, names: tuple[str, ...], key: str) -> None:
-    given = node.fields.pop(*names)
-    text = as_text(given)
-    if text.strip():
-        config[key] = text
-        report.carried_over(f"{node.place}, {names[0]}", f"{key}.")
-    elif given not in (None, ""):
-        report.left_out(f"{node.place}, {names[0]}", "It is not a text.")
-
-
-def _model(node: ForeignNode, report: ImportReport, config: Config) -> None:
-    name = as_text(node.fields.pop("model", "modelId", "model_id")).strip()
-    provider = as_text(node.fields.pop("provider")).strip()
-    if name:
-        config["model"], message = map_model(name, provider)
-        if provider:
-            report.carried_over(f"{node.place}, provider", "It is the prefix of the model's name.")
-        (report.carried_over if config["model"] == name else report.changed)(f"{node.place}, model", message)
-    elif provider:
-        report.left_out(f"{node.place}, provider", "No model is given, so the workflow's default is used.")
-
-
-def _model_call(node: ForeignNode, report: ImportReport, config: Config) -> None:
-    """Read the settings of a model call."""
-    _model(node, report, config)
-    _number(node, report, config, ("temperature",), "temperature")
-    _number(node, report, config, ("maxTokens", "max_tokens"), "max_tokens", is_integer=True)
-    _number(node, report, config, ("topP", "top_p"), "top_p")
-    _timeout(node, report, config)
-
-
 _EXIT_CONDITIONS: Final = {name: name for name in ("max_iterations", "evaluator", "stable_output", "judge")}
 _FEEDBACK_MODES: Final = {"replace": "replace", "append": "append"}
 _MAX_ITERATIONS_RANGE: Final = (1, 50)
 
 
-def _loop(node: ForeignNode, report: ImportReport) -> Config:
-    fields = node.fields
+def _loop(node: ForeignNode) -> None:
+    fields, config = node.fields, node.config
     # The foreign format has no iteration note; without this, prompts would get text that the author did not write.
-    config: Config = {"max_iterations": 5, "inject_feedback": False}
+    config |= {"max_iterations": 5, "inject_feedback": False}
     given = fields.pop("maxIterations", "max_iterations")
-    if given is not None:
-        place = f"{node.place}, maxIterations"
-        count = as_integer(given)
-        if count is None:
-            report.left_out(place, f"{shown(given, 40)} is not an integer; 5 is used.")
-        else:
-            low, high = _MAX_ITERATIONS_RANGE
-            config["max_iterations"] = min(max(count, low), high)
-            add_entry = report.carried_over if count == config["max_iterations"] else report.changed
-            add_entry(place, f"max_iterations: {config['max_iterations']}.")
-    conditions = ("exitCondition", "exit_condition")
-    chosen: Config = {}
-    _choice(node, report, chosen, conditions, "stop_when", _EXIT_CONDITIONS, is_required=True)
-    name = chosen.get("stop_when", "max_iterations")
-    condition: Config = {} if name == "max_iterations" else {"condition": name}
-    _choice(node, report, config, ("feedbackMode", "feedback_mode"), "feedback_mode", _FEEDBACK_MODES)
+    count = as_integer(given)
+    if count is not None:
+        low, high = _MAX_ITERATIONS_RANGE
+        config["max_iterations"] = min(max(count, low), high)
+        is_same = count == config["max_iterations"]
+        fields.mapped("maxIterations", f"max_iterations: {config['max_iterations']}.", is_same=is_same)
+    elif given is not None:
+        fields.left_out("maxIterations", f"{shown(given, 40)} is not an integer; 5 is used.")
+    names = ("exitCondition", "exit_condition")
+    name = node.read_choice(_EXIT_CONDITIONS, "stop_when", *names, is_required=True)
+    condition: Config = {} if name is None or name == "max_iterations" else {"condition": name}
+    mode = node.read_choice(_FEEDBACK_MODES, "feedback_mode", "feedbackMode", "feedback_mode")
+    if mode is not None:
+        config["feedback_mode"] = mode
     given = fields.pop("stabilityThreshold", "stability_threshold")
     if given is not None:
-        place = f"{node.place}, stabilityThreshold"
         threshold = as_number(given)
         if threshold is None or not 0 <= threshold <= 1:
-            report.left_out(place, f"{shown(given, 40)} is not a number from 0 to 1.")
+            fields.left_out("stabilityThreshold", f"{shown(given, 40)} is not a number from 0 to 1.")
         elif name != "stable_output":
-            report.left_out(place, "The loop has no condition that compares results.")
+            fields.left_out("stabilityThreshold", "The loop has no condition that compares results.")
         else:
             condition["threshold"] = threshold
-            report.carried_over(place, f"The loop stops at a similarity of {threshold:g} or more.")
+            fields.carried_over("stabilityThreshold", f"The loop stops at a similarity of {threshold:g} or more.")
     if condition:
         config["stop_when"] = [condition]
-    _timeout(node, report, config)
-    return config
+    node.read_timeout()
 
 
-def _llm(node: ForeignNode, report: ImportReport) -> Config:
-    config: Config = {}
-    _model_call(node, report, config)
-    _text(node, report, config, ("systemPrompt", "system_prompt", "system"), "system")
-    _text(node, report, config, ("prompt", "userPrompt", "user_prompt", "promptTemplate", "template"), "prompt")
+def _llm(node: ForeignNode) -> None:
+    node.read_model_call()
+    node.read_text("system", "systemPrompt", "system_prompt", "system")
+    node.read_text("prompt", "prompt", "userPrompt", "user_prompt", "promptTemplate", "template")
     schema = node.fields.pop("responseSchema", "jsonSchema", "outputSchema", "schema")
     if isinstance(schema, dict) and schema:
-        config["reply_schema"] = schema
-        report.carried_over(f"{node.place}, responseSchema", "reply_schema.")
+        node.config["reply_schema"] = schema
+        node.fields.carried_over("responseSchema", "reply_schema.")
     elif schema not in (None, "", {}):
-        report.left_out(f"{node.place}, responseSchema", "It is not a JSON Schema.")
-    return config
-
-
-def _router(node: ForeignNode, report: ImportReport) -> Config:
-    config: Config = {}
-    _model_call(node, report, config)
-    _text(node, report, config, ("criteria", "prompt", "systemPrompt", "system_prompt", "condition"), "criteria")
-    mode = as_text(node.fields.pop("mode")).lower()
-    if mode and mode not in {"llm", "model", "ai"}:
-        message = f'Instead of "{shown(mode, 40)}", a model decides here. Rules have to be rewritten.'
-        report.changed(f"{node.place}, mode", message)
-    entries = as_list(node.fields.pop("branches", "routes", "options"))
-    branches = [branch for entry in entries if (branch := _branch(entry))]
-    unknown_keys = dict.fromkeys(key for entry in entries for key in as_object(entry) if key not in _BRANCH_KEYS)
-    report.left_out_keys(f"{node.place}, branches", unknown_keys)
-    if not branches:
-        names = [name for name in map(port_name, node.source_handles) if name not in {"", "reason", "output", "value"}]
-        branches = [{"name": name, "description": ""} for name in dict.fromkeys(names)]
-    if branches:
-        config["branches"] = branches
-        report.carried_over(f"{node.place}, branches", f"{', '.join(branch['name'] for branch in branches)}.")
-    if not config.get("criteria"):
-        report.left_out(f"{node.place}, criteria", "The file has no criteria for the decision. Write them.")
-    return config
+        node.fields.left_out("responseSchema", "It is not a JSON Schema.")
 
 
 _BRANCH_KEYS: Final = frozenset({"name", "label", "id", "description", "condition", "criteria"})
 
 
+def _router(node: ForeignNode) -> None:
+    node.read_model_call()
+    node.read_text("criteria", "criteria", "prompt", "systemPrompt", "system_prompt", "condition")
+    mode = as_text(node.fields.pop("mode")).lower()
+    if mode and mode not in {"llm", "model", "ai"}:
+        message = f'Instead of "{shown(mode, 40)}", a model decides here. Rules have to be rewritten.'
+        node.fields.changed("mode", message)
+    entries = as_list(node.fields.pop("branches", "routes", "options"))
+    branches = [branch for entry in entries if (branch := _branch(entry))]
+    unknown_keys = dict.fromkeys(key for entry in entries for key in as_object(entry) if key not in _BRANCH_KEYS)
+    node.fields.report.left_out_keys(f"{node.fields.place}, branches", unknown_keys)
+    if not branches:
+        names = [name for name in map(port_name, node.source_handles) if name not in {"", "reason", "output", "value"}]
+        branches = [{"name": name, "description": ""} for name in dict.fromkeys(names)]
+    if branches:
+        node.config["branches"] = branches
+        node.fields.carried_over("branches", f"{', '.join(branch['name'] for branch in branches)}.")
+    if not node.config.get("criteria"):
+        node.fields.left_out("criteria", "The file has no criteria for the decision. Write them.")
+
+
 def _branch(entry: object) -> dict[str, str] | None:
-    if isinstance(entry, str):
-        return {"name": port_name(entry), "description": ""} if port_name(entry) else None
-    members = as_object(entry)
+    members = {"name": entry} if isinstance(entry, str) else as_object(entry)
     name = port_name(as_text(members.get("name") or members.get("label") or members.get("id")))
     description = as_text(members.get("description") or members.get("condition") or members.get("criteria"))
     return {"name": name, "description": description} if name else None
 
 
-def _transform(node: ForeignNode, report: ImportReport) -> Config:
-    mode = as_text(node.fields.pop("mode", "transformType")).lower()
-    template = as_text(node.fields.pop("template"))
-    expression = as_text(node.fields.pop("expression", "script", "code", "jsonpath", "path"))
+def _transform(node: ForeignNode) -> None:
+    fields = node.fields
+    mode = as_text(fields.pop("mode", "transformType")).lower()
+    template = as_text(fields.pop("template"))
+    expression = as_text(fields.pop("expression", "script", "code", "jsonpath", "path"))
     if template.strip() or mode in {"template", ""}:
         if expression:
-            report.left_out(f"{node.place}, expression", "The node has a template, which is used instead.")
+            fields.left_out("expression", "The node has a template, which is used instead.")
         if mode:
-            add_entry = report.carried_over if mode == "template" else report.left_out
-            add_entry(f"{node.place}, mode", "The node fills in a template.")
-        report.carried_over(f"{node.place}, template", "template.")
-        return {"mode": "template", "template": template or "{{input}}"}
-    report.left_out(f"{node.place}, mode", f'The mode "{shown(mode, 40)}" does not exist here.')
-    _foreign_expression(node, report, expression)
-    return {"mode": "expression", "expression": expression}
+            (fields.carried_over if mode == "template" else fields.left_out)("mode", "The node fills in a template.")
+        fields.carried_over("template", "template.")
+        node.config.update(mode="template", template=template or "{{input}}")
+    else:
+        fields.left_out("mode", f'The mode "{shown(mode, 40)}" does not exist here.')
+        _foreign_expression(node, expression)
 
 
-def _foreign_expression(node: ForeignNode, report: ImportReport, expression: str) -> None:
+def _foreign_expression(node: ForeignNode, expression: str) -> None:
     message = f"{shown(expression, 120) or 'It'} is in another language. Rewrite the expression."
-    report.left_out(f"{node.place}, expression", message)
+    node.fields.left_out("expression", message)
+    node.config.update(mode="expression", expression=expression)
 
 
-def _validator(node: ForeignNode, report: ImportReport) -> Config:
+def _validator(node: ForeignNode) -> None:
     schema = node.fields.pop("schema", "jsonSchema", "json_schema")
+    if schema is None:
+        expression = as_text(node.fields.pop("expression", "condition", "rule", "script", "code"))
+        if expression:
+            _foreign_expression(node, expression)
+            return
+    node.config.update(mode="schema", json_schema={} if schema is None else schema)
     if isinstance(schema, dict):
-        report.carried_over(f"{node.place}, schema", "json_schema.")
-        return {"mode": "schema", "json_schema": schema}
-    if schema is not None:
-        report.left_out(f"{node.place}, schema", "It is not a JSON Schema. Write one.")
-        return {"mode": "schema", "json_schema": schema}
-    expression = as_text(node.fields.pop("expression", "condition", "rule", "script", "code"))
-    if expression:
-        _foreign_expression(node, report, expression)
-        return {"mode": "expression", "expression": expression}
-    report.left_out(f"{node.place}, schema", "The file has no schema, so any JSON is valid.")
-    return {"mode": "schema", "json_schema": {}}
+        node.fields.carried_over("schema", "json_schema.")
+    elif schema is not None:
+        node.fields.left_out("schema", "It is not a JSON Schema. Write one.")
+    else:
+        node.fields.left_out("schema", "The file has no schema, so any JSON is valid.")
 
 
 _INPUT_TYPES: Final = {
@@ -287,60 +217,57 @@ _INPUT_TYPES: Final = {
 }
 
 
-def _input(node: ForeignNode, report: ImportReport) -> Config:
-    config: Config = {"name": as_text(node.fields.pop("name", "inputName")) or node.title or node.id}
-    given = as_text(node.fields.pop("dataType", "inputType", "valueType", "data_type")).lower()
+def _input(node: ForeignNode) -> None:
+    fields, config = node.fields, node.config
+    config["name"] = as_text(fields.pop("name", "inputName")) or node.title or node.id
+    given = as_text(fields.pop("dataType", "inputType", "valueType", "data_type")).lower()
     config["type"] = _INPUT_TYPES.get(given, "any" if not given else "text")
     if given and given not in _INPUT_TYPES:
-        report.changed(f"{node.place}, dataType", f'The type "{shown(given, 40)}" does not exist here; text is used.')
-    default = node.fields.pop("defaultValue", "default", "value")
+        fields.changed("dataType", f'The type "{shown(given, 40)}" does not exist here; text is used.')
+    default = fields.pop("defaultValue", "default", "value")
     if default is not None:
         config["default"] = default
-    _text(node, report, config, ("description", "placeholder"), "description")
-    report.carried_over(f"{node.place}, name", f'The input "{shown(config["name"], 60)}".')
+    node.read_text("description", "description", "placeholder")
+    fields.carried_over("name", f'The input "{shown(config["name"], 60)}".')
     if default is not None:
-        report.carried_over(f"{node.place}, defaultValue", "default.")
+        fields.carried_over("defaultValue", "default.")
     if given in _INPUT_TYPES:
-        report.carried_over(f"{node.place}, dataType", f"type: {config['type']}.")
-    return config
+        fields.carried_over("dataType", f"type: {config['type']}.")
 
 
-def _output(node: ForeignNode, report: ImportReport) -> Config:
-    name = as_text(node.fields.pop("name", "outputName")) or node.title or node.id
-    report.carried_over(f"{node.place}, name", f'The output "{shown(name, 60)}".')
-    return {"name": name}
+def _output(node: ForeignNode) -> None:
+    node.config["name"] = name = as_text(node.fields.pop("name", "outputName")) or node.title or node.id
+    node.fields.carried_over("name", f'The output "{shown(name, 60)}".')
 
 
-def _tool(node: ForeignNode, report: ImportReport) -> Config:
-    foreign_name = as_text(node.fields.pop("toolName", "tool_name", "tool", "name")) or node.type
+def _tool(node: ForeignNode) -> None:
+    fields = node.fields
+    foreign_name = as_text(fields.pop("toolName", "tool_name", "tool", "name")) or node.type
     tool = map_tool(foreign_name, TOOLS)
-    given = node.fields.pop("arguments", "args", "toolInput", "parameters", "input")
+    given = fields.pop("arguments", "args", "toolInput", "parameters", "input")
     arguments = as_object(given)
     if arguments:
-        report.carried_over(f"{node.place}, arguments", f"{shown(', '.join(arguments), 120)}.")
+        fields.carried_over("arguments", f"{shown(', '.join(arguments), 120)}.")
     elif given is not None:
-        report.left_out(f"{node.place}, arguments", "They are not a JSON object.")
-    place, quoted = f"{node.place}, toolName", f'"{shown(foreign_name, 60)}"'
+        fields.left_out("arguments", "They are not a JSON object.")
+    quoted = f'"{shown(foreign_name, 60)}"'
     if not tool:
-        report.left_out(place, f"The tool {quoted} does not exist here. Choose another.")
+        fields.left_out("toolName", f"The tool {quoted} does not exist here. Choose another.")
     elif tool == foreign_name:
-        report.carried_over(place, f"{tool}.")
+        fields.carried_over("toolName", f"{tool}.")
     else:
-        report.changed(place, f'The tool {quoted} is "{tool}" here. Check its arguments.')
-    return {"tool": tool or foreign_name, "arguments": arguments}
+        fields.changed("toolName", f'The tool {quoted} is "{tool}" here. Check its arguments.')
+    node.config.update(tool=tool or foreign_name, arguments=arguments)
 
 
-def _iterator(node: ForeignNode, report: ImportReport) -> Config:
-    config: Config = {}
+def _iterator(node: ForeignNode) -> None:
     mode = as_text(node.fields.pop("mode")).lower()
-    names = ("maxConcurrency", "concurrency", "max_concurrency")
-    _number(node, report, config, names, "max_concurrency", is_integer=True)
+    node.read_number("max_concurrency", "maxConcurrency", "concurrency", "max_concurrency", is_integer=True)
     if mode == "sequential":
-        config["max_concurrency"] = 1
-        report.carried_over(f"{node.place}, mode", "One item after the other.")
+        node.config["max_concurrency"] = 1
+        node.fields.carried_over("mode", "One item after the other.")
     elif mode:
-        report.carried_over(f"{node.place}, mode", "Several items at the same time.")
-    return config
+        node.fields.carried_over("mode", "Several items at the same time.")
 
 
 _AGGREGATOR_MODES: Final = {
@@ -352,28 +279,25 @@ _AGGREGATOR_MODES: Final = {
 }
 
 
-def _aggregator(node: ForeignNode, report: ImportReport) -> Config:
-    config: Config = {}
-    _choice(node, report, config, ("strategy", "mode"), "mode", _AGGREGATOR_MODES)
+def _aggregator(node: ForeignNode) -> None:
+    mode = node.read_choice(_AGGREGATOR_MODES, "mode", "strategy", "mode")
+    if mode is not None:
+        node.config["mode"] = mode
     separator = node.fields.pop("separator")
     if isinstance(separator, str):
-        config["separator"] = separator
-        report.carried_over(f"{node.place}, separator", "separator.")
-    return config
+        node.config["separator"] = separator
+        node.fields.carried_over("separator", "separator.")
 
 
-def _approval(node: ForeignNode, report: ImportReport) -> Config:
-    config: Config = {}
-    _text(node, report, config, ("message", "prompt", "instructions"), "message")
-    return config
+def _approval(node: ForeignNode) -> None:
+    node.read_text("message", "message", "prompt", "instructions")
 
 
-def _exit(node: ForeignNode, report: ImportReport) -> Config:
-    report.carried_over(node.place, "The end of its loop.")
-    return {}
+def _exit(node: ForeignNode) -> None:
+    node.fields.report.carried_over(node.fields.place, "The end of its loop.")
 
 
-NODE_CONVERTERS: Final[Mapping[str, tuple[str, Convert]]] = {
+NODE_CONVERTERS: Final[Mapping[str, tuple[str, Callable[[ForeignNode], None]]]] = {
     "input": ("input", _input),
     "output": ("output", _output),
     **dict.fromkeys(("llm", "ai", "chat", "prompt", "model"), ("llm", _llm)),
@@ -398,34 +322,38 @@ _SUBFLOW_NAME_KEYS: Final = (
 )
 
 
-def subflow_config(node: ForeignNode, report: ImportReport, convert_nested: ConvertNested) -> Config:
+def convert_subflow(
+    node: ForeignNode, convert_nested: Callable[[dict[str, Any], ImportReport, str], Workflow]
+) -> Config:
     """Convert the settings of a subflow.
 
     A nested canvas becomes the embedded workflow. If the node only names a workflow, the settings get a file name;
     that file is not opened.
+
+    Args:
+        node: The node.
+        convert_nested: Converts the nested canvas; the text is the workflow's name if the canvas has none.
     """
-    nested = next(
-        (name for name in _NESTED_CANVAS_KEYS if as_list(as_object(node.fields.peek(name)).get("nodes"))), None
-    )
-    name_keys = [*_SUBFLOW_NAME_KEYS, *(k for k in _NESTED_CANVAS_KEYS if isinstance(node.fields.peek(k), str))]
-    foreign_name = next((as_text(node.fields.peek(k)) for k in name_keys if as_text(node.fields.peek(k))), "")
+    fields = node.fields
+    nested = next((name for name in _NESTED_CANVAS_KEYS if as_list(as_object(fields.peek(name)).get("nodes"))), None)
+    name_keys = [*_SUBFLOW_NAME_KEYS, *(key for key in _NESTED_CANVAS_KEYS if isinstance(fields.peek(key), str))]
+    foreign_name = next((as_text(fields.peek(key)) for key in name_keys if as_text(fields.peek(key))), "")
     name = foreign_name or node.title or node.id
     file = _subflow_file(name)
     for key in name_keys:
-        given = as_text(node.fields.pop(key))
-        if given:
-            message = f'The file "{file}" in the folder of this workflow.'
-            if given != foreign_name:
-                message = f'The name "{shown(foreign_name, 40)}" is used instead.'
-            report.changed(f"{node.place}, {key}", message)
+        given = as_text(fields.pop(key))
+        if given == foreign_name and given:
+            fields.changed(key, f'The file "{file}" in the folder of this workflow.')
+        elif given:
+            fields.changed(key, f'The name "{shown(foreign_name, 40)}" is used instead.')
     if nested is None:
         message = f'The file does not contain the other workflow. Import it too and save it as "{file}".'
-        report.changed(node.place, message)
+        fields.report.changed(fields.place, message)
         return {"file": file}
     nested_report = ImportReport()
-    workflow = convert_nested(as_object(node.fields.pop(nested)), nested_report, name)
-    report.carried_over(f"{node.place}, {nested}", f"The embedded workflow, with {len(workflow.nodes)} nodes.")
-    report.add_nested(node.place, nested_report)
+    workflow = convert_nested(as_object(fields.pop(nested)), nested_report, name)
+    fields.carried_over(nested, f"The embedded workflow, with {len(workflow.nodes)} nodes.")
+    fields.report.add_nested(fields.place, nested_report)
     return {"file": file, "workflow": {key: value for key, value in workflow.to_json().items() if key != "layout"}}
 
 

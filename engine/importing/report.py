@@ -1,14 +1,14 @@
-"""Import report: what became of each member of a foreign file."""
+"""Import report: what became of each member of a foreign file. A `FieldReader` reads members and reports them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
-from engine.importing.fields import FieldReader
+from engine.importing.fields import as_seconds, as_text, map_model
 from engine.text_sanitizing import one_line, shown
 
 _MAX_LINE_LENGTH: Final = 400
@@ -69,22 +69,15 @@ class ImportReport:
         for key in keys:
             self.left_out(f"{place}, {shown(key, 60)}" if place else shown(key, 60), reason)
 
-    def report_rest(self, place: str, fields: FieldReader, separator: str = ", ") -> None:
-        """Report the members of an object that no line mentions yet, each under the name that the file uses.
-
-        Args:
-            place: Where the object is.
-            fields: Its members.
-            separator: Between the place and the name of a member.
-        """
+    def add_rest(self, prefix: str, read: Mapping[str, str]) -> None:
+        """Report those of the members that were read that no line mentions yet; see `FieldReader.read`."""
         last_at = self._last_at
-        prefix = f"{place}{separator}" if place else ""
         renamed: dict[str, str] = {}
-        for name, first_name in fields.read.items():
+        for name, first_name in read.items():
             here, canonical = (one_line(f"{prefix}{shown(key, 60)}", _MAX_LINE_LENGTH) for key in (name, first_name))
             if here in last_at:
                 continue
-            if canonical in last_at and (first_name in fields.read or canonical in renamed):
+            if canonical in last_at and (first_name in read or canonical in renamed):
                 self.carried_over(here, "It repeats another setting.")
             elif canonical in last_at:
                 index = last_at[canonical]
@@ -94,8 +87,6 @@ class ImportReport:
                 self.left_out(here, "It has no effect here.")
         for canonical, here in renamed.items():
             last_at[here] = last_at.pop(canonical)
-        for key in fields.unread:
-            self.left_out(f"{prefix}{shown(key, 60)}", _NO_COUNTERPART)
 
     def add_nested(self, place: str, inner: ImportReport) -> None:
         """Append the report of a nested workflow, with `place` before each of its places."""
@@ -112,3 +103,86 @@ class ImportReport:
         self._last_at[entry.place] = len(self._entries)
         self._parents.update(entry.place[: found.start()] for found in _PLACE_SEPARATOR.finditer(entry.place))
         self._entries.append(entry)
+
+
+class FieldReader:
+    """The members of a foreign object. Each is read once, and the report has a line for each.
+
+    Attributes:
+        report: The report.
+        place: Where the object is: `step dev_cycle`.
+        read: The non-empty members that were read, each with the first name in the call that read it.
+    """
+
+    def __init__(self, members: Mapping[str, Any], report: ImportReport, place: str, separator: str = ", ") -> None:
+        self.report, self.place = report, place
+        self._prefix = f"{place}{separator}" if place else ""
+        self._unread = dict(members)
+        self.read: dict[str, str] = {}
+
+    def pop(self, *names: str) -> Any:
+        """Return the first member with one of these names that is not null, and mark it and its synonyms as read."""
+        found = None
+        for name in names:
+            value = self._unread.get(name)
+            if found is None and value is not None:
+                found = value
+            elif name not in self._unread or value not in (None, "", found):
+                continue
+            del self._unread[name]
+            if value not in (None, "", [], {}):
+                self.read[name] = names[0]
+        return found
+
+    def peek(self, *names: str) -> Any:
+        """Return the first member with one of these names that is not null, without marking it as read."""
+        return next((self._unread[name] for name in names if self._unread.get(name) is not None), None)
+
+    @property
+    def unread(self) -> dict[str, Any]:
+        """The members that nobody has read."""
+        return dict(self._unread)
+
+    def carried_over(self, name: str, message: str) -> None:
+        """Report a member that means the same here."""
+        self.report.carried_over(f"{self._prefix}{name}", message)
+
+    def changed(self, name: str, message: str) -> None:
+        """Report a member that was translated, or means nearly the same."""
+        self.report.changed(f"{self._prefix}{name}", message)
+
+    def left_out(self, name: str, message: str) -> None:
+        """Report a member that the workflow does not contain."""
+        self.report.left_out(f"{self._prefix}{name}", message)
+
+    def mapped(self, name: str, message: str, *, is_same: bool) -> None:
+        """Report a member as carried over if it is the same here, else as changed."""
+        (self.carried_over if is_same else self.changed)(name, message)
+
+    def pop_seconds(self, config: dict[str, Any], key: str, *names: str, allow_zero: bool = False) -> None:
+        """Convert a duration to a setting of a node."""
+        given = self.pop(*names)
+        seconds = as_seconds(given)
+        if seconds is not None and (seconds > 0 or (allow_zero and seconds == 0)):
+            config[key] = seconds
+            self.carried_over(names[0], f"{key}: {seconds:g}.")
+        elif given is not None:
+            self.left_out(names[0], f"{shown(given, 40)} is not a duration.")
+
+    def pop_model(self, config: dict[str, Any], *provider_names: str) -> None:
+        """Convert the name of a model and its provider to the setting `model`."""
+        name = as_text(self.pop("model", "modelId", "model_id")).strip()
+        provider = as_text(self.pop(*provider_names)).strip()
+        if name:
+            config["model"], message = map_model(name, provider)
+            if provider:
+                self.carried_over("provider", "It is the prefix of the model's name.")
+            self.mapped("model", message, is_same=config["model"] == name)
+        elif provider:
+            self.left_out("provider", "No model is given, so the workflow's default is used.")
+
+    def report_rest(self) -> None:
+        """Report the members that no line mentions yet, each under the name that the file uses."""
+        self.report.add_rest(self._prefix, self.read)
+        for key in self._unread:
+            self.left_out(shown(key, 60), _NO_COUNTERPART)

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
-from engine.importing.fields import FieldReader, as_integer, as_list, as_object, as_seconds, as_text, map_model
-from engine.importing.report import ImportReport
+from engine.importing.fields import as_integer, as_list, as_object, as_text, map_model
+from engine.importing.report import FieldReader, ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
 from engine.importing.yaml_steps_nodes import (
     REWRITE,
@@ -54,7 +54,8 @@ def convert_steps(root: dict[str, Any], report: ImportReport, source: str, name:
     Raises:
         DocumentError: There are too many steps.
     """
-    top = FieldReader({key: value for key, value in root.items() if key not in {"steps", "agents", "options"}})
+    members = {key: value for key, value in root.items() if key not in {"steps", "agents", "options"}}
+    top = FieldReader(members, report, "")
     entries = as_list(root.get("steps"))
     count = len(entries) + sum(len(as_list(as_object(as_object(e).get("loop")).get("steps"))) for e in entries)
     if count > MAX_STEPS:
@@ -64,7 +65,7 @@ def convert_steps(root: dict[str, Any], report: ImportReport, source: str, name:
     draft = WorkflowDraft()
     agents = read_agents(root.get("agents"), report)
     nodes = StepNodeBuilder(draft, report, agents)
-    _read_options(as_object(root.get("options")), nodes, draft, report)
+    _read_options(FieldReader(as_object(root.get("options")), report, "options"), nodes)
     model = as_text(top.pop("model", "defaultModel"))
     if model:
         draft.settings["model"], message = map_model(model)
@@ -80,13 +81,13 @@ def convert_steps(root: dict[str, Any], report: ImportReport, source: str, name:
         report.carried_over("name", "The workflow's name.")
     if description:
         report.carried_over("description", "The workflow's description.")
-    report.report_rest("", top)
+    top.report_rest()
     return draft.finish(title, description)
 
 
 def _add_steps(steps: Sequence[Step], nodes: StepNodeBuilder, loops: LoopBuilder) -> None:
     outputs: dict[str, StepOutput] = {}
-    ordered = in_dependency_order(steps, nodes.report)
+    ordered = in_dependency_order(steps)
     for step, names in ordered:
         dependencies = {name: outputs[name] for name in names}
         builder = nodes if step.loop is None else loops
@@ -98,29 +99,22 @@ def _add_steps(steps: Sequence[Step], nodes: StepNodeBuilder, loops: LoopBuilder
         nodes.report.carried_over(f"step {name}", message)
 
 
-def _read_options(options: dict[str, Any], nodes: StepNodeBuilder, draft: WorkflowDraft, report: ImportReport) -> None:
-    fields = FieldReader(options)
+def _read_options(fields: FieldReader, nodes: StepNodeBuilder) -> None:
     on_failure = as_text(fields.pop("onStepFailure", "on_step_failure")).lower()
-    place = "options, onStepFailure"
     if on_failure == "abort":
-        report.carried_over(place, "A failed node ends the run.")
+        fields.carried_over("onStepFailure", "A failed node ends the run.")
     elif on_failure in {"continue", "skip", "skip-dependents", "skip_dependents"}:
         nodes.default_config["on_error"] = "branch"
-        report.changed(place, "Nodes that depend on a failed node are skipped; the others run.")
+        fields.changed("onStepFailure", "Nodes that depend on a failed node are skipped; the others run.")
     elif on_failure:
-        report.left_out(place, f'"{shown(on_failure, 40)}" does not exist here; a failed node ends the run.')
-    timeout = fields.pop("stepTimeout", "step_timeout")
-    seconds = as_seconds(timeout)
-    if seconds:
-        nodes.default_config["timeout_s"] = seconds
-        report.carried_over("options, stepTimeout", f"timeout_s: {seconds:g} in each node.")
-    elif timeout is not None:
-        report.left_out("options, stepTimeout", f"{shown(timeout, 40)} is not a duration.")
+        message = f'"{shown(on_failure, 40)}" does not exist here; a failed node ends the run.'
+        fields.left_out("onStepFailure", message)
+    fields.pop_seconds(nodes.default_config, "timeout_s", "stepTimeout", "step_timeout")
     concurrency = as_integer(fields.pop("maxConcurrency", "max_concurrency"))
     if concurrency is not None and 1 <= concurrency <= _MAX_CONCURRENCY:
-        draft.settings["max_concurrency"] = concurrency
-        report.carried_over("options, maxConcurrency", f"At most {concurrency} nodes run at the same time.")
-    report.report_rest("options", fields)
+        nodes.draft.settings["max_concurrency"] = concurrency
+        fields.carried_over("maxConcurrency", f"At most {concurrency} nodes run at the same time.")
+    fields.report_rest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,32 +141,32 @@ class LoopBuilder:
 
     def build(self, step: Step, dependencies: Mapping[str, StepOutput]) -> StepOutput:
         """Build the nodes of a step that has a loop."""
-        fields = FieldReader(step.loop or {})
-        build = self._build_iterator if fields.has("forEach") else self._build_loop
+        fields = FieldReader(step.loop or {}, self._report, f"{step.place}, loop", ".")
+        build = self._build_loop if fields.peek("forEach") is None else self._build_iterator
         output = build(step, fields, dependencies)
-        self._report.report_rest(f"{step.place}, loop", fields, ".")
+        fields.report_rest()
         if step.depends_on and dependencies:
-            self._report.carried_over(f"{step.place}, dependsOn", "Edges from these steps.")
-        self._report.report_rest(step.place, step.fields)
+            step.fields.carried_over("dependsOn", "Edges from these steps.")
+        step.fields.report_rest()
         return output
 
     def _build_loop(self, step: Step, fields: FieldReader, dependencies: Mapping[str, StepOutput]) -> StepOutput:
-        config: dict[str, Any] = {"max_iterations": self._max_iterations(step, fields), "inject_feedback": False}
+        count = as_integer(fields.pop("maxIterations"))
+        iterations = _DEFAULT_ITERATIONS if count is None else min(max(count, 1), _MAX_ITERATIONS)
+        if count is None:
+            fields.left_out("maxIterations", f"It is not an integer; {iterations} is used.")
+        else:
+            fields.mapped("maxIterations", f"max_iterations: {iterations}.", is_same=iterations == count)
+        config: dict[str, Any] = {"max_iterations": iterations, "inject_feedback": False}
         judge = as_text(fields.pop("untilAgent"))
-        self._read_judge(step, judge, config)
-        delay = fields.pop("delay")
-        seconds = as_seconds(delay)
-        if seconds is not None and seconds >= 0:
-            config["delay_s"] = seconds
-            self._report.carried_over(f"{step.place}, loop.delay", f"delay_s: {seconds:g}.")
-        elif delay is not None:
-            self._report.left_out(f"{step.place}, loop.delay", f"{shown(delay, 40)} is not a duration.")
+        self._read_judge(fields, judge, config)
+        fields.pop_seconds(config, "delay_s", "delay", allow_zero=True)
         mode = as_text(fields.pop("outputMode"))
         if mode == "cumulative":
             config["output_mode"] = "all_iterations"
-            self._report.carried_over(f"{step.place}, loop.outputMode", "output_mode: all_iterations.")
+            fields.carried_over("outputMode", "output_mode: all_iterations.")
         elif mode:
-            self._report.carried_over(f"{step.place}, loop.outputMode", "output_mode: final.")
+            fields.carried_over("outputMode", "output_mode: final.")
         self._nodes.read_limits(step, config)
         gated = first_tested(step, dependencies)
         gate = self._read_condition(step, dependencies, config)
@@ -186,38 +180,26 @@ class LoopBuilder:
             self._draft.connect(output.port, f"{end}.input")
         until = as_text(fields.pop("until")).strip()
         if until:
-            self._read_until(step, until, body, config)
+            self._read_until(fields, until, body, config)
         self._draft.config(loop).update(config)
-        self._report.carried_over(f"{step.place}, loop", f'The loop "{loop}" with its exit "{end}".')
+        self._report.carried_over(fields.place, f'The loop "{loop}" with its exit "{end}".')
         return StepOutput(f"{end}.output", loop, is_json=len(body.final) == 1 and body.final[0].is_json)
 
-    def _max_iterations(self, step: Step, fields: FieldReader) -> int:
-        count = as_integer(fields.pop("maxIterations"))
-        place = f"{step.place}, loop.maxIterations"
-        if count is None:
-            self._report.left_out(place, f"It is not an integer; {_DEFAULT_ITERATIONS} is used.")
-            return _DEFAULT_ITERATIONS
-        clamped = min(max(count, 1), _MAX_ITERATIONS)
-        add_entry = self._report.carried_over if clamped == count else self._report.changed
-        add_entry(place, f"max_iterations: {clamped}.")
-        return clamped
-
-    def _read_judge(self, step: Step, name: str, config: dict[str, Any]) -> None:
+    def _read_judge(self, fields: FieldReader, name: str, config: dict[str, Any]) -> None:
         if not name:
             return
-        place = f"{step.place}, loop.untilAgent"
         if name not in self._nodes.agents:
             # A judge without criteria is a problem of the loop, so the user has to decide how the loop ends.
             config["stop_when"] = [{"condition": "judge"}]
             message = f"The agent {shown(name, 60)} does not exist. Write the judge's criteria before you run."
-            self._report.left_out(place, message)
+            fields.left_out("untilAgent", message)
             return
-        agent = self._nodes.use_agent(name, place)
+        agent = self._nodes.use_agent(name, fields)
         criteria = agent.config.get("system") or "The work is complete."
         judge: dict[str, Any] = {"criteria": f"{criteria}\n\nReply that it is done only if nothing is left to do."}
         judge |= {key: agent.config[key] for key in ("model", "temperature") if key in agent.config}
         config |= {"stop_when": [{"condition": "judge"}], "judge": judge}
-        self._report.carried_over(place, "The loop's judge, which replies with `done`, a reason and a score.")
+        fields.carried_over("untilAgent", "The loop's judge, which replies with `done`, a reason and a score.")
         if agent.config.get("tools"):
             self._report.left_out(f"agent {shown(name, 60)}, tools", "The judge of a loop has no tools here.")
 
@@ -227,7 +209,7 @@ class LoopBuilder:
         Returns:
             The port behind the router; None if there is no router.
         """
-        if len(dependencies) == 1 and step.fields.has("condition"):
+        if len(dependencies) == 1 and step.fields.peek("condition") is not None:
             (output,) = dependencies.values()
             condition = as_text(step.fields.pop("condition"))
 
@@ -240,10 +222,9 @@ class LoopBuilder:
                 config["condition"] = translate_expression(condition, dependencies, resolve)
             except UntranslatableError as error:
                 config["condition"] = condition
-                self._report.left_out(f"{step.place}, condition", f"{error}. {REWRITE}")
+                step.fields.left_out("condition", f"{error}. {REWRITE}")
             else:
-                message = "If false, the loop is skipped and its input passes through."
-                self._report.carried_over(f"{step.place}, condition", message)
+                step.fields.carried_over("condition", "If false, the loop is skipped and its input passes through.")
             return None
         gated = first_tested(step, dependencies)
         return self._nodes.add_condition(step, dependencies, dependencies[gated].port if gated is not None else None)
@@ -258,9 +239,9 @@ class LoopBuilder:
             template = {"mode": "template", "template": escape_placeholders(self._subject)}
             start = self._draft.add("transform", f"{step.id}_start", "Start", template)
             self._draft.connect(f"{start}.output", f"{loop}.input")
-            self._report.changed(f"{step.place}, loop", "It depends on no step, so a text is its first input.")
+            step.fields.changed("loop", "It depends on no step, so a text is its first input.")
 
-    def _read_until(self, step: Step, until: str, body: _Body, config: dict[str, Any]) -> None:
+    def _read_until(self, fields: FieldReader, until: str, body: _Body, config: dict[str, Any]) -> None:
         def resolve(name: str | None, member: str) -> str:
             if name is not None:
                 node = body.outputs[name].port.partition(".")[0]
@@ -269,25 +250,29 @@ class LoopBuilder:
                 return "loop.index"
             return translate_member("output", body.final[0].is_json if body.final else False, member)
 
-        place = f"{step.place}, loop.until"
         try:
             expression = translate_expression(until, body.outputs, resolve)
         except UntranslatableError as error:
             expression = until
-            self._report.left_out(place, f"{error}. {REWRITE}")
+            fields.left_out("until", f"{error}. {REWRITE}")
         else:
-            add_entry = self._report.carried_over if expression == until else self._report.changed
-            add_entry(place, f"until: {expression}")
+            fields.mapped("until", f"until: {expression}", is_same=expression == until)
         config["stop_when"] = [{"condition": "until", "expression": expression}, *config.get("stop_when", [])]
 
     def _build_iterator(self, step: Step, fields: FieldReader, dependencies: Mapping[str, StepOutput]) -> StepOutput:
         config: dict[str, Any] = {"on_empty": "fail"}
-        self._read_concurrency(step, fields, config)
+        given = fields.pop("maxConcurrency")
+        count = as_integer(given)
+        if count is not None and count >= 0:
+            config["max_concurrency"] = min(count, _MAX_CONCURRENCY)
+            fields.carried_over("maxConcurrency", f"max_concurrency: {config['max_concurrency']}.")
+        elif given is not None:
+            fields.left_out("maxConcurrency", f"{shown(given, 40)} is not a number of items.")
         for name in ("until", "untilAgent", "maxIterations", "delay"):
             if fields.pop(name) is not None:
-                self._report.left_out(f"{step.place}, loop.{name}", "It cannot be combined with forEach.")
+                fields.left_out(name, "It cannot be combined with forEach.")
         self._nodes.read_limits(step, config)
-        source, used = self._read_items(step, fields.pop("forEach"), dependencies, config)
+        source, used = self._read_items(step, fields, dependencies, config)
         gated = first_tested(step, dependencies)
         first = source or (dependencies[gated].port if gated is not None else None)
         start = self._nodes.add_condition(step, dependencies, first) or source
@@ -302,38 +287,29 @@ class LoopBuilder:
         end = self._draft.add("aggregator", f"{step.id}_results", f"{step.id} results", settings)
         for output in body.final:
             self._draft.connect(output.port, f"{end}.input")
-        place = f"{step.place}, loop.outputMode"
         if mode == "join":
-            self._report.carried_over(place, "All results in one text.")
+            fields.carried_over("outputMode", "All results in one text.")
         else:
-            self._report.changed(place, "The output is a list of all results, in the order of the items.")
-        self._report.carried_over(f"{step.place}, loop", f'The iterator "{iterator}" with its aggregator "{end}".')
+            fields.changed("outputMode", "The output is a list of all results, in the order of the items.")
+        self._report.carried_over(fields.place, f'The iterator "{iterator}" with its aggregator "{end}".')
         return StepOutput(f"{end}.output", iterator, is_json=mode == "collect")
 
-    def _read_concurrency(self, step: Step, fields: FieldReader, config: dict[str, Any]) -> None:
-        given = fields.pop("maxConcurrency")
-        count = as_integer(given)
-        place = f"{step.place}, loop.maxConcurrency"
-        if count is not None and count >= 0:
-            config["max_concurrency"] = min(count, _MAX_CONCURRENCY)
-            self._report.carried_over(place, f"max_concurrency: {config['max_concurrency']}.")
-        elif given is not None:
-            self._report.left_out(place, f"{shown(given, 40)} is not a number of items.")
-
     def _read_items(
-        self, step: Step, given: object, dependencies: Mapping[str, StepOutput], config: dict[str, Any]
+        self, step: Step, fields: FieldReader, dependencies: Mapping[str, StepOutput], config: dict[str, Any]
     ) -> tuple[str | None, list[str]]:
         """Convert the items of an iterator.
 
         Returns:
             The port that provides them, if any, and the steps that their expression uses.
         """
-        place = f"{step.place}, loop.forEach"
+        given = fields.pop("forEach")
         items, text = as_list(given), as_text(given)
         if items or not text:
             config |= {"source": "list", "items": items}
-            add_entry = self._report.carried_over if items else self._report.left_out
-            add_entry(place, f"The list of {len(items)} items." if items else "It has no items. Write the list.")
+            if items:
+                fields.carried_over("forEach", f"The list of {len(items)} items.")
+            else:
+                fields.left_out("forEach", "It has no items. Write the list.")
             return None, []
         config["source"] = "expression"
         try:
@@ -343,44 +319,45 @@ class LoopBuilder:
                 config["expression"] = translate_expression(
                     text, dependencies, lambda _, member: translate_member("items", output.is_json, member)
                 )
-                self._report.carried_over(place, f"expression: {config['expression']}")
+                fields.carried_over("forEach", f"expression: {config['expression']}")
                 return output.port, used
             expression = translate_expression(
                 text, dependencies, lambda name, member: translate_port_member(name, member, dependencies)
             )
         except UntranslatableError as error:
             config |= {"source": "list", "items": []}
-            self._report.left_out(place, f"{error}. Write the list of items.")
+            fields.left_out("forEach", f"{error}. Write the list of items.")
             return None, []
         if not used:
             config["expression"] = expression
-            self._report.carried_over(place, f"expression: {expression}")
+            fields.carried_over("forEach", f"expression: {expression}")
             return None, []
         settings = {"mode": "expression", "expression": expression}
         node = self._draft.add("transform", f"{step.id}_items", "Items", settings)
         for name in used:
             self._draft.connect(dependencies[name].port, f"{node}.{dependencies[name].name}")
         config["source"] = "port"
-        self._report.changed(place, f'The node "{node}" builds the list.')
+        fields.changed("forEach", f'The node "{node}" builds the list.')
         return f"{node}.output", used
 
     def _build_body(self, step: Step, fields: FieldReader, others: Mapping[str, StepOutput], start: BodyStart) -> _Body:
         """Build the nodes in a loop; `others` are outputs from outside that its first nodes get."""
         entries = as_list(fields.pop("steps"))
         if not entries:
-            single = Step(step.id, step.agent, step.instructions, (), None, FieldReader({}), step.prefix)
+            fields = FieldReader({}, self._report, step.place)
+            single = Step(step.id, step.agent, step.instructions, (), None, fields)
             return _Body({}, [self._nodes.build(single, others, start, wanted_id=f"{step.id}_step")])
-        self._report.carried_over(f"{step.place}, loop.steps", f"{len(entries)} steps in its body.")
+        fields.carried_over("steps", f"{len(entries)} steps in its body.")
         for name, given in (("agent", step.agent), ("instructions", step.instructions)):
             if given:
-                self._report.left_out(f"{step.place}, {name}", "The steps in its loop are used instead.")
+                step.fields.left_out(name, "The steps in its loop are used instead.")
         inner = read_steps(entries, self._report, f"{step.id}.")
-        ordered = in_dependency_order(inner, self._report)
+        ordered = in_dependency_order(inner)
         outputs: dict[str, StepOutput] = {}
         for part, names in ordered:
             if part.loop is not None:
                 message = "This format has no nested loops, so the step runs once."
-                self._report.left_out(f"{part.place}, loop", message)
+                part.fields.left_out("loop", message)
             dependencies = {**({} if names else others), **{name: outputs[name] for name in names}}
             outputs[part.id] = self._nodes.build(part, dependencies, start if not names else None)
         return _Body(outputs, [outputs[name] for name in final_steps(ordered)])

@@ -14,17 +14,14 @@ from typing import Any, Final
 
 from engine.importing.fields import (
     AGENT_TOOLS,
-    FieldReader,
     as_integer,
     as_list,
     as_number,
     as_object,
-    as_seconds,
     as_text,
-    map_model,
     map_tool,
 )
-from engine.importing.report import ImportReport
+from engine.importing.report import FieldReader, ImportReport
 from engine.importing.workflow_draft import WorkflowDraft
 from engine.text_sanitizing import shown
 
@@ -40,7 +37,6 @@ class Step:
         depends_on: The ids of the steps that it waits for and whose outputs it gets.
         loop: Its loop settings; None if it runs once.
         fields: Its other settings.
-        prefix: The path of the step that contains it, for the report.
     """
 
     id: str
@@ -49,12 +45,11 @@ class Step:
     depends_on: tuple[str, ...]
     loop: dict[str, Any] | None
     fields: FieldReader
-    prefix: str = ""
 
     @property
     def place(self) -> str:
         """How the report names the step."""
-        return f"step {self.prefix}{self.id}"
+        return self.fields.place
 
 
 def read_steps(entries: Sequence[object], report: ImportReport, prefix: str = "") -> list[Step]:
@@ -63,7 +58,8 @@ def read_steps(entries: Sequence[object], report: ImportReport, prefix: str = ""
     for index, entry in enumerate(entries):
         members = as_object(entry)
         step_id = as_text(members.get("id"))
-        fields = FieldReader({name: value for name, value in members.items() if name != "id"})
+        place = f"step {prefix}{step_id}"
+        fields = FieldReader({name: value for name, value in members.items() if name != "id"}, report, place)
         if not step_id or step_id in steps:
             report.left_out(f"step {prefix}{index + 1}", "It has no id, or the id of another step.")
             continue
@@ -77,12 +73,11 @@ def read_steps(entries: Sequence[object], report: ImportReport, prefix: str = ""
             tuple(dict.fromkeys(as_text(name) for name in names)),
             as_object(loop) if loop is not None else None,
             fields,
-            prefix,
         )
     return list(steps.values())
 
 
-def in_dependency_order(steps: Iterable[Step], report: ImportReport) -> list[tuple[Step, tuple[str, ...]]]:
+def in_dependency_order(steps: Iterable[Step]) -> list[tuple[Step, tuple[str, ...]]]:
     """Order steps so that each follows its dependencies, which are returned beside it.
 
     Dependencies that do not exist or form a cycle are reported as left out.
@@ -95,7 +90,7 @@ def in_dependency_order(steps: Iterable[Step], report: ImportReport) -> list[tup
         for name in step.depends_on:
             if name not in needed[step.id]:
                 reason = "A step cannot depend on itself." if name == step.id else "This step does not exist."
-                report.left_out(f"{step.place}, dependsOn {shown(name, 60)}", reason)
+                step.fields.left_out(f"dependsOn {shown(name, 60)}", reason)
     ordered: list[tuple[Step, tuple[str, ...]]] = []
     done: set[str] = set()
     while waiting:
@@ -103,7 +98,7 @@ def in_dependency_order(steps: Iterable[Step], report: ImportReport) -> list[tup
         for step in ready or [next(iter(waiting.values()))]:
             for name in needed[step.id]:
                 if name not in done:
-                    report.left_out(f"{step.place}, dependsOn {shown(name, 60)}", "The two steps wait for each other.")
+                    step.fields.left_out(f"dependsOn {shown(name, 60)}", "The two steps wait for each other.")
             ordered.append((step, tuple(name for name in needed[step.id] if name in done)))
             done.add(step.id)
             del waiting[step.id]
@@ -145,74 +140,64 @@ def read_agents(value: object, report: ImportReport) -> dict[str, Agent]:
 
 
 def _agent(name: str, members: dict[str, Any], report: ImportReport) -> Agent:
-    fields, place = FieldReader(members), f"agent {shown(name, 60)}"
+    fields = FieldReader(members, report, f"agent {shown(name, 60)}")
     agent = Agent()
     description = as_text(fields.pop("description")).strip()
     instructions = as_text(fields.pop("instructions", "systemPrompt", "system", "prompt")).strip()
     role = f"You are {name}: {description}" if description else f"You are {name}."
     agent.config["system"] = escape_placeholders("\n\n".join(part for part in (role, instructions) if part))
-    report.carried_over(place, "The system prompt of its nodes.")
+    report.carried_over(fields.place, "The system prompt of its nodes.")
     if description:
-        report.carried_over(f"{place}, description", "Part of the system prompt.")
+        fields.carried_over("description", "Part of the system prompt.")
     if instructions:
-        report.carried_over(f"{place}, instructions", "Part of the system prompt.")
-    _read_model(agent, fields, place, report)
+        fields.carried_over("instructions", "Part of the system prompt.")
+    fields.pop_model(agent.config, "provider", "runtime")
+    _read_sampling(agent, fields)
     schema = fields.pop("resultSchema", "outputSchema")
     if isinstance(schema, dict):
         agent.schema = schema
-        report.carried_over(f"{place}, resultSchema", "Its nodes reply with JSON by this schema (reply_schema).")
+        fields.carried_over("resultSchema", "Its nodes reply with JSON by this schema (reply_schema).")
     elif schema is not None:
-        report.left_out(f"{place}, resultSchema", "It is not a JSON Schema.")
-    _read_tools(agent, fields, place, report)
-    report.report_rest(place, fields)
+        fields.left_out("resultSchema", "It is not a JSON Schema.")
+    _read_tools(agent, fields)
+    fields.report_rest()
     return agent
 
 
-def _read_tools(agent: Agent, fields: FieldReader, place: str, report: ImportReport) -> None:
-    tools = [_tool(as_text(tool), place, report) for tool in as_list(fields.pop("tools"))]
-    if not any(tools):
+def _read_tools(agent: Agent, fields: FieldReader) -> None:
+    tools: list[str] = []
+    for foreign_name in map(as_text, as_list(fields.pop("tools"))):
+        name, member = map_tool(foreign_name, AGENT_TOOLS), f"tools, {shown(foreign_name, 60)}"
+        if name:
+            tools.append(name)
+            fields.mapped(member, f"{name}.", is_same=name == foreign_name)
+        else:
+            fields.left_out(member, "This tool does not exist here.")
+    if not tools:
         return
-    agent.config["tools"] = list(dict.fromkeys(filter(None, tools)))
+    agent.config["tools"] = list(dict.fromkeys(tools))
     turns = as_integer(fields.pop("maxTurns", "max_turns"))
     if turns is not None:
-        agent.config["max_turns"] = min(max(turns, 1), _MAX_TURNS)
-        add_entry = report.carried_over if agent.config["max_turns"] == turns else report.changed
-        add_entry(f"{place}, maxTurns", f"max_turns: {agent.config['max_turns']}.")
-    report.carried_over(f"{place}, tools", f"{', '.join(agent.config['tools'])}.")
+        agent.config["max_turns"] = max_turns = min(max(turns, 1), _MAX_TURNS)
+        fields.mapped("maxTurns", f"max_turns: {max_turns}.", is_same=max_turns == turns)
+    fields.carried_over("tools", f"{', '.join(agent.config['tools'])}.")
 
 
-def _tool(foreign_name: str, place: str, report: ImportReport) -> str:
-    name = map_tool(foreign_name, AGENT_TOOLS)
-    tool_place = f"{place}, tools, {shown(foreign_name, 60)}"
-    if not name:
-        report.left_out(tool_place, "This tool does not exist here.")
-    else:
-        (report.carried_over if name == foreign_name else report.changed)(tool_place, f"{name}.")
-    return name
-
-
-def _read_model(agent: Agent, fields: FieldReader, place: str, report: ImportReport) -> None:
-    name = as_text(fields.pop("model")).strip()
-    if name:
-        provider = as_text(fields.pop("provider", "runtime"))
-        agent.config["model"], message = map_model(name, provider)
-        if provider:
-            report.carried_over(f"{place}, provider", "It is the prefix of the model's name.")
-        (report.carried_over if agent.config["model"] == name else report.changed)(f"{place}, model", message)
+def _read_sampling(agent: Agent, fields: FieldReader) -> None:
     temperature, tokens = as_number(fields.pop("temperature")), as_integer(fields.pop("maxTokens", "max_tokens"))
     if temperature is not None and 0 <= temperature <= _MAX_TEMPERATURE:
         agent.config["temperature"] = temperature
-        report.carried_over(f"{place}, temperature", f"{temperature:g}.")
+        fields.carried_over("temperature", f"{temperature:g}.")
     top_p, stop = as_number(fields.pop("topP", "top_p")), as_list(fields.pop("stop", "stopSequences"))
     if top_p is not None and 0 < top_p <= 1:
         agent.config["top_p"] = top_p
-        report.carried_over(f"{place}, topP", f"top_p: {top_p:g}.")
+        fields.carried_over("topP", f"top_p: {top_p:g}.")
     if texts := [text for text in stop if isinstance(text, str) and text]:
         agent.config["stop"] = texts[:_MAX_STOP_SEQUENCES]
-        report.carried_over(f"{place}, stop", "stop.")
+        fields.carried_over("stop", "stop.")
     if tokens is not None and tokens >= 1:
         agent.config["max_tokens"] = tokens
-        report.carried_over(f"{place}, maxTokens", f"max_tokens: {tokens}.")
+        fields.carried_over("maxTokens", f"max_tokens: {tokens}.")
 
 
 def escape_placeholders(text: str) -> str:
@@ -347,11 +332,11 @@ class StepNodeBuilder:
         self.default_config: dict[str, Any] = {}
         self.used_agents: set[str] = set()
 
-    def use_agent(self, name: str, place: str) -> Agent:
+    def use_agent(self, name: str, fields: FieldReader) -> Agent:
         """Return the agent with that name, or one without settings if there is none."""
         if name and name not in self.agents:
             message = "This agent does not exist, so the node has no system prompt."
-            self.report.left_out(f"{place}, agent {shown(name, 60)}", message)
+            fields.left_out(f"agent {shown(name, 60)}", message)
         self.used_agents.add(name)
         return self.agents.get(name, Agent())
 
@@ -371,7 +356,7 @@ class StepNodeBuilder:
             body: The body that it starts; None if it starts none.
             wanted_id: The node's id; by default that of the step.
         """
-        agent = self.use_agent(step.agent, step.place)
+        agent = self.use_agent(step.agent, step.fields)
         inputs = dict(dependencies)
         gated = None if body is not None else first_tested(step, dependencies)
         first = body.port if body is not None else dependencies[gated].port if gated is not None else None
@@ -397,46 +382,35 @@ class StepNodeBuilder:
             self.draft.connect(start, f"{node}.input")
         add_entry = self.report.carried_over if node == (wanted_id or step.id) else self.report.changed
         add_entry(step.place, f'The node "{node}" ({agent.node_type}).')
-        self._report_members(step, dependencies)
-        self.report.report_rest(step.place, step.fields)
+        if step.agent in self.agents:
+            step.fields.carried_over("agent", "Its system prompt and model.")
+        if step.instructions.strip():
+            step.fields.carried_over("instructions", "The prompt.")
+        if step.depends_on and dependencies:
+            step.fields.carried_over("dependsOn", "Edges from these steps.")
+        step.fields.report_rest()
         name = node if node not in _RESERVED_NAMES else f"{node}_step"
         return StepOutput(f"{node}.output", name, agent.schema is not None)
-
-    def _report_members(self, step: Step, dependencies: Mapping[str, StepOutput]) -> None:
-        members = {
-            "agent": ("Its system prompt and model.", step.agent in self.agents),
-            "instructions": ("The prompt.", step.instructions.strip()),
-            "dependsOn": ("Edges from these steps.", step.depends_on and dependencies),
-        }
-        for name, (message, is_present) in members.items():
-            if is_present:
-                self.report.carried_over(f"{step.place}, {name}", message)
 
     def _instructions(self, step: Step, body: BodyStart | None) -> str:
         text = escape_placeholders(step.instructions.strip())
         variables: Mapping[str, str] = body.variables if body is not None else {}
         for name in dict.fromkeys(found[1] for found in _VARIABLE.finditer(text)):
             if name not in variables:
-                self.report.changed(f"{step.place}, {{{{{name}}}}}", "It has no value here, so it is plain text.")
+                step.fields.changed(f"{{{{{name}}}}}", "It has no value here, so it is plain text.")
         return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
 
     def read_limits(self, step: Step, config: dict[str, Any]) -> None:
         """Convert the step's timeout and retries."""
-        timeout = step.fields.pop("timeout")
-        seconds = as_seconds(timeout)
-        if seconds is not None and seconds > 0:
-            config["timeout_s"] = seconds
-            self.report.carried_over(f"{step.place}, timeout", f"timeout_s: {seconds:g}.")
-        elif timeout is not None:
-            self.report.left_out(f"{step.place}, timeout", f"{shown(timeout, 40)} is not a duration.")
+        step.fields.pop_seconds(config, "timeout_s", "timeout")
         given = step.fields.pop("retries", "retry")
         retries = as_integer(as_object(given).get("max", as_object(given).get("maxAttempts"))) if given else None
         retries = as_integer(given) if retries is None else retries
         if retries is not None and retries >= 0:
             config["retries"] = min(retries, _MAX_RETRIES)
-            self.report.carried_over(f"{step.place}, retries", f"retries: {config['retries']}.")
+            step.fields.carried_over("retries", f"retries: {config['retries']}.")
         elif given is not None:
-            self.report.left_out(f"{step.place}, retries", f"{shown(given, 40)} is not a number of retries.")
+            step.fields.left_out("retries", f"{shown(given, 40)} is not a number of retries.")
 
     def add_condition(self, step: Step, dependencies: Mapping[str, StepOutput], first: str | None) -> str | None:
         """Add a router that skips a step unless its condition holds.
@@ -452,9 +426,8 @@ class StepNodeBuilder:
         condition = as_text(step.fields.pop("condition", "if")).strip()
         if not condition:
             return None
-        place = f"{step.place}, condition"
         if first is None:
-            self.report.left_out(place, f"The step has no input to test. {REWRITE}")
+            step.fields.left_out("condition", f"The step has no input to test. {REWRITE}")
             return self._keep_condition(step, condition, first)
         try:
             tested = steps_in(condition, dependencies)
@@ -467,10 +440,10 @@ class StepNodeBuilder:
 
             rule = translate_expression(condition, dependencies, resolve)
         except UntranslatableError as error:
-            self.report.left_out(place, f"{error}. {REWRITE}")
+            step.fields.left_out("condition", f"{error}. {REWRITE}")
             return self._keep_condition(step, condition, first)
         router = self._add_router(step, rule if tests_input else "input.run")
-        self.report.changed(place, f'The router "{router}" decides; if false, the step is skipped.')
+        step.fields.changed("condition", f'The router "{router}" decides; if false, the step is skipped.')
         if tests_input:
             self.draft.connect(first, f"{router}.input")
             return f"{router}.run"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 
-from engine.importing.fields import FieldReader
 from engine.importing.reactflow import BodyEnds
-from engine.importing.report import ImportReport
+from engine.importing.report import FieldReader, ImportReport
 
 
 def test_loop_ends_on_a_large_canvas_are_found_in_linear_time() -> None:
@@ -32,14 +31,14 @@ def test_a_large_report_takes_linear_time() -> None:
     report = ImportReport()
     began = time.perf_counter()
     for number in range(3_000):
-        fields = FieldReader({"model": "x", "colour": "red", "size": 3})
+        fields = FieldReader({"model": "x", "color": "red", "size": 3}, report, f"node {number}")
         fields.pop("model")
         fields.pop("size")
         report.carried_over(f"node {number}, model", "x.")
-        report.report_rest(f"node {number}", fields)
+        fields.report_rest()
     assert time.perf_counter() - began < 1.0
     assert [str(entry) for entry in report.entries[-3:]] == [
         "carried over: node 2999, model: x.",
         "left out: node 2999, size: It has no effect here.",
-        "left out: node 2999, colour: It has no counterpart here.",
+        "left out: node 2999, color: It has no counterpart here.",
     ]
