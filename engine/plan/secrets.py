@@ -1,13 +1,14 @@
 """Secrets in plain words in a document: problems before a run, and copies of the document without them.
 
-A workflow file is shared, and so are exports and histories. Prompts and other texts are not searched; unknown keys,
-tool arguments, extra parameters, settings of plugins and server addresses are.
+A workflow file is shared, and so are exports and histories. Prompts and other texts are not searched. Unknown keys,
+tool arguments, extra parameters, server addresses and settings that are named like a secret are, also those of plugins.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -74,7 +75,7 @@ def _is_searched(node: Node, registry: Registry) -> bool:
         return True
     fields = spec.config.__pydantic_fields__
     for key in node.config:  # noqa: SIM110 - asked for every node of every document; a generator takes twice as long
-        if key not in fields or key in _SEARCHED:
+        if key not in fields or key in _SEARCHED or _is_secret_name(key):
             return True
     return False
 
@@ -119,7 +120,7 @@ def _in_node(path: Path, node: Mapping[str, Any], registry: Registry) -> Iterato
         if key == _SUBFLOW and isinstance(value, dict) and "nodes" in value:
             inner = cast("dict[str, Any]", value)
             yield from (((*place, *rest), name) for rest, name in _found(inner, registry))
-        elif key not in fields or key in _FREE_FIELDS or key == _ADDRESS:
+        elif key not in fields or key in _FREE_FIELDS or key == _ADDRESS or _is_secret_name(key):
             yield from _within(place, key, value)
 
 
@@ -149,6 +150,7 @@ def _is_secret(name: str, value: Any) -> bool:
     return _is_secret_name(name) or (isinstance(value, str) and _SECRET_VALUE.search(value) is not None)
 
 
+@lru_cache(maxsize=1024)
 def _is_secret_name(name: str) -> bool:
     """Whether a name says that its value is a secret: `api_key`, `apiKey`, `X-Auth-Token`, `password`."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)

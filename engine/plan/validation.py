@@ -287,7 +287,7 @@ def _all_problems(structure: Structure, max_iterations_cap: int) -> list[Problem
         *_parameter_problems(structure),
         *_loop_problems(structure, max_iterations_cap),
         *_judge_problems(structure),
-        *secret_problems(structure.workflow),
+        *secret_problems(structure.workflow, structure.registry),
         *_part_problems(structure, max_iterations_cap),
     ]
     position = {node.id: index for index, node in enumerate(structure.workflow.nodes)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from engine.document.files import dumps, load, loads, save
 from engine.errors import EngineError
 from engine.export.langgraph_module import export_langgraph
 from engine.export.python_script import export_python
+from engine.nodes.node_registry import builtin_registry
+from engine.nodes.output import SPEC as OUTPUT
+from engine.nodes.spec import NodeConfig
 from engine.plan.secrets import REMOVED, SECRET_CODE, without_secrets
 from engine.runner.run import start
 from engine.store.run_file import run_to_json
@@ -111,6 +115,23 @@ def test_what_only_sounds_like_a_secret_is_none(node: Part) -> None:
 
     assert [problem for problem in validate(workflow) if problem.code == SECRET_CODE] == []
     assert without_secrets(workflow) is workflow
+
+
+class _WithKey(NodeConfig):
+    api_key: str = ""
+    note: str = ""
+
+
+def test_a_secret_in_a_declared_setting_of_a_plugin_is_an_error_and_its_texts_are_not_searched() -> None:
+    registry = builtin_registry().with_types(
+        [replace(OUTPUT, type="plugged", config=_WithKey, summary=lambda _config: "")]
+    )
+    workflow = with_node(part("a", "plugged", api_key=VALUE, note="Basic ideas"))
+
+    found = [problem for problem in validate(workflow, registry) if problem.code == SECRET_CODE]
+    assert [(problem.node, problem.field) for problem in found] == [("a", "api_key")]
+    copy = without_secrets(workflow, registry)
+    assert copy.nodes_by_id["a"].config == {"api_key": REMOVED, "note": "Basic ideas"}
 
 
 def test_a_secret_in_a_subflow_is_refused_and_removed_too() -> None:
