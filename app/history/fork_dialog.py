@@ -54,7 +54,6 @@ from engine.nodes.json_values import parse_json
 from engine.nodes.judge import JudgeConfig
 from engine.nodes.loop import LoopConfig
 from engine.nodes.node_registry import builtin_registry
-from engine.nodes.spec import primary_output
 from engine.plan.structure import Structure
 from engine.store.resume import Changes, ForkPlan, plan_fork
 from engine.store.store_protocol import Store, level_of
@@ -649,7 +648,7 @@ def read_place(store: Store, run_id: str, at: str) -> ForkPlace:
         return ForkPlace(at, run.structure, level.iteration.input if level.iteration is not None else None)
     level = read_level(store, run, level_of(at))
     execution = level.nodes.get(at)
-    return ForkPlace(at, run.structure, primary_output(dict(execution.outputs)) if execution is not None else None)
+    return ForkPlace(at, run.structure, execution.outputs.get("output") if execution is not None else None)
 
 
 def _listed(lines: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from engine.nodes.agent_tools import (
     tool_definition,
 )
 from engine.nodes.context import NodeContext, ToolOutcome
-from engine.nodes.json_values import SchemaError, compile_schema
+from engine.nodes.json_values import schema_problems
 from engine.nodes.model_calls import (
     UnreadableReplyError,
     call_model,
@@ -37,33 +37,25 @@ from engine.nodes.model_calls import (
     read_whole,
     structured_reply,
 )
-from engine.nodes.spec import Category, FieldProblem, NodeError, NodeSpec, Outputs, Port, PortType, text_problems
+from engine.nodes.spec import Category, FieldProblem, NodeError, NodeSpec, Outputs, Port, PortType
 from engine.text_sanitizing import shown
 from engine.tools.tool import ToolError
 from engine.values import Value
 
-AgentStatus = Literal["finished", "max_turns", "exited_loop"]
-"""How an agent's work came to its end."""
-
 
 @dataclass(frozen=True, slots=True)
 class AgentEnd:
-    """What an agent's work came to.
+    """The end of an agent's work.
 
     Attributes:
         status: How it ended.
-        output: The final answer; where turns ran out, the last text; nothing where the agent ended the loop.
-        steps: What it did, one object a tool call: `turn` (from 1), `thought`, `tool`, `arguments`, `result`, `error`.
+        output: The final answer; the last text if turns ran out; None if the agent ended the loop.
+        steps: One object per tool call: `turn` (from 1), `thought`, `tool`, `arguments`, `result`, `error`.
     """
 
-    status: AgentStatus
+    status: Literal["finished", "max_turns", "exited_loop"]
     output: Value = None
     steps: tuple[Value, ...] = ()
-
-
-def no_problems(_config: AgentConfig) -> Iterable[FieldProblem]:
-    """For strategies that any settings fit."""
-    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,38 +63,37 @@ class TurnStrategy:
     """A way of taking turns.
 
     Attributes:
-        name: How documents call it.
-        title: How people call it.
+        name: Its name in documents.
+        title: Its name in the window.
         help: One line on what it does.
-        run: Does an agent's work, starting from these messages. What it puts into `context.kept` is there again when
-            it is called anew after a failure that may pass.
-        check: Refuses settings that do not fit it, before the run.
+        run: Does an agent's work, starting from these messages. When a failed attempt is retried, `context.retry_state`
+            still holds what the attempt put there.
+        check: Finds settings that do not fit it, before the run.
     """
 
     name: str
     title: str
     help: str
     run: Callable[[NodeContext[AgentConfig], list[Message]], Awaitable[AgentEnd]]
-    check: Callable[[AgentConfig], Iterable[FieldProblem]] = no_problems
+    check: Callable[[AgentConfig], Iterable[FieldProblem]] = lambda _config: ()
 
 
-MOST_CALLS: Final = 20
-"""The most tools that are called in one turn."""
+MAX_CALLS_PER_TURN: Final = 20
 
-_SAY_SOMETHING: Final = Message("user", "You said nothing. Answer, or call a tool.")
+_ASK_FOR_TEXT: Final = Message("user", "You said nothing. Answer, or call a tool.")
 
 
 @dataclass(slots=True)
 class _Conversation:
-    """How far an agent has come: what a later attempt goes on from.
+    """The state of an agent's work, with which a retry continues.
 
     Attributes:
-        messages: What was said so far.
-        turn: How many turns it has taken.
+        messages: The conversation so far.
+        turn: The number of turns so far.
         thought: The text of the last turn.
-        pending: The calls of the last turn that have not been carried out yet.
-        carried_out: How many of the last turn's have.
-        steps: What it did.
+        pending: The tool calls of the last turn that are still to be made.
+        finished_calls: The number of its calls that have been made.
+        steps: See `AgentEnd`.
         last_text: The last text that was not empty.
     """
 
@@ -110,36 +101,36 @@ class _Conversation:
     turn: int = 0
     thought: str = ""
     pending: deque[ToolCall] = field(default_factory=deque[ToolCall])
-    carried_out: int = 0
+    finished_calls: int = 0
     steps: list[Value] = field(default_factory=list[Value])
     last_text: str = ""
 
 
 async def _run_tool_calling(context: NodeContext[AgentConfig], messages: list[Message]) -> AgentEnd:
-    if context.kept is None:
-        context.kept = _Conversation(messages)
-    conversation: _Conversation = context.kept
+    if context.retry_state is None:
+        context.retry_state = _Conversation(messages)
+    conversation: _Conversation = context.retry_state
     toolbox = Toolbox(context)
     while True:
-        end = await _carry_out(context, conversation, toolbox)
+        end = await _call_tools(context, conversation, toolbox)
         if end is not None:
             return end
         if conversation.turn >= context.config.max_turns:
             return AgentEnd("max_turns", conversation.last_text or None, tuple(conversation.steps))
-        reply = await _think(context, conversation, toolbox)
+        reply = await _take_turn(context, conversation, toolbox)
         if not reply.tool_calls:
             end = _answered(context.config, conversation, reply)
             if end is not None:
                 return end
 
 
-async def _think(context: NodeContext[AgentConfig], conversation: _Conversation, toolbox: Toolbox) -> Reply:
-    """One turn: call the model, and take up what it says."""
+async def _take_turn(context: NodeContext[AgentConfig], conversation: _Conversation, toolbox: Toolbox) -> Reply:
+    """Call the model, and add its reply to the conversation."""
     try:
         reply = await call_model(context, context.config, conversation.messages, tools=toolbox.definitions)
     except ModelError as error:
         if error.kind is ModelErrorKind.EMPTY_REPLY:  # the next attempt asks for an answer
-            conversation.messages.append(_SAY_SOMETHING)
+            conversation.messages.append(_ASK_FOR_TEXT)
         raise
     conversation.turn += 1
     conversation.thought = reply.text
@@ -147,22 +138,23 @@ async def _think(context: NodeContext[AgentConfig], conversation: _Conversation,
         conversation.last_text = reply.text
     conversation.messages.append(Message("assistant", reply.text, reply.tool_calls))
     conversation.pending = deque(reply.tool_calls)
-    conversation.carried_out = 0
+    conversation.finished_calls = 0
     return reply
 
 
-async def _carry_out(
+async def _call_tools(
     context: NodeContext[AgentConfig], conversation: _Conversation, toolbox: Toolbox
 ) -> AgentEnd | None:
-    """Carry out the calls of the last turn, one after the other; the end of the work, if one of them ends it."""
+    """Make the tool calls of the last turn in order, and return the end of the work if one of them ends it."""
     while conversation.pending:
         call = conversation.pending[0]
-        if conversation.carried_out >= MOST_CALLS:
-            outcome = await toolbox.refuse(call, f"Not made: at most {MOST_CALLS} tools are called in one turn.")
+        if conversation.finished_calls >= MAX_CALLS_PER_TURN:
+            error = f"Not made: at most {MAX_CALLS_PER_TURN} tools are called in one turn."
+            outcome = await toolbox.refuse(call, error)
         else:
             outcome = await toolbox.call(call)
         conversation.pending.popleft()
-        conversation.carried_out += 1
+        conversation.finished_calls += 1
         conversation.messages.append(Message("tool", outcome_text(outcome), tool_call_id=call.id))
         conversation.steps.append(_step(conversation, call, outcome))
         if outcome.error:
@@ -187,7 +179,7 @@ def _step(conversation: _Conversation, call: ToolCall, outcome: ToolOutcome) -> 
 
 
 def _answered(config: AgentConfig, conversation: _Conversation, reply: Reply) -> AgentEnd | None:
-    """The end of the work where the model answered; None where it did not, or not as its schema says."""
+    """The end of the work with the model's answer; None if the answer does not follow the schema."""
     steps = tuple(conversation.steps)
     if config.reply_schema is None:
         return AgentEnd("finished", reply.text, steps)
@@ -200,10 +192,7 @@ def _answered(config: AgentConfig, conversation: _Conversation, reply: Reply) ->
 
 
 TOOL_CALLING_STRATEGY: Final = TurnStrategy(
-    TOOL_CALLING,
-    "Tool calling",
-    "Thinks, calls tools, looks at what they gave, and goes on until it is done.",
-    _run_tool_calling,
+    TOOL_CALLING, "Tool calling", "Thinks, calls tools, reads their results, and repeats until done.", _run_tool_calling
 )
 
 
@@ -212,7 +201,7 @@ def _check_single_call(config: AgentConfig) -> Iterator[FieldProblem]:
         yield FieldProblem(
             "tools-on-single-call",
             "tools",
-            f"An agent of the strategy single_call calls its model once, and no tools; it has {len(config.tools)}.",
+            f"The strategy single_call uses no tools, but the agent has {format_count(len(config.tools), 'tool')}.",
             "Remove the tools, or choose the strategy tool_calling.",
         )
 
@@ -224,7 +213,7 @@ async def _run_single_call(context: NodeContext[AgentConfig], messages: list[Mes
     reply = await call_model(context, config, messages)
     if reply.tool_calls:
         raise NodeError(
-            f'The model wants the tool "{reply.tool_calls[0].name[:100]}" called, although it was given none.',
+            f'The model called the tool "{reply.tool_calls[0].name[:100]}", but it has no tools.',
             "Choose the strategy tool_calling, or another model.",
         )
     return AgentEnd("finished", reply.text)
@@ -240,15 +229,15 @@ _STRATEGIES: dict[str, TurnStrategy] = {
 
 
 def turn_strategies() -> Mapping[str, TurnStrategy]:
-    """All strategies by name, in the order in which they are offered; read-only."""
+    """All strategies by name, those of plugins included; read-only."""
     return MappingProxyType(_STRATEGIES)
 
 
 def register_strategy(strategy: TurnStrategy) -> None:
-    """Add a plugin's strategy, before documents are checked; one of a built-in's name is refused.
+    """Add a plugin's strategy, before documents are checked.
 
     Raises:
-        ValueError: There is another of that name.
+        ValueError: There is another one of that name.
     """
     if _STRATEGIES.get(strategy.name, strategy) is not strategy:
         raise ValueError(f"there is a turn strategy {strategy.name!r} already")
@@ -258,30 +247,21 @@ def register_strategy(strategy: TurnStrategy) -> None:
 def _outputs(config: AgentConfig) -> tuple[Port, ...]:
     kind = PortType.JSON if config.reply_schema is not None else PortType.TEXT
     return (
-        Port("output", kind, "The agent's final answer; nothing where it ended the loop."),
-        Port("steps", PortType.LIST, "Every tool call: turn, thought, tool, arguments, result, error."),
+        Port("output", kind, "The final answer; none if the agent ended the loop."),
+        Port("steps", PortType.LIST, "All tool calls: turn, thought, tool, arguments, result, error."),
         Port("status", PortType.TEXT, "How it ended: finished, max_turns or exited_loop."),
     )
 
 
 def _check(config: AgentConfig) -> Iterator[FieldProblem]:
-    yield from text_problems(prompt_texts(config))
     yield from _tool_problems(config)
-    if config.reply_schema is not None:
-        try:
-            compile_schema(config.reply_schema)
-        except SchemaError as error:
-            yield FieldProblem("bad-schema", "reply_schema", error.message, error.remedy)
-    strategy = turn_strategies().get(config.turn_strategy)
-    if strategy is not None:
-        yield from strategy.check(config)
+    yield from schema_problems(config.reply_schema, "reply_schema")
+    if config.turn_strategy in _STRATEGIES:
+        yield from _STRATEGIES[config.turn_strategy].check(config)
         return
-    yield FieldProblem(
-        "unknown-turn-strategy",
-        "turn_strategy",
-        f'There is no turn strategy "{config.turn_strategy[:60]}".',
-        f"There are: {', '.join(turn_strategies())}; one of a plugin needs the plugin.",
-    )
+    message = f'There is no turn strategy "{config.turn_strategy[:60]}".'
+    remedy = f"Choose one of {', '.join(_STRATEGIES)}; one of a plugin needs the plugin."
+    yield FieldProblem("unknown-turn-strategy", "turn_strategy", message, remedy)
 
 
 def _tool_problems(config: AgentConfig) -> Iterator[FieldProblem]:
@@ -293,43 +273,32 @@ def _tool_problems(config: AgentConfig) -> Iterator[FieldProblem]:
         except ToolError as error:
             yield FieldProblem("unknown-tool", "tools", error.message, error.remedy)
         if config.tools.count(name) > 1:
-            yield FieldProblem("repeated-tool", "tools", f'The tool "{name[:60]}" is there twice.', "Remove one.")
+            yield FieldProblem("repeated-tool", "tools", f'The tool "{name[:60]}" is listed twice.', "Remove one.")
     for name in dict.fromkeys(config.require_approval):
         if name not in config.tools:
             yield FieldProblem(
                 "approval-of-no-tool",
                 "require_approval",
-                f'A person is to be asked before "{name[:60]}" is called, which the agent does not have.',
-                "Give it the tool, or do not ask.",
+                f'Calls of "{name[:60]}" require approval, but the agent does not have this tool.',
+                "Add the tool, or remove it from 'Require approval'.",
             )
 
 
 async def _run(context: NodeContext[AgentConfig]) -> Outputs:
     config = context.config
-    end = await turn_strategies()[config.turn_strategy].run(context, prompt_messages(context))
-    if end.status == "max_turns":
-        _out_of_turns(context)
-    if end.status != "exited_loop" and not config.allow_empty and _has_no_text(end):
-        raise NodeError("The agent ended without a text.", "Raise 'Max turns', or change the prompt.", retryable=True)
-    return _given(end)
-
-
-def _has_no_text(end: AgentEnd) -> bool:
-    return end.output is None or (isinstance(end.output, str) and not end.output.strip())
-
-
-def _out_of_turns(context: NodeContext[AgentConfig]) -> None:
-    config = context.config
-    message = f"The agent did not finish within {config.max_turns} turns."
-    if config.on_max_turns == "fail":
-        raise NodeError(message, "Raise 'Max turns', or make the task smaller.")
-    if config.on_max_turns == "flag":
+    end = await _STRATEGIES[config.turn_strategy].run(context, prompt_messages(context))
+    if end.status == "max_turns" and config.on_max_turns != "return_last":
+        message = f"The agent did not finish within {config.max_turns} turns."
+        if config.on_max_turns == "fail":
+            raise NodeError(message, "Raise 'Max turns', or make the task smaller.")
         context.warn(message)
-
-
-def _given(end: AgentEnd) -> Outputs:
     beside: Outputs = {"steps": list(end.steps), "status": end.status}
-    return beside if end.status == "exited_loop" else {"output": end.output, **beside}
+    if end.status == "exited_loop":
+        return beside
+    is_empty = end.output is None or (isinstance(end.output, str) and not end.output.strip())
+    if is_empty and not config.allow_empty:
+        raise NodeError("The agent ended without a text.", "Raise 'Max turns', or change the prompt.", retryable=True)
+    return {"output": end.output, **beside}
 
 
 def _summary(config: AgentConfig) -> str:
@@ -354,6 +323,6 @@ SPEC = NodeSpec(
     summary=_summary,
     iteration_note=True,
     model=lambda config: config.choice,
-    goes_on=True,
     synonyms=("assistant", "react", "function calling"),
+    keeps_retry_state=True,
 )

@@ -23,7 +23,6 @@ from engine.nodes.spec import (
     Port,
     PortType,
     TextKind,
-    text_problems,
 )
 from engine.values import Value, compact_json, to_text
 
@@ -69,7 +68,6 @@ def _texts(config: AggregatorConfig) -> tuple[NamedText, ...]:
 
 
 def _check(config: AggregatorConfig) -> Iterator[FieldProblem]:
-    yield from text_problems(_texts(config))
     if config.mode == "expression" and not config.expression.strip():
         yield FieldProblem("no-expression", "expression", "The expression is missing.", "Write it.")
 

@@ -11,7 +11,6 @@ from engine.expr import Template, compile_template
 from engine.nodes.context import APPROVE, REJECT, Answer, NodeContext
 from engine.nodes.spec import (
     Category,
-    FieldProblem,
     NamedText,
     NodeConfig,
     NodeError,
@@ -21,7 +20,6 @@ from engine.nodes.spec import (
     PortType,
     TextKind,
     named_ports,
-    text_problems,
 )
 from engine.values import Value
 
@@ -64,10 +62,6 @@ def _inputs(config: ApprovalConfig) -> tuple[Port, ...]:
         Port("input", help="What is to be approved.", required=True, many=True),
         *named_ports(_texts(config), beside=("input",)),
     )
-
-
-def _check(config: ApprovalConfig) -> list[FieldProblem]:
-    return list(text_problems(_texts(config)))
 
 
 def _prepare(config: ApprovalConfig) -> Template:
@@ -124,7 +118,6 @@ SPEC = NodeSpec(
     run=_run,
     prepare=_prepare,
     texts=_texts,
-    check=_check,
     summary=lambda config: config.message,
     recorded=_recorded,
     recorded_members=("choice", "value", "comment"),

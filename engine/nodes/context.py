@@ -1,6 +1,6 @@
-"""What a node's run function gets: its config and inputs, and what the run offers to it.
+"""`NodeContext`: what a node's run function gets. Its settings and inputs, and the services of the run.
 
-This module knows neither how a graph is run nor which node types there are.
+Also continues truncated replies. This module knows neither how a graph is run nor which node types there are.
 """
 
 from __future__ import annotations
@@ -21,143 +21,87 @@ if TYPE_CHECKING:
     from engine.nodes.spec import ModelCall
 
 
-MAX_CONTINUATIONS: Final = 5
-"""The most calls that continue one reply that was cut off."""
+QuestionKind = Literal["approval", "question"]
+"""Whether a person is to approve a value or to answer a question."""
 
-CONTINUE: Final = Message(
-    "user",
-    "Your reply was cut off. Continue it exactly where it ended, even in the middle of a word. Start with the space or "
-    "line break that comes next, if there is one. Do not repeat what you wrote, and add nothing else.",
-)
-"""Asks for the rest of a reply that was cut off."""
-
-_RAISE_LIMIT: Final = "Raise 'Max tokens', or choose 'continue' under 'When a reply is truncated'."
-_CHANGE_PROMPT: Final = "Change the prompt, or choose another model."
-_QUOTED_LENGTH: Final = 300
-_LONGEST_SEAM: Final = 4000
-_SURE_SEAM: Final = 8
-_SURE_SEAM_OF_WORDS: Final = 4
-_SURE_SEAM_WITHOUT_LETTERS: Final = 20
+APPROVE: Final = "approve"
+REJECT: Final = "reject"
 
 
-def failure_of(reply: Reply, request: Request, config: Any) -> ModelError | None:
-    """Tell why a reply cannot be used: it refuses, or has no text.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A person's answer: one of the choices or none, an edited value (None leaves it unchanged), and a comment."""
 
-    Args:
-        reply: The reply. One that calls tools that were offered needs no text.
-        request: What was asked.
-        config: The settings of the node that asked; `allow_empty` accepts a reply without text.
-    """
-    if reply.refusal and reply.refusal.strip():
-        quoted = one_line(reply.refusal, _QUOTED_LENGTH)
-        return _error(ModelErrorKind.REFUSAL, f"The model refused to answer: “{quoted}”", _CHANGE_PROMPT, reply)
-    if reply.text.strip() or (reply.tool_calls and request.tools):
-        return None
-    if reply.finish is Finish.CONTENT_FILTER:
-        return _error(ModelErrorKind.REFUSAL, "The content filter withheld the reply.", _CHANGE_PROMPT, reply)
-    if getattr(config, "allow_empty", False):
-        return None
-    return no_text(reply)
+    choice: str = ""
+    value: Value = None
+    comment: str = ""
 
 
-def no_text(reply: Reply) -> ModelError:
-    """The error for a reply without text where a text is needed."""
-    return _error(ModelErrorKind.EMPTY_REPLY, _what_is_there(reply), _remedy(reply), reply)
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """The outcome of a tool call: its result or error, and its arguments if a person edited them."""
+
+    result: Value = None
+    error: str = ""
+    edited_arguments: Value = None
 
 
-def cut_off_error(reply: Reply, request: Request) -> ModelError:
-    """The error for a reply that was cut off, where the settings say that this is a failure."""
-    message = f"The reply was cut off{_limit(request)}."
-    return ModelError(ModelErrorKind.CUT_OFF, message, _RAISE_LIMIT, partial=reply.text)
+class Services(Protocol):
+    """The services of a run for its nodes."""
 
+    def parameter(self, name: str) -> Value:
+        """Return the value of an input of the run; raises KeyError without one."""
+        ...
 
-def cut_off_warning(request: Request, continued: int = 0) -> str:
-    """What is said of a reply that was cut off and is used as far as it goes."""
-    times = f", and still is after {format_count(continued, 'continuation')}" if continued else ""
-    return f"The reply was cut off{_limit(request)}{times}. {_RAISE_LIMIT}"
+    def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Awaitable[Reply]:
+        """Make a model call within the budget, and stream its text as events."""
+        ...
 
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Value], context: NodeContext[Any], *, may_reuse: bool = False
+    ) -> Value:
+        """Call a tool by name; with `may_reuse`, use a cached result if the node's setting `cache` allows it."""
+        ...
 
-def can_be_continued(reply: Reply) -> bool:
-    """Whether a reply is a text that was cut off; what tool calls lack cannot be asked for."""
-    return reply.finish is Finish.LENGTH and not reply.tool_calls and bool(reply.text.strip())
+    async def confirm_call(
+        self, context: NodeContext[Any], tool: str, arguments: Mapping[str, Value]
+    ) -> Mapping[str, Value]:
+        """Ask a person to confirm a call that is not in the document, if the run requires that.
 
+        Returns:
+            The arguments, edited by the person or unchanged.
+        """
+        ...
 
-def rest_request(request: Request, text: str) -> Request:
-    """The request for the rest of a reply of which `text` has arrived.
+    async def ask(
+        self,
+        context: NodeContext[Any],
+        kind: QuestionKind,
+        message: str,
+        value: Value,
+        choices: tuple[str, ...],
+        value_schema: dict[str, Value] | None = None,
+    ) -> Answer:
+        """See `NodeContext.ask`."""
+        ...
 
-    It asks for no schema: the rest of a JSON value is no JSON value.
-    """
-    return replace(request, messages=(*request.messages, Message("assistant", text), CONTINUE), schema=None)
+    async def act(
+        self, context: NodeContext[Any], tool: str, arguments: Value, work: Callable[[], Awaitable[Value]]
+    ) -> ToolOutcome:
+        """See `NodeContext.act`."""
+        ...
 
+    def notes(self, context: NodeContext[Any]) -> tuple[Message, ...]:
+        """Return the notes to the node that have arrived since the last call."""
+        ...
 
-def joined(first: Reply, rest: Reply) -> Reply:
-    """Two parts of one reply as a whole."""
-    costs = (first.cost_usd, rest.cost_usd)
-    return replace(
-        rest,
-        text=join(first.text, rest.text),
-        usage=first.usage + rest.usage,
-        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
-        reasoning="\n\n".join(part for part in (first.reasoning, rest.reasoning) if part),
-    )
+    def post_note(self, context: NodeContext[Any], to: str, text: str) -> None:
+        """Send a note to another node."""
+        ...
 
-
-def whole_text(call: ModelCall) -> str:
-    """The text of a call's reply; with what it continues, where it continues an earlier one."""
-    messages = call.request.messages
-    if len(messages) > 1 and messages[-1] == CONTINUE:
-        return join(messages[-2].text, call.reply.text)
-    return call.reply.text
-
-
-def join(text: str, rest: str) -> str:
-    """A text and its rest, without the last words of the text that the rest repeats."""
-    if rest.startswith(text):
-        return rest
-    end, start = text[-_LONGEST_SEAM:].rstrip(), rest.lstrip()
-    for length in range(min(len(end), len(start)), 0, -1):
-        if end.endswith(start[:length]) and _is_repeated(end, start, length):
-            return text.rstrip() + start[length:]
-    return text + rest
-
-
-def _is_repeated(end: str, start: str, length: int) -> bool:
-    """Whether what both share is repeated words, and no coincidence such as the l in "hel" and "lo"."""
-    shared = start[:length]
-    if not any(character.isalpha() for character in shared):
-        return length >= _SURE_SEAM_WITHOUT_LETTERS
-    starts_word = length == len(end) or not (end[-length - 1].isalnum() and shared[0].isalnum())
-    ends_word = length == len(start) or not (shared[-1].isalnum() and start[length].isalnum())
-    # Languages without spaces, and with many letters, meet by coincidence less often.
-    sure = _SURE_SEAM if shared.isascii() else _SURE_SEAM_OF_WORDS
-    return length >= sure or (starts_word and (ends_word or length >= _SURE_SEAM_OF_WORDS))
-
-
-def _limit(request: Request) -> str:
-    return (
-        f" at {format_count(request.max_tokens, 'token')}"
-        if request.max_tokens is not None
-        else " at the model's limit"
-    )
-
-
-def _what_is_there(reply: Reply) -> str:
-    if reply.tool_calls:
-        name = one_line(reply.tool_calls[0].name, 60)
-        return f'The model wants the tool "{name}" called, which it does not have, and wrote no text.'
-    if reply.reasoning.strip():
-        return "The reply has reasoning and no answer."
-    return "The model's reply is empty."
-
-
-def _remedy(reply: Reply) -> str:
-    if reply.finish is Finish.LENGTH:
-        return "Its limit was reached before any text: raise 'Max tokens'."
-    return "Change the prompt or the model, or turn on 'Allow empty replies'."
-
-
-def _error(kind: ModelErrorKind, message: str, remedy: str, reply: Reply) -> ModelError:
-    return ModelError(kind, message, remedy, partial=reply.text)
+    def exit_loop(self, context: NodeContext[Any]) -> None:
+        """End the innermost loop around the node after this iteration."""
+        ...
 
 
 def with_note(prompt: str, iteration: int, total: int, previous: str) -> str:
@@ -183,12 +127,12 @@ def with_note(prompt: str, iteration: int, total: int, previous: str) -> str:
 
 @immutable
 class IterationNote:
-    """Which iteration this is, of how many, and what the one before gave.
+    """The facts of a note about an iteration.
 
     Attributes:
-        iteration: Its number, from 1.
-        total: How many there are at the most.
-        previous: The result before; null in the first iteration.
+        iteration: The iteration's number, from 1.
+        total: The maximum number of iterations.
+        previous: The previous result; null in the first iteration.
     """
 
     iteration: int
@@ -196,105 +140,19 @@ class IterationNote:
     previous: Value
 
     def added_to(self, prompt: str) -> str:
-        """The prompt with the note below it."""
+        """Append the note to a prompt."""
         return with_note(prompt, self.iteration, self.total, to_text(self.previous))
-
-
-QuestionKind = Literal["approval", "question"]
-"""What a person is asked for: to approve a value, or to answer a question."""
-
-APPROVE: Final = "approve"
-REJECT: Final = "reject"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a person answered: one of the choices (or none), the value as they left it, and a comment.
-
-    A value of null leaves it as it was.
-    """
-
-    choice: str = ""
-    value: Value = None
-    comment: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolOutcome:
-    """What came of a tool call: its result, or why there is none; and its arguments, if a person changed them."""
-
-    result: Value = None
-    error: str = ""
-    edited_arguments: Value = None
-
-
-class Services(Protocol):
-    """What a run offers to the nodes that it runs."""
-
-    def parameter(self, name: str) -> Value:
-        """The value given to the run for that input; raises KeyError where none was given."""
-        ...
-
-    def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Awaitable[Reply]:
-        """Make one model call within the budget, streaming its text into the run's events."""
-        ...
-
-    async def call_tool(
-        self, name: str, arguments: Mapping[str, Value], context: NodeContext[Any], *, may_reuse: bool = False
-    ) -> Value:
-        """Call a tool by name; with `may_reuse` use a cached result where the node's setting `cache` allows it."""
-        ...
-
-    async def confirm_call(
-        self, context: NodeContext[Any], tool: str, arguments: Mapping[str, Value]
-    ) -> Mapping[str, Value]:
-        """Have a person confirm a call that the document does not hold, where the run asks for that.
-
-        Returns:
-            The arguments as the person leaves them.
-        """
-        ...
-
-    async def ask(
-        self,
-        context: NodeContext[Any],
-        kind: QuestionKind,
-        message: str,
-        value: Value,
-        choices: tuple[str, ...],
-        value_schema: dict[str, Value] | None = None,
-    ) -> Answer:
-        """Ask a person, and wait for the answer however long it takes."""
-        ...
-
-    async def act(
-        self, context: NodeContext[Any], tool: str, arguments: Value, work: Callable[[], Awaitable[Value]]
-    ) -> ToolOutcome:
-        """Do what a model wants done by a tool, tell it, and never do it twice."""
-        ...
-
-    def notes(self, context: NodeContext[Any]) -> tuple[Message, ...]:
-        """The notes that have come for the node since it last asked."""
-        ...
-
-    def post_note(self, context: NodeContext[Any], to: str, text: str) -> None:
-        """Post a note to another node."""
-        ...
-
-    def exit_loop(self, context: NodeContext[Any]) -> None:
-        """End the innermost loop around the node after this iteration."""
-        ...
 
 
 @dataclass(slots=True)
 class _ReceivedNote:
-    """A note, and after how many messages of the conversation it came; None: after those of the next call."""
+    """A note, and its index in the conversation; None: after the messages of the next call."""
 
     message: Message
-    place: int | None = None
+    index: int | None = None
 
 
-def _no_fallbacks() -> dict[ModelChoice, int]:  # calling `dict[...]` itself takes ten times as long
+def _no_fallbacks() -> dict[ModelChoice, int]:  # a call of `dict[...]` takes ten times as long
     return {}
 
 
@@ -304,31 +162,30 @@ def _no_notes() -> list[_ReceivedNote]:
 
 @dataclass(slots=True)
 class NodeContext(Generic[ConfigT]):
-    """What a node's run function gets: its config, its inputs, and what the run offers.
+    """The context of an execution of a node.
 
     Attributes:
-        path: Where in the run this is (`loop[2].draft`).
+        path: The path of the node in the run (`loop[2].draft`).
         config: The node's settings.
-        prepared: What the node type's `prepare` made of them, once a run.
-        inputs: Values by input port; a port that nothing live reached is not in it.
-        scope: Names for templates and expressions: every input port (null where nothing live reached it), and `loop`
-            in a body.
-        services: What the run offers.
+        prepared: The result of the node type's `prepare`.
+        inputs: Values by input port; a port without a value is absent.
+        scope: Names for templates and expressions: the input ports (null without a value), and `loop` in a body.
+        services: The services of the run.
         node_type: The node's type.
-        iteration_note: What the first model node of a loop's body is told about its iteration; None elsewhere.
-        memory: What a model node of a loop's body is reminded of: its own earlier prompts and replies.
+        iteration_note: For the first model node of a loop body, the note about the iteration.
+        memory: In a loop body, the model node's own earlier prompts and replies.
         usage: Tokens used so far, failed attempts included.
-        cost_usd: US dollars spent so far; None as soon as one price in it is unknown.
+        cost_usd: US dollars spent so far; None if a price is unknown.
         calls: The model calls made so far.
-        recalled: How many calls of models and tools were not made, because an earlier reply was used again.
-        warnings: What a person should know although the node went on.
-        tool_calls: How many tools have been called for a model.
-        edited_arguments: What a person changed the arguments of its present tool call to; None if nobody did.
+        cache_hits: Number of model and tool calls that were answered from the cache.
+        warnings: What a person should know although the node succeeds.
+        tool_calls: Number of tool calls made for a model.
+        edited_arguments: The arguments of the current tool call, if a person edited them.
         exits_loop: Whether the node has ended the loop around it.
-        model_choice: The model that was asked last, with its fallbacks; None before the first call.
-        fallen_back: How far down its fallbacks the node is, by model choice.
-        is_replaying: Whether the last model call was not made but taken from before a resume.
-        kept: What an attempt hands on to the next, where the node type goes on from where the one before failed.
+        model_choice: The last called model with its fallbacks; None before the first call.
+        fallen_back: Index of the current fallback, by model choice.
+        is_replaying: Whether the last model call was replayed from before a resume.
+        retry_state: State that an attempt leaves for its retry, for node types that declare `keeps_retry_state`.
     """
 
     path: str
@@ -343,7 +200,7 @@ class NodeContext(Generic[ConfigT]):
     usage: Usage | None = None
     cost_usd: float | None = 0.0
     calls: tuple[ModelCall, ...] = ()
-    recalled: int = 0
+    cache_hits: int = 0
     warnings: tuple[str, ...] = ()
     tool_calls: int = 0
     edited_arguments: Value = None
@@ -351,7 +208,7 @@ class NodeContext(Generic[ConfigT]):
     model_choice: ModelChoice | None = None
     fallen_back: dict[ModelChoice, int] = field(default_factory=_no_fallbacks)
     is_replaying: bool = False
-    kept: Any = None
+    retry_state: Any = None
     _notes: list[_ReceivedNote] = field(default_factory=_no_notes)
 
     async def complete(
@@ -369,18 +226,17 @@ class NodeContext(Generic[ConfigT]):
         reasoning_effort: str | None = None,
         extra_parameters: dict[str, Value] | None = None,
     ) -> Reply:
-        """Make one model call. Notes that have come for the node go with it, and stay in what it says from then on.
+        """Make a model call. Notes to the node are added to the conversation, and stay in it for later calls.
 
-        A reply without text, or that refuses, is a failure. One that was cut off is continued, used with a warning or
-        a failure, as the node's settings say.
+        A reply that is empty or refuses is an error. A truncated reply is continued, used with a warning or an error,
+        as the node's settings say.
 
         Raises:
-            ModelError: The call gave no usable reply.
-            BudgetError: It does not fit into what is left of the budget; no call was made.
+            ModelError: The call returned no usable reply.
+            BudgetError: It does not fit the remaining budget; no call was made.
         """
-        said = map(_with_normal_line_ends, self._with_notes(messages))
         request = Request(
-            tuple(said),
+            tuple(map(_with_normal_line_ends, self._with_notes(messages))),
             temperature,
             max_tokens,
             schema,
@@ -399,13 +255,12 @@ class NodeContext(Generic[ConfigT]):
         if reply.finish is Finish.STOP:
             return reply
         if reply.finish is Finish.LENGTH:
-            reply = await self._completed(choice, request, reply)
+            reply = await self._handle_truncation(choice, request, reply)
         if reply.finish is Finish.CONTENT_FILTER:
             self.warn("The provider's content filter cut the reply off.")
         return reply
 
-    async def _completed(self, choice: ModelChoice, request: Request, reply: Reply) -> Reply:
-        """Do with a reply that was cut off what the settings say."""
+    async def _handle_truncation(self, choice: ModelChoice, request: Request, reply: Reply) -> Reply:
         on_cut_off = getattr(self.config, "on_cut_off", "warn")
         if on_cut_off == "fail":
             raise cut_off_error(reply, request)
@@ -425,26 +280,26 @@ class NodeContext(Generic[ConfigT]):
             self._notes.append(_ReceivedNote(note))
         if not self._notes:
             return tuple(messages)
-        said = list(messages)
+        conversation = list(messages)
         for note in self._notes:
-            note.place = len(said) if note.place is None else note.place
+            note.index = len(conversation) if note.index is None else note.index
         for note in reversed(self._notes):
-            assert note.place is not None
-            said.insert(note.place, note.message)
-        return tuple(said)
+            assert note.index is not None
+            conversation.insert(note.index, note.message)
+        return tuple(conversation)
 
-    def begin_anew(self) -> None:
-        """Begin an attempt from the start: the notes so far belong behind what it says first."""
+    def restart_attempt(self) -> None:
+        """Start an attempt from the beginning: earlier notes follow the messages of its first call."""
         for note in self._notes:
-            note.place = None
+            note.index = None
 
     def act(self, tool: str, arguments: Value, work: Callable[[], Awaitable[Value]]) -> Awaitable[ToolOutcome]:
-        """Do what a model wants done by a tool; on resume, what was done is not done again.
+        """Make a tool call of a model and emit its events. A resumed run does not repeat a finished call.
 
         Args:
-            tool: The tool, as the model wrote it.
-            arguments: What the model gave it.
-            work: Does it; what it raises as an `EngineError` is the outcome's error.
+            tool: The tool's name, as the model wrote it.
+            arguments: Its arguments, as the model wrote them.
+            work: Makes the call; an `EngineError` becomes the outcome's error.
         """
         return self.services.act(self, tool, arguments, work)
 
@@ -452,7 +307,7 @@ class NodeContext(Generic[ConfigT]):
         """End the innermost loop around the node after this iteration.
 
         Raises:
-            NodeError: There is none.
+            NodeError: The node is in no loop.
         """
         self.services.exit_loop(self)
         self.exits_loop = True
@@ -469,23 +324,151 @@ class NodeContext(Generic[ConfigT]):
         """Ask a person, and wait for the answer however long it takes.
 
         Args:
-            kind: Whether a value is to be approved or a question to be answered.
-            message: What the person is asked; plain text.
-            value: What is to be approved, or what the question is about.
-            choices: What they may choose between; empty where only a text is asked for.
-            value_schema: A JSON Schema that an edited value must follow; None: a value of the same kind fits.
+            kind: Whether to approve a value or to answer a question.
+            message: The question; plain text.
+            value: The value to approve, or that the question is about.
+            choices: The possible choices; empty for a text.
+            value_schema: A JSON Schema for an edited value; None allows any value of the same kind.
         """
         return self.services.ask(self, kind, message, value, choices, value_schema)
 
     @property
-    def is_recalled(self) -> bool:
-        """Whether all that it asked for came from earlier replies."""
-        return self.recalled > 0 and self.recalled >= len(self.calls) + self.tool_calls
+    def is_cached(self) -> bool:
+        """Whether all its model and tool calls were cache hits."""
+        return self.cache_hits > 0 and self.cache_hits >= len(self.calls) + self.tool_calls
 
     def warn(self, message: str) -> None:
-        """Put a warning into the history of this node."""
+        """Add a warning to the history of this node."""
         self.warnings = (*self.warnings, message)
 
 
 def _with_normal_line_ends(message: Message) -> Message:
     return replace(message, text=normalize_line_ends(message.text)) if "\r" in message.text else message
+
+
+MAX_CONTINUATIONS: Final = 5
+"""Maximum number of calls that continue a truncated reply."""
+
+CONTINUE: Final = Message(
+    "user",
+    "Your reply was cut off. Continue it exactly where it ended, even in the middle of a word. Start with the space or "
+    "line break that comes next, if there is one. Do not repeat what you wrote, and add nothing else.",
+)
+"""Asks for the rest of a truncated reply."""
+
+_RAISE_LIMIT: Final = "Raise 'Max tokens', or choose 'continue' under 'When a reply is truncated'."
+_CHANGE_PROMPT: Final = "Change the prompt, or choose another model."
+_QUOTED_LENGTH: Final = 300
+_LONGEST_SEAM: Final = 4000
+_SURE_SEAM: Final = 8
+_SURE_SEAM_OF_WORDS: Final = 4
+_SURE_SEAM_WITHOUT_LETTERS: Final = 20
+
+
+def failure_of(reply: Reply, request: Request, config: Any) -> ModelError | None:
+    """Return the error of a reply that refuses or has no text; None for a usable reply.
+
+    Args:
+        reply: The reply. It needs no text if it calls tools of the request.
+        request: The request.
+        config: The settings of the node; `allow_empty` accepts a reply without text.
+    """
+    if reply.refusal and reply.refusal.strip():
+        quoted = one_line(reply.refusal, _QUOTED_LENGTH)
+        return _error(ModelErrorKind.REFUSAL, f"The model refused to answer: “{quoted}”", _CHANGE_PROMPT, reply)
+    if reply.text.strip() or (reply.tool_calls and request.tools):
+        return None
+    if reply.finish is Finish.CONTENT_FILTER:
+        return _error(ModelErrorKind.REFUSAL, "The content filter withheld the reply.", _CHANGE_PROMPT, reply)
+    if getattr(config, "allow_empty", False):
+        return None
+    return no_text(reply)
+
+
+def no_text(reply: Reply) -> ModelError:
+    """The error of a reply without the text that is needed."""
+    if reply.tool_calls:
+        name = one_line(reply.tool_calls[0].name, 60)
+        message = f'The model wants the tool "{name}" called, which it does not have, and wrote no text.'
+    elif reply.reasoning.strip():
+        message = "The reply has reasoning and no answer."
+    else:
+        message = "The model's reply is empty."
+    remedy = "Change the prompt or the model, or turn on 'Allow empty replies'."
+    if reply.finish is Finish.LENGTH:
+        remedy = "Its limit was reached before any text: raise 'Max tokens'."
+    return _error(ModelErrorKind.EMPTY_REPLY, message, remedy, reply)
+
+
+def cut_off_error(reply: Reply, request: Request) -> ModelError:
+    """The error of a truncated reply."""
+    message = f"The reply was cut off{_limit(request)}."
+    return ModelError(ModelErrorKind.CUT_OFF, message, _RAISE_LIMIT, partial=reply.text)
+
+
+def cut_off_warning(request: Request, continued: int = 0) -> str:
+    """The warning about a truncated reply that is used."""
+    times = f", and still is after {format_count(continued, 'continuation')}" if continued else ""
+    return f"The reply was cut off{_limit(request)}{times}. {_RAISE_LIMIT}"
+
+
+def can_be_continued(reply: Reply) -> bool:
+    """Whether a reply is a truncated text. Truncated tool calls cannot be continued."""
+    return reply.finish is Finish.LENGTH and not reply.tool_calls and bool(reply.text.strip())
+
+
+def rest_request(request: Request, text: str) -> Request:
+    """The request for the rest of a reply after `text`, without a schema, because the rest of JSON is not JSON."""
+    return replace(request, messages=(*request.messages, Message("assistant", text), CONTINUE), schema=None)
+
+
+def joined(first: Reply, rest: Reply) -> Reply:
+    """Join two parts of a reply."""
+    costs = (first.cost_usd, rest.cost_usd)
+    return replace(
+        rest,
+        text=join(first.text, rest.text),
+        usage=first.usage + rest.usage,
+        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
+        reasoning="\n\n".join(part for part in (first.reasoning, rest.reasoning) if part),
+    )
+
+
+def whole_text(call: ModelCall) -> str:
+    """The text of a call's reply, with the text of the truncated reply that it continues."""
+    messages = call.request.messages
+    if len(messages) > 1 and messages[-1] == CONTINUE:
+        return join(messages[-2].text, call.reply.text)
+    return call.reply.text
+
+
+def join(text: str, rest: str) -> str:
+    """Join a text and its rest, without the last words of the text that the rest repeats."""
+    if rest.startswith(text):
+        return rest
+    end, start = text[-_LONGEST_SEAM:].rstrip(), rest.lstrip()
+    for length in range(min(len(end), len(start)), 0, -1):
+        if end.endswith(start[:length]) and _is_repeated(end, start, length):
+            return text.rstrip() + start[length:]
+    return text + rest
+
+
+def _is_repeated(end: str, start: str, length: int) -> bool:
+    """Whether the shared text is a repetition of words, not a coincidence such as the l in "hel" and "lo"."""
+    shared = start[:length]
+    if not any(character.isalpha() for character in shared):
+        return length >= _SURE_SEAM_WITHOUT_LETTERS
+    starts_word = length == len(end) or not (end[-length - 1].isalnum() and shared[0].isalnum())
+    ends_word = length == len(start) or not (shared[-1].isalnum() and start[length].isalnum())
+    # Coincidences are rarer in scripts without spaces and with many characters.
+    sure = _SURE_SEAM if shared.isascii() else _SURE_SEAM_OF_WORDS
+    return length >= sure or (starts_word and (ends_word or length >= _SURE_SEAM_OF_WORDS))
+
+
+def _limit(request: Request) -> str:
+    limit = "the model's limit" if request.max_tokens is None else format_count(request.max_tokens, "token")
+    return f" at {limit}"
+
+
+def _error(kind: ModelErrorKind, message: str, remedy: str, reply: Reply) -> ModelError:
+    return ModelError(kind, message, remedy, partial=reply.text)

@@ -20,7 +20,6 @@ from engine.nodes.spec import (
     Port,
     PortType,
     TextKind,
-    text_problems,
     uses,
 )
 
@@ -99,7 +98,6 @@ def _inputs(config: IteratorConfig) -> tuple[Port, ...]:
 
 
 def _check(config: IteratorConfig) -> Iterator[FieldProblem]:
-    yield from text_problems(_texts(config))
     if config.source == "list" and not config.items:
         yield FieldProblem(
             "no-items", "items", "The list of items is empty.", "Add an item, or take them from the port."

@@ -6,10 +6,12 @@ Text and JSON turn into each other where nothing is lost; where something would 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.document.json_rules import faults
+from engine.document.problems import FieldProblem
 from engine.errors import EngineError
 from engine.nodes.spec import PortType
 from engine.values import Value, to_text
@@ -158,6 +160,15 @@ def compile_schema(schema: dict[str, Any]) -> Schema:
             f"The JSON Schema cannot be used: {_short(_reason(error))}.",
             "See json-schema.org for what a schema may say.",
         ) from error
+
+
+def schema_problems(schema: dict[str, Any] | None, field: str) -> Iterator[FieldProblem]:
+    """The problem of a JSON Schema in a setting that cannot be used; None has none."""
+    try:
+        if schema is not None:
+            compile_schema(schema)
+    except SchemaError as error:
+        yield FieldProblem("bad-schema", field, error.message, error.remedy)
 
 
 def _reason(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from pydantic import Field
 from engine.models.protocol import Reply
 from engine.nodes.agent_tools import EXIT_LOOP, EXIT_LOOP_TOOL
 from engine.nodes.context import NodeContext, no_text
-from engine.nodes.json_values import SchemaError, compile_schema
+from engine.nodes.json_values import schema_problems
 from engine.nodes.model_calls import (
     PromptFields,
     call_model,
@@ -27,7 +28,6 @@ from engine.nodes.spec import (
     Outputs,
     Port,
     PortType,
-    text_problems,
 )
 from engine.values import Value
 
@@ -58,23 +58,15 @@ def _outputs(config: LlmConfig) -> tuple[Port, ...]:
     return _OUTPUTS if config.reply_schema is None else _STRUCTURED_OUTPUTS
 
 
-def _check(config: LlmConfig) -> list[FieldProblem]:
-    problems = list(text_problems(prompt_texts(config)))
-    if config.reply_schema is not None:
-        try:
-            compile_schema(config.reply_schema)
-        except SchemaError as error:
-            problems.append(FieldProblem("bad-schema", "reply_schema", error.message, error.remedy))
-        if config.may_exit_loop:
-            problems.append(
-                FieldProblem(
-                    "exit-loop-with-schema",
-                    "may_exit_loop",
-                    "A structured reply leaves no room for ending the loop.",
-                    "Take an agent with the tool exit_loop, or let the loop's 'until' look at the reply.",
-                )
-            )
-    return problems
+def _check(config: LlmConfig) -> Iterator[FieldProblem]:
+    yield from schema_problems(config.reply_schema, "reply_schema")
+    if config.reply_schema is not None and config.may_exit_loop:
+        yield FieldProblem(
+            "exit-loop-with-schema",
+            "may_exit_loop",
+            "A structured reply leaves no room for ending the loop.",
+            "Use an agent with the tool exit_loop, or a condition 'until' of the loop that reads the reply.",
+        )
 
 
 async def _run(context: NodeContext[LlmConfig]) -> Outputs:

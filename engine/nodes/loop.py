@@ -28,7 +28,6 @@ from engine.nodes.spec import (
     Port,
     PortType,
     TextKind,
-    text_problems,
 )
 
 MAX_ITERATIONS_DEFAULT: Final = 5
@@ -283,7 +282,6 @@ def _texts(config: LoopConfig) -> tuple[NamedText, ...]:
 def _check(config: LoopConfig) -> list[FieldProblem]:
     problems = [
         *condition_problems(config.stop_when, "stop_when"),
-        *text_problems(_texts(config)),
         *_judge_problems(config),
         *_need_problems(config),
     ]

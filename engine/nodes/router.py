@@ -30,7 +30,6 @@ from engine.nodes.spec import (
     Port,
     PortType,
     TextKind,
-    text_problems,
 )
 from engine.nodes.structured_replies import read_branch
 from engine.text_sanitizing import quoted
@@ -117,7 +116,7 @@ def _outputs(config: RouterConfig) -> tuple[Port, ...]:
 
 
 def _check(config: RouterConfig) -> list[FieldProblem]:
-    problems = list(text_problems(_texts(config)))
+    problems: list[FieldProblem] = []
     if config.mode == "model" and not config.criteria.strip():
         problems.append(
             FieldProblem("no-criteria", "criteria", "It says nowhere by what the model decides.", "Write the criteria.")

@@ -1,4 +1,4 @@
-"""What a node type is: one declaration from which everything else is made.
+"""The declaration of a node type: `NodeSpec`, and the ports, settings, texts and model calls that it names.
 
 Palette, form, canvas card, validation, `loopwright nodes`, JSON Schema and reference page all read a `NodeSpec`.
 This module knows neither how a graph is run nor which node types there are.
@@ -15,7 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.document.problems import FieldProblem
 from engine.errors import EngineError
-from engine.expr import ExpressionError, TemplateError, compile_expression, compile_template
+from engine.expr import (
+    Expression,
+    ExpressionError,
+    Template,
+    TemplateError,
+    compile_expression,
+    compile_template,
+)
 from engine.expr.correction import correct
 from engine.models.protocol import Reply, Request
 from engine.values import Value, immutable
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class PortType(StrEnum):
-    """What may flow through a port."""
+    """The type of the values at a port."""
 
     ANY = "any"
     TEXT = "text"
@@ -46,17 +53,17 @@ class Category(StrEnum):
 
 @immutable
 class Port:
-    """A place where edges start or end.
+    """An input or output of a node, where edges end or start.
 
     Attributes:
-        name: What edges call it.
-        type: What may flow through it.
-        help: One line for people.
-        required: An input that must be connected, and whose node is skipped when nothing live reaches it.
-        gate: An input that may be left open, but whose node is skipped when edges lead there and none of them is live.
-        many: An input that takes several edges. One live value is taken as it is; several live texts are joined with a
-            blank line between them, several other values become a list, both in the order of the document's edges.
-        branch: An output of which, among its node's branches, exactly one is live.
+        name: Its name in edges.
+        type: The type of its values.
+        help: One line on its meaning.
+        required: An input that must be connected; its node is skipped if no value arrives.
+        gate: An input that may be unconnected; if it is connected and no value arrives, its node is skipped.
+        many: An input for several edges. A single value is passed on unchanged, several texts are joined with a blank
+            line, other values become a list, in the order of the document's edges.
+        branch: An output that belongs to the node's branches, of which exactly one has a value.
     """
 
     name: str
@@ -120,11 +127,11 @@ ConfigT = TypeVar("ConfigT", bound=NodeConfig)
 
 ERROR_PORT: Final = Port("error", PortType.TEXT, "What went wrong, when the node failed.", branch=True)
 RESERVED_NAMES: Final = frozenset({"loop", "state", "item", "index", "nodes"})
-"""Names that a text can never use for an input port: they mean something everywhere."""
+"""Names that cannot be input ports, because they mean something in every text."""
 
 
 class TextKind(StrEnum):
-    """How a text of a config is read."""
+    """The language of a text."""
 
     TEMPLATE = "template"
     EXPRESSION = "expression"
@@ -132,10 +139,10 @@ class TextKind(StrEnum):
 
 @immutable
 class NamedText:
-    """A text of a config that names values.
+    """A template or expression in the settings of a node.
 
     Attributes:
-        field: Dotted path of the config field.
+        field: Dotted path of the setting.
         kind: Template or expression.
         text: The text itself.
         names: Bare names that it may use.
@@ -150,9 +157,60 @@ class NamedText:
     ports: bool = True
     namespaces: frozenset[str] = frozenset({"loop"})
 
+    def compile(self) -> Template | Expression:
+        """Compile the text.
+
+        Raises:
+            TemplateError, ExpressionError: It is not well-formed.
+        """
+        return compile_template(self.text) if self.kind is TextKind.TEMPLATE else compile_expression(self.text)
+
+    @property
+    def paths(self) -> frozenset[tuple[str, ...]]:
+        """The dotted paths that it reads; none if it does not compile."""
+        try:
+            return self.compile().paths
+        except (ExpressionError, TemplateError):
+            return frozenset()
+
+    @property
+    def elements(self) -> frozenset[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """The members of list elements that it reads (see `Expression.elements`); none if it does not compile."""
+        try:
+            return self.compile().elements
+        except (ExpressionError, TemplateError):
+            return frozenset()
+
+    def problems(self) -> Iterator[FieldProblem]:
+        """The problem of a text that does not compile."""
+        try:
+            self.compile()
+        except TemplateError as error:
+            yield FieldProblem("bad-template", self.field, error.message, error.remedy)
+        except ExpressionError as error:
+            correction = correct(self.text, {*self.names, *self.namespaces}) or ""
+            remedy = f"Did you mean `{correction}`?" if correction else error.remedy
+            yield FieldProblem("bad-expression", self.field, error.message, remedy, correction=correction)
+
+
+CACHED_TEXTS: Final = 1024
+"""The number of texts whose ports a node type caches."""
+
+
+def named_ports(texts: Iterable[NamedText], *, beside: Iterable[str] = ()) -> tuple[Port, ...]:
+    """An input port for each bare name in the texts, in alphabetical order, except for those named `beside`."""
+    taken = RESERVED_NAMES.union(beside)
+    names = {path[0] for text in texts for path in text.paths} - taken
+    return tuple(Port(name, help=f"Stands for {{{{{name}}}}} in the text.", required=True) for name in sorted(names))
+
+
+def uses(texts: Iterable[NamedText], name: str) -> bool:
+    """Whether one of the texts reads that bare name."""
+    return any(path[0] == name for text in texts for path in text.paths)
+
 
 class NodeError(EngineError):
-    """A node that could not do its work. `retryable` says whether another attempt may succeed."""
+    """A node failed. `retryable` says whether another attempt may succeed."""
 
     def __init__(self, message: str, remedy: str = "", *, retryable: bool = False) -> None:
         super().__init__(message, remedy)
@@ -161,11 +219,11 @@ class NodeError(EngineError):
 
 @immutable
 class ModelChoice:
-    """Which model a node calls.
+    """The model that a node calls.
 
     Attributes:
         name: The model's full name; None for the workflow's default.
-        api_base: Where it is served; None for the provider's own address.
+        api_base: Address of its server; None for the provider's.
         fallbacks: Models to use instead, in order, when it fails.
     """
 
@@ -175,7 +233,7 @@ class ModelChoice:
 
     @property
     def chain(self) -> tuple[ModelChoice, ...]:
-        """The model and its fallbacks in the order in which they are tried, each as a choice of its own."""
+        """The model and its fallbacks, in the order in which they are tried."""
         if not self.fallbacks:
             return (self,)
         models = (ModelChoice(self.name, self.api_base), *(ModelChoice(name) for name in self.fallbacks))
@@ -184,7 +242,7 @@ class ModelChoice:
 
 @immutable
 class ModelCall:
-    """One finished model call, as the history keeps it."""
+    """A finished model call, as the history stores it."""
 
     model: str
     request: Request
@@ -194,20 +252,11 @@ class ModelCall:
 
 
 Outputs = dict[str, Value]
-"""What a node gives, by output port. A port that is not in it is dead."""
-
-
-def primary_output(outputs: Outputs) -> Value:
-    """What most node types 'give': their port `output`."""
-    return outputs.get("output")
+"""The outputs of a node by port; a port without a value is absent."""
 
 
 def _nothing(_config: Any) -> tuple[Any, ...]:
     return ()
-
-
-def _prepared_nothing(_config: Any) -> None:
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,24 +265,24 @@ class NodeSpec(Generic[ConfigT]):
 
     Attributes:
         type: Its name in documents.
-        title: What people call it.
+        title: Its name in the window.
         category: Where the palette shows it.
         help: One line on what it does.
         icon: Name of its icon (QtAwesome's).
         config: Its settings.
-        inputs: Its input ports, for given settings. Must not raise for any settings that the config model accepts.
-        outputs: Its output ports, for given settings, without the `error` port. Must not raise either.
-        run: Does its work. None for the types that the engine itself runs (`loop`, `exit`).
-        prepare: Makes of the settings, once a run, what every execution needs (compiled templates).
-        texts: The texts in the settings that name values.
-        check: Finds what the config model cannot.
+        inputs: Its input ports for given settings. Must not raise for settings that the config model accepts.
+        outputs: Its output ports for given settings, without the `error` port. Must not raise either.
+        run: Does its work. None for types that the engine itself runs (`loop`, `exit`).
+        prepare: Makes what every execution needs (compiled templates) of the settings, once per run.
+        texts: The templates and expressions in its settings.
+        check: Finds problems that neither the config model nor the compilation of its texts can find.
         summary: One line for the canvas that says what the node will do.
-        recorded: What it 'gave', for `loop.last.ID` and the history, out of its outputs.
-        recorded_members: The names in what it 'gave', where that is always the same object.
-        model: Which model it calls with given settings; None where it calls none.
-        iteration_note: Whether it takes `NodeContext.iteration_note`, as the first such node of a loop's body.
+        recorded: The value for `loop.last.ID` and the history, made of the outputs.
+        recorded_members: The member names of that value, if it is always the same object.
+        model: The model that it calls with given settings; None without one.
+        iteration_note: Whether it uses `NodeContext.iteration_note`, as the first such node of a loop body.
         synonyms: Other words that people search for.
-        goes_on: Whether an attempt goes on from where the one before failed, by `NodeContext.kept`.
+        keeps_retry_state: Whether a retry continues after the failed attempt, with `NodeContext.retry_state`.
     """
 
     type: str
@@ -245,16 +294,22 @@ class NodeSpec(Generic[ConfigT]):
     inputs: Callable[[ConfigT], tuple[Port, ...]]
     outputs: Callable[[ConfigT], tuple[Port, ...]]
     run: Callable[[NodeContext[ConfigT]], Awaitable[Outputs]] | None
-    prepare: Callable[[ConfigT], Any] = _prepared_nothing
+    prepare: Callable[[ConfigT], Any] = lambda _config: None
     texts: Callable[[ConfigT], tuple[NamedText, ...]] = _nothing
     check: Callable[[ConfigT], Iterable[FieldProblem]] = _nothing
     summary: Callable[[ConfigT], str] = lambda _config: ""
-    recorded: Callable[[Outputs], Value] = primary_output
+    recorded: Callable[[Outputs], Value] = lambda outputs: outputs.get("output")
     recorded_members: tuple[str, ...] = ()
     model: Callable[[ConfigT], ModelChoice | None] = lambda _config: None
     iteration_note: bool = False
     synonyms: tuple[str, ...] = ()
-    goes_on: bool = False
+    keeps_retry_state: bool = False
+
+    def problems(self, config: ConfigT) -> Iterator[FieldProblem]:
+        """The problems of its texts, and those that `check` finds."""
+        for text in self.texts(config):
+            yield from text.problems()
+        yield from self.check(config)
 
     def all_outputs(self, config: ConfigT) -> tuple[Port, ...]:
         """Its output ports, with `error` where the settings ask for it."""
@@ -266,7 +321,7 @@ AnySpec = NodeSpec[Any]
 
 
 class OutputKey(BaseModel):
-    """Mixed into the settings of the node types whose output may have a name."""
+    """Settings of node types whose output can have a name in the run's state."""
 
     output_key: str = Field(
         default="",
@@ -279,18 +334,18 @@ class OutputKey(BaseModel):
 
 
 CacheMode = Literal["off", "repeatable", "always"]
-"""Never; where the same request gives the same reply (temperature 0, or no model at all); in any case."""
+"""Whether a node reuses stored replies: never, if identical requests give the same reply (temperature 0), or always."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Pair:
-    """Two node types that belong together.
+    """A pair of node types that enclose a part of a workflow that runs repeatedly.
 
     Attributes:
-        start: The type that opens the part.
-        end: The type that closes it.
+        start: The type that starts the part.
+        end: The type that ends the part and collects the results.
         field: The setting of the end that holds the id of its start.
-        body_ports: The outputs of the start that lead into the part; all others have a value only after it.
+        body_ports: The outputs of the start that lead into the part; the others have a value only after it.
     """
 
     start: str
@@ -307,58 +362,6 @@ PAIR_BY_END: Final = {pair.end: pair for pair in (LOOP, ITERATOR)}
 
 
 def is_body_port(node_type: str, port: str) -> bool:
-    """Whether an output leads into the part that its node opens."""
+    """Whether an output leads into the part that its node starts."""
     pair = PAIR_BY_START.get(node_type)
     return pair is not None and port in pair.body_ports
-
-
-CACHED_TEXTS: Final = 1024
-"""For how many texts a node type remembers the ports that they make."""
-
-
-def paths_of(text: NamedText) -> frozenset[tuple[str, ...]]:
-    """The dotted paths that a text reads; none where it does not compile."""
-    try:
-        if text.kind is TextKind.TEMPLATE:
-            return compile_template(text.text).paths
-        return compile_expression(text.text).paths
-    except (ExpressionError, TemplateError):
-        return frozenset()
-
-
-def elements_of(text: NamedText) -> frozenset[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """What a text reads of elements of lists (see `Expression.elements`); nothing where it does not compile."""
-    try:
-        if text.kind is TextKind.TEMPLATE:
-            return compile_template(text.text).elements
-        return compile_expression(text.text).elements
-    except (ExpressionError, TemplateError):
-        return frozenset()
-
-
-def named_ports(texts: Iterable[NamedText], *, beside: Iterable[str] = ()) -> tuple[Port, ...]:
-    """An input port for each bare name in the texts, in alphabetical order, except for those named `beside`."""
-    taken = RESERVED_NAMES.union(beside)
-    names = {path[0] for text in texts for path in paths_of(text)} - taken
-    return tuple(Port(name, help=f"Stands for {{{{{name}}}}} in the text.", required=True) for name in sorted(names))
-
-
-def uses(texts: Iterable[NamedText], name: str) -> bool:
-    """Whether one of the texts reads that bare name."""
-    return any(path[0] == name for text in texts for path in paths_of(text))
-
-
-def text_problems(texts: Iterable[NamedText]) -> Iterator[FieldProblem]:
-    """A problem for each text that does not compile."""
-    for text in texts:
-        try:
-            if text.kind is TextKind.TEMPLATE:
-                compile_template(text.text)
-            else:
-                compile_expression(text.text)
-        except TemplateError as error:
-            yield FieldProblem("bad-template", text.field, error.message, error.remedy)
-        except ExpressionError as error:
-            correction = correct(text.text, {*text.names, *text.namespaces}) or ""
-            remedy = f"Did you mean `{correction}`?" if correction else error.remedy
-            yield FieldProblem("bad-expression", text.field, error.message, remedy, correction=correction)

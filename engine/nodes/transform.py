@@ -12,7 +12,6 @@ from engine.nodes.context import NodeContext
 from engine.nodes.spec import (
     CACHED_TEXTS,
     Category,
-    FieldProblem,
     NamedText,
     NodeConfig,
     NodeSpec,
@@ -22,7 +21,6 @@ from engine.nodes.spec import (
     PortType,
     TextKind,
     named_ports,
-    text_problems,
     uses,
 )
 
@@ -81,10 +79,6 @@ def _outputs(config: TransformConfig) -> tuple[Port, ...]:
     return _OUTPUTS[0] if config.mode == "template" else _OUTPUTS[1]
 
 
-def _check(config: TransformConfig) -> list[FieldProblem]:
-    return list(text_problems(_texts(config)))
-
-
 def _prepare(config: TransformConfig) -> Template | Expression:
     if config.mode == "template":
         return compile_template(config.template)
@@ -110,7 +104,6 @@ SPEC = NodeSpec(
     run=_run,
     prepare=_prepare,
     texts=_texts,
-    check=_check,
     summary=lambda config: config.mode,
     synonyms=("template", "text", "format", "join", "replace", "json", "code"),
 )

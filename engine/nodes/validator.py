@@ -8,10 +8,9 @@ from pydantic import Field
 
 from engine.expr import Expression, compile_expression
 from engine.nodes.context import NodeContext
-from engine.nodes.json_values import Schema, SchemaError, compile_schema, parse_json
+from engine.nodes.json_values import Schema, compile_schema, parse_json, schema_problems
 from engine.nodes.spec import (
     Category,
-    FieldProblem,
     NamedText,
     NodeConfig,
     NodeError,
@@ -20,7 +19,6 @@ from engine.nodes.spec import (
     Port,
     PortType,
     TextKind,
-    text_problems,
 )
 from engine.text_sanitizing import quoted
 from engine.values import Value
@@ -58,16 +56,6 @@ def _texts(config: ValidatorConfig) -> tuple[NamedText, ...]:
     if config.mode == "schema":
         return ()
     return (NamedText("expression", TextKind.EXPRESSION, config.expression),)
-
-
-def _check(config: ValidatorConfig) -> list[FieldProblem]:
-    problems = list(text_problems(_texts(config)))
-    if config.mode == "schema":
-        try:
-            compile_schema(config.json_schema)
-        except SchemaError as error:
-            problems.append(FieldProblem("bad-schema", "json_schema", error.message, error.remedy))
-    return problems
 
 
 def _prepare(config: ValidatorConfig) -> Schema | Expression:
@@ -124,7 +112,7 @@ SPEC = NodeSpec(
     run=_run,
     prepare=_prepare,
     texts=_texts,
-    check=_check,
+    check=lambda config: schema_problems(config.json_schema if config.mode == "schema" else None, "json_schema"),
     summary=lambda config: "JSON Schema" if config.mode == "schema" else config.expression,
     recorded=_recorded,
     recorded_members=("valid", "value", "errors"),

@@ -148,7 +148,7 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
             node=node.id,
             field="on_error",
         )
-    for fault in spec.check(config):
+    for fault in spec.problems(config):
         place = {"node": node.id, "field": fault.field}
         yield Problem(fault.code, fault.message, fault.remedy, fault.severity, **place, correction=fault.correction)
 

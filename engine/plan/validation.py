@@ -28,8 +28,6 @@ from engine.nodes.spec import (
     NamedText,
     PortType,
     TextKind,
-    elements_of,
-    paths_of,
 )
 from engine.plan.resolve import Resolved
 from engine.plan.secrets import SECRET_CODE, secret_problems
@@ -110,10 +108,10 @@ def name_problems(structure: Structure) -> Iterator[Problem]:
 def _are_ports(text: NamedText, resolved: Resolved) -> bool:
     """Whether a text names nothing but input ports and its own names, as most do."""
     ports = resolved.inputs if text.ports else ()
-    for path in paths_of(text):
+    for path in text.paths:
         if path[0] in RESERVED_NAMES or not (path[0] in ports or path[0] in text.names):
             return False
-    return not elements_of(text)
+    return not text.elements
 
 
 def state_names(structure: Structure) -> dict[str, list[str]]:
@@ -149,11 +147,11 @@ class _Checker:
 
     def faults(self) -> Iterator[tuple[str, _Fault]]:
         """Each name that can have no value, and why."""
-        for path in sorted(paths_of(self._text)):
+        for path in sorted(self._text.paths):
             fault = self._fault(path)
             if fault is not None:
                 yield ".".join(path), fault
-        for path, members in sorted(elements_of(self._text)):
+        for path, members in sorted(self._text.elements):
             fault = self._element_fault(path, members)
             if fault is not None:
                 yield f"{'.'.join(path)}[…].{'.'.join(members)}", fault

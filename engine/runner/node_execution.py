@@ -67,7 +67,7 @@ async def run_node(scope: RunScope, node: NodePlan, inputs: dict[str, Value]) ->
                 raise NodeFailure(path, node.title, failure) from failure
             error = str(failure)
         duration = time.perf_counter() - started
-        cached = context.is_recalled
+        cached = context.is_cached
         used = (context.usage, context.cost_usd, duration, cached, context.calls, context.warnings, error)
         key = node.output_key if NAMED_PORT in outputs else ""
         run_context.event_log.emit(NodeCompleted, path, kind, outputs, *used, key, context.exits_loop)
@@ -102,13 +102,13 @@ def _attempted(scope: RunScope, node: NodePlan, context: NodeContext[Any], state
         context.iteration_note = scope.note
     run = node.spec.run
     assert run is not None, "loops and exits are run by the engine itself"
-    attempt = partial(_going_on, run, context, scope) if node.spec.goes_on else partial(_from_the_start, run, context)
-    goes_on, timeout_s = node.spec.goes_on, node.config.timeout_s
+    goes_on, timeout_s = node.spec.keeps_retry_state, node.config.timeout_s
+    attempt = partial(_going_on, run, context, scope) if goes_on else partial(_from_the_start, run, context)
     return run_attempts(scope, context.path, node.config, attempt, timeout_s, goes_on=goes_on, context=context)
 
 
 def _from_the_start(run: Callable[[Any], Awaitable[Outputs]], context: NodeContext[Any]) -> Awaitable[Outputs]:
-    context.begin_anew()
+    context.restart_attempt()
     return run(context)
 
 

@@ -401,7 +401,7 @@ class RunScope:
                 cache.keep(key, reply)
             return reply
         call = recalled_call(bound.model.name, request, reply)
-        context.recalled += 1
+        context.cache_hits += 1
         _add(context, reply.usage, 0.0)
         self._note_call(context, call)
         return reply
@@ -510,7 +510,7 @@ class RunScope:
             return await self._use_tool(tool, parameters, arguments, context.path)
         kept = await cache.result(key)
         if kept is not None:
-            context.recalled += 1
+            context.cache_hits += 1
             return kept[0]
         result = await self._use_tool(tool, parameters, arguments, context.path)
         cache.store_tool_result(key, result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from engine.nodes.agent import MOST_CALLS, SPEC
+from engine.nodes.agent import MAX_CALLS_PER_TURN, SPEC
 from engine.nodes.agent_tools import MAX_TURNS, AgentConfig, tool_choices
 from tests.architecture.markdown import blocks, read
 from tests.architecture.project import in_a_new_process
@@ -18,7 +18,7 @@ def test_the_examples_are_valid_settings():
         if block.language == "json":
             node = json.loads(block.text)
             if node["type"] == "agent":
-                assert list(SPEC.check(AgentConfig.model_validate(node["config"]))) == []
+                assert list(SPEC.problems(AgentConfig.model_validate(node["config"]))) == []
                 assert set(node["config"]["tools"]) <= set(tool_choices())
 
 
@@ -34,4 +34,4 @@ def test_ports_and_limits_match_the_program():
 
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [port.name for port in SPEC.outputs(AgentConfig())]
     assert f"({AgentConfig().max_turns} by default, {MAX_TURNS} at most)" in " ".join(text.split())
-    assert f"at most {MOST_CALLS} calls are made" in text
+    assert f"at most {MAX_CALLS_PER_TURN} calls are made" in text

@@ -84,7 +84,7 @@ def test_a_setting_that_shows_only_sometimes_hangs_on_a_value_that_there_is(spec
 def test_the_defaults_are_settings_whose_faults_are_told(spec: AnySpec) -> None:
     config = spec.config()
 
-    for fault in spec.check(config):
+    for fault in spec.problems(config):
         assert fault.severity in Severity
         assert fault.message.endswith(".")
         assert fault.remedy.endswith((".", "else."))
@@ -128,7 +128,7 @@ def test_nothing_that_a_type_tells_of_its_settings_ever_raises(spec: AnySpec, da
 
     inputs, outputs = spec.inputs(config), spec.all_outputs(config)
     texts = spec.texts(config)
-    faults = list(spec.check(config))
+    faults = list(spec.problems(config))
     assert all(isinstance(port, Port) for port in (*inputs, *outputs))
     assert all(isinstance(text, NamedText) and _is_field(spec, text.field) for text in texts)
     assert all(isinstance(fault, FieldProblem) and fault.code and fault.message for fault in faults)
@@ -144,7 +144,7 @@ def test_settings_without_faults_can_be_made_ready_and_have_ports_of_different_n
     spec: AnySpec, data: st.DataObject
 ) -> None:
     config = data.draw(configs(spec))
-    if list(spec.check(config)):
+    if list(spec.problems(config)):
         return
 
     spec.prepare(config)
@@ -158,7 +158,7 @@ def test_settings_without_faults_can_be_made_ready_and_have_ports_of_different_n
 def test_a_faulty_text_is_told_with_its_field(spec: AnySpec, data: st.DataObject) -> None:
     config = data.draw(configs(spec))
 
-    wrong = {fault.field for fault in spec.check(config) if fault.code in {"bad-template", "bad-expression"}}
+    wrong = {fault.field for fault in spec.problems(config) if fault.code in {"bad-template", "bad-expression"}}
 
     bad = {text.field for text in spec.texts(config) if _is_broken(text)}
     assert wrong == bad

@@ -9,7 +9,7 @@ import pytest
 from engine.models.protocol import Finish, Message, Reply
 from engine.nodes.context import IterationNote
 from engine.nodes.node_registry import builtin_registry
-from engine.nodes.spec import ModelChoice, NodeError, primary_output
+from engine.nodes.spec import ModelChoice, NodeError
 from engine.values import Value
 from tests.engine.nodes.context import FakeServices, run_node
 
@@ -280,8 +280,10 @@ def test_a_validator_is_recorded_with_its_verdict() -> None:
 
 
 def test_most_types_are_recorded_with_their_output() -> None:
-    assert primary_output({"output": 1, "usage": {}}) == 1
-    assert primary_output({"error": "no"}) is None
+    recorded = spec_of("llm").recorded
+
+    assert recorded({"output": 1, "usage": {}}) == 1
+    assert recorded({"error": "no"}) is None
 
 
 @pytest.mark.parametrize(

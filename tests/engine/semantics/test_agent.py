@@ -10,7 +10,7 @@ import pytest
 from engine import Workflow
 from engine.events import NodeCompleted, NodeFailed, NodeRetrying, NodeToolCalled
 from engine.models.protocol import ModelError, ModelErrorKind, Reply
-from engine.nodes.agent import MOST_CALLS
+from engine.nodes.agent import MAX_CALLS_PER_TURN
 from engine.nodes.json_values import compile_schema
 from tests.engine.semantics.agents import Tools, agent, results, said_by_people, script, tools_fixture, wants
 from tests.engine.semantics.documents import entry, flow, result
@@ -151,12 +151,12 @@ async def test_a_hundred_calls_in_one_reply_are_answered_but_not_all_made(tools:
 
     played = await play(alone(tools=["add"]), answers)
 
-    assert len(tools.called) == MOST_CALLS
+    assert len(tools.called) == MAX_CALLS_PER_TURN
     told = results(played.model.calls[1])
     assert len(told) == 100
-    assert told[MOST_CALLS:] == [f"Error: Not made: at most {MOST_CALLS} tools are called in one turn."] * (
-        100 - MOST_CALLS
-    )
+    assert told[MAX_CALLS_PER_TURN:] == [
+        f"Error: Not made: at most {MAX_CALLS_PER_TURN} tools are called in one turn."
+    ] * (100 - MAX_CALLS_PER_TURN)
     assert played.out == "enough"
 
 

@@ -118,7 +118,7 @@ def _has_ports_and_facts(schema: dict[str, Any]) -> None:
         for tool in served_tools("sample", McpServer(command="x"), listing):
             assert [port.name for port in ports] == list(tool.parameters.model_fields)
             assert [one.name for one in fields(tool.parameters)][: len(ports)] == [port.name for port in ports]
-            assert list(spec.check(config)) == []
+            assert list(spec.problems(config)) == []
     finally:
         set_tools("sample", ())
 
