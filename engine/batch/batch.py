@@ -1,6 +1,6 @@
-"""A batch: a workflow, its rows, where their results go; run several rows at a time, and taken up where it broke off.
+"""A batch: run a workflow for each row of a table, several rows at a time, and write their results.
 
-A row that is done (in the file of results, or in the history) is not run again. A row that failed or broke off is.
+Rows that are finished in the results file or in the history do not run again. Failed and interrupted rows do.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from engine.batch.executors import ExecutorRows, LocalRows, RowRunner
+from engine.batch.executors import ExecutorRunner, LocalRunner, RowRunner
 from engine.batch.results_file import ResultsFile
-from engine.batch.rows import BatchRow, BatchSummary, RowResult, batch_id, make_rows, refused_row, summarize
+from engine.batch.rows import BatchRow, BatchSummary, RowResult, batch_id, make_rows, summarize
 from engine.batch.table import TableError
 from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
@@ -27,7 +27,6 @@ from engine.plan.execution_plan import Plan
 from engine.runner.budget import Budget
 from engine.runner.declared_inputs import read_parameters
 from engine.runner.options import Catalogue, RunOptions
-from engine.runner.retry import unexpected_error
 from engine.runner.run import prepare
 from engine.store.store_protocol import Store
 from engine.values import Value
@@ -37,20 +36,21 @@ CONCURRENCY_DEFAULT: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """How a batch is to be done.
+    """Options of a batch.
 
     Attributes:
-        run: How each run is to be done; its budgets are those of one row. Its `models` and `store` are not used.
-        concurrency: How many rows are under way at once.
-        budget_usd: The most that all rows together may spend, those that were done before included. A call that does
-            not fit is not made, and then no more rows are begun. An executor's workers do not know of each other: rows
-            that they have begun come to their end, each within this budget. None: no limit.
-        out: The file of results, `.jsonl`, `.xlsx` or CSV; None: none is written.
-        store: The history, where runs are kept and found again; None: nowhere.
-        name: What a person calls the batch; another name is another batch, and runs all rows anew.
-        models: Makes the models of one run, which the batch closes.
-        executor: Runs the rows elsewhere (`engine.batch.executors`); None: in this process.
-        retry_in_flight: Whether tool calls in flight when a row stopped may be made again. Model calls always are.
+        run: The options of each run; its budgets are those of one row. Its `models` and `store` are ignored.
+        concurrency: The number of rows that run at the same time.
+        budget_usd: Budget of all rows together in US dollars, including rows that finished earlier; None for no limit.
+            A call that could exceed it is not made, and no more rows start. Workers of an executor do not know of each
+            other: rows that have started run to their end, each within this budget.
+        out: The results file: `.jsonl`, `.xlsx` or CSV; None to write none.
+        store: The history; None to store nothing.
+        name: The name of the batch. A new name runs every row again.
+        models: Creates the models of a run, which the batch closes.
+        executor: Runs the rows elsewhere (`engine.batch.executors`); None for this process.
+        retry_in_flight: Whether to repeat tool calls that were in flight when a row stopped. Model calls are always
+            repeated.
     """
 
     run: RunOptions = field(default_factory=RunOptions)
@@ -66,13 +66,13 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch came to.
+    """The result of a batch.
 
     Attributes:
-        batch: Its id.
-        rows: What its rows came to, in the table's order; rows that were never begun are not among them.
-        summary: All of it together.
-        notes: What a person should know about the file of results, in sentences.
+        batch: The id of the batch.
+        rows: The results of the rows that have ended, in the order of the table.
+        summary: The totals.
+        notes: What a user should know about the results file, in sentences.
     """
 
     batch: str
@@ -82,14 +82,14 @@ class BatchResult:
 
 
 class Batch:
-    """A batch. Its methods belong to the thread of the event loop that it is run in.
+    """Runs a workflow for each row of a table. Use it in one event loop, from its thread.
 
     Args:
         workflow: The document, or its plan.
-        inputs: Of each row the inputs, by name (`inputs_of_table`).
-        options: How it is to be done.
+        inputs: The inputs of each row, by name (`inputs_of_table`).
+        options: The options.
         on_row: Called when a row has ended.
-        on_begin: Called when a row is begun.
+        on_begin: Called when a row starts.
 
     Raises:
         DocumentError: The document has errors.
@@ -106,9 +106,9 @@ class Batch:
         on_begin: Callable[[BatchRow], None] = lambda _row: None,
     ) -> None:
         self.options = options or BatchOptions()
-        self._document = workflow
-        self.workflow = workflow = workflow.workflow if isinstance(workflow, Plan) else workflow
-        self.id = batch_id(workflow, self.options.run.model, self.options.name)
+        run = self.options.run
+        self.workflow = workflow.workflow if isinstance(workflow, Plan) else workflow
+        self.id = batch_id(self.workflow, run.model, self.options.name)
         self.rows = make_rows(self.id, inputs)
         self._on_row, self._on_begin = on_row, on_begin
         self._results: dict[str, RowResult] = {}
@@ -117,65 +117,68 @@ class Batch:
         self._is_ending = False
         self._is_out_of_budget = False
         self._budget = Budget(limit_usd=self.options.budget_usd, name="batch")
-        self._check()
-        self._run_options = _within(self.options.run, self.options.budget_usd, workflow)
+        self._run_options = _with_budget(run, self.options.budget_usd, self.workflow)
+        if not self.rows:
+            raise TableError("The table has no rows.", "Add at least one row.")
+        self._plan = compiled(workflow, run.registry, run.max_iterations_cap)
+        self._check_inputs()
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody stopped it."""
+        """Whether `stop` was called."""
         return self._is_stopped
 
     def stop(self) -> None:
-        """Begin no more rows and stop those under way. What is done is kept."""
+        """Cancel the running rows and start no more. Finished rows stay stored."""
         self._is_stopped = True
-        self._end_workers()
+        self._cancel_workers()
 
-    def _end_workers(self) -> None:
-        # Whoever runs a row gives what has come out when it is cancelled, so that being cancelled alone ends no worker.
+    def _cancel_workers(self) -> None:
+        # A cancelled worker still takes the result of its row, so it needs the flag to stop afterwards.
         self._is_ending = True
         for task in self._tasks:
             task.cancel()
 
     async def run(self) -> BatchResult:
-        """Run the rows that are not done yet.
+        """Run the rows that are not finished.
 
         Raises:
-            TableError: The file of results holds something else, or cannot be written.
+            TableError: The results file has other content, or cannot be written.
             ModelError: A model that the workflow names does not exist; nothing was run.
         """
-        # One more set of models, held as long as the batch: a model that takes long to load is loaded once.
-        held = self.options.models()
+        # Kept open during the batch, so that a model that is slow to load is loaded once.
+        models = self.options.models()
         try:
             first = next((row for row in self.rows if not row.error), None)
             if first is not None and self.options.executor is None:
-                prepare(self._plan, first.inputs, replace(self._run_options, models=held))
+                prepare(self._plan, first.inputs, replace(self._run_options, models=models))
             return await self._run(self._runner())
         finally:
-            await held.close()
+            await models.close()
 
     async def _run(self, runner: RowRunner) -> BatchResult:
         out = self._results_file()
-        done = out.open() if out is not None else {}
+        finished = out.open() if out is not None else {}
         try:
             for row in self.rows:
-                if row.key in done:
-                    self._take(row, done[row.key], None)
+                if row.key in finished:
+                    self._take(row, finished[row.key], None)
                     if out is not None:
                         out.move(row)
-            waiting = deque(row for row in self.rows if row.key not in done)
+            waiting = deque(row for row in self.rows if row.key not in finished)
             count = min(max(self.options.concurrency, 1), len(waiting))
             self._tasks = [asyncio.create_task(self._work(waiting, runner, out)) for _ in range(count)]
             if self._is_stopped:
-                self._end_workers()
-            await self._all_workers()
+                self._cancel_workers()
+            await self._join_workers()
         finally:
             notes = () if out is None else out.close(row.key for row in self.rows)
         ended = tuple(self._results[row.key] for row in self.rows if row.key in self._results)
         summary = summarize(ended, len(self.rows), is_budget_spent=self._is_out_of_budget)
         return BatchResult(self.id, ended, summary, notes)
 
-    async def _all_workers(self) -> None:
-        """Wait for all of them; the first that fails stops the others, and its error is raised."""
+    async def _join_workers(self) -> None:
+        """Wait for all workers. The first one that fails cancels the others, and its error is raised."""
         try:
             for outcome in asyncio.as_completed(self._tasks):
                 await outcome
@@ -183,31 +186,27 @@ class Batch:
             if not self._is_stopped:
                 raise
         finally:
-            self._end_workers()
+            self._cancel_workers()
             outcomes = await asyncio.gather(*self._tasks, return_exceptions=True)
         failure = next((outcome for outcome in outcomes if isinstance(outcome, Exception)), None)
         if failure is not None:
             raise failure
 
     async def _work(self, waiting: deque[BatchRow], runner: RowRunner, out: ResultsFile | None) -> None:
+        limit_usd, budget = self.options.budget_usd, self._budget
         while waiting and not self._is_ending:
-            if self._is_budget_spent:
+            if limit_usd is not None and (budget.has_refused or 0 < budget.spent_usd >= limit_usd):
                 self._is_out_of_budget = True
                 return
             row = waiting.popleft()
             self._on_begin(row)
-            self._take(row, await _run_row(row, runner), out)
-
-    @property
-    def _is_budget_spent(self) -> bool:
-        limit_usd, budget = self.options.budget_usd, self._budget
-        return limit_usd is not None and (budget.has_refused or 0 < budget.spent_usd >= limit_usd)
+            self._take(row, await runner.run(row), out)
 
     def _take(self, row: BatchRow, result: RowResult, out: ResultsFile | None) -> None:
-        # A row may stand elsewhere in the table than when it was done.
+        # The row may have moved in the table since it finished.
         result = replace(result, row=row.number, inputs=row.inputs, extra=row.extra)
         self._results[row.key] = result
-        if self.options.executor is not None or result.is_reused:  # no run has charged it
+        if self.options.executor is not None or result.is_reused:  # otherwise its run has charged the budget
             self._budget.charge(Usage(), result.cost_usd or 0.0)
         if out is not None and result.status != "cancelled":
             out.write(result)
@@ -216,48 +215,29 @@ class Batch:
     def _runner(self) -> RowRunner:
         options = self.options
         if options.executor is not None:
-            return ExecutorRows(self.workflow, self._run_options, options.executor, options.store)
-        retry = options.retry_in_flight
+            return ExecutorRunner(self.workflow, self._run_options, options.executor, options.store)
         run = replace(self._run_options, shared_budget=self._budget)
-        return LocalRows(self._plan, run, options.models, options.store, retry_in_flight=retry)
+        return LocalRunner(self._plan, run, options.models, options.store, retry_in_flight=options.retry_in_flight)
 
     def _results_file(self) -> ResultsFile | None:
         if self.options.out is None:
             return None
         extra = dict.fromkeys(column for row in self.rows for column in row.extra)
-        return ResultsFile(self.options.out, self.id, self._parameters, self._output_names(), list(extra))
-
-    def _output_names(self) -> list[str]:
         nodes = (node for node in self.workflow.nodes if node.type == "output" and node.enabled)
-        return list(dict.fromkeys(OutputConfig.model_validate(node.config).name or node.id for node in nodes))
+        outputs = dict.fromkeys(OutputConfig.model_validate(node.config).name or node.id for node in nodes)
+        return ResultsFile(self.options.out, self.id, list(self._plan.parameters), list(outputs), list(extra))
 
-    def _check(self) -> None:
-        if not self.rows:
-            raise TableError("The table has no rows.", "Give it one.")
-        options = self.options.run
-        self._plan = compiled(self._document, options.registry, options.max_iterations_cap)
-        parameters = self._plan.parameters
-        self._parameters = list(parameters)
-        for place, row in enumerate(self.rows):
+    def _check_inputs(self) -> None:
+        for index, row in enumerate(self.rows):
             if not row.error:
                 try:
-                    read_parameters(parameters, row.inputs)
+                    read_parameters(self._plan.parameters, row.inputs)
                 except EngineError as error:
-                    self.rows[place] = replace(row, error=str(error))
+                    self.rows[index] = replace(row, error=str(error))
 
 
-async def _run_row(row: BatchRow, runner: RowRunner) -> RowResult:
-    """Run a row. Whatever goes wrong is the failure of this row."""
-    if row.error:
-        return refused_row(row, row.error)
-    try:
-        return await runner.run(row)
-    except Exception as error:  # a fault of ours or of a plugin ends one row, not the batch
-        return refused_row(row, str(unexpected_error(error)))
-
-
-def _within(run: RunOptions, budget_usd: float | None, workflow: Workflow) -> RunOptions:
-    """How each run is to be done so that none of them alone spends more than all may."""
+def _with_budget(run: RunOptions, budget_usd: float | None, workflow: Workflow) -> RunOptions:
+    """The options of each run, with at most the budget of the batch."""
     if budget_usd is None:
         return run
     own = run.budget_usd if run.budget_usd is not None else Settings.model_validate(workflow.settings).budget_usd
@@ -271,17 +251,17 @@ async def run_batch(
     *,
     on_row: Callable[[RowResult], None] = lambda _result: None,
 ) -> BatchResult:
-    """Run a workflow once for each row; rows that are done already are not run again.
+    """Run a workflow once for each row that is not finished.
 
     Args:
         workflow: The document, or its plan.
-        inputs: Of each row the inputs, by name.
-        options: How it is to be done.
+        inputs: The inputs of each row, by name.
+        options: The options.
         on_row: Called when a row has ended.
 
     Raises:
         DocumentError: The document has errors; nothing was run.
-        TableError: There are no rows, or the file of results holds something else or cannot be written.
-        ModelError: A model that it names does not exist; nothing was run.
+        TableError: There are no rows, or the results file has other content or cannot be written.
+        ModelError: A model that the workflow names does not exist; nothing was run.
     """
     return await Batch(workflow, inputs, options, on_row=on_row).run()

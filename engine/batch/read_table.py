@@ -1,6 +1,6 @@
-"""Reads a table from a file: CSV, an Excel workbook or JSON Lines. Reading executes nothing.
+"""Read a table from a file: CSV, an Excel workbook or JSON Lines. Reading executes nothing.
 
-For CSV it detects the separator, the quotes and the encoding that programs write.
+Separator, quotes and encoding of CSV files are detected.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def read_csv(content: bytes, name: str, encoding: str | None = None) -> Table:
     """Read a CSV file.
 
     Args:
-        content: The file.
-        name: What to call it in messages.
-        encoding: Its text encoding; None finds it out.
+        content: The content of the file.
+        name: The file's name for messages.
+        encoding: Its text encoding; None to detect it.
 
     Raises:
-        TableError: It is no CSV, or no text in a known encoding.
+        TableError: The file is not CSV, or its encoding is unknown.
     """
     text, read_as = decode_table(content, name, encoding)
     marked = _SEPARATOR_LINE.match(text)
@@ -50,7 +50,7 @@ def read_csv(content: bytes, name: str, encoding: str | None = None) -> Table:
 
 
 def _separator(text: str) -> str:
-    """The separator: one that stands in the line of column names. Where several do, clevercsv says which."""
+    """Detect the separator: the one in the line of column names; if there are several, clevercsv decides."""
     sample = text[:_SAMPLE_CHARS]
     if len(text) > _SAMPLE_CHARS:
         sample = sample[: sample.rfind("\n") + 1] or sample
@@ -64,13 +64,13 @@ def _separator(text: str) -> str:
         dialect = Detector().detect(sample, delimiters=found)
         if dialect is not None and dialect.delimiter in found:
             return dialect.delimiter
-    # Without any, each line is a cell; a separator that cannot stand in a line says so.
+    # Without any, each line is one cell, so the separator is a character that no line has.
     return max(found, key=head.count) if found else "\x1f"
 
 
 def _records(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Each record with the line on which it begins. Odd quotes within one line are read as they stand."""
-    # A cell may be as long as the file; the module's own limit holds for the whole process and is only ever raised.
+    """Each record with its first line. Unbalanced quotes within one line are read as text."""
+    # A cell may be as long as the file. The limit is global to the process, so it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_BYTES))
     lines = list(io.StringIO(text, newline=""))
     reader = csv.reader(lines, delimiter=separator, strict=True)
@@ -84,8 +84,8 @@ def _records(text: str, separator: str, name: str) -> Iterator[tuple[int, list[s
             last = lines[reader.line_num - 1]
             if reader.line_num != begin or last.count('"') % 2:
                 raise TableError(
-                    f"{name}, line {begin}: The table is no CSV: {shown(error)}.",
-                    "Close each double quote, and write one inside of a quoted cell twice.",
+                    f"{name}, line {begin}: The table is not valid CSV: {shown(error)}.",
+                    "Close each double quote, and double it inside of a quoted cell.",
                 ) from None
             escape = "\\" if '\\"' in last else None
             cells = next(csv.reader([last], delimiter=separator, escapechar=escape, doublequote=escape is None))
@@ -93,19 +93,19 @@ def _records(text: str, separator: str, name: str) -> Iterator[tuple[int, list[s
 
 
 TABLE_SUFFIXES: Final = (".csv", ".tsv", ".tab", ".txt", ".xlsx", ".xlsm", ".xls", ".ods", ".jsonl", ".ndjson")
-"""What the names of tables end with. Any other file is read as CSV."""
+"""The suffixes of tables. Any other file is read as CSV."""
 
 
 def read_table(path: Path, *, sheet: str | None = None, encoding: str | None = None) -> Table:
-    """Read a table: `.jsonl` and `.ndjson` as JSON lines, a workbook as such, anything else as CSV.
+    """Read a table: `.jsonl` and `.ndjson` as JSON Lines, a workbook by its content, any other file as CSV.
 
     Args:
         path: The file.
-        sheet: The sheet of a workbook; None takes the first one with rows.
-        encoding: The encoding of a text file; None finds it out.
+        sheet: The sheet of a workbook; None for the first one with rows.
+        encoding: The encoding of a text file; None to detect it.
 
     Raises:
-        TableError: There is no such file, or it is no table.
+        TableError: The file does not exist, or is not a table.
     """
     name = shown(path.name)
     try:
@@ -117,10 +117,10 @@ def read_table(path: Path, *, sheet: str | None = None, encoding: str | None = N
 
 
 def read_pasted_table(text: str) -> Table:
-    """Read the cells that a spreadsheet puts on the clipboard, or CSV that was copied.
+    """Read cells that were copied from a spreadsheet, or CSV.
 
     Raises:
-        TableError: It is no table.
+        TableError: The text is not a table.
     """
     return _with_rows(read_csv(text.encode("utf-8", "replace"), "Pasted table", "utf-8"))
 
@@ -130,36 +130,36 @@ def _with_rows(table: Table) -> Table:
         return table
     if table.sheet:
         raise TableError(
-            f'{table.name}: The sheet "{shown(table.sheet, 60)}" has no rows below its first.',
+            f'{table.name}: The sheet "{shown(table.sheet, 60)}" has no rows below the first one.',
             "Put column names in the first row, or choose another sheet.",
         )
     raise TableError(f"{table.name}: The table has no rows.", TABLE_REMEDY)
 
 
 def parse_table(content: bytes, path: Path, *, sheet: str | None = None, encoding: str | None = None) -> Table:
-    """Read the content of a table's file; it may have no rows.
+    """Parse the content of a table file, which may have no rows.
 
     Args:
         content: The content.
-        path: The file, by whose name its kind is known.
-        sheet: The sheet of a workbook; None takes the first one with rows.
-        encoding: The encoding of a text file; None finds it out.
+        path: The file; its suffix selects the format.
+        sheet: The sheet of a workbook; None for the first one with rows.
+        encoding: The encoding of a text file; None to detect it.
 
     Raises:
-        TableError: It is no table.
+        TableError: The content is not a table.
     """
     name = shown(path.name)
     if is_workbook(path, content):
         return read_workbook(content, name, sheet)
     if sheet is not None:
-        raise TableError(f"{name}: The table has no sheets; only a workbook has.", "Leave the sheet out.")
+        raise TableError(f"{name}: Only a workbook has sheets.", "Leave the sheet out.")
     if is_json_lines(path):
         return _json_lines(content, name, encoding)
     return read_csv(content, name, encoding)
 
 
 def is_json_lines(path: Path) -> bool:
-    """Whether a file of that name holds JSON lines."""
+    """Whether a file of that name has JSON Lines."""
     return path.suffix.casefold() in {".jsonl", ".ndjson"}
 
 
@@ -169,7 +169,7 @@ def _json_lines(content: bytes, name: str, encoding: str | None) -> Table:
     lines: list[int] = []
     faults: dict[int, str] = {}
     columns: dict[str, None] = {}
-    # Only a line feed ends a line: a text in JSON may hold any other character that looks like an end.
+    # Only a line feed ends a line: a JSON text may contain other characters that look like a line end.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -180,7 +180,7 @@ def _json_lines(content: bytes, name: str, encoding: str | None) -> Table:
         if isinstance(row, dict) and nesting(row) <= MAX_NESTING:
             columns.update(dict.fromkeys(row))
         else:
-            faults[len(rows)] = "The line is no JSON object that can be read. Write one object in each line."
+            faults[len(rows)] = "The line is not a valid JSON object. Write one object per line."
             row = {}
         rows.append(row)
         lines.append(number)

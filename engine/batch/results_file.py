@@ -1,11 +1,10 @@
-"""The file in which a batch keeps what its rows came to: a line as each row ends, in the table's order at the end.
+"""The results file of a batch: a line is written as each row ends, and the table's order is restored at the end.
 
-It is CSV, JSON lines or an .xlsx workbook, by its name. Columns are matched by name when the batch is resumed, so
-a spreadsheet program may have saved it in between. A broken line at its end (the machine went down while it was
-written) is left out.
+The file's suffix selects CSV, JSON Lines or an .xlsx workbook. When a batch resumes, columns are matched by name, so a
+spreadsheet program may have saved the file in between. An incomplete last line, after a power failure, is ignored.
 
-A workbook cannot be written row by row. Until the end its rows are kept in JSON lines beside it (`NAME.xlsx.jsonl`),
-which are read when the batch is resumed and removed once the workbook is written.
+A workbook cannot be written row by row, so its rows are first written as JSON Lines beside it (`NAME.xlsx.jsonl`). That
+file is read when the batch resumes, and removed once the workbook is written.
 """
 
 from __future__ import annotations
@@ -44,18 +43,18 @@ _NUMBERS: Final = frozenset({"row", "score", "iterations", "tokens", "cost_usd",
 _INPUT, _OUTPUT, _EXTRA = "input.", "output.", "table."
 
 _Record = dict[str, Any]
-"""A row as a line of JSON has it: row, status, extra, inputs, outputs, figures, batch, key."""
+"""A row as a JSON object: row, status, extra, inputs, outputs, figures, batch, key."""
 
 
 class ResultsFile:
-    """The file of one batch.
+    """The results file of a batch.
 
     Args:
         path: The file.
-        batch: The batch's id.
+        batch: The id of the batch.
         inputs: The names of the workflow's inputs.
-        outputs: The names of its results.
-        extra: The table's columns that are no input's.
+        outputs: The names of the workflow's outputs.
+        extra: The table's columns that are not inputs.
     """
 
     def __init__(
@@ -66,28 +65,26 @@ class ResultsFile:
         self._is_json = is_json_lines(path)
         self._is_workbook = path.suffix.casefold() == ".xlsx"
         self._journal = path.with_name(f"{path.name}.jsonl") if self._is_workbook else path
-        given = [f"{_INPUT}{name}" for name in inputs]
-        gave = [f"{_OUTPUT}{name}" for name in outputs]
-        own = {"row", "status", *given, *gave, *_FIGURES, *RESULT_MARKS}
-        self._own = frozenset(own)
-        self._extra = _extra_columns(extra, own)
-        self._columns = ("row", "status", *self._extra.values(), *given, *gave, *_FIGURES, *RESULT_MARKS)
+        values = [*(f"{_INPUT}{name}" for name in inputs), *(f"{_OUTPUT}{name}" for name in outputs)]
+        self._own = frozenset({"row", "status", *values, *_FIGURES, *RESULT_MARKS})
+        self._extra = _name_extra_columns(extra, self._own)
+        self._columns = ("row", "status", *self._extra.values(), *values, *_FIGURES, *RESULT_MARKS)
         self._records: dict[str, _Record] = {}
         self._file: IO[str] | None = None
 
     def open(self) -> dict[str, RowResult]:
-        """Take up what is in the file, and make it ready for more.
+        """Read the results of earlier starts, and open the file for more.
 
         Returns:
-            The rows that are done, by key.
+            The rows that are completed, by key.
 
         Raises:
-            TableError: It holds something else, or cannot be written.
+            TableError: The file has other content, or cannot be written.
         """
         if not self._is_workbook and self._path.suffix.casefold() in WORKBOOK_SUFFIXES:
             raise TableError(
                 f"{shown(self._path.name)}: Results are not written to {self._path.suffix} files.",
-                "Name a file that ends in .xlsx, .csv or .jsonl.",
+                "Choose a file that ends in .xlsx, .csv or .jsonl.",
             )
         self._read(self._path)
         if self._is_workbook:
@@ -101,12 +98,12 @@ class ResultsFile:
         return {key: _result(record) for key, record in self._records.items() if record["status"] == "completed"}
 
     def write(self, result: RowResult) -> None:
-        """Keep what a row came to.
+        """Write the result of a row.
 
         Raises:
-            TableError: It cannot be written.
+            TableError: The file cannot be written.
         """
-        assert self._file is not None, "it is opened first"
+        assert self._file is not None, "open() comes first"
         record = self._record(result)
         self._records[result.key] = record
         try:
@@ -119,32 +116,32 @@ class ResultsFile:
             raise self._unwritable(error) from error
 
     def move(self, row: BatchRow) -> None:
-        """Note where a row that is done stands in the table now, and what the other columns say today."""
+        """Update the place and the extra cells of a completed row."""
         self._records[row.key] |= {"row": row.number, "extra": row.extra}
 
     def close(self, order: Iterable[str]) -> tuple[str, ...]:
-        """Put the rows into the table's order and let go of the file.
+        """Write the rows in the order of the table, and close the file.
 
         Args:
-            order: The keys of the table's rows. Rows that are no longer in the table stay, at the end, unless they
-                were never run.
+            order: The keys of the table's rows. Rows that are no longer in the table stay at the end, unless they
+                never ran.
 
         Returns:
-            What a person should know about the file, in sentences.
+            What a user should know about the file, in sentences.
 
         Raises:
-            TableError: It cannot be written; what was kept before is still there.
+            TableError: The file cannot be written, and is unchanged.
         """
         if self._file is None:
             return ()
-        with suppress(OSError):  # it tries once more to write what `write` could not; the whole file is made anew below
+        with suppress(OSError):  # closing repeats a failed write; the whole file is written again below
             self._file.close()
         self._file = None
         keys = {key: True for key in order if key in self._records}
         others = [key for key, record in self._records.items() if key not in keys and record.get("run_id")]
         notes = self._rewrite([self._records[key] for key in (*keys, *others)])
         if self._is_workbook:
-            with suppress(OSError):  # left behind, it is read again with the workbook, and says the same
+            with suppress(OSError):  # if it stays, it is read again with the workbook, and has the same rows
                 self._journal.unlink(missing_ok=True)
         return notes
 
@@ -154,7 +151,7 @@ class ResultsFile:
             rows = list(records)
             if len(rows) >= MAX_ROWS:
                 raise TableError(
-                    f"{shown(self._path.name)}: A sheet holds {MAX_ROWS:,} rows at most.", "Name a CSV file instead."
+                    f"{shown(self._path.name)}: A sheet can have at most {MAX_ROWS:,} rows.", "Use a CSV file instead."
                 )
             try:
                 content, cut = write_workbook([self._columns, *map(self._cells, rows)], "Results")
@@ -169,8 +166,8 @@ class ResultsFile:
         if not cut:
             return ()
         texts = format_count(cut, "text was", "texts were")
-        note = f"{shown(self._path.name)}: {texts} too long for a cell of Excel and cut."
-        return (f"{note} The history has all of it, as have results in CSV or .jsonl.",)
+        note = f"{shown(self._path.name)}: {texts} too long for an Excel cell and truncated."
+        return (f"{note} The history has the whole texts, as have CSV and .jsonl files.",)
 
     def _replace(self, path: Path, content: bytes) -> None:
         try:
@@ -178,7 +175,7 @@ class ResultsFile:
         except (OSError, ValueError) as error:
             raise self._unwritable(error) from error
 
-    # Reading what an earlier start of the batch has kept
+    # Reading
 
     def _read(self, path: Path) -> None:
         try:
@@ -194,12 +191,12 @@ class ResultsFile:
         try:
             table = parse_table(content, path)
         except EngineError:
-            raise self._foreign() from None
+            raise self._conflict("is not a results file of a batch") from None
         if not set(RESULT_MARKS) <= set(table.columns):
-            raise self._foreign()
+            raise self._conflict("is not a results file of a batch")
         for row in table.rows:
             if row.get("batch") != self._batch:
-                raise self._other_batch()
+                raise self._conflict("has the results of another batch (workflow, model or name)")
             record = self._record_of_cells(row) if table.is_text else row
             self._records[str(row.get("key"))] = record
 
@@ -220,13 +217,11 @@ class ResultsFile:
     # Writing
 
     def _record(self, result: RowResult) -> _Record:
-        record: _Record = {"row": result.row, "status": result.status, "extra": result.extra}
-        record |= {"inputs": result.inputs, "outputs": result.outputs}
-        record |= {name: getattr(result, name) for name in _FIGURES}
-        return {**record, "batch": self._batch, "key": result.key}
+        names = ("row", "status", "extra", "inputs", "outputs", *_FIGURES)
+        return {**{name: getattr(result, name) for name in names}, "batch": self._batch, "key": result.key}
 
     def _cells(self, record: _Record) -> list[Value]:
-        cells = {**record}
+        cells = dict(record)
         for part, prefix in (("inputs", _INPUT), ("outputs", _OUTPUT)):
             cells |= {f"{prefix}{name}": value for name, value in _object(record.get(part)).items()}
         cells["warnings"] = "\n".join(_texts(record.get("warnings")))
@@ -234,29 +229,20 @@ class ResultsFile:
         cells |= {column: extra.get(name) for name, column in self._extra.items()}
         return [cells.get(column) for column in self._columns]
 
-    def _foreign(self) -> TableError:
-        return TableError(
-            f"{shown(self._path.name)}: The file is there already, and holds no results of a batch.",
-            "Name another file for the results.",
-        )
-
-    def _other_batch(self) -> TableError:
-        return TableError(
-            f"{shown(self._path.name)}: The file holds the results of another batch (workflow, model or name).",
-            "Name another file for the results.",
-        )
+    def _conflict(self, reason: str) -> TableError:
+        return TableError(f"{shown(self._path.name)}: The file exists and {reason}.", "Choose another results file.")
 
     def _unwritable(self, error: OSError | ValueError) -> TableError:
         reason = shown(getattr(error, "strerror", None) or error)
-        kept = f" The rows so far are in {shown(self._journal.name)}." if self._is_workbook and self._records else ""
+        journal = f" The rows so far are in {shown(self._journal.name)}." if self._is_workbook and self._records else ""
         return TableError(
-            f"{shown(self._path.name)}: The results cannot be written: {reason}.{kept}",
-            "Close the file where it is open, or name another one.",
+            f"{shown(self._path.name)}: The results cannot be written: {reason}.{journal}",
+            "Close the file in other programs, or choose another one.",
         )
 
 
-def _extra_columns(extra: Sequence[str], own: set[str]) -> dict[str, str]:
-    """What the results call each extra column: its own name, with `table.` in front where a result has that name."""
+def _name_extra_columns(extra: Sequence[str], own: frozenset[str]) -> dict[str, str]:
+    """The name of each extra column in the results: its own, after `table.` if that name is taken."""
     named: dict[str, str] = {}
     for name in extra:
         column = name
@@ -298,7 +284,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _number(cell: Any) -> float | None:
-    """The number in a cell; whole ones without a fraction, so that they are written again as they were."""
+    """The number in a cell; integers stay integers, so that they are written unchanged."""
     try:
         return int(str(cell))
     except ValueError:
@@ -312,7 +298,7 @@ def _json_line(record: _Record) -> str:
 
 
 def _whole_csv(content: bytes) -> bytes:
-    """The content up to the last end of a line that stands outside of quotes."""
+    """The content up to the last line end outside of quotes."""
     end = position = quotes = 0
     for line in content.split(b"\n")[:-1]:
         position += len(line) + 1

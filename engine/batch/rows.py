@@ -1,8 +1,8 @@
-"""The rows of a batch: the inputs of each run, and the keys by which it is found again.
+"""The rows of a batch, their keys, and their results, one by one and in total.
 
-A batch is what it runs: the document without its layout, the model, and the name that a person gave it. A row is found
-by the batch, its inputs, and how many rows with the same inputs stand before it; so the same command goes on where an
-earlier one broke off, wherever the row has moved to in the meantime.
+A batch is identified by what it runs: the document without its layout, the model, and the batch's name. A row is
+identified by the batch, its inputs, and the number of earlier rows with the same inputs. So the same command continues
+an interrupted batch, even if rows have moved in the meantime.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from engine.text_sanitizing import shown
 from engine.values import Value, compact_json, to_text
 
 _RUN_ID_LENGTH = 16
-_NEAR: Final = 0.8
-"""How similar a column's name is to an input's to be a slip, from 0 to 1."""
+_MIN_SIMILARITY: Final = 0.8
+"""From 0 to 1; a column whose name is at least this similar to an input's counts as misspelled."""
 _SPREADSHEET_ERRORS: Final = re.compile(
     r"#(N/A|GETTING_DATA|NAME\?|(REF|DIV/0|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!)"
 )
 
 
 class RowInputs(dict[str, Value]):
-    """The values of the workflow's inputs that a row of a table gives, by name.
+    """The inputs of a workflow from a row of a table, by name.
 
     Attributes:
-        extra: The cells of the columns that are no input's, by column; they are carried through to the results.
-        error: Why the row cannot be run and what to do about it; empty where it can.
+        extra: The cells of the columns that are not inputs, by column; they are copied to the results.
+        error: Why the row cannot run, and what to do; empty if it can.
     """
 
     def __init__(self, values: Mapping[str, Value], extra: Mapping[str, Value] | None = None, error: str = "") -> None:
@@ -55,10 +55,10 @@ class BatchRow:
 
     Attributes:
         number: Its place in the table, from 1.
-        inputs: The values of the workflow's inputs, by name.
-        key: Finds the row again in results and history: a hash of batch and inputs.
+        inputs: The inputs of the workflow, by name.
+        key: A hash of batch and inputs, by which the row is found in results and history.
         extra: The cells of the table's other columns.
-        error: Why it cannot be run; empty where it can.
+        error: Why the row cannot run; empty if it can.
     """
 
     number: int
@@ -77,21 +77,21 @@ def batch_id(workflow: Workflow, model: str | None = None, name: str = "") -> st
     """The id of a batch.
 
     Args:
-        workflow: What is run; where its nodes stand on the canvas does not count.
-        model: The model for every node; None leaves it to the document.
-        name: What a person calls the batch; another name is another batch.
+        workflow: The document; its layout is ignored.
+        model: The model for every node; None for the document's own.
+        name: The name of the batch.
     """
     document = workflow.to_json()
-    what = {part: document[part] for part in ("nodes", "edges", "settings")}
-    return _hash(compact_json({**what, "model": model, "name": name}))[:12]
+    parts = {part: document[part] for part in ("nodes", "edges", "settings")}
+    return _hash(compact_json({**parts, "model": model, "name": name}))[:12]
 
 
 def make_rows(batch: str, inputs: Sequence[Mapping[str, Value]]) -> list[BatchRow]:
-    """The rows of a batch.
+    """Create the rows of a batch.
 
     Args:
-        batch: Its id.
-        inputs: Of each row the inputs, by name; with more that a table says as `RowInputs`.
+        batch: The id of the batch.
+        inputs: The inputs of each row, by name; `RowInputs` also give extra columns and errors.
     """
     seen: Counter[str] = Counter()
     rows: list[BatchRow] = []
@@ -111,109 +111,100 @@ def inputs_of_table(
     *,
     extra_columns: bool = True,
 ) -> list[RowInputs]:
-    """The inputs of the workflow in each row of a table.
+    """Read the inputs of a workflow from each row of a table.
 
-    An empty cell, and null in JSON lines, leaves an input with a default to that default. A cell that does not fit its
-    input makes its row one that fails (`RowInputs.error`); the others are not affected.
+    An empty cell, or null in JSON Lines, leaves an input with a default at that default. A cell that does not fit its
+    input is the error of its row (`RowInputs.error`), and other rows are not affected.
 
     Args:
         workflow: The workflow.
         table: The table.
-        columns: The column of an input's values; None leaves the input to its default. An input that is not named has
-            the column of its own name, whatever its case.
-        extra_columns: Whether the cells of the other columns are carried through to the results. If so, a column
-            whose name is almost that of an input without a column is an error.
+        columns: The column of each input; None leaves the input at its default. For an input that is not listed, the
+            column of the same name is used, ignoring case.
+        extra_columns: Whether to copy the cells of the other columns to the results. If so, a column whose name is
+            almost that of an input without a column is an error.
 
     Raises:
-        TableError: An input without a default has no column, or a column that was named does not exist.
+        TableError: An input without a default has no column, or a listed column does not exist.
     """
     declared = {item.name: item for item in declared_inputs(workflow)}
     given = dict(columns or {})
-    chosen = _columns(declared, table, given)
-    others = [column for column in table.columns if column not in chosen.values()] if extra_columns else []
-    _refuse_misspelled([name for name in declared if name not in {*chosen, *given}], table, others)
-    return [_inputs(table, index, declared, chosen, others) for index in range(len(table.rows))]
+    chosen = _choose_columns(declared, table, given)
+    extra = [column for column in table.columns if column not in chosen.values()] if extra_columns else []
+    _check_spelling([name for name in declared if name not in {*chosen, *given}], table, extra)
+    return [_read_row(table, index, declared, chosen, extra) for index in range(len(table.rows))]
 
 
 def matching_column(name: str, columns: Iterable[str]) -> str | None:
-    """The column with the name of an input, if need be in other case; None if there is none."""
-    same_in_any_case: str | None = None
-    for column in columns:
-        if column == name:
-            return column
-        if same_in_any_case is None and column.strip().casefold() == name.casefold():
-            same_in_any_case = column
-    return same_in_any_case
+    """The column with the name of an input, else one that differs only in case, else None."""
+    columns = list(columns)
+    if name in columns:
+        return name
+    return next((column for column in columns if column.strip().casefold() == name.casefold()), None)
 
 
-def _columns(declared: Mapping[str, Declared], table: Table, given: dict[str, str | None]) -> dict[str, str]:
-    """By input, the column that its values stand in."""
+def _choose_columns(declared: Mapping[str, Declared], table: Table, given: dict[str, str | None]) -> dict[str, str]:
+    """The column of each input that has one."""
+    there_are = f"Its columns are: {', '.join(shown(column, 60) for column in table.columns)}."
     unknown = next((name for name in given if name not in declared), None)
     if unknown is not None:
-        raise TableError(f'The workflow has no input "{shown(unknown, 60)}".', _there_are(declared))
+        inputs = f"Its inputs are: {'; '.join(map(str, declared.values()))}." if declared else "It has no inputs."
+        raise TableError(f'The workflow has no input "{shown(unknown, 60)}".', inputs)
     absent = next((column for column in given.values() if column not in {None, *table.columns}), None)
     if absent is not None:
-        raise TableError(f'{table.name}: There is no column "{shown(absent, 60)}".', _it_has(table))
+        raise TableError(f'{table.name}: There is no column "{shown(absent, 60)}".', there_are)
     found = {name: matching_column(name, table.columns) for name in declared if name not in given}
     chosen = {name: column for name, column in (found | given).items() if column is not None}
     missing = [name for name, item in declared.items() if name not in chosen and item.default is None]
     if missing:
         names = ", ".join(f'"{shown(name, 60)}"' for name in missing)
-        what = f"the input {names}" if len(missing) == 1 else f"the inputs {names}"
-        raise TableError(f"{table.name}: There is no column for {what}.", _it_has(table))
+        inputs = "the input" if len(missing) == 1 else "the inputs"
+        raise TableError(f"{table.name}: There is no column for {inputs} {names}.", there_are)
     return chosen
 
 
-def _refuse_misspelled(unmatched: list[str], table: Table, others: list[str]) -> None:
-    for column in others:
-        near = difflib.get_close_matches(column.casefold(), unmatched, n=1, cutoff=_NEAR)
+def _check_spelling(unmatched: list[str], table: Table, extra: list[str]) -> None:
+    """Reject a column whose name is almost that of an input without a column."""
+    for column in extra:
+        near = difflib.get_close_matches(column.casefold(), unmatched, n=1, cutoff=_MIN_SIMILARITY)
         if near:
             raise TableError(
-                f'{table.name}: The column "{shown(column, 60)}" is no input of the workflow. '
+                f'{table.name}: The column "{shown(column, 60)}" is not an input of the workflow. '
                 f'Did you mean "{shown(near[0], 60)}"?',
-                "Rename the column, say which input it is for, or leave extra columns out.",
+                "Rename the column, choose its input, or leave extra columns out.",
             )
 
 
-def _there_are(declared: Mapping[str, Declared]) -> str:
-    return f"Its inputs are: {'; '.join(map(str, declared.values()))}." if declared else "It has no inputs."
-
-
-def _it_has(table: Table) -> str:
-    return f"Its columns are: {', '.join(shown(column, 60) for column in table.columns)}."
-
-
-def _inputs(
-    table: Table, index: int, declared: Mapping[str, Declared], chosen: Mapping[str, str], others: list[str]
+def _read_row(
+    table: Table, index: int, declared: Mapping[str, Declared], chosen: Mapping[str, str], extra: list[str]
 ) -> RowInputs:
     row = table.rows[index]
-    extra = {column: row.get(column, "" if table.is_text else None) for column in others}
+    extra_cells = {column: row.get(column, "" if table.is_text else None) for column in extra}
     if index in table.faults:
-        return RowInputs({}, extra, f"{table.name}, {table.place(index)}: {table.faults[index]}")
+        return RowInputs({}, extra_cells, f"{table.name}, {table.place(index)}: {table.faults[index]}")
     values: dict[str, Value] = {}
-    errors: list[str] = []
+    errors: list[tuple[str, str]] = []
     for name, column in chosen.items():
+        item = declared[name]
         if column not in row:
-            if declared[name].default is None:
-                place = table.place(index, column)
-                errors.append(f'{table.name}, {place}: The cell for the input "{shown(name, 60)}" is missing.')
+            if item.default is None:
+                errors.append((column, f'The cell for the input "{shown(name, 60)}" is missing.'))
             continue
         cell = row[column]
-        if not _is_left_out(cell, table) or declared[name].default is None:
-            values[name] = cell
-            try:
-                values[name] = _value_of_cell(cell, declared[name]) if table.is_text else _fitting(cell, declared[name])
-            except EngineError as error:
-                errors.append(f"{table.name}, {table.place(index, column)}: {error.message} {error.remedy}")
-    return RowInputs(values, extra, " ".join(errors))
+        is_blank = is_empty(cell) if table.is_text else cell is None
+        if is_blank and item.default is not None:
+            continue
+        values[name] = cell
+        try:
+            values[name] = _parse_cell(cell, item) if table.is_text else _check_value(cell, item)
+        except EngineError as error:
+            errors.append((column, f"{error.message} {error.remedy}"))
+    sentences = (f"{table.name}, {table.place(index, column)}: {error}" for column, error in errors)
+    return RowInputs(values, extra_cells, " ".join(sentences))
 
 
-def _is_left_out(cell: Value, table: Table) -> bool:
-    return is_empty(cell) if table.is_text else cell is None
-
-
-def _fitting(value: Value, declared: Declared) -> Value:
-    """The value as it stands in JSON lines, if it fits its input."""
+def _check_value(value: Value, declared: Declared) -> Value:
+    """Return a value from JSON Lines if it fits its input."""
     try:
         convert(value, declared.type)
     except ConversionError as error:
@@ -221,8 +212,8 @@ def _fitting(value: Value, declared: Declared) -> Value:
     return value
 
 
-def _value_of_cell(cell: Value, declared: Declared) -> Value:
-    """The value of an input that a cell of a CSV table or of a workbook stands for."""
+def _parse_cell(cell: Value, declared: Declared) -> Value:
+    """Parse a cell of a CSV table or a workbook as the value of an input."""
     if isinstance(cell, str):
         if _SPREADSHEET_ERRORS.fullmatch(cell.strip()):
             raise TableError(f"The cell shows the error {cell.strip()}.", "Correct it in the spreadsheet.")
@@ -241,26 +232,26 @@ RowStatus = Literal["completed", "failed", "cancelled"]
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """What a row came to.
+    """The result of a row.
 
     Attributes:
         row: Its place in the table, from 1.
-        key: What finds it again.
-        run_id: Its run; empty where none was begun.
-        status: How it ended.
-        inputs: What it was given.
-        outputs: Named results.
-        score: How good it is: of the loop that ended last, the score of the iteration that was returned; else a result
-            that is called `score` and is a number; None without one.
-        iterations: How many iterations its loops made, nested ones included.
-        exit_reason: Why its outermost loop stopped, of several the one that ended last; empty without one.
+        key: The key of the row.
+        run_id: The id of its run; empty if none was started.
+        status: The status of the run.
+        inputs: The inputs of the run.
+        outputs: The outputs of the run, by name.
+        score: The score of the iteration that the last loop returned; else an output named `score` that is a number;
+            None without either.
+        iterations: The number of iterations of all loops, nested ones included.
+        exit_reason: The exit reason of the outermost loop that ended last; empty without a loop.
         tokens: Tokens used.
-        cost_usd: US dollars; None where a price is unknown.
-        duration_s: Seconds at work.
-        error: What failed, and what to do about it.
-        warnings: The warnings of its run, each with its place.
-        is_reused: Whether it was done before and not run again.
-        extra: The cells of the table's columns that are no input's, by column.
+        cost_usd: US dollars; None if a price is unknown.
+        duration_s: The running time in seconds.
+        error: What failed, and what to do.
+        warnings: The warnings of the run, each with its place.
+        is_reused: Whether the row finished earlier and did not run again.
+        extra: The cells of the columns that are not inputs, by column.
     """
 
     row: int
@@ -282,17 +273,18 @@ class RowResult:
 
     @property
     def warning_count(self) -> int:
-        """How many warnings its run has."""
+        """The number of warnings of the run."""
         return len(self.warnings)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
+        """The JSON object."""
         return asdict(self)
 
 
 def row_result(row: BatchRow, result: RunResult, *, is_reused: bool = False) -> RowResult:
-    """What a row came to, by what its run came to."""
-    last = _last_outermost(result)
+    """The result of a row from the result of its run."""
+    outermost = [loop for path, loop in result.loops.items() if "." not in path and loop.exit_reason]
+    last = outermost[-1] if outermost else None
     return RowResult(
         row=row.number,
         key=row.key,
@@ -313,13 +305,8 @@ def row_result(row: BatchRow, result: RunResult, *, is_reused: bool = False) -> 
 
 
 def refused_row(row: BatchRow, error: EngineError | str) -> RowResult:
-    """A row whose run could not be begun."""
+    """The result of a row whose run could not start."""
     return RowResult(row.number, row.key, "", "failed", row.inputs, error=str(error))
-
-
-def _last_outermost(result: RunResult) -> LoopResult | None:
-    outermost = [loop for path, loop in result.loops.items() if "." not in path and loop.exit_reason]
-    return outermost[-1] if outermost else None
 
 
 def _score(result: RunResult, loop: LoopResult | None) -> float | None:
@@ -327,20 +314,20 @@ def _score(result: RunResult, loop: LoopResult | None) -> float | None:
         returned = loop.iterations[-1 if loop.returned is None else loop.returned]
         if returned.score is not None:
             return returned.score
-    stated = result.outputs.get("score")
-    return float(stated) if isinstance(stated, (int, float)) and not isinstance(stated, bool) else None
+    score = result.outputs.get("score")
+    return float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
 
 
 @dataclass(frozen=True, slots=True)
 class IterationsGroup:
-    """The completed rows that took the same number of iterations: quality against iterations against cost.
+    """The completed rows with the same number of iterations, to compare quality and cost.
 
     Attributes:
-        iterations: How many.
-        rows: How many rows took that many.
-        mean_score: Of those that have a score; None where none has.
-        mean_cost_usd: US dollars a row; None where a price is unknown.
-        exit_reasons: Why their loops stopped, and how often.
+        iterations: The number of iterations.
+        rows: The number of rows.
+        mean_score: The mean of the scores; None without scores.
+        mean_cost_usd: US dollars per row; None if a price is unknown.
+        exit_reasons: The exit reasons of their loops, with the number of each.
     """
 
     iterations: int
@@ -352,23 +339,23 @@ class IterationsGroup:
 
 @dataclass(frozen=True, slots=True)
 class BatchSummary:
-    """What a batch came to.
+    """The totals of a batch.
 
     Attributes:
-        rows: Rows of the table.
-        completed: Those that came to their end, now or before.
-        failed: Those that failed.
-        not_run: Those that were stopped or not begun.
-        reused: Those that were done before.
+        rows: The number of rows of the table.
+        completed: Rows that completed, now or earlier.
+        failed: Rows that failed.
+        not_run: Rows that were cancelled or did not start.
+        reused: Rows that finished earlier.
         tokens: Tokens of all rows.
         cost_usd: US dollars of all rows whose price is known.
-        is_price_unknown: Whether the price of a row is not in it.
-        duration_s: Seconds at work, all rows together.
-        mean_score: Of the completed rows that have a score; None where none has.
-        by_iterations: The completed rows by their number of iterations, the fewest first.
-        is_budget_spent: Whether rows were not begun because the batch's budget was spent.
+        is_price_unknown: Whether the price of a row is unknown.
+        duration_s: The running time of all rows together, in seconds.
+        mean_score: The mean score of the completed rows; None without scores.
+        by_iterations: The completed rows by number of iterations, ascending.
+        is_budget_spent: Whether rows did not start because the budget of the batch was used up.
         rows_with_warnings: Rows whose runs have warnings.
-        warnings: The warnings of all rows.
+        warnings: The number of warnings of all rows.
     """
 
     rows: int
@@ -387,17 +374,17 @@ class BatchSummary:
     warnings: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
+        """The JSON object."""
         return {**asdict(self), "by_iterations": [asdict(group) for group in self.by_iterations]}
 
 
 def summarize(results: Iterable[RowResult], rows: int, *, is_budget_spent: bool = False) -> BatchSummary:
-    """What the rows that have ended come to.
+    """Compute the totals of a batch.
 
     Args:
-        results: What rows came to.
-        rows: How many rows there are.
-        is_budget_spent: Whether rows were not begun because the batch's budget was spent.
+        results: The results of the rows that have ended.
+        rows: The number of rows of the table.
+        is_budget_spent: Whether rows did not start because the budget of the batch was used up.
     """
     ended = list(results)
     completed = [result for result in ended if result.status == "completed"]

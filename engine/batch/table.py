@@ -1,4 +1,4 @@
-"""Tables of a batch: columns, rows, and where each cell stands in its file. Knows no file format and no workflow."""
+"""Tables of a batch: columns, rows, and the place of each cell in its file, whatever the file format."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from engine.text_sanitizing import shown
 from engine.values import Value, to_text
 
 MAX_BYTES: Final = 200_000_000
-"""The largest table that is read."""
+"""Maximum size of a table file."""
 
-TABLE_REMEDY: Final = "Save it as CSV or an Excel workbook with column names in the first row, or as JSON lines."
+TABLE_REMEDY: Final = "Save it as CSV or an Excel workbook with column names in the first row, or as JSON Lines."
 
 
 class TableError(EngineError):
@@ -22,16 +22,16 @@ class TableError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as it was read.
+    """A table.
 
     Attributes:
-        name: What to call it in messages.
+        name: Its name for messages.
         columns: The names of its columns, in order.
-        rows: A value for each column that the row has.
-        is_text: Whether texts are cells that a person wrote (CSV, workbook), so that a number, a boolean or JSON has
-            still to be parsed; in JSON lines a text is a text.
-        lines: The line (CSV, JSON lines) or sheet row of each row in its file, counted from 1.
-        faults: Of rows that cannot be used, by index in `rows`: what is wrong and what to do about it.
+        rows: For each row, a value for each column that it has.
+        is_text: Whether texts are typed cells (CSV, workbook), from which numbers, booleans and JSON are still to be
+            parsed; in JSON Lines a text is a text.
+        lines: The line (CSV, JSON Lines) or sheet row of each row in its file, counted from 1.
+        faults: Why rows cannot be used, and what to do, by index in `rows`.
         letters: The sheet's letter of each column; empty unless the table comes from a workbook.
         sheet: The sheet that was read; empty unless the table comes from a workbook.
         sheets: The names of the workbook's visible sheets.
@@ -50,7 +50,7 @@ class Table:
     encoding: str = ""
 
     def place(self, index: int, column: str | None = None) -> str:
-        """Say where a row or one of its cells stands: `line 3, column "words"`, `sheet "Data", cell B3`.
+        """The place of a row or a cell in the file: `line 3, column "words"`, `sheet "Data", cell B3`.
 
         Args:
             index: The row's index in `rows`.
@@ -66,7 +66,7 @@ class Table:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know about how the table was read, in sentences."""
+        """What a user should know about how the table was read, in sentences."""
         notes = [f"Read as {self.encoding}."] if self.encoding else []
         others = [sheet for sheet in self.sheets if sheet != self.sheet]
         if others:
@@ -81,18 +81,18 @@ def table_of_grid(
     *,
     letter: Callable[[int], str] | None = None,
 ) -> Table:
-    """Make a table of rows of cells: the first row that is not empty names the columns.
+    """Create a table from rows of cells. The first row that is not empty has the column names.
 
-    Rows without any content are skipped. A column without a name is dropped if it is empty, and else called
-    `column 3` by its place. Cells that a short row lacks are missing from its values.
+    Empty rows are skipped. An empty column without a name is dropped; another one is named by its place (`column 3`).
+    Cells that a short row lacks are missing from its values.
 
     Args:
-        name: What to call it in messages.
-        grid: Each row's line in the file, and its cells.
-        letter: The sheet's letter of a column, by its index; None unless the table comes from a workbook.
+        name: The table's name for messages.
+        grid: For each row, its line in the file and its cells.
+        letter: Returns the sheet's letter of a column index; None unless the table comes from a workbook.
 
     Raises:
-        TableError: There is no row at all, or two columns have the same name.
+        TableError: There are no rows, or two columns have the same name.
     """
     filled = ((line, cells) for line, cells in grid if any(not is_empty(cell) for cell in cells))
     _, head = next(filled, (0, ()))
@@ -128,15 +128,17 @@ def table_of_grid(
 
 
 def is_empty(cell: Value) -> bool:
-    """Whether nothing but white space stands in a cell."""
+    """Whether a cell has nothing but white space."""
     return cell is None or (isinstance(cell, str) and not cell.strip())
 
 
 def _column_names(name: str, head: Sequence[Value]) -> tuple[str, ...]:
     names = [to_text(cell).strip() for cell in head]
-    twice = next((column for column in names if column and names.count(column) > 1), None)
-    if twice is not None:
-        raise TableError(f'{name}: Two columns are called "{shown(twice, 60)}".', "Give each column a name of its own.")
+    duplicate = next((column for column in names if column and names.count(column) > 1), None)
+    if duplicate is not None:
+        raise TableError(
+            f'{name}: Two columns are called "{shown(duplicate, 60)}".', "Give each column a different name."
+        )
     for index, column in enumerate(names):
         if not column:
             names[index] = f"column {index + 1}"

@@ -1,8 +1,8 @@
-"""Finding out the encoding of a table: UTF-8 and UTF-16 first, then what spreadsheets of many countries write.
+"""Detect the encoding of a table: UTF-8 and UTF-16 first, then encodings that spreadsheets of many countries write.
 
-A short table makes sense in several encodings, too short for statistics of languages. So the words of each reading are
-looked at: letters of two scripts in one word, symbols inside of words and rare characters speak against it. Where that
-does not decide, charset-normalizer may; if it does not either, nothing is guessed.
+A table may be valid in several encodings and too short for language statistics, so the words of each reading are
+scored: letters of two scripts in one word, symbols inside of words and rare characters count against it. If the scores
+do not decide, charset-normalizer may; if it does not either, the encoding stays unknown.
 """
 
 from __future__ import annotations
@@ -38,17 +38,16 @@ ENCODINGS: Final = {
     "euc-jp": "EUC-JP",
     "cp949": "EUC-KR",
 }
-"""The encodings that are recognized, by Python's name, with the name that people know. Earlier ones win a tie among
-those for the same letters."""
+"""The recognized encodings: Python's name and the common name. In a tie, the earlier one wins."""
 
 _UTF_16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_LEAST_ZEROS: Final = 0.01
+_MIN_ZEROS: Final = 0.01
 _SAMPLE_BYTES: Final = 60_000
 _WORD: Final = re.compile(r"[^\x00-\x26\x28-\x40\x5b-\x60\x7b-\x7f\s]+")
 _LATIN: Final = ("cp1252", "cp1250", "cp1254", "mac-roman")
 _LATIN_SHARE: Final = 0.5
 _LEAD: Final = 0.1
-"""How much more plausible an encoding has to be than the next, in a text of many letters."""
+"""The minimum lead in plausibility over the next encoding, in a text of many letters."""
 _LEAD_OF_ONE_LETTER: Final = 0.9
 _ALPHABETS: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "HEBREW", "ARABIC"})
 _KANA: Final = frozenset({"HIRAGANA", "KATAKANA"})
@@ -104,23 +103,23 @@ _ALPHABET_OF: Final = {"cp1250": ("őű", "áéíóöőúüű"), "cp1254": ("ğ�
 
 
 class EncodingError(TableError):
-    """A text whose encoding was not found out, or is not the one that was given."""
+    """The encoding of a text is unknown, or is not the given one."""
 
 
 def decode_table(content: bytes, name: str, encoding: str | None = None) -> tuple[str, str]:
-    """Decode the content of a table in a text format. Line ends stay as they are.
+    """Decode the content of a table in a text format. Line ends are unchanged.
 
     Args:
-        content: The file.
-        name: What to call it in messages.
-        encoding: Its encoding as Python or people call it; None finds it out.
+        content: The content of the file.
+        name: The file's name for messages.
+        encoding: Its encoding by Python's or its common name; None to detect it.
 
     Returns:
-        The text, and the encoding's name for people; empty for UTF-8.
+        The text, and the common name of the encoding; empty for UTF-8.
 
     Raises:
-        EncodingError: Its encoding cannot be found out, or is not the one that was given.
-        TableError: It is no text.
+        EncodingError: The encoding cannot be detected, or is not the given one.
+        TableError: The file is not text.
     """
     if encoding is not None:
         return _decode_as(content, name, encoding)
@@ -136,7 +135,7 @@ def decode_table(content: bytes, name: str, encoding: str | None = None) -> tupl
             raise _unreadable(name, f"is damaged: {error}") from None
         return _decode_legacy(content, name)
     if "\0" in text:
-        raise _unreadable(name, "is no text")
+        raise _unreadable(name, "is not text")
     return text, ENCODINGS["utf-16"] if content.startswith(_UTF_16_MARKS) else ""
 
 
@@ -160,16 +159,16 @@ def _decode_as(content: bytes, name: str, encoding: str) -> tuple[str, str]:
 
 
 def _utf_16_without_mark(sample: bytes) -> str | None:
-    """UTF-16 without a byte order mark: every other byte of ASCII characters is zero."""
+    """Detect UTF-16 without a byte order mark, in which every other byte of ASCII characters is zero."""
     even, odd = sample[::2].count(0), sample[1::2].count(0)
-    if min(even, odd) > 0 or max(even, odd) < _LEAST_ZEROS * len(sample):
+    if min(even, odd) > 0 or max(even, odd) < _MIN_ZEROS * len(sample):
         return None
     return "utf-16-be" if even else "utf-16-le"
 
 
 def _decode_legacy(content: bytes, name: str) -> tuple[str, str]:
     if b"\0" in content:
-        raise _unreadable(name, "is no text")
+        raise _unreadable(name, "is not text")
     sample = _sample(content)
     readings: dict[str, str] = {}
     for codec in list(ENCODINGS)[4:]:
@@ -181,33 +180,33 @@ def _decode_legacy(content: bytes, name: str) -> tuple[str, str]:
     if codec is None:
         candidates = f" It may be {' or '.join(ENCODINGS[codec] for codec in best[:3])}." if best else ""
         raise EncodingError(
-            f"{name}: The text is not UTF-8, and its encoding cannot be found out.{candidates}",
+            f"{name}: The text is not UTF-8, and its encoding cannot be detected.{candidates}",
             "Choose the encoding, or save the table as UTF-8 or as an Excel workbook.",
         )
     return content.decode(codec), ENCODINGS[codec]
 
 
 def _most_plausible(readings: dict[str, str]) -> list[str]:
-    """The encodings whose readings look most like words; several where that does not decide."""
+    """The encodings whose readings look most like words; several in case of a tie."""
     if not readings:
         return []
-    marks = {codec: mark for codec, text in readings.items() if (mark := _plausibility(text, codec)) is not None}
-    top = max(marks.values(), default=0.0)
+    scores = {codec: score for codec, text in readings.items() if (score := _plausibility(text, codec)) is not None}
+    top = max(scores.values(), default=0.0)
     lead = max(_LEAD, _LEAD_OF_ONE_LETTER / max(sum(not char.isascii() for char in text) for text in readings.values()))
-    best = [codec for codec in readings if codec in marks and marks[codec] > top - lead and top > 0]
+    best = [codec for codec in readings if codec in scores and scores[codec] > top - lead and top > 0]
     if not best or not all(codec in _LATIN for codec in best):
         return best
     for codec in best:
-        # These two differ from Windows-1252 in few letters; they count only if no other letters occur.
-        marks_of, alphabet = _ALPHABET_OF.get(codec, ("", ""))
+        # These two differ from Windows-1252 in few letters, so they count only if no other letters occur.
+        own_letters, alphabet = _ALPHABET_OF.get(codec, ("", ""))
         letters = {char for char in readings[codec].lower() if char.isalpha() and not char.isascii()}
-        if letters & set(marks_of) and letters <= set(alphabet):
+        if letters & set(own_letters) and letters <= set(alphabet):
             return [codec]
     return best[:1]
 
 
 def _by_language(sample: bytes, candidates: list[str]) -> str | None:
-    """Of several encodings the one in which charset-normalizer finds a language; None if it finds none."""
+    """The encoding in which charset-normalizer recognizes a language; None if there is none."""
     from charset_normalizer import from_bytes
 
     matches = from_bytes(sample, cp_isolation=candidates, preemptive_behaviour=False)
@@ -217,7 +216,7 @@ def _by_language(sample: bytes, candidates: list[str]) -> str | None:
 
 
 def _sample(content: bytes) -> bytes:
-    """Lines with bytes beyond ASCII, whole, and not too many."""
+    """Whole lines with non-ASCII bytes, up to a limit."""
     lines: list[bytes] = []
     size = 0
     for line in content.split(b"\n"):
@@ -230,7 +229,7 @@ def _sample(content: bytes) -> bytes:
 
 
 def _plausibility(text: str, codec: str) -> float | None:
-    """How much a reading looks like words: up to 2; None if it has no letter for which the encoding was made."""
+    """How much a reading looks like words, up to 2; None without a letter of the encoding's own script."""
     words = [word for word in _WORD.findall(text) if not word.isascii()]
     letters = [char for word in words for char in word.lower() if char.isalpha() and not char.isascii()]
     if codec in _LATIN:
@@ -244,13 +243,13 @@ def _plausibility(text: str, codec: str) -> float | None:
 
 
 def _oddness(word: str, codec: str) -> float:
-    """How odd a word is, from 0 to 1: what nobody writes, and what a wrong encoding makes of words."""
+    """How unusual a word is, from 0 to 1, as words in a wrong encoding are."""
     letters = [char for char in word if char.isalpha()]
     scripts = {_script(char) for char in letters}
     if any(unicodedata.category(char) in _ODD_CATEGORIES for char in word) or "HALFWIDTH" in scripts:
         return 1.0
     if codec in _COMMON:
-        return _oddness_of_wide(word, scripts, codec)
+        return _east_asian_oddness(word, scripts, codec)
     if len(scripts & _ALPHABETS) > 1 or _CAPITAL_INSIDE.search(_case_pattern(word)) or _has_symbol_inside(word):
         return 1.0
     if scripts == {"LATIN"} and len(letters) > 1 and not any(char.isascii() and char.islower() for char in letters):
@@ -258,7 +257,7 @@ def _oddness(word: str, codec: str) -> float:
     return 0.1 if len(letters) > 2 and word.isupper() else 0.0
 
 
-def _oddness_of_wide(word: str, scripts: set[str], codec: str) -> float:
+def _east_asian_oddness(word: str, scripts: set[str], codec: str) -> float:
     is_japanese = codec in {"cp932", "euc-jp"}
     if _LONE_WIDE.search(word) or (scripts & _KANA and not is_japanese) or ("HANGUL" in scripts) != (codec == "cp949"):
         return 1.0

@@ -1,6 +1,6 @@
-"""Excel and OpenDocument workbooks: reading a sheet as a table, and writing a sheet of results.
+"""Excel and OpenDocument workbooks: read a sheet as a table, and write a sheet of results.
 
-Nothing of a workbook is executed: of a formula the value that the spreadsheet program saved counts.
+Nothing in a workbook is executed: a formula has the value that the spreadsheet program saved.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from engine.values import Value, to_text
 
 WORKBOOK_SUFFIXES: Final = frozenset({".xlsx", ".xlsm", ".xls", ".ods"})
 MAX_CELL_CHARS: Final = 32_767
-"""The most characters that Excel allows in a cell."""
+"""Maximum length of a text in an Excel cell."""
 MAX_ROWS: Final = 1_048_576
-CUT_MARK: Final = "… [cut: a cell holds 32,767 characters]"
+TRUNCATION_MARK: Final = "… [cut: a cell holds 32,767 characters]"
 
 _ZIP_MARK: Final = b"PK\x03\x04"
 _OLE_MARK: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -44,12 +44,12 @@ _ERROR_CELL: Final = re.compile(
 _RELATION: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _LARGEST_EXACT: Final = 2**53
 _FIRST_INEXACT: Final = 10**15
-"""Excel keeps 15 digits of a number; a longer whole number is written as text."""
-_NO_CHARACTERS: Final = re.compile("[\ufffe\uffff]")
+"""Excel stores 15 digits of a number; a longer integer is written as text."""
+_INVALID_CHARACTERS: Final = re.compile("[\ufffe\uffff]")
 
 
 def is_workbook(path: Path, content: bytes) -> bool:
-    """Whether a file is a workbook, whatever its name; a text that is called `.xls` is none."""
+    """Whether a file is a workbook by its content; a text file with the suffix `.xls` is not."""
     if content.startswith((_ZIP_MARK, _OLE_MARK)):
         return True
     return path.suffix.casefold() in WORKBOOK_SUFFIXES and content.lstrip()[:1] in {b"", b"<"}
@@ -58,16 +58,16 @@ def is_workbook(path: Path, content: bytes) -> bool:
 def read_workbook(content: bytes, name: str, sheet: str | None = None) -> Table:
     """Read a sheet of a workbook.
 
-    Numbers stay numbers, whole ones without a fraction; dates and times become ISO texts, durations `26:30:00`. A cell
-    that shows an error holds its text, such as `#N/A`.
+    Numbers stay numbers; those without a fraction become integers. Dates and times become ISO texts, durations
+    `26:30:00`. A cell that shows an error has its text, such as `#N/A`.
 
     Args:
-        content: The file.
-        name: What to call it in messages.
-        sheet: The sheet's name; None takes the first visible one that has rows.
+        content: The content of the file.
+        name: The file's name for messages.
+        sheet: The name of the sheet; None for the first visible one that has rows.
 
     Raises:
-        TableError: The file is protected, damaged or too large, or there is no such sheet.
+        TableError: The file is protected, damaged or too large, or the sheet does not exist.
     """
     if content.startswith(_OLE_MARK) and _ENCRYPTED in content:
         raise _protected(name)
@@ -92,17 +92,17 @@ def read_workbook(content: bytes, name: str, sheet: str | None = None) -> Table:
         raise _protected(name) from None
     except (calamine.CalamineError, zipfile.BadZipFile, ElementTree.ParseError, KeyError, OSError, ValueError):
         pass
-    except BaseException as error:  # what the library, written in Rust, raises when it gives up is no Exception
+    except BaseException as error:  # a panic of the library, which is written in Rust, is not an Exception
         if type(error).__name__ != "PanicException":
             raise
     raise TableError(
-        f"{name}: The workbook cannot be read; it is damaged or of an unknown kind.",
+        f"{name}: The workbook cannot be read: it is damaged or of an unknown kind.",
         "Open it in a spreadsheet program and save it as .xlsx.",
     )
 
 
 def column_letters(index: int) -> str:
-    """What a sheet calls a column: A, B, …, Z, AA."""
+    """The letters of a column in a sheet: A, B, …, Z, AA."""
     letters = ""
     index += 1
     while index:
@@ -146,7 +146,7 @@ def _value(cell: Any) -> Value:
             return cell
 
 
-# What the library does not tell, and what would end the process, is read from the file itself.
+# The library does not report cell errors, and runs out of memory on huge sheets, so the file itself is read for both.
 
 
 def _check_size(content: bytes, name: str) -> None:
@@ -158,7 +158,7 @@ def _check_size(content: bytes, name: str) -> None:
 
 
 def _errors_in(content: bytes, sheet: str, name: str) -> dict[tuple[int, int], str]:
-    """The cells of an .xlsx sheet that show an error, by row and column from 0; makes sure that it fits in memory."""
+    """The cells of an .xlsx sheet that show an error, by row and column from 0. Rejects a sheet that is too large."""
     found: dict[tuple[int, int], str] = {}
     part = _part_of_sheet(content, sheet)
     if part is None:
@@ -192,7 +192,7 @@ def _column_index(letters: bytes) -> int:
 
 
 def _part_of_sheet(content: bytes, sheet: str) -> str | None:
-    """The file inside of an .xlsx workbook that holds a sheet; None for another kind of workbook."""
+    """The file of a sheet inside of an .xlsx workbook; None for other kinds of workbooks."""
     if not content.startswith(_ZIP_MARK):
         return None
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -217,19 +217,19 @@ def _protected(name: str) -> TableError:
 
 
 def write_workbook(lines: Iterable[Sequence[Value]], sheet: str) -> tuple[bytes, int]:
-    """Write rows as an .xlsx workbook of one sheet.
+    """Write rows as an .xlsx workbook with one sheet.
 
-    Numbers and booleans keep their kind. Any text stays text: none becomes a formula, a link or a date.
+    Numbers and booleans keep their type. Texts stay texts: none becomes a formula, a link or a date.
 
     Args:
         lines: The rows, column names first.
-        sheet: The sheet's name.
+        sheet: The name of the sheet.
+
+    Returns:
+        The content of the file, and the number of texts that were too long for a cell and truncated.
 
     Raises:
         OSError: The temporary files cannot be written.
-
-    Returns:
-        The file, and how many texts were too long for a cell and cut.
     """
     import xlsxwriter  # pyright: ignore[reportMissingTypeStubs]
     from xlsxwriter.exceptions import XlsxWriterException  # pyright: ignore[reportMissingTypeStubs]
@@ -249,7 +249,7 @@ def write_workbook(lines: Iterable[Sequence[Value]], sheet: str) -> tuple[bytes,
         except XlsxWriterException as error:
             raise OSError(str(error)) from error
         finally:
-            # Open where writing broke off, such as on a full disk; it would be closed with a warning at any time.
+            # It is still open if writing failed, such as on a full disk, and would be closed later with a warning.
             if not page.row_data_fh_closed:
                 with suppress(OSError):
                     page.row_data_fh.close()
@@ -257,22 +257,22 @@ def write_workbook(lines: Iterable[Sequence[Value]], sheet: str) -> tuple[bytes,
 
 
 def _write_cell(page: Any, row: int, column: int, cell: Value, style: Any) -> bool:
-    """Write a cell. Returns whether its text was cut."""
+    """Write a cell. Return whether its text was truncated."""
     if isinstance(cell, bool):
         page.write_boolean(row, column, cell, style)
     elif isinstance(cell, float) or (isinstance(cell, int) and abs(cell) < _FIRST_INEXACT):
         page.write_number(row, column, cell, style)
     elif cell is not None and cell != "":
-        text, is_cut = _cell_text(to_text(cell))
+        text, is_truncated = _cell_text(to_text(cell))
         page.write_string(row, column, text, style)
-        return is_cut
+        return is_truncated
     return False
 
 
 def _cell_text(text: str) -> tuple[str, bool]:
-    # XML has no lone surrogates and two more; Excel counts as UTF-16 does.
-    text = _NO_CHARACTERS.sub("\ufffd", text.encode("utf-8", "backslashreplace").decode())
+    # XML excludes lone surrogates and two more characters; Excel counts UTF-16 code units.
+    text = _INVALID_CHARACTERS.sub("\ufffd", text.encode("utf-8", "backslashreplace").decode())
     if len(text) * 2 <= MAX_CELL_CHARS or len(text.encode("utf-16-le")) // 2 <= MAX_CELL_CHARS:
         return text, False
-    head = text.encode("utf-16-le")[: 2 * (MAX_CELL_CHARS - len(CUT_MARK))].decode("utf-16-le", "ignore")
-    return head + CUT_MARK, True
+    head = text.encode("utf-16-le")[: 2 * (MAX_CELL_CHARS - len(TRUNCATION_MARK))].decode("utf-16-le", "ignore")
+    return head + TRUNCATION_MARK, True

@@ -90,7 +90,7 @@ def test_odd_quotes_in_one_cell_end_neither_the_table_nor_the_row(tmp_path: Path
 
 @pytest.mark.parametrize(("text", "line"), [('a,b\n1,2\n"open,3\n4,5\n', 3), ('a\n"x\ny" z"\n', 2), ('"a\nb\n', 1)])
 def test_a_quote_that_swallows_lines_is_told_with_its_line(tmp_path: Path, text: str, line: int):
-    with pytest.raises(TableError, match=rf"t\.csv, line {line}: The table is no CSV"):
+    with pytest.raises(TableError, match=rf"t\.csv, line {line}: The table is not valid CSV"):
         read(tmp_path, text)
 
 

@@ -140,7 +140,7 @@ def test_a_file_of_another_batch_is_left_as_it_is(tmp_path: Path, name: str):
 def test_a_file_that_is_something_else_is_left_as_it_is(tmp_path: Path, name: str, text: str):
     path = tmp_path / name
     path.write_text(text)
-    with pytest.raises(TableError, match="holds no results of a batch"):
+    with pytest.raises(TableError, match="is not a results file of a batch"):
         results(path).open()
     assert path.read_text() == text
 

@@ -70,9 +70,9 @@ def test_an_input_can_be_left_to_its_default_although_a_column_has_its_name(tmp_
         ("", "t.csv: The table is empty."),
         ("topic\n", "t.csv: The table has no rows."),
         ("words\n3\n", 't.csv: There is no column for the input "topic". Its columns are: words.'),
-        ("topic,wrds\nrain,3\n", 't.csv: The column "wrds" is no input of the workflow. Did you mean "words"?'),
+        ("topic,wrds\nrain,3\n", 't.csv: The column "wrds" is not an input of the workflow. Did you mean "words"?'),
         ("topic,topic\na,b\n", 't.csv: Two columns are called "topic".'),
-        ('topic\na\n"open\nb\n', "t.csv, line 3: The table is no CSV"),
+        ('topic\na\n"open\nb\n', "t.csv, line 3: The table is not valid CSV"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused_in_a_sentence(tmp_path: Path, text: str, said: str):
@@ -87,7 +87,7 @@ def test_a_line_that_is_no_json_object_fails_as_a_row(tmp_path: Path, line: str)
     rows = read(tmp_path, f'{{"topic": "a"}}\n\n{line}\n{{"topic": "b"}}\n', "t.jsonl")
     assert [dict(row) for row in rows] == [{"topic": "a"}, {}, {"topic": "b"}]
     assert [row.error.partition(":")[0] for row in rows] == ["", "t.jsonl, line 3", ""]
-    with pytest.raises(TableError, match=r"t\.jsonl, line 1: The line is no JSON"):
+    with pytest.raises(TableError, match=r"t\.jsonl, line 1: The line is not a valid JSON"):
         read_table(table(tmp_path, f"{line}\n", "t.jsonl"))
 
 

@@ -15,7 +15,7 @@ import xlsxwriter
 
 from engine import inputs_of_table, read_table
 from engine.batch.table import TableError
-from engine.batch.workbook import CUT_MARK, MAX_CELL_CHARS, column_letters, write_workbook
+from engine.batch.workbook import MAX_CELL_CHARS, TRUNCATION_MARK, column_letters, write_workbook
 from tests.engine.semantics.documents import entry, flow, result, transform
 
 Fill = Callable[[Any, Any], object]
@@ -140,7 +140,7 @@ def test_the_first_visible_sheet_with_content_is_read_unless_one_is_named(tmp_pa
     with pytest.raises(TableError, match=r'no sheet "Third".*"First", "Second"'):
         read_table(path, sheet="Third")
     (tmp_path / "t.csv").write_text("text\na\n")
-    with pytest.raises(TableError, match="no sheets"):
+    with pytest.raises(TableError, match="Only a workbook has sheets"):
         read_table(tmp_path / "t.csv", sheet="A")
 
 
@@ -310,7 +310,7 @@ def test_figures_keep_their_kind_and_no_digit_is_lost():
 def test_a_text_that_is_too_long_for_a_cell_is_cut_and_counted(text: str):
     content, cut = write_workbook([["head"], [text, "short", text]], "Results")
     first, short, _ = read_back(content)[1]
-    assert (cut, short, first.endswith(CUT_MARK), text.startswith(first.removesuffix(CUT_MARK))) == (
+    assert (cut, short, first.endswith(TRUNCATION_MARK), text.startswith(first.removesuffix(TRUNCATION_MARK))) == (
         2,
         "short",
         True,
