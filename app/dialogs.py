@@ -1,6 +1,6 @@
 """File dialogs and message boxes. None of them blocks; the answer comes in a callback.
 
-File dialogs are behind the `FileDialogs` protocol, so that tests can answer in place of the system's dialogs.
+The window gets its `FileDialogs` as an argument, so that tests can answer in their place.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
@@ -32,45 +32,26 @@ FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
 READ_TITLE: Final = "Read value from file"
 ANY_FILTER: Final = "All files (*)"
 
-
 _Role = QMessageBox.ButtonRole
 
 
-class FileDialogs(Protocol):
-    """Asks for files."""
-
-    def open_files(self, parent: QWidget, chosen: Callable[[list[Path]], None]) -> None:
-        """Ask for files to open; `chosen` is not called on cancel."""
-        ...
-
-    def save_file(self, parent: QWidget, suggestion: Path, filters: str, chosen: Callable[[Path], None]) -> None:
-        """Ask where to save; `chosen` is not called on cancel."""
-        ...
-
-    def open_text(
-        self, parent: QWidget, chosen: Callable[[Path], None], title: str = READ_TITLE, filters: str = ANY_FILTER
-    ) -> None:
-        """Ask for one file to read."""
-        ...
-
-
 def open_filter() -> str:
-    """Name filters of the Open dialog: workflows, and the files that importers read."""
+    """Return the name filters of the Open dialog: workflows, and the files that importers read."""
     importable = " ".join(f"*{suffix}" for suffix in importable_suffixes())
     return f"Workflows (*{FILE_SUFFIX});;Workflows of other programs ({importable});;All files (*)"
 
 
-class SystemFileDialogs:
-    """Asks with the system's dialogs."""
+class FileDialogs:
+    """Asks for files with the system's dialogs. The callback is not called on cancel."""
 
     def open_files(self, parent: QWidget, chosen: Callable[[list[Path]], None]) -> None:
-        """See `FileDialogs`."""
+        """Ask for files to open."""
         dialog = QFileDialog(parent, "Open workflows", "", open_filter())
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         _show(dialog, chosen)
 
     def save_file(self, parent: QWidget, suggestion: Path, filters: str, chosen: Callable[[Path], None]) -> None:
-        """See `FileDialogs`."""
+        """Ask where to save."""
         dialog = QFileDialog(parent, "Save as", str(suggestion.parent), filters)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.selectFile(suggestion.name)
@@ -79,7 +60,7 @@ class SystemFileDialogs:
     def open_text(
         self, parent: QWidget, chosen: Callable[[Path], None], title: str = READ_TITLE, filters: str = ANY_FILTER
     ) -> None:
-        """See `FileDialogs`."""
+        """Ask for one file to read."""
         dialog = QFileDialog(parent, title, "", filters)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         _show(dialog, lambda paths: chosen(paths[0]))
@@ -99,24 +80,24 @@ def ask_question(
     Args:
         parent: The window.
         text: The question, plain text.
-        detail: What else there is to know, plain text.
-        answers: For each button its title, its role and what it does.
+        detail: Details, plain text.
+        answers: For each button its title, its role and its action.
     """
     box = QMessageBox(parent)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setTextFormat(Qt.TextFormat.PlainText)
     box.setText(text)
     box.setInformativeText(detail)
-    doing: dict[object, Callable[[], object]] = {}
+    actions: dict[object, Callable[[], object]] = {}
     for title, role, action in answers:
         button = box.addButton(title, role)
         button.setAccessibleName(title)
-        doing[button] = action
+        actions[button] = action
         if role is _Role.AcceptRole:
             box.setDefaultButton(button)
         if role is _Role.RejectRole:
             box.setEscapeButton(button)
-    box.buttonClicked.connect(lambda button: doing[button]())
+    box.buttonClicked.connect(lambda button: actions[button]())
     box.open()
     return box
 

@@ -87,9 +87,7 @@ class FileWatcher(QObject):
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._schedule_check)
         self._watcher.directoryChanged.connect(self._schedule_check)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(SETTLE_MS)
+        self._timer = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._timer.timeout.connect(self._check)
         self.know(path)
 

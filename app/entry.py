@@ -1,6 +1,6 @@
-"""The program `loopwright`: without arguments, or with `open`, the window; with any other command the command line.
+"""Start `loopwright`: the window without arguments or with `open`, the command line with any other command.
 
-Nothing of Qt is imported here before it is needed, so that the command line works where Qt does not.
+Qt is imported only for the window, so that the command line works where Qt does not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 OPEN_COMMAND: Final = "open"
 STORE_OPTION: Final = "--store"
 REFUSED: Final = 2
-"""The exit code where the window cannot be shown."""
+"""Exit code if the window cannot be shown."""
 
 NO_SCREEN: Final = (
     "There is no screen to show the window on. Start it in a desktop session, or use the command line: "
@@ -30,37 +30,11 @@ NO_LIBRARY: Final = (
     "Or use the command line: `loopwright run self-refine`."
 )
 
-PACKAGES: Final = {
-    "libEGL.so.1": "libegl1",
-    "libGL.so.1": "libgl1",
-    "libGLX.so.0": "libglx0",
-    "libOpenGL.so.0": "libopengl0",
-    "libglib-2.0.so.0": "libglib2.0-0",
-    "libgthread-2.0.so.0": "libglib2.0-0",
-    "libxkbcommon.so.0": "libxkbcommon0",
-    "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
-    "libdbus-1.so.3": "libdbus-1-3",
-    "libfontconfig.so.1": "libfontconfig1",
-    "libfreetype.so.6": "libfreetype6",
-    "libX11.so.6": "libx11-6",
-    "libX11-xcb.so.1": "libx11-xcb1",
-    "libxcb.so.1": "libxcb1",
-    "libxcb-cursor.so.0": "libxcb-cursor0",
-    "libxcb-icccm.so.4": "libxcb-icccm4",
-    "libxcb-image.so.0": "libxcb-image0",
-    "libxcb-keysyms.so.1": "libxcb-keysyms1",
-    "libxcb-randr.so.0": "libxcb-randr0",
-    "libxcb-render.so.0": "libxcb-render0",
-    "libxcb-render-util.so.0": "libxcb-render-util0",
-    "libxcb-shape.so.0": "libxcb-shape0",
-    "libxcb-shm.so.0": "libxcb-shm0",
-    "libxcb-sync.so.1": "libxcb-sync1",
-    "libxcb-util.so.1": "libxcb-util1",
-    "libxcb-xfixes.so.0": "libxcb-xfixes0",
-    "libxcb-xkb.so.1": "libxcb-xkb1",
-    "libwayland-client.so.0": "libwayland-client0",
-}
-"""Debian's package of each library that Qt may lack."""
+_IN_DEBIAN: Final = re.compile(
+    r"lib(EGL|GL|GLX|OpenGL|X11|X11-xcb|dbus-1|fontconfig|freetype|glib-2\.0|gthread-2\.0|wayland-client|xkbcommon"
+    r"|xkbcommon-x11|xcb|xcb-[a-z]+|xcb-render-util)\.so\.\d+"
+)
+"""Libraries that Qt may lack and that Debian packages under their names."""
 
 X11_LIBRARIES: Final = (
     "libxkbcommon-x11.so.0",
@@ -72,7 +46,7 @@ X11_LIBRARIES: Final = (
     "libxcb-shape.so.0",
     "libxcb-xkb.so.1",
 )
-"""What Qt's plugin for X11 loads; where one is missing, Qt ends the process without a sentence for people."""
+"""What Qt's plugin for X11 loads; if one is missing, Qt ends the process without an explanation."""
 
 _LIBRARY: Final = re.compile(r"(lib[\w.+-]+\.so[\w.]*)")
 
@@ -81,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program.
 
     Args:
-        arguments: What follows the program's name; None for the process's own.
+        arguments: The arguments; those of the process by default.
 
     Returns:
         The exit code.
@@ -91,45 +65,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return end_process(_run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
-def _run(given: list[str]) -> int:
-    wanted = window_arguments(given)
-    if wanted is None:
+def _run(arguments: list[str]) -> int:
+    for_window = window_arguments(arguments)
+    if for_window is None:
         from engine.cli.main import main as command_line
 
-        return command_line(given)
-    obstacle = what_is_in_the_way(os.environ)
+        return command_line(arguments)
+    obstacle = window_obstacle(os.environ)
     if obstacle:
         sys.stderr.write(f"{obstacle}\n")
         return REFUSED
     from app.main import run_window
 
-    return run_window(*wanted)
+    return run_window(*for_window)
 
 
-def window_arguments(given: Sequence[str]) -> tuple[list[str], Path | None] | None:
-    """The files that the window is to open, and the file of the history; None where a command is meant.
-
-    Args:
-        given: What follows the program's name.
-    """
+def window_arguments(arguments: Sequence[str]) -> tuple[list[str], Path | None] | None:
+    """Return the files to open and the file of the history; None if the arguments are a command."""
     import argparse
 
     parser = argparse.ArgumentParser(prog=f"loopwright {OPEN_COMMAND}", description="Open the window.")
     parser.add_argument("files", nargs="*", metavar="FILE", help="workflows to open")
     parser.add_argument(STORE_OPTION, type=Path, metavar="FILE", help="keep and show the history in this file")
-    named = given[0].partition("=")[0] == STORE_OPTION if given else False
-    at = (1 if "=" in given[0] else 2) if named else 0
-    if given[at:] and given[at] != OPEN_COMMAND:
+    has_store = arguments[0].partition("=")[0] == STORE_OPTION if arguments else False
+    at = (1 if "=" in arguments[0] else 2) if has_store else 0  # where the command is
+    if arguments[at:] and arguments[at] != OPEN_COMMAND:
         return None
-    parsed = parser.parse_args([*given[:at], *given[at + 1 :]])
+    parsed = parser.parse_args([*arguments[:at], *arguments[at + 1 :]])
     return parsed.files, parsed.store
 
 
-def what_is_in_the_way(environment: Mapping[str, str]) -> str:
-    """Why the window cannot be shown, in a sentence; empty where it can.
+def window_obstacle(environment: Mapping[str, str]) -> str:
+    """Return why the window cannot be shown, in a sentence; empty if it can.
 
     Args:
-        environment: The variables of the process.
+        environment: The environment variables of the process.
     """
     if not _has_screen(environment):
         return NO_SCREEN
@@ -149,30 +119,37 @@ def what_is_in_the_way(environment: Mapping[str, str]) -> str:
 
 
 def missing_library(message: str) -> str:
-    """The sentence for a library that an import could not find.
+    """Return the sentence for a library that an import could not find.
 
     Args:
-        message: What the import said: `libEGL.so.1: cannot open shared object file`.
+        message: The message of the import, such as `libEGL.so.1: cannot open shared object file`.
     """
     found = _LIBRARY.search(message)
     if found is None:
         return f"Qt cannot be loaded: {message}. Use the command line instead: `loopwright run self-refine`."
-    library = found[1]
-    package = PACKAGES.get(library)
-    how = f"On Debian and Ubuntu: `sudo apt-get install {package}`." if package else "Install it with your system."
+    library, how = found[1], "Install it with your system."
+    if _IN_DEBIAN.fullmatch(library):
+        how = f"On Debian and Ubuntu: `sudo apt-get install {debian_package(library)}`."
     return NO_LIBRARY.format(library=library, how=how)
+
+
+def debian_package(library: str) -> str:
+    """Return Debian's package of a library, such as `libfoo1` for `libfoo.so.1` and `libfoo2-1` for `libfoo2.so.1`."""
+    name, _, version = library.partition(".so.")
+    if name in {"libglib-2.0", "libgthread-2.0"}:
+        return "libglib2.0-0"
+    return f"{name.lower()}{'-' if name[-1].isdigit() else ''}{version}"
 
 
 def _has_screen(environment: Mapping[str, str]) -> bool:
     if environment.get("QT_QPA_PLATFORM"):
         return True
-    return not sys.platform.startswith("linux") or bool(
-        environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
-    )
+    has_display = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
+    return not sys.platform.startswith("linux") or bool(has_display)
 
 
 def _missing_for_x11(environment: Mapping[str, str]) -> str:
-    """The sentence for the first library that Qt's plugin for X11 lacks; empty where none is, or none is needed."""
+    """Return the sentence for the first library that Qt's plugin for X11 lacks; empty if none is missing or needed."""
     platform = environment.get("QT_QPA_PLATFORM", "")
     is_x11 = platform.startswith("xcb") or (not platform and not environment.get("WAYLAND_DISPLAY"))
     if not sys.platform.startswith("linux") or not is_x11:

@@ -70,7 +70,7 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
     def load_extensions() -> None:
         gc.freeze()  # modules and classes stay: exclude them from later collections
         gc.enable()
-        workbench.extensions.begin(open_documents)  # documents may need them
+        workbench.extensions.load(open_documents)  # documents may need them
 
     def open_documents() -> None:
         _open(workbench, files)

@@ -64,8 +64,7 @@ class LiveRun(QObject):
         self._waiting: list[Callable[[Run], None]] = [Run.pause] if paused else []
         self._place = 0
         self._refusal: EngineError | None = None
-        self._timer = QTimer(self)
-        self._timer.setInterval(DRAIN_MS)
+        self._timer = QTimer(self, interval=DRAIN_MS)
         self._timer.timeout.connect(self._drain)
         engine.submit(self._start(begin))
         self._timer.start()

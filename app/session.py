@@ -157,9 +157,7 @@ class Session(QObject):
         self._saving.changed.connect(self.saved_state_changed)
         if path is not None and fingerprint is not None:
             self._saving.know(path, fingerprint)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(ANALYSE_AFTER_MS)
+        self._timer = QTimer(self, singleShot=True, interval=ANALYSE_AFTER_MS)
         self._timer.timeout.connect(self._analyse)
         if self.structure.workflow is not self.workflow:
             self._analyse()

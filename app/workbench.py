@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QStackedWidget
 
 from app.controllers.command_controller import CommandController
-from app.dialogs import FileDialogs, SystemFileDialogs
+from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
 from app.gallery.gallery import Gallery
 from app.history.store_client import StoreAccess
@@ -74,7 +74,7 @@ class Workbench(QObject):
         super().__init__()
         self.engine = engine
         self.preferences = preferences
-        self.dialogs = dialogs or SystemFileDialogs()
+        self.dialogs = dialogs or FileDialogs()
         self.data_folder = data_folder or default_autosave_folder()
         self.is_starting = False
         self.actions_by_name = make_actions(self)

@@ -67,8 +67,7 @@ class Worker(QObject):
         self._queue = _Queue(THREAD_NAME if is_awaited else f"{THREAD_NAME} in the background")
         self._answers: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._outstanding = 0
-        self._timer = QTimer(self)
-        self._timer.setInterval(LOOK_MS)
+        self._timer = QTimer(self, interval=LOOK_MS)
         self._timer.timeout.connect(self._collect)
 
     @property

@@ -232,8 +232,7 @@ class RunView(QObject):
         self._iterations: dict[str, int] = {}
         self._moving: set[NodeItem] = set()
         self.edge_animation = EdgeAnimation(viewer.scene())
-        self._timer = QTimer(self)
-        self._timer.setInterval(TICK_MS)
+        self._timer = QTimer(self, interval=TICK_MS)
         self._timer.timeout.connect(self._tick)
         session.shown.started.connect(self._started)
         session.shown.updated.connect(self._updated)

@@ -1,6 +1,6 @@
-"""The MCP servers and plugins of a person in the window: taken up when the program starts, changed in the settings.
+"""Load the user's MCP servers and plugins when the program starts, and change them in the settings.
 
-All that takes its time (reading the file, loading a plugin, asking a server) is done in the engine's thread.
+Slow work (reading the file, loading a plugin, asking a server) is done in the engine's thread.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from engine.tools.mcp_tools import read_listings
 
 @dataclass(frozen=True, slots=True)
 class InstalledExtensions:
-    """What is added to the program.
+    """The servers and plugins that are set up or installed.
 
     Attributes:
-        extensions: The file's content.
-        plugins: The plugins that are installed.
-        tools: How many tools each server offers; none for one that has not been asked.
-        remarks: What could not be added and why, a sentence each.
+        extensions: The content of the extensions file.
+        plugins: The installed plugins.
+        tools: Number of tools of each server that has been asked.
+        remarks: What could not be loaded and why, a sentence each.
     """
 
     extensions: Extensions = field(default_factory=Extensions)
@@ -50,13 +50,14 @@ class InstalledExtensions:
 
 
 class ExtensionsController(QObject):
-    """What a person has added, and the ways to change it.
+    """Holds the user's servers and plugins, and changes them.
 
     Signals:
-        changed: Something was added, or is there no more.
+        changed: Something was added or removed.
 
     Attributes:
-        added: What is added now.
+        added: The current servers and plugins.
+        path: The extensions file.
     """
 
     changed = Signal()
@@ -64,17 +65,12 @@ class ExtensionsController(QObject):
     def __init__(self, engine: EngineThread, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._engine = engine
-        self._path = extensions_path()
+        self.path = extensions_path()
         self.added = InstalledExtensions()
 
-    @property
-    def path(self) -> Path:
-        """The file in which it stands."""
-        return self._path
-
-    def begin(self, then: Callable[[], object]) -> None:
-        """Take up what the file says, and go on; at once where there is no file."""
-        if not self._path.is_file():
+    def load(self, then: Callable[[], object]) -> None:
+        """Load the servers and plugins of the file, then call `then`; at once if there is no file."""
+        if not self.path.is_file():
             then()
             return
 
@@ -82,29 +78,29 @@ class ExtensionsController(QObject):
             self.changed.emit()
             then()
 
-        self._do(_begin(self._path), lambda _error: done(), done)
+        self._do(_load(self.path), lambda _error: done(), done)
 
-    def look(self, failed: Callable[[EngineError], object]) -> None:
-        """Look anew at what is installed and set up; nothing is loaded or asked."""
-        self._do(_look(self._path, self.added.remarks), failed)
+    def refresh(self, failed: Callable[[EngineError], object]) -> None:
+        """Read again what is installed and set up; nothing is loaded or asked."""
+        self._do(_read(self.path, self.added.remarks), failed)
 
     def put_server(
         self, name: str, server: McpServer, secrets: Mapping[str, str], failed: Callable[[EngineError], object]
     ) -> None:
-        """Add a server or change it, and ask it what it offers; `secrets` are kept in the keyring, by variable."""
-        self._do(_put_server(self._path, name, server, secrets), failed)
+        """Add or change a server, and ask it for its tools; `secrets` are stored in the keyring, by variable."""
+        self._do(_put_server(self.path, name, server, secrets), failed)
 
     def remove_server(self, name: str, failed: Callable[[EngineError], object]) -> None:
-        """Take a server away."""
-        self._do(_remove_server(self._path, name), failed)
+        """Remove a server."""
+        self._do(_remove_server(self.path, name), failed)
 
     def ask_server(self, name: str, failed: Callable[[EngineError], object]) -> None:
-        """Ask a server what it offers; that starts it."""
-        self._do(_ask_server(self._path, name), failed)
+        """Start a server and ask it for its tools."""
+        self._do(_ask_server(self.path, name), failed)
 
     def set_plugin(self, name: str, failed: Callable[[EngineError], object], *, enabled: bool) -> None:
-        """Enable a plugin, which loads it, or leave it out from the next start on."""
-        self._do(_set_plugin(self._path, name, enabled=enabled), failed)
+        """Enable a plugin, which loads it, or disable it from the next start on."""
+        self._do(_set_plugin(self.path, name, enabled=enabled), failed)
 
     def _do(
         self,
@@ -119,16 +115,16 @@ class ExtensionsController(QObject):
         self._engine.ask(work, answered, failed)
 
 
-async def _begin(path: Path) -> InstalledExtensions:
+async def _load(path: Path) -> InstalledExtensions:
     try:
         remarks = await asyncio.to_thread(lambda: activate_extensions(read_extensions(path), path))
     except EngineError as error:
         return InstalledExtensions(plugins=tuple(await asyncio.to_thread(installed_plugins)), remarks=(str(error),))
-    return await _look(path, tuple(remarks))
+    return await _read(path, tuple(remarks))
 
 
-async def _look(path: Path, remarks: tuple[str, ...]) -> InstalledExtensions:
-    def look() -> InstalledExtensions:
+async def _read(path: Path, remarks: tuple[str, ...] = ()) -> InstalledExtensions:
+    def read() -> InstalledExtensions:
         extensions = read_extensions(path)
         listings = read_listings(listings_path(path))
         known = {
@@ -138,20 +134,20 @@ async def _look(path: Path, remarks: tuple[str, ...]) -> InstalledExtensions:
         }
         return InstalledExtensions(extensions, tuple(installed_plugins()), known, remarks)
 
-    return await asyncio.to_thread(look)
+    return await asyncio.to_thread(read)
 
 
 async def _put_server(path: Path, name: str, server: McpServer, secrets: Mapping[str, str]) -> InstalledExtensions:
     extensions = await asyncio.to_thread(read_extensions, path)
     for variable, value in secrets.items():
         VARIABLES.set_for_session(variable, value)
-    # Asked before it is kept: one that cannot be reached is told while its form still stands there.
+    # Asked before it is stored, so that the form is still open if it cannot be reached.
     listing = await refresh_server(name, server, listings_path(path))
     servers = {**extensions.servers, name: server}
     await asyncio.to_thread(write_extensions, path, extensions.model_copy(update={"servers": servers}))
-    unkept = await asyncio.to_thread(lambda: [name for name in secrets if not VARIABLES.store(name, secrets[name])])
-    without = f"This machine has no keyring: {', '.join(unkept)} stands for its secret for this session only."
-    return await _look(path, (*listing.left_out, *([without] if unkept else ())))
+    not_stored = await asyncio.to_thread(lambda: [name for name in secrets if not VARIABLES.store(name, secrets[name])])
+    without = f"This machine has no keyring: {', '.join(not_stored)} stands for its secret for this session only."
+    return await _read(path, (*listing.left_out, *([without] if not_stored else ())))
 
 
 async def _remove_server(path: Path, name: str) -> InstalledExtensions:
@@ -159,13 +155,13 @@ async def _remove_server(path: Path, name: str) -> InstalledExtensions:
     servers = {other: server for other, server in extensions.servers.items() if other != name}
     await asyncio.to_thread(write_extensions, path, extensions.model_copy(update={"servers": servers}))
     withdraw_server(name)
-    return await _look(path, ())
+    return await _read(path)
 
 
 async def _ask_server(path: Path, name: str) -> InstalledExtensions:
     extensions = await asyncio.to_thread(read_extensions, path)
     listing = await refresh_server(name, extensions.servers[name], listings_path(path))
-    return await _look(path, listing.left_out)
+    return await _read(path, listing.left_out)
 
 
 async def _set_plugin(path: Path, name: str, *, enabled: bool) -> InstalledExtensions:
@@ -174,4 +170,4 @@ async def _set_plugin(path: Path, name: str, *, enabled: bool) -> InstalledExten
         await asyncio.to_thread(enable_plugin, name)
     plugins = (*(other for other in extensions.plugins if other != name), *((name,) if enabled else ()))
     await asyncio.to_thread(write_extensions, path, extensions.model_copy(update={"plugins": plugins}))
-    return await _look(path, ())
+    return await _read(path)

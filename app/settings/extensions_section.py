@@ -205,7 +205,7 @@ class McpServersSection(QWidget):
         additions.changed.connect(self._fill)
         style().changed.connect(self._size)
         self._fill()
-        self._additions.look(self._refuse)
+        self._additions.refresh(self._refuse)
 
     @property
     def chosen(self) -> str:
@@ -296,7 +296,7 @@ class PluginsSection(QWidget):
         self._layout.addWidget(self.note)
         additions.changed.connect(self._fill)
         self._fill()
-        additions.look(self._refuse)
+        additions.refresh(self._refuse)
 
     def _fill(self) -> None:
         added = self._additions.added

@@ -91,29 +91,29 @@ def test_the_sentence_for_a_library(message: str, told: str) -> None:
 
 
 def test_nothing_is_in_the_way_where_there_is_a_screen() -> None:
-    assert entry.what_is_in_the_way(SCREEN) == ""
+    assert entry.window_obstacle(SCREEN) == ""
 
 
 def test_a_missing_canvas_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "NodeGraphQt" else find(name))
 
-    assert "NodeGraphQt is not installed" in entry.what_is_in_the_way(SCREEN)
+    assert "NodeGraphQt is not installed" in entry.window_obstacle(SCREEN)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="X11 is Linux's")
 def test_what_x11_lacks_is_named_before_qt_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "X11_LIBRARIES", ("libxcb-nonsense.so.9",))
 
-    assert "libxcb-nonsense.so.9" in entry.what_is_in_the_way({"DISPLAY": ":0"})
-    assert entry.what_is_in_the_way({"WAYLAND_DISPLAY": "wayland-0"}) == ""
+    assert "libxcb-nonsense.so.9" in entry.window_obstacle({"DISPLAY": ":0"})
+    assert entry.window_obstacle({"WAYLAND_DISPLAY": "wayland-0"}) == ""
 
 
 def test_files_to_open_are_handed_to_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     import app.main
 
     seen: list[list[str]] = []
-    monkeypatch.setattr(entry, "what_is_in_the_way", lambda _environment: "")
+    monkeypatch.setattr(entry, "window_obstacle", lambda _environment: "")
     monkeypatch.setattr(app.main, "run_window", lambda files, _store: (seen.append(files), 0)[1])
 
     assert entry.main(["open", "one.loop.json", "two.loop.json"]) == 0

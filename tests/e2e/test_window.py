@@ -53,9 +53,9 @@ def places_of(environment: dict[str, str]) -> dict[str, list[int]]:
 
 @contextmanager
 def started(environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    from app.entry import what_is_in_the_way
+    from app.entry import window_obstacle
 
-    obstacle = what_is_in_the_way(environment)
+    obstacle = window_obstacle(environment)
     if obstacle:
         pytest.skip(obstacle)
     with log.open("wb") as said:

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
-from app.dialogs import FILTER, SystemFileDialogs
+from app.dialogs import FILTER, FileDialogs
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from tests.app.window.conftest import ended, saved
@@ -24,7 +24,7 @@ def dialog(workbench: Workbench) -> QFileDialog:
 def test_files_are_chosen_in_the_system_dialog(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     path = saved(tmp_path)
     chosen: list[list[Path]] = []
-    SystemFileDialogs().open_files(workbench.window, chosen.append)
+    FileDialogs().open_files(workbench.window, chosen.append)
 
     box = dialog(workbench)
     assert not box.isModal() or box.windowModality() is Qt.WindowModality.WindowModal
@@ -39,7 +39,7 @@ def test_text_file_is_chosen_in_the_system_dialog(workbench: Workbench, tmp_path
     path = tmp_path / "value.txt"
     path.write_text("x")
     chosen: list[Path] = []
-    SystemFileDialogs().open_text(workbench.window, chosen.append)
+    FileDialogs().open_text(workbench.window, chosen.append)
 
     dialog(workbench).selectFile(str(path))
     dialog(workbench).accept()
@@ -49,7 +49,7 @@ def test_text_file_is_chosen_in_the_system_dialog(workbench: Workbench, tmp_path
 
 def test_save_dialog_suggests_a_path(workbench: Workbench, tmp_path: Path) -> None:
     chosen: list[Path] = []
-    SystemFileDialogs().save_file(workbench.window, tmp_path / "mine.loop.json", FILTER, chosen.append)
+    FileDialogs().save_file(workbench.window, tmp_path / "mine.loop.json", FILTER, chosen.append)
 
     assert dialog(workbench).selectedFiles() == [str(tmp_path / "mine.loop.json")]
     dialog(workbench).accept()
@@ -59,7 +59,7 @@ def test_save_dialog_suggests_a_path(workbench: Workbench, tmp_path: Path) -> No
 
 def test_cancelled_dialog_chooses_nothing(workbench: Workbench) -> None:
     chosen: list[list[Path]] = []
-    SystemFileDialogs().open_files(workbench.window, chosen.append)
+    FileDialogs().open_files(workbench.window, chosen.append)
 
     dialog(workbench).reject()
 
