@@ -22,7 +22,7 @@ from engine.document.operations import Operation
 from engine.document.problems import Problem
 from engine.document.undo_stack import UndoStack
 from engine.errors import EngineError
-from engine.exits.iteration_cap import shown_cap
+from engine.exits import shown_cap
 from engine.nodes.node_registry import Registry, builtin_registry
 from engine.plan.structure import Structure, analyse
 from engine.plan.validation import validate_structure

@@ -43,8 +43,8 @@ from app.theme.widgets import (
 from app.worker import Worker
 from engine.document.model import Node
 from engine.errors import EngineError
+from engine.exits import clamped, shown_cap
 from engine.exits.evaluator import EVALUATOR
-from engine.exits.iteration_cap import clamped, shown_cap
 from engine.exits.judge import JUDGE
 from engine.exits.loop_conditions import KEY, condition_specs
 from engine.exits.stable_output import STABLE_OUTPUT, StableOutputConfig

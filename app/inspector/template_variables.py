@@ -16,7 +16,7 @@ from engine.document.json_rules import JsonPath
 from engine.document.model import Node, Workflow
 from engine.document.operations import OperationError, set_in
 from engine.expr import ExpressionError, Namespace, Scope, TemplateError, compile_template
-from engine.expr.syntax import hole_end
+from engine.expr.syntax import placeholder_end
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import ITERATOR, LOOP, AnySpec, NamedText, TextKind
 from engine.plan.structure import Structure
@@ -199,7 +199,7 @@ def find_placeholders(text: str) -> list[Placeholder]:
 
 def _end(text: str, start: int) -> int | None:
     try:
-        return hole_end(text, start)
+        return placeholder_end(text, start)
     except ExpressionError:  # an unclosed quotation mark
         end = text.find(_CLOSE, start)
         return None if end < 0 else end

@@ -19,7 +19,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.theme.style import style
 from engine.errors import EngineError
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP, set_shown_cap
+from engine.exits import MAX_ITERATIONS_CAP, set_shown_cap
 from engine.formatting import format_json
 from engine.models.catalog import check_model_name, known_examples
 from engine.models.keys import Keys

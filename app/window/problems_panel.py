@@ -31,8 +31,8 @@ from engine.document.operations import (
     SetSettings,
 )
 from engine.document.problems import Problem, Severity
+from engine.exits import MAX_ITERATIONS_CAP
 from engine.exits.evaluator import DONE
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
 from engine.plan.structure import Structure
 from engine.values import Value

@@ -13,7 +13,7 @@ import typer
 
 from engine.cli.common_options import IterationsCap, SourceName
 from engine.cli.exit_codes import ExitCode
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP
+from engine.exits import MAX_ITERATIONS_CAP
 from engine.importing.importers import known_formats
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from engine.cli.common_options import (
     with_run_flags,
 )
 from engine.errors import EngineError
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP
+from engine.exits import MAX_ITERATIONS_CAP
 from engine.formatting import format_money
 
 if TYPE_CHECKING:

@@ -1,8 +1,7 @@
-"""Turns a syntax tree into nested Python functions, and finds the paths that they read.
+"""Compiler of expressions: syntax tree to nested Python functions, and the paths that they read.
 
-The tree holds one node for each level of precedence. What stands for nothing is left out, and chains (`a + b + c`,
-`a.b[0]`) become loops, so that a long expression needs no deep stack, neither here nor when it is evaluated.
-Knows syntax; what the pieces do is in `operators`, `functions`, `comprehensions` and `scope`.
+The tree has a node for each level of precedence; those without an operator are skipped. Chains (`a + b + c`, `a.b[0]`)
+become loops, so a long expression needs no deep stack, neither here nor in evaluation.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ if TYPE_CHECKING:
     from engine.expr.syntax import Node
 
 Suffix: TypeAlias = "Callable[[Frame, Value], Value]"
-"""What is done with a value because of what stands after it: `.name`, `[index]`, `.call(…)`."""
+"""Applies what follows a value: `.name`, `[index]`, `.call(…)`."""
 
 Element: TypeAlias = "tuple[tuple[str, ...], tuple[str, ...]]"
-"""The path of a list, and the path of what is read of one of its elements."""
+"""The path of a list, and a path that is read of one of its elements."""
 
 _NAMES = frozenset({"ident", "dot_ident"})
 _CALLS = frozenset({"ident_arg", "dot_ident_arg"})
@@ -52,8 +51,8 @@ class Compiler:
     """Compiles one expression.
 
     Attributes:
-        paths: The paths that were found so far.
-        elements: The members that are read of a list's elements, so far; see `Expression.elements`.
+        paths: The paths found so far.
+        elements: See `Expression.elements`.
     """
 
     def __init__(self, literals: dict[int, str]) -> None:
@@ -78,7 +77,7 @@ class Compiler:
         """Compile a tree.
 
         Raises:
-            ExpressionError: It is nested too deeply, or means nothing.
+            ExpressionError: It is nested too deeply, or is invalid.
         """
         tree = unwrap(tree)
         if self._depth == MAX_NESTING:
@@ -111,7 +110,7 @@ class Compiler:
         return lambda frame: decide(frame, operands, decisive, position)
 
     def _chain(self, tree: Node) -> Step:
-        """Compile operators of one precedence, `a + b - c`, whose left operands stand one inside the other."""
+        """Compile operators of one precedence, `a + b - c`; the left operands are nested."""
         rule = tree.data
         links: list[tuple[Operator, int | None, Step]] = []
         while tree.data == rule:
@@ -179,7 +178,7 @@ class Compiler:
     # Names, members and calls
 
     def _member(self, tree: Node) -> Step:
-        """Compile what a value is taken from: a name, a call or a literal, and everything that stands after it."""
+        """Compile a name, call or literal with all its suffixes."""
         suffixes: list[Node] = []
         while tree.data in _SUFFIXES:
             suffixes.append(tree)
@@ -215,14 +214,14 @@ class Compiler:
         return taken
 
     def _path_start(self, tree: Node) -> list[str]:
-        """Give the name that starts a path; nothing where there is none, or a comprehension binds it."""
+        """The name that starts a path; empty without one, or if a comprehension binds it."""
         if tree.data not in _NAMES:
             return []
         name = str(tree.children[0])
         return [] if name == self._bound else [name]
 
     def _note_element(self, path: tuple[str, ...], suffixes: list[Node], *, is_list: bool) -> None:
-        """Note what is read of an element of the list at a path; `is_list`: the suffixes stand after the list."""
+        """Note what is read of an element of the list at a path; `is_list`: the suffixes follow the list."""
         if is_list:
             if not suffixes or suffixes[0].data != "member_index":
                 return
@@ -243,7 +242,7 @@ class Compiler:
         return value if isinstance(value, str) else None
 
     def _list_path(self, tree: Node) -> tuple[str, ...]:
-        """The path of the list that a comprehension goes through, filtered or not; empty where it is no path."""
+        """The path of the list of a comprehension, filtered or not; empty if it is no path."""
         path: list[str] = []
         while tree.data == "member_dot" or (tree.data == "member_dot_arg" and _is_filter(tree) and not path):
             if tree.data == "member_dot":
@@ -301,7 +300,6 @@ class Compiler:
         raise ExpressionError(message, did_you_mean(name, known), position)
 
     def _arguments(self, tree: Node, index: int) -> list[Step]:
-        """Compile the list of expressions that a tree has for its child at an index, or nothing when it has none."""
         return [self.compile(argument) for argument in argument_trees(tree, index)]
 
     def _has(self, tree: Node) -> Step:
@@ -369,7 +367,7 @@ def _variable(frame: Frame) -> Value:
 
 
 def _check_count(name: str, function: Function, count: int, receivers: int, position: int | None) -> None:
-    """Refuse a wrong number of arguments; `receivers` of the function's own stand before the dot."""
+    """Check the number of arguments; `receivers` of the function's parameters stand before the dot."""
     least, most = function.least - receivers, function.most - receivers
     if not least <= count <= most:
         wanted = str(least) if least == most else f"{least} or {most}"

@@ -1,7 +1,9 @@
-"""The functions that an expression can call, each with its name, its number of arguments and its bound.
+"""The operators, functions and comprehensions of expressions on JSON values. To add a function, add it to `FUNCTIONS`.
 
-Those of CEL that make sense for JSON, and a few for texts that CEL leaves to extensions. To add one, write it and enter
-it in `FUNCTIONS`. Knows nothing of syntax.
+They follow CEL with these differences. JSON does not separate whole numbers from others, so they mix (`8.5 >= 8`,
+`1 == 1.0`, `1 + 0.5`, `5.5 % 2`). It has no infinity, so division by zero always fails. Values of different types are
+never equal, and comparing them with `==` is no error. Whole numbers have 64 bits: a longer one compares and passes
+through unchanged, but arithmetic with it fails. A few functions for texts are extensions. Knows nothing of syntax.
 """
 
 from __future__ import annotations
@@ -32,24 +34,24 @@ from engine.formatting import format_count
 from engine.values import Value, to_text
 
 Operator: TypeAlias = "Callable[[Frame, int | None, Value, Value], Value]"
-"""Takes the evaluation, the position of the operation, and both operands."""
+"""Takes the frame of the evaluation, the position of the operator, and both operands."""
 
 _INTEGER_BITS = 63
 
 
 def refuse(action: str, position: int | None, *values: Value, remedy: str = "") -> ExpressionError:
-    """Make the error for operands of the wrong kind, such as "Cannot add a text and a number"."""
+    """The error for operands of a wrong type, such as "Cannot add a text and a number"."""
     kinds = " and ".join(describe(value) for value in values)
     return ExpressionError(f"Cannot {action} {kinds}.", remedy, position)
 
 
 def is_number(value: Value) -> bool:
-    """Tell a number; true and false are none."""
+    """Whether a value is a number; true and false are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def checked(number: float, position: int | None) -> int | float:
-    """Give back a number that JSON and 64 bits can hold.
+    """Check that JSON and 64 bits can hold a number, and return it.
 
     Raises:
         ExpressionError: It is too large.
@@ -63,7 +65,7 @@ def checked(number: float, position: int | None) -> int | float:
 
 
 def add(frame: Frame, position: int | None, left: Value, right: Value) -> Value:
-    """Add numbers, or join texts or lists."""
+    """Add numbers, or concatenate texts or lists."""
     if isinstance(left, str) and isinstance(right, str):
         frame.charge_text(len(left) + len(right), position)
         return left + right
@@ -72,27 +74,31 @@ def add(frame: Frame, position: int | None, left: Value, right: Value) -> Value:
         return left + right
     if isinstance(left, str) or isinstance(right, str):
         raise refuse("add", position, left, right, remedy="Write string(…) around what is no text.")
-    return _arithmetic("add", operator.add, position, left, right)
+    return _add_numbers(frame, position, left, right)
 
 
-def subtract(_frame: Frame, position: int | None, left: Value, right: Value) -> Value:
-    """Subtract numbers."""
-    return _arithmetic("subtract", operator.sub, position, left, right)
+def arithmetic(action: str, work: Callable[[float, float], int | float]) -> Operator:
+    """Make an operator on numbers."""
+
+    def calculate(_frame: Frame, position: int | None, left: Value, right: Value) -> Value:
+        if (
+            isinstance(left, bool)
+            or isinstance(right, bool)
+            or not isinstance(left, (int, float))
+            or not isinstance(right, (int, float))
+        ):
+            raise refuse(action, position, left, right)
+        checked(left, position)
+        checked(right, position)
+        try:
+            return checked(work(left, right), position)
+        except ZeroDivisionError:
+            raise ExpressionError("This divides by zero.", "Test for zero before.", position) from None
+
+    return calculate
 
 
-def multiply(_frame: Frame, position: int | None, left: Value, right: Value) -> Value:
-    """Multiply numbers; texts and lists are not repeated."""
-    return _arithmetic("multiply", operator.mul, position, left, right)
-
-
-def divide(_frame: Frame, position: int | None, left: Value, right: Value) -> Value:
-    """Divide numbers; whole ones give a whole one, cut off towards zero."""
-    return _arithmetic("divide", _quotient, position, left, right)
-
-
-def remainder(_frame: Frame, position: int | None, left: Value, right: Value) -> Value:
-    """Give the remainder of a division; it has the sign of the dividend."""
-    return _arithmetic("divide", _remainder, position, left, right)
+_add_numbers = arithmetic("add", operator.add)
 
 
 def _quotient(left: float, right: float) -> int | float:
@@ -111,33 +117,15 @@ def _remainder(left: float, right: float) -> int | float:
     return math.fmod(left, right)
 
 
-def _arithmetic(
-    action: str, work: Callable[[float, float], int | float], position: int | None, left: Value, right: Value
-) -> Value:
-    if (
-        isinstance(left, bool)
-        or isinstance(right, bool)
-        or not isinstance(left, (int, float))
-        or not isinstance(right, (int, float))
-    ):
-        raise refuse(action, position, left, right)
-    checked(left, position)
-    checked(right, position)
-    try:
-        return checked(work(left, right), position)
-    except ZeroDivisionError:
-        raise ExpressionError("This divides by zero.", "Test for zero before.", position) from None
-
-
 def negate(position: int | None, value: Value) -> Value:
-    """Give the negative of a number."""
+    """Negate a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise refuse("take the negative of", position, value)
     return checked(-value, position)
 
 
 def as_bool(value: Value, position: int | None) -> bool:
-    """Take a value that must be true or false for one.
+    """Check that a value is true or false, and return it.
 
     Raises:
         ExpressionError: It is neither.
@@ -150,14 +138,14 @@ def as_bool(value: Value, position: int | None) -> bool:
 
 
 def ordering(symbol: str, compare: Callable[[float, float], bool]) -> Operator:
-    """Make one of the operators `<`, `<=`, `>`, `>=`; they put numbers, texts, or false and true in order."""
+    """Make one of the operators `<`, `<=`, `>`, `>=` for numbers, texts and booleans."""
 
     def ordered(frame: Frame, position: int | None, left: Value, right: Value) -> Value:
         if is_number(left) and is_number(right):
-            return compare(left, right)  # pyright: ignore[reportArgumentType] is_number() has looked at both
+            return compare(left, right)  # pyright: ignore[reportArgumentType] is_number() checked both
         if isinstance(left, str) and isinstance(right, str):
             frame.charge(min(len(left), len(right)) // CHARACTERS_READ, position)
-            return compare(left, right)  # pyright: ignore[reportArgumentType] an order of texts is none of floats
+            return compare(left, right)  # pyright: ignore[reportArgumentType] texts are compared as well
         if isinstance(left, bool) and isinstance(right, bool):
             return compare(left, right)
         raise refuse(f"compare by {symbol}", position, left, right)
@@ -166,7 +154,7 @@ def ordering(symbol: str, compare: Callable[[float, float], bool]) -> Operator:
 
 
 def equal(frame: Frame, position: int | None, left: Value, right: Value) -> bool:
-    """Tell whether two values are the same JSON, all the way down, where 1 and 1.0 are the same number."""
+    """Whether two values are deeply equal as JSON; 1 equals 1.0."""
     if isinstance(left, str):
         if not isinstance(right, str) or len(left) != len(right):
             return False
@@ -188,12 +176,12 @@ def equal(frame: Frame, position: int | None, left: Value, right: Value) -> bool
 
 
 def unequal(frame: Frame, position: int | None, left: Value, right: Value) -> bool:
-    """Tell whether two values differ."""
+    """Whether two values differ."""
     return not equal(frame, position, left, right)
 
 
 def is_in(frame: Frame, position: int | None, item: Value, container: Value) -> bool:
-    """Tell whether a list has an element, or an object a name."""
+    """Whether a list has an element, or an object a member of that name."""
     if isinstance(container, list):
         frame.charge(len(container), position)
         return any(equal(frame, position, item, other) for other in container)
@@ -204,7 +192,7 @@ def is_in(frame: Frame, position: int | None, item: Value, container: Value) -> 
 
 
 def element(position: int | None, container: Value, index: Value) -> Value:
-    """Give the element of a list at a whole number from 0, or the member of an object by its name."""
+    """Return a list's element by its index from 0, or an object's member by its name."""
     if isinstance(container, dict) and isinstance(index, str):
         return member_of(container, index, "This", position)
     if isinstance(container, list) and not isinstance(index, bool) and isinstance(index, (int, float)):
@@ -228,28 +216,27 @@ RELATIONS: dict[str, Operator] = {
     "relation_ne": unequal,
     "relation_in": is_in,
 }
-"""The comparing operators by their names in the grammar."""
+"""The relational operators by their names in the grammar."""
 
 ARITHMETIC: dict[str, Operator] = {
     "addition_add": add,
-    "addition_sub": subtract,
-    "multiplication_mul": multiply,
-    "multiplication_div": divide,
-    "multiplication_mod": remainder,
+    "addition_sub": arithmetic("subtract", operator.sub),
+    "multiplication_mul": arithmetic("multiply", operator.mul),
+    "multiplication_div": arithmetic("divide", _quotient),
+    "multiplication_mod": arithmetic("divide", _remainder),
 }
-"""The calculating operators by their names in the grammar."""
+"""The arithmetic operators by their names in the grammar."""
 
 
 _MAX_PATTERN_LENGTH = 1_000
 _MEMORY = 1 << 20
-"""Bytes that one compiled pattern may take, the states included that it collects while it searches."""
+"""Bytes of a compiled pattern with the states that it collects in a search."""
 
 _STATES_PER_STEP = 100
-"""A pattern's instructions times a text's characters that are gone through in one step, at worst (measured: when its
-states do not fit into the memory above)."""
+"""A pattern's instructions times a text's characters in one step, at worst (measured: states do not fit the memory)."""
 
 _STEPS_PER_PATTERN_CHARACTER = 20
-"""Steps that compiling takes (measured: 23 ms for `\\pL` 330 times, which is then found to be too large)."""
+"""Steps of compilation (measured: 23 ms for `\\pL` 330 times, which is then too large)."""
 
 
 class _Options(Protocol):
@@ -264,7 +251,7 @@ class _Compiled(Protocol):
 
 
 class _Library(Protocol):
-    """What is used of the package `re2`, which has no types of its own."""
+    """The part of the package `re2` that is used; it has no types of its own."""
 
     error: type[Exception]
     Options: type[_Options]
@@ -272,11 +259,11 @@ class _Library(Protocol):
     def compile(self, pattern: str, options: _Options) -> _Compiled: ...
 
 
-def found(frame: Frame, position: int | None, text: str, pattern: str) -> bool:
-    """Tell whether a pattern (RE2's syntax) matches anywhere in a text.
+def search(frame: Frame, position: int | None, text: str, pattern: str) -> bool:
+    """Whether a pattern (in RE2 syntax) matches anywhere in a text.
 
     Raises:
-        ExpressionError: The pattern is not well formed, or too large.
+        ExpressionError: The pattern is not well-formed, or too large.
         LimitError: The text is too long for this pattern.
     """
     if len(pattern) > _MAX_PATTERN_LENGTH:
@@ -301,7 +288,7 @@ def found(frame: Frame, position: int | None, text: str, pattern: str) -> bool:
 
 
 def _encodable(text: str) -> str:
-    """Replace halves of surrogate pairs, which a model's text can hold and UTF-8 cannot."""
+    """Replace lone surrogates, which a model's text can hold and UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -334,12 +321,12 @@ class Function:
     """A function of the language.
 
     Attributes:
-        call: Does the work; it gets the evaluation, the position of the call, and the arguments. Of a method, what
-            stands before the dot is the first argument.
-        least: The fewest arguments.
-        most: The most arguments.
-        plain: It can be called as `name(a, b)`.
-        method: It can be called as `a.name(b)`.
+        call: Takes the frame of the evaluation, the position of the call, and the arguments. For a method, the first
+            argument stands before the dot.
+        least: Minimum number of arguments.
+        most: Maximum number of arguments.
+        plain: Whether it can be called as `name(a, b)`.
+        method: Whether it can be called as `a.name(b)`.
     """
 
     call: Callable[..., Value]
@@ -350,14 +337,12 @@ class Function:
 
 
 def _text(name: str, value: Value, position: int | None) -> str:
-    """Take an argument that must be a text."""
     if isinstance(value, str):
         return value
     raise ExpressionError(f"`{name}` needs a text, but this is {describe(value)}.", "", position)
 
 
 def _whole(name: str, value: Value, position: int | None) -> int:
-    """Take an argument that must be a whole number, however it is written."""
     if not isinstance(value, bool) and isinstance(value, (int, float)) and value == value // 1:
         return int(checked(value, position))
     raise ExpressionError(f"`{name}` needs a whole number, but this is {describe(value)}.", "", position)
@@ -376,38 +361,28 @@ def _contains(frame: Frame, position: int | None, text: Value, part: Value) -> V
 
 
 def _charge_search(frame: Frame, position: int | None, text: str, part: str) -> None:
-    """Count a search; for a short part, the worst texts are looked at once for each of its characters."""
+    """Count a search. In the worst case of a short part, the text is read once for each of its characters."""
     frame.charge(1 + len(text) * min(1 + len(part) // 10, 10) // CHARACTERS_READ, position)
 
 
-def _starts_with(_frame: Frame, position: int | None, text: Value, part: Value) -> Value:
-    return _text("startsWith", text, position).startswith(_text("startsWith", part, position))
+def _text_test(name: str, test: Callable[[str, str], bool]) -> Callable[..., Value]:
+    def call(_frame: Frame, position: int | None, text: Value, part: Value) -> Value:
+        return test(_text(name, text, position), _text(name, part, position))
 
-
-def _ends_with(_frame: Frame, position: int | None, text: Value, part: Value) -> Value:
-    return _text("endsWith", text, position).endswith(_text("endsWith", part, position))
+    return call
 
 
 def _matches(frame: Frame, position: int | None, text: Value, pattern: Value) -> Value:
-    return found(frame, position, _text("matches", text, position), _text("matches", pattern, position))
+    return search(frame, position, _text("matches", text, position), _text("matches", pattern, position))
 
 
-def _lower(frame: Frame, position: int | None, text: Value) -> Value:
-    whole = _text("lower", text, position)
-    frame.charge_text(len(whole), position)
-    return whole.lower()
+def _text_change(name: str, change: Callable[[str], str]) -> Callable[..., Value]:
+    def call(frame: Frame, position: int | None, text: Value) -> Value:
+        whole = _text(name, text, position)
+        frame.charge_text(len(whole), position)
+        return change(whole)
 
-
-def _upper(frame: Frame, position: int | None, text: Value) -> Value:
-    whole = _text("upper", text, position)
-    frame.charge_text(len(whole), position)
-    return whole.upper()
-
-
-def _trim(frame: Frame, position: int | None, text: Value) -> Value:
-    whole = _text("trim", text, position)
-    frame.charge_text(len(whole), position)
-    return whole.strip()
+    return call
 
 
 def _split(frame: Frame, position: int | None, text: Value, separator: Value) -> Value:
@@ -496,12 +471,12 @@ def _dyn(_frame: Frame, _position: int | None, value: Value) -> Value:
 FUNCTIONS: dict[str, Function] = {
     "size": Function(_size, plain=True, method=True),
     "contains": Function(_contains, 2, 2, method=True),
-    "startsWith": Function(_starts_with, 2, 2, method=True),
-    "endsWith": Function(_ends_with, 2, 2, method=True),
+    "startsWith": Function(_text_test("startsWith", str.startswith), 2, 2, method=True),
+    "endsWith": Function(_text_test("endsWith", str.endswith), 2, 2, method=True),
     "matches": Function(_matches, 2, 2, plain=True, method=True),
-    "lower": Function(_lower, method=True),
-    "upper": Function(_upper, method=True),
-    "trim": Function(_trim, method=True),
+    "lower": Function(_text_change("lower", str.lower), method=True),
+    "upper": Function(_text_change("upper", str.upper), method=True),
+    "trim": Function(_text_change("trim", str.strip), method=True),
     "split": Function(_split, 2, 2, method=True),
     "join": Function(_join, 1, 2, method=True),
     "replace": Function(_replace, 3, 3, method=True),
@@ -512,23 +487,23 @@ FUNCTIONS: dict[str, Function] = {
     "string": Function(_string, plain=True),
     "dyn": Function(_dyn, plain=True),
 }
-"""Every function by its name. `has` and the comprehensions are no functions: they do not work on finished values."""
+"""All functions by name. `has` and the comprehensions are not among them, since they take no values."""
 
 
 Step: TypeAlias = "Callable[[Frame], Value]"
-"""A compiled piece of an expression."""
+"""A compiled part of an expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a comprehension does with each element.
+    """The body of a comprehension.
 
     Attributes:
-        name: The comprehension's own name.
-        condition: What to ask of an element; None when it takes all.
-        outcome: What an element gives; None when it gives itself.
-        cost: Steps that the body takes for one element.
-        position: Where the comprehension stands in the expression.
+        name: The comprehension's name.
+        condition: The condition on an element; None for all elements.
+        outcome: The result for an element; None for the element itself.
+        cost: Steps for one element.
+        position: The comprehension's position in the expression.
     """
 
     name: str
@@ -539,12 +514,12 @@ class Body:
 
 
 def decide(frame: Frame, steps: Iterable[Step], decisive: bool, position: int | None) -> bool:
-    """Evaluate steps until one gives the decisive answer; the other answer when none does.
+    """Evaluate steps until one returns the decisive answer; else return the other answer.
 
-    As CEL has it, a step that fails counts only when no other decides (`x > 1 || true` is true whatever `x` is).
+    As in CEL, a failed step counts only if no other step is decisive (`x > 1 || true` is true whatever `x` is).
 
     Raises:
-        ExpressionError: A step failed, or gave neither true nor false, and none decided.
+        ExpressionError: A step failed or returned no boolean, and no step was decisive.
     """
     failure: ExpressionError | None = None
     for step in steps:
@@ -561,7 +536,7 @@ def decide(frame: Frame, steps: Iterable[Step], decisive: bool, position: int | 
 
 
 def collect(frame: Frame, target: Value, body: Body) -> list[Value]:
-    """Do `map` and `filter`: what the body gives for each element that meets its condition."""
+    """Evaluate `map` or `filter`: the results for all elements that meet the condition."""
     condition, outcome = body.condition, body.outcome
     return [
         item if outcome is None else outcome(frame)
@@ -571,12 +546,12 @@ def collect(frame: Frame, target: Value, body: Body) -> list[Value]:
 
 
 def exists_one(frame: Frame, target: Value, body: Body) -> Value:
-    """Tell whether exactly one element meets the condition."""
+    """Whether exactly one element meets the condition."""
     return len(collect(frame, target, body)) == 1
 
 
 def quantify(frame: Frame, target: Value, body: Body) -> Value:
-    """Do `all` and `exists`."""
+    """Evaluate `all` or `exists`."""
     assert body.condition is not None
     condition = body.condition
     steps = (condition for _ in _elements(frame, target, body))
@@ -584,7 +559,7 @@ def quantify(frame: Frame, target: Value, body: Body) -> Value:
 
 
 def _elements(frame: Frame, target: Value, body: Body) -> Iterator[Value]:
-    """Go through the elements of a list or the names of an object, binding the frame's variable to each."""
+    """Iterate over the elements of a list or the names of an object, and bind the frame's variable to each."""
     if not isinstance(target, (list, dict)):
         raise ExpressionError(
             f"`{body.name}` walks over a list or an object, but this is {describe(target)}.", "", body.position
@@ -592,7 +567,7 @@ def _elements(frame: Frame, target: Value, body: Body) -> Iterator[Value]:
     if len(target) > MAX_WALK:
         raise LimitError(
             f"`{body.name}` would walk over {format_count(len(target), 'element')}; at most {MAX_WALK:,} are allowed.",
-            "Let an iterator node do it.",
+            "Use an iterator node.",
             body.position,
         )
     for item in target:
@@ -608,4 +583,4 @@ COMPREHENSIONS: dict[str, Callable[[Frame, Value, Body], Value]] = {
     "exists": quantify,
     "exists_one": exists_one,
 }
-"""Every comprehension by its name."""
+"""All comprehensions by name."""

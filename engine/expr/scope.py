@@ -1,6 +1,7 @@
-"""What the names in an expression or template stand for, and how a dotted path is read.
+"""Scopes of expressions: names, namespaces and paths, with the errors and the limits of an evaluation.
 
-The one place that knows of namespaces; it knows nothing of CEL, nor of what the engine puts into a scope.
+The limits keep any expression within about a second and some ten megabytes, whatever its text and its inputs are.
+This module knows nothing of CEL.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from engine.values import Value
 
 
 class PlacedError(EngineError):
-    """An error at a place in a text that a person wrote.
+    """An error at a position in an expression or a template.
 
     Attributes:
-        detail: The sentence without the place.
-        position: Characters of the text before the place; None where no single place is to blame.
+        detail: The message without the position.
+        position: Index of the character; None without a single position.
     """
 
     def __init__(self, detail: str, remedy: str = "", position: int | None = None) -> None:
@@ -29,26 +30,26 @@ class PlacedError(EngineError):
 
 
 class ExpressionError(PlacedError):
-    """An expression that cannot be understood, or that has no value for these inputs."""
+    """An expression is invalid, or its evaluation fails."""
 
 
 class MissingError(ExpressionError):
-    """A member that its object does not have: the one failure that `has()` turns into an answer."""
+    """An object has no such member; `has()` turns this error into false."""
 
 
 class LimitError(ExpressionError):
-    """An expression that would take too long or grow too large: the one failure that `||` and `&&` never swallow."""
+    """An expression would take too long or grow too large; `||` and `&&` never swallow this error."""
 
 
 class TemplateError(PlacedError):
-    """A template that cannot be understood, or that cannot be filled in with these values."""
+    """A template is invalid, or its rendering fails."""
 
 
 class Namespace(Protocol):
-    """A group of values of which each is fetched only when it is named."""
+    """A group of values, each fetched only when it is read."""
 
     def member(self, name: str) -> Value | Namespace:
-        """Give one value of the group, or a group inside it.
+        """Return a value of the group, or a group inside it.
 
         Raises:
             LookupError: There is no such member.
@@ -57,10 +58,10 @@ class Namespace(Protocol):
 
 
 class Record(dict[str, Value]):
-    """An object with more members than it lists: those `by_name` are read by their names alone.
+    """An object with additional members `by_name` that only an expression reads.
 
-    Text and JSON made of the whole record leave them out, so that a text which shows a loop's history does not repeat
-    every output in it, nor grow with each text that did so before.
+    Text and JSON of the whole record omit them. So a text with a loop's history does not repeat every output in it,
+    and does not grow with earlier texts that contain the history.
     """
 
     __slots__ = ("by_name",)
@@ -74,7 +75,7 @@ class Record(dict[str, Value]):
 
 
 class Records(list[Value]):
-    """A list that grows up to a known length; an element that is not there yet is the `blank` one."""
+    """A list that grows up to `most` elements; an element that does not exist yet reads as `blank`."""
 
     __slots__ = ("blank", "most")
 
@@ -85,23 +86,23 @@ class Records(list[Value]):
 
 
 Scope = Mapping[str, "Value | Namespace"]
-"""Bare names and what they stand for."""
+"""Values by bare name."""
 
 NAMESPACES = frozenset({"loop", "nodes", "state"})
-"""The names that always stand for a group of values, so that using one as a whole is a mistake that shows at once."""
+"""Names that are always groups of values, so using one as a whole is reported before the run."""
 
 _VALUE = (str, int, float, list, dict, NoneType)
-"""The types of a value; what is none of them is a namespace."""
+"""The types of values; anything else is a namespace."""
 
 LITERALS = frozenset({"true", "false", "null"})
-"""The words of CEL that look like a name and are none."""
+"""The words of CEL that look like names but are not."""
 
 PATH = re.compile(r"[ \t\r\n]*([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*)[ \t\r\n]*")
 """A plain dotted path with white space around it."""
 
 
 def plain_path(text: str) -> tuple[str, ...] | None:
-    """Split a text that is nothing but a dotted path (`loop.last.draft`); None when it is anything else."""
+    """Split a dotted path (`loop.last.draft`); None for any other text."""
     match = PATH.fullmatch(text)
     if match is None:
         return None
@@ -110,7 +111,7 @@ def plain_path(text: str) -> tuple[str, ...] | None:
 
 
 def check_path(path: tuple[str, ...], position: int | None) -> None:
-    """Refuse a path that names a whole group of values.
+    """Check that a path does not name a whole group of values.
 
     Raises:
         ExpressionError: It does.
@@ -124,7 +125,7 @@ def check_path(path: tuple[str, ...], position: int | None) -> None:
 
 
 def describe(value: Value) -> str:
-    """Name the kind of a value as a person would."""
+    """Describe the type of a value for a person."""
     match value:
         case None:
             return "empty (null)"
@@ -146,8 +147,8 @@ def member_of(value: Value, name: str, owner: str, position: int | None) -> Valu
     Args:
         value: The object.
         name: The member.
-        owner: What the person wrote for the object; it stands in the error.
-        position: Where it was written.
+        owner: The source of the object, for the error.
+        position: Its position.
 
     Raises:
         ExpressionError: The value is no object, or has no such member.
@@ -163,12 +164,12 @@ def member_of(value: Value, name: str, owner: str, position: int | None) -> Valu
 
 
 def resolve(path: tuple[str, ...], scope: Scope, position: int | None = None) -> Value | Namespace:
-    """Follow a path; it may end at a group of values.
+    """Follow a path to a value or a group of values.
 
-    What a namespace gives as null (nothing happened there yet, as in a loop's first iteration) has null members too.
+    A null in a namespace (as in a loop's first iteration) has null members too.
 
     Raises:
-        ExpressionError: The path leads nowhere.
+        ExpressionError: There is nothing at the path.
     """
     try:
         item = scope[path[0]]
@@ -195,7 +196,7 @@ def read(path: tuple[str, ...], scope: Scope, position: int | None = None) -> Va
     """Follow a path to a value.
 
     Raises:
-        ExpressionError: The path leads nowhere, or to a whole group of values.
+        ExpressionError: There is nothing or a whole group of values at the path.
     """
     item = resolve(path, scope, position)
     if isinstance(item, _VALUE):
@@ -209,10 +210,10 @@ def read(path: tuple[str, ...], scope: Scope, position: int | None = None) -> Va
 
 
 def has(path: tuple[str, ...], scope: Scope, position: int | None = None) -> bool:
-    """Tell whether the last name of a path of two or more is there to be read.
+    """Whether the member at the end of a path of two or more names exists.
 
     Raises:
-        ExpressionError: The path starts at an unknown name, or goes through something that has no members.
+        ExpressionError: The path starts with an unknown name, or a value in it has no members.
     """
     try:
         owner = resolve(path[:-1], scope, position)
@@ -226,7 +227,6 @@ def has(path: tuple[str, ...], scope: Scope, position: int | None = None) -> boo
 
 
 def _listing(names: Iterable[str]) -> str:
-    """Name the first few of some names."""
     ordered = sorted(names)
     if not ordered:
         return "nothing"
@@ -237,44 +237,44 @@ MAX_EXPRESSION_LENGTH = 1_000
 """Characters of an expression's text."""
 
 MAX_NESTING = 50
-"""Calls, lists, objects and conditions inside one another. Plain parentheses do not count."""
+"""Nested calls, lists, objects and conditions. Parentheses do not count."""
 
 MAX_WALK = 10_000
-"""Elements of a list or object that `map`, `filter`, `all`, `exists` or `exists_one` walks over."""
+"""Elements of a list or object for `map`, `filter`, `all`, `exists` and `exists_one`."""
 
 MAX_TEXT = 1_000_000
-"""Characters of a text that an expression puts together."""
+"""Characters of a text that an expression builds."""
 
 MAX_RESULT = 10_000_000
-"""Characters, about, that the result of an expression may take as JSON."""
+"""Approximate number of characters of an expression's result as JSON."""
 
 MAX_TEMPLATE_BYTES = 1_000_000
-"""UTF-8 bytes of a template's outcome."""
+"""UTF-8 bytes of a rendered template."""
 
-MAX_EXPRESSION_HOLES = 100
-"""Holes of a template that hold more than a plain path; each takes about a millisecond to compile."""
+MAX_EXPRESSION_PLACEHOLDERS = 100
+"""Placeholders of a template with more than a plain path; each takes about a millisecond to compile."""
 
 MAX_WORK = 1_000_000
-"""Steps of one evaluation. A step is what takes a few tenths of a microsecond; see the `CHARACTERS_…` below."""
+"""Steps of one evaluation. A step takes a few tenths of a microsecond."""
 
 CHARACTERS_READ = 1_000
-"""Characters that are looked through in one step."""
+"""Characters read in one step."""
 
 CHARACTERS_WRITTEN = 8
-"""Characters that are written in one step; this bounds the memory that all texts of an evaluation take together."""
+"""Characters written in one step; this bounds the memory of all texts of an evaluation."""
 
 PIECE = 10
-"""Steps that a new element of a list costs where no step of the expression made it: this bounds memory too."""
+"""Steps for a new list element that no other step counts; this bounds memory too."""
 
 
 class Frame:
-    """One evaluation under way: what it sees, and how much it may still do.
+    """A running evaluation: its scope and its remaining work.
 
     Attributes:
         scope: The names that the expression may read.
-        variable: The element that a comprehension is at. There is one at most, for comprehensions do not nest.
-        known: What was read from namespaces so far, for reading it may be expensive.
-        patterns: The regular expressions that were compiled so far, for compiling one is expensive.
+        variable: The current element of a comprehension. Comprehensions do not nest.
+        known: Values read from namespaces so far; reading them may be expensive.
+        patterns: Regular expressions compiled so far; compiling one is expensive.
     """
 
     __slots__ = ("_left", "known", "patterns", "scope", "variable")
@@ -287,36 +287,36 @@ class Frame:
         self._left = MAX_WORK
 
     def charge(self, steps: int, position: int | None) -> None:
-        """Count `steps` of work before they are done.
+        """Count steps of work before they are done.
 
         Raises:
-            LimitError: It is too much.
+            LimitError: The evaluation has no more steps left.
         """
         self._left -= steps
         if self._left < 0:
             raise LimitError(
                 "This is too much work for one expression.",
-                "Let it look at less, or leave the work to a node of its own.",
+                "Use fewer or shorter values, or divide the work between several nodes.",
                 position,
             )
 
     def charge_text(self, length: int, position: int | None) -> None:
-        """Count the writing of a text of `length` characters before it is written.
+        """Count a text of `length` characters before it is built.
 
         Raises:
             LimitError: The text would be too long.
         """
         if length > MAX_TEXT:
             raise LimitError(
-                f"This would make a text of more than {MAX_TEXT:,} characters.", "Put together less.", position
+                f"This would make a text of more than {MAX_TEXT:,} characters.", "Build a shorter text.", position
             )
         self.charge(length // CHARACTERS_WRITTEN, position)
 
 
 def written_size(value: Value, limit: int) -> int:
-    """Count about how many characters a value takes as JSON, no further than just over `limit`.
+    """Estimate the number of characters of a value as JSON; counting stops above `limit`.
 
-    A value that is used several times counts each time, for it is written each time.
+    A value that occurs several times counts each time.
     """
     size = 0
     waiting: list[Value] = [value]

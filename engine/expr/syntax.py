@@ -1,8 +1,8 @@
-"""Turns the text of an expression into a syntax tree, by the grammar of cel-python. Does not know what the tree means.
+"""Parser of expressions: text to syntax tree, with the grammar of cel-python.
 
-Only the parser of that package is used. Its `Environment` sets the recursion limit of the whole process; its
-interpreter meets Python's usual limit at 30 parentheses or a sum of a hundred terms, refuses `8 >= 8.5` and
-`1 == null`, and takes 0.6 s for the plainest comprehension over 10,000 elements; its other runner works by `exec`.
+Only the parser of that package is used. Its `Environment` sets the recursion limit of the whole process. Its
+interpreter exceeds Python's usual limit at 30 parentheses or a sum of 100 terms, rejects `8 >= 8.5` and `1 == null`,
+and takes 0.6 s for the simplest comprehension over 10,000 elements. Its other runner uses `exec`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from engine.values import Value
 if TYPE_CHECKING:
     from lark import Token
 
-# The two loops with a lookahead are not possessive, for the `re` of Python 3.11.2 gets that wrong. They need not be:
-# what they take can be divided in one way only.
+# The two loops with a lookahead are not possessive, because the `re` of Python 3.11.2 has a bug there. There is only
+# one way to match them anyway.
 _TOKEN = re.compile(
     r"""
     (?P<raw>(?<![A-Za-z0-9_])[rR](?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n]*+"|'[^'\n]*+'))
@@ -41,11 +41,11 @@ _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v"
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """An expression whose quoted texts and comments are blanked out, every position as before.
+    """An expression with its string literals and comments blanked out; all positions stay the same.
 
     Attributes:
-        text: The expression, with a stand-in of the same length for each quoted text.
-        literals: What the text that is quoted at a position stands for.
+        text: The expression, with a stand-in of the same length for each string literal.
+        literals: The values of the string literals by position.
     """
 
     text: str
@@ -53,10 +53,10 @@ class Scanned:
 
 
 def scan(text: str) -> Scanned:
-    """Take the quoted texts out of an expression.
+    """Extract the string literals of an expression.
 
     Raises:
-        ExpressionError: A quotation mark is not closed, or an escape means nothing.
+        ExpressionError: A quotation mark is not closed, or an escape is invalid.
     """
     pieces: list[str] = []
     literals: dict[int, str] = {}
@@ -79,10 +79,10 @@ def scan(text: str) -> Scanned:
 
 
 def literal_value(token: Token, literals: dict[int, str]) -> Value:
-    """Say what a literal of the grammar stands for.
+    """The value of a literal.
 
     Raises:
-        ExpressionError: It stands for nothing that JSON and 64 bits can hold.
+        ExpressionError: JSON or 64 bits cannot hold it.
     """
     position = token.start_pos
     match token.type:
@@ -101,18 +101,18 @@ def literal_value(token: Token, literals: dict[int, str]) -> Value:
             raise ExpressionError("Bytes are no JSON value.", "Leave out the b before the quotation mark.", position)
 
 
-def hole_end(text: str, start: int) -> int | None:
-    """Find the `}}` that ends the hole of a template, past those in quoted texts and in objects.
+def placeholder_end(text: str, start: int) -> int | None:
+    """Find the `}}` that ends a placeholder of a template, ignoring those in string literals and objects.
 
     Args:
         text: The template.
-        start: Where the hole's expression starts.
+        start: The start of the placeholder's expression.
 
     Returns:
-        The position of the `}}`, or None when there is none.
+        The position of the `}}`, or None.
 
     Raises:
-        ExpressionError: A quotation mark in the hole is not closed; its position is one of the template.
+        ExpressionError: A quotation mark in the placeholder is not closed.
     """
     depth = 0
     position = start
@@ -175,13 +175,13 @@ if TYPE_CHECKING:
 
 
 class _Parser(Protocol):
-    """What is used of the parser, whose own types say less."""
+    """The part of the parser that is used."""
 
     def parse(self, text: str) -> Node: ...
 
 
 CHAINS = frozenset({"relation", "addition", "multiplication"})
-"""The levels of precedence at which `a + b + c` stands as (a + b) + c."""
+"""The rules of left-associative operators: `a + b + c` is (a + b) + c."""
 
 _TRANSPARENT = CHAINS | {"expr", "conditionalor", "conditionaland", "unary", "member", "primary", "paren_expr"}
 
@@ -203,11 +203,8 @@ _REMEDIES = {
 def parse(text: str) -> tuple[Node, Scanned]:
     """Parse an expression.
 
-    Returns:
-        Its tree, and its quoted texts by their positions.
-
     Raises:
-        ExpressionError: It is too long, or it is not well formed.
+        ExpressionError: It is too long or not well-formed.
     """
     if len(text) > MAX_EXPRESSION_LENGTH:
         raise ExpressionError(
@@ -215,7 +212,7 @@ def parse(text: str) -> tuple[Node, Scanned]:
             "Divide the work between several nodes.",
         )
     if not text.strip():
-        raise ExpressionError("The expression is empty.", "Write what it is to work out.")
+        raise ExpressionError("The expression is empty.", "Write an expression, such as size(input) < 500.")
     scanned = scan(text)
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
@@ -241,24 +238,24 @@ def parse(text: str) -> tuple[Node, Scanned]:
 
 
 def unwrap(tree: Node) -> Node:
-    """Go down through the nodes that stand for nothing but a level of precedence or parentheses."""
+    """Skip nodes that are only a level of precedence or parentheses."""
     while len(tree.children) == 1 and tree.data in _TRANSPARENT:
         tree = trees(tree)[0]
     return tree
 
 
 def trees(tree: Node) -> list[Node]:
-    """Give a tree's children where the grammar says that those that are used are trees."""
+    """The children of a tree, where the grammar has trees."""
     return cast("list[Node]", tree.children)
 
 
 def argument_trees(tree: Node, index: int) -> list[Node]:
-    """Give the list of expressions that a tree has for its child at an index; it may have none."""
+    """The list of expressions that is a tree's child at an index; empty without one."""
     return trees(trees(tree)[index]) if len(tree.children) > index else []
 
 
 def start(tree: Node) -> int | None:
-    """Tell where in the expression a tree starts; None where the parser has lost it."""
+    """The start of a tree in the expression; None if the parser does not know it."""
     return None if tree.meta.empty else tree.meta.start_pos
 
 
@@ -269,7 +266,7 @@ def _word_before(text: str, position: int | None) -> str:
 
 @functools.cache
 def _parser() -> _Parser:
-    """Build the parser, once: it takes a good tenth of a second."""
+    """Build the parser once; it takes about 0.1 seconds."""
     from celpy.celparser import CELParser
 
     CELParser()

@@ -14,8 +14,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from engine.document.problems import FieldProblem, Severity
+from engine.exits import MAX_ITERATIONS_CAP, clamped, shown_cap
 from engine.exits.condition import Need
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP, clamped, shown_cap
 from engine.exits.loop_conditions import KEY, Condition, condition_problems, condition_specs, read_conditions
 from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.expr import compile_expression

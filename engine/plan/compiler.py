@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from engine.document.model import Node, Workflow, make_id
 from engine.document.problems import DocumentError, Problem, has_errors
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP, clamped
+from engine.exits import MAX_ITERATIONS_CAP, clamped
 from engine.expr import compile_expression
 from engine.formatting import format_count
 from engine.nodes.input import InputConfig

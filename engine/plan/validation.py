@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from engine.document.model import FORMAT, VERSION, Settings, Workflow, unknown_settings
 from engine.document.problems import Problem, Severity, config_errors
 from engine.errors import did_you_mean
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP
+from engine.exits import MAX_ITERATIONS_CAP
 from engine.expr.correction import correct
 from engine.nodes.agent_tools import EXIT_LOOP, AgentConfig
 from engine.nodes.input import InputConfig

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeGuard
 
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP
+from engine.exits import MAX_ITERATIONS_CAP
 from engine.models.protocol import Model
 from engine.nodes.node_registry import Registry, builtin_registry
 from engine.runner.budget import Budget

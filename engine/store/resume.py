@@ -24,7 +24,7 @@ from engine.events import (
     RunStarted,
     parse_place,
 )
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP
+from engine.exits import MAX_ITERATIONS_CAP
 from engine.nodes.node_registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, LoopPlan, Plan

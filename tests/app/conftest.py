@@ -19,7 +19,7 @@ from app.engine_thread import EngineThread
 from app.session import Session
 from app.theme.style import Style
 from engine.document.model import Workflow
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP, set_shown_cap
+from engine.exits import MAX_ITERATIONS_CAP, set_shown_cap
 
 # What Qt's offscreen platform says of itself.
 _OFFSCREEN_SAYS = "This plugin does not support (propagateSizeHints|raise|grabbing)"

@@ -15,7 +15,7 @@ from engine import loads, run_blocking, validate
 from engine.document.files import MAX_BYTES
 from engine.document.json_rules import MAX_DEPTH
 from engine.document.model import Settings, Workflow
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP
+from engine.exits import MAX_ITERATIONS_CAP
 from engine.exits.loop_conditions import condition_specs
 from engine.expr import compile_expression, compile_template
 from engine.expr.functions import FUNCTIONS

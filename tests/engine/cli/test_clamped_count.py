@@ -10,7 +10,7 @@ import pytest
 
 from engine.cli.document_commands import flowchart
 from engine.events import LoopIterationStarted
-from engine.exits.iteration_cap import MAX_ITERATIONS_CAP, clamped, set_shown_cap
+from engine.exits import MAX_ITERATIONS_CAP, clamped, set_shown_cap
 from engine.nodes.loop import SPEC, LoopConfig
 from engine.store.exit_explanation import describe_conditions, loop_config
 from engine.store.export_markdown import run_to_markdown

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.expr import TemplateError, compile_template, escape_template
-from engine.expr.scope import MAX_EXPRESSION_HOLES, MAX_TEMPLATE_BYTES
+from engine.expr.scope import MAX_EXPRESSION_PLACEHOLDERS, MAX_TEMPLATE_BYTES
 from engine.values import Value
 
 
@@ -137,10 +137,10 @@ def test_the_holes_of_a_template_share_one_allowance_of_work() -> None:
 
 
 def test_a_template_has_a_bounded_number_of_expressions_and_any_number_of_plain_holes() -> None:
-    assert render("{{1}}" * MAX_EXPRESSION_HOLES) == "1" * MAX_EXPRESSION_HOLES
+    assert render("{{1}}" * MAX_EXPRESSION_PLACEHOLDERS) == "1" * MAX_EXPRESSION_PLACEHOLDERS
     assert render("{{a}}" * 10_000, a=1) == "1" * 10_000
-    with pytest.raises(TemplateError, match="more than 100 holes with an expression"):
-        compile_template("{{1}}" * (MAX_EXPRESSION_HOLES + 1))
+    with pytest.raises(TemplateError, match="more than 100 placeholders with an expression"):
+        compile_template("{{1}}" * (MAX_EXPRESSION_PLACEHOLDERS + 1))
 
 
 def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
