@@ -1,1 +1,1 @@
-"""The contract of a workflow as tests, written from the contract and apart from the engine."""
+"""Tests of what workflows mean, written from docs/semantics.md independently of the engine."""

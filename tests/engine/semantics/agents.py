@@ -1,4 +1,4 @@
-"""Agents in tests: what their model says, and tools whose doings are noted."""
+"""Agents in tests: scripted model replies, and tools that record their calls."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def agent(node_id: str = "agent", **config: Any) -> Part:
 
 
 def wants(*calls: tuple[str, Any], text: str = "") -> Reply:
-    """A reply that wants tools called: name and arguments of each."""
+    """A reply with tool calls: name and arguments of each."""
     wanted = tuple(ToolCall(f"call_{number}", name, arguments) for number, (name, arguments) in enumerate(calls))
     return Reply(text, usage=Usage(10, 5), tool_calls=wanted)
 
 
 def script(*replies: Reply | str) -> Callable[[Call], Reply | str]:
-    """What an agent's model says: one reply for each turn, whichever call asks for it."""
+    """Scripted replies of an agent's model, one for each turn."""
 
     def answer(call: Call) -> Reply | str:
         return replies[sum(message.role == "assistant" for message in call.request.messages)]
@@ -37,7 +37,7 @@ def script(*replies: Reply | str) -> Callable[[Call], Reply | str]:
 
 
 def results(call: Call) -> list[str]:
-    """What the model has been told of its tools, in order."""
+    """The tool results that the model got, in order."""
     return [message.text for message in call.request.messages if message.role == "tool"]
 
 
@@ -52,11 +52,11 @@ class _Numbers(BaseModel):
 
 @dataclass
 class Tools:
-    """Four tools, and every call of them: `add`, `hang` (never returns), `break` (always fails), `crash` (has a fault).
+    """Four tools that record their calls: `add`, `hang` (never returns), `break` (always fails), `crash` (has a bug).
 
     Attributes:
         called: Name and arguments of each call.
-        stopped: How many calls were stopped before they had ended.
+        stopped: The number of calls that were cancelled before they ended.
     """
 
     called: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Tools:
 
 @pytest.fixture(name="tools")
 def tools_fixture() -> Iterator[Tools]:
-    """Four further tools: `add`, `hang`, `break` and `crash`."""
+    """Registers the tools `add`, `hang`, `break` and `crash`."""
     tools = Tools()
     set_tools("test", tools.all())
     yield tools

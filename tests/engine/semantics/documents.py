@@ -20,7 +20,7 @@ _TARGET_PORT = {"output": "value", "iterator": "items"}
 
 @dataclass(frozen=True)
 class Part:
-    """A node to be."""
+    """A node of a workflow to build."""
 
     id: str
     type: str
@@ -58,13 +58,13 @@ def judge(node_id: str = "check", criteria: str = "Is it good?", **config: Any) 
 
 
 def rules(node_id: str, when: Mapping[str, str], **config: Any) -> Part:
-    """A router by rules: an expression a branch."""
+    """A router by rules, with one expression for each branch."""
     branches = [{"name": name, "when": rule} for name, rule in when.items()]
     return part(node_id, "router", mode="rules", branches=branches, **config)
 
 
 def loop(node_id: str = "loop", **config: Any) -> Part:
-    """A loop that leaves prompts alone unless told otherwise, so that tests can compare them."""
+    """A loop without iteration note by default, so that tests can compare prompts."""
     return part(node_id, "loop", **{"inject_feedback": False, **config})
 
 
@@ -88,7 +88,7 @@ def off(node: Part) -> Part:
 
 
 def edge_pairs(text: str, types: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
-    """The edges in a text: `a -> b.port -> c`, one chain a line, with each type's usual port where none is given."""
+    """The edges in a text: `a -> b.port -> c`, one chain per line. A missing port is the default port of the type."""
     known = types or {}
     for line in text.splitlines():
         steps = [step.strip() for step in line.split("->") if step.strip()]
@@ -97,14 +97,14 @@ def edge_pairs(text: str, types: Mapping[str, str] | None = None) -> Iterator[tu
             if "." not in source:
                 source = f"{source}.{_SOURCE_PORT.get(known.get(source, ''), 'output')}"
             elif index > 0:
-                raise ValueError(f"{source} stands in the middle of a chain and cannot name a port")
+                raise ValueError(f"{source} is in the middle of a chain and cannot name a port")
             if "." not in target:
                 target = f"{target}.{_TARGET_PORT.get(known.get(target, ''), 'input')}"
             yield source, target
 
 
 def flow(*parts: Part, edges: str = "", settings: Mapping[str, Any] | None = None) -> Workflow:
-    """A workflow, built through the public builder."""
+    """A workflow built with the public builder."""
     builder = Builder("test", settings=settings)
     for node in parts:
         builder.add(node.type, id=node.id, enabled=node.enabled, config=node.config)
@@ -114,18 +114,18 @@ def flow(*parts: Part, edges: str = "", settings: Mapping[str, Any] | None = Non
 
 
 def around(*body: Part, edges: str, **config: Any) -> Workflow:
-    """A workflow of one loop around a body: `text -> loop`, `exit -> out`; `edges` says what lies between."""
+    """A workflow of one loop around a body: `text -> loop`, `exit -> out`; `edges` are those between."""
     return flow(entry(), loop(**config), *body, leave(), result(), edges=f"text -> loop\n{edges}\nexit -> out")
 
 
 def for_each(*body: Part, edges: str, gathered: Mapping[str, Any] | None = None, **config: Any) -> Workflow:
-    """A workflow of one iterator around a body: `items -> each`, `gather -> out`; `edges` says what lies between."""
+    """A workflow of one iterator around a body: `items -> each`, `gather -> out`; `edges` are those between."""
     entries = entry("items", type="json", default=["a", "b", "c"])
     parts = (entries, each(**config), *body, gather(**(gathered or {})), result())
     return flow(*parts, edges=f"items -> each\n{edges}\ngather -> out")
 
 
 def raw(nodes: list[dict[str, Any]], edges: list[dict[str, Any]], **top: Any) -> Workflow:
-    """A document as a file might hold it, whatever it says."""
+    """A document as a file can contain it, valid or not."""
     document = {"format": "loopwright.workflow", "version": 1, "name": "test", "nodes": nodes, "edges": edges, **top}
     return loads(json.dumps(document))

@@ -1,4 +1,4 @@
-"""Running a workflow in a test: one call that plays it with a fake model and checks what holds for every run."""
+"""Run a workflow in a test with a fake model, and check what holds for every run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from engine import Run, RunOptions, RunResult, Workflow, start
 from engine.events import AnyEvent, NodeCompleted
 from engine.values import Value
+from tests.engine.semantics.event_checks import check_events
 from tests.engine.semantics.models import Answer, FakeModels, FunctionModel, Said
-from tests.engine.semantics.story import check_story
 from tests.engine.semantics.virtual_time import VirtualTimeLoop
 
 E = TypeVar("E", bound=AnyEvent)
@@ -21,7 +21,7 @@ _VIRTUAL_PATIENCE_S = 1e9
 
 @dataclass(frozen=True)
 class Played:
-    """A run that has ended: its result, everything that it told, and its model."""
+    """A run that has ended: its result, its events and its model."""
 
     result: RunResult
     events: list[AnyEvent]
@@ -30,7 +30,7 @@ class Played:
 
     @property
     def out(self) -> Value:
-        """The result called `out`."""
+        """The output called `out`."""
         return self.result.outputs["out"]
 
     @property
@@ -44,27 +44,27 @@ class Played:
         return [record.result for record in self.loop.iterations]
 
     @property
-    def starts(self) -> list[Value]:
-        """What each iteration of the loop called `loop` started from."""
+    def iteration_inputs(self) -> list[Value]:
+        """The iteration inputs of the loop called `loop`."""
         return [record.input for record in self.loop.iterations]
 
     def of(self, kind: type[E], path: str | None = None) -> list[E]:
-        """The events of one kind, all or those of one path."""
+        """The events of one type, optionally of one path."""
         return [event for event in self.events if isinstance(event, kind) and path in {None, event.path}]
 
-    def gave(self, path: str, port: str = "output") -> Value:
-        """What the node at that path gave."""
+    def output_of(self, path: str, port: str = "output") -> Value:
+        """The output of the node at that path."""
         (event,) = self.of(NodeCompleted, path)
         return event.outputs[port]
 
     @property
     def ran(self) -> set[str]:
-        """The paths of the nodes that did their work."""
+        """The paths of the nodes that completed."""
         return {event.path for event in self.of(NodeCompleted)}
 
 
 def options(catalogue: FunctionModel | FakeModels, **more: Any) -> RunOptions:
-    """Options of a run with these models, or with one for every name."""
+    """Options of a run with these models, or with one model for every name."""
     models = catalogue if isinstance(catalogue, FakeModels) else FakeModels(catalogue)
     return RunOptions(models=models, **more)
 
@@ -75,7 +75,7 @@ def begin(
     inputs: Mapping[str, Value] | None = None,
     **more: Any,
 ) -> tuple[Run, FakeModels]:
-    """Start a run. Where no inputs are given, the one called `text` gets "seed" if there is one."""
+    """Start a run. By default, the input `text` is "seed" if there is one."""
     if isinstance(answer, FakeModels):
         models = answer
     else:
@@ -86,12 +86,12 @@ def begin(
 
 
 async def finish(run: Run, models: FakeModels) -> Played:
-    """Wait until a run has ended, and check what holds for every run."""
+    """Wait for a run to end, and check what holds for every run."""
     virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
     async with asyncio.timeout(_VIRTUAL_PATIENCE_S if virtual else _PATIENCE_S):
         events = [event async for event in run.events()]
         outcome = await run.result()
-    check_story(outcome, events)
+    check_events(outcome, events)
     return Played(outcome, events, models.model, models)
 
 
@@ -103,13 +103,13 @@ async def play(
     ends: str = "completed",
     **more: Any,
 ) -> Played:
-    """Run a workflow to its end, which is expected to be of that kind; `more` are options of the run."""
+    """Run a workflow and check its final status `ends`; `more` are options of the run."""
     played = await finish(*begin(workflow, answer, inputs, **more))
     assert played.result.status == ends, f"{played.result.error} {played.result.remedy}"
     return played
 
 
 async def settle() -> None:
-    """Let everything that can go on without waiting for anything go on."""
+    """Let all tasks that are not waiting make progress."""
     for _ in range(200):
         await asyncio.sleep(0)

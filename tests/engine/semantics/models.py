@@ -1,4 +1,4 @@
-"""Models for tests: what they answer is a function of the call, and every call is kept."""
+"""Fake models: the reply is a function of the call, and all calls are recorded."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Call:
 
     @property
     def indices(self) -> tuple[int, ...]:
-        """The iteration of every loop around it, the outermost first."""
+        """The iteration of each loop around it, outermost first."""
         return tuple(int(index) for index in re.findall(r"\[(\d+)\]", self.path))
 
     @property
     def iteration(self) -> int:
-        """The innermost loop's iteration, from 0."""
+        """The iteration of the innermost loop, from 0."""
         return self.indices[-1]
 
     @property
     def prompt(self) -> str:
-        """What the user says last."""
+        """The last user message."""
         return self.request.messages[-1].text
 
     @property
@@ -58,7 +58,7 @@ Answer = Callable[[Call], "Said | Awaitable[Said]"]
 
 
 class FunctionModel:
-    """A model whose replies come from a function of the call; an exception among them is raised."""
+    """A model whose replies come from a function of the call; exceptions are raised."""
 
     note = ""
 
@@ -100,7 +100,7 @@ class FunctionModel:
         self.closed = True
 
     def prompts(self, node: str) -> list[str]:
-        """What this node asked, call by call."""
+        """The prompts of a node, call by call."""
         return [call.prompt for call in self.calls if call.node == node]
 
     @property
@@ -109,7 +109,7 @@ class FunctionModel:
 
 
 class FakeModels:
-    """A catalogue with one model for every name, or one for each."""
+    """A model catalogue with one model for all names, or one for each."""
 
     def __init__(self, model: FunctionModel, **by_name: FunctionModel) -> None:
         self.model = model
@@ -126,7 +126,7 @@ class FakeModels:
 
 
 def by_node(**answers: Answer | Said | list[Any]) -> Answer:
-    """Answers by node id: one for all calls, a list (one a call, the last one again and again), or a function."""
+    """Replies by node id: one for all calls, a list (one per call, the last one repeated), or a function."""
     queues = {node: list(answer) for node, answer in answers.items() if isinstance(answer, list)}
 
     def answer(call: Call) -> Any:
@@ -141,7 +141,7 @@ def by_node(**answers: Answer | Said | list[Any]) -> Answer:
 
 
 def verdict(branch: str, reason: str = "because") -> str:
-    """A router's well-formed reply."""
+    """A valid reply of a router."""
     return json.dumps({"reason": reason, "branch": branch})
 
 
@@ -151,7 +151,7 @@ def numbered(call: Call) -> str:
 
 
 class Gate:
-    """Replies with the call's path, and at one path only when it is let through."""
+    """Replies with the call's path; the call at one path waits until it is opened."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -1,8 +1,8 @@
-"""Workflows made at random: good ones, grown so that they run, and broken ones, changed in places.
+"""Random workflows: valid ones that run, and broken ones with random changes.
 
-A good one is a chain of pieces between an input and an output: single nodes, branches that join again, and loops and
-iterators around further pieces. Where items run side by side, nothing that hangs on which comes first is drawn: no
-budgets, state and notes, and no item that stops the others.
+A valid one is a chain of parts between an input and an output: single nodes, branches that join again, and loops and
+iterators around further parts. Parallel items contain nothing that depends on their order: no budgets, state and notes,
+and no item that stops the others.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_VALUE = [choice for choice in _ERRORS if choice.get("on_error") != "continue
 
 @dataclass
 class _Sketch:
-    """A document while it grows."""
+    """A document under construction."""
 
     draw: st.DrawFn
     nodes: list[dict[str, Any]] = field(default_factory=list)
@@ -67,7 +67,7 @@ class _Sketch:
         return self.pick(_TEMPLATES + (_IN_A_BODY if self.in_a_body else []) + of_item + of_state)
 
     def name(self) -> dict[str, Any]:
-        """Perhaps a name for what a node gives, known to the nodes that come after."""
+        """Perhaps a name for a node's output, which later nodes know."""
         name = self.pick(["", "", "x", "y"]) if not self.side_by_side else ""
         self.named += [name] if name and name not in self.named else []
         return {"output_key": name} if name else {}
@@ -232,7 +232,7 @@ class _Sketch:
 
 @st.composite
 def good_documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Documents that ought to run, to whatever end."""
+    """Documents that should run, whatever the outcome."""
     sketch = _Sketch(draw, side_by_side=draw(st.booleans()))
     default = draw(st.sampled_from(["seed", {"k": 2}]))
     text = sketch.add("input", name="text", type="text" if default == "seed" else "json", default=default)
@@ -302,7 +302,7 @@ def _broken(draw: st.DrawFn, document: dict[str, Any]) -> None:
 
 @st.composite
 def broken_documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Good documents in which one or two things were changed; a few of them still run."""
+    """Valid documents with one or two changes; some of them still run."""
     document = deepcopy(draw(good_documents()))
     for _ in range(draw(st.integers(1, 3))):
         _broken(draw, document)

@@ -1,8 +1,8 @@
-"""A second interpreter of a loop, as short as it can be, written from the contract and from nothing else.
+"""A minimal reference interpreter of a loop, written from docs/semantics.md only.
 
 The body is fixed: `draft → critique → join`, and after it a router by rules whose `continue` is wired in one of three
-ways, or a transform in the router's place. Replies of the models are given by iteration. An evaluator's router leads to
-the exit by `done`; in the other modes the exit gets every `join`, and the router stands at the side.
+ways, or a transform instead. Replies of the models are given by iteration. An evaluator's router leads to the exit by
+`done`; in the other modes the exit gets every `join`, and the router has no effect.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Wiring = Literal["unconnected", "dangling", "feedback", "transform"]
 
 @dataclass(frozen=True)
 class Case:
-    """A loop, and what its models reply."""
+    """A loop and the replies of its models."""
 
     drafts: tuple[str, ...]
     critiques: tuple[str, ...]
@@ -34,9 +34,9 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What a loop came to."""
+    """The outcome of a loop."""
 
-    starts: list[str] = field(default_factory=list)
+    iteration_inputs: list[str] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
     reason: str = ""
     failed: bool = False
@@ -44,7 +44,7 @@ class Outcome:
 
 
 def distance(one: str, other: str) -> int:
-    """The Levenshtein distance with unit costs, by the textbook's table."""
+    """The Levenshtein distance with unit costs, by the textbook algorithm."""
     row = list(range(len(other) + 1))
     for i, left in enumerate(one, 1):
         previous, row = row, [i]
@@ -54,7 +54,7 @@ def distance(one: str, other: str) -> int:
 
 
 def similarity(one: str, other: str) -> float:
-    """How alike two texts are, from 0 to 1."""
+    """The similarity of two texts, from 0 to 1."""
     longer = max(len(one), len(other))
     return 1.0 if longer == 0 else 1 - distance(one, other) / longer
 
@@ -75,7 +75,7 @@ def interpret(case: Case, given: str) -> Outcome:
         done = is_done(critique)
         result = f"[{value}]" if case.wiring == "transform" else value
         feedback = f"more: {value}" if case.wiring in {"dangling", "feedback"} and not done else result
-        outcome.starts.append(start)
+        outcome.iteration_inputs.append(start)
         alike = alike + 1 if results and similarity(results[-1], result) >= case.threshold else 0
         results.append(result)
         feedbacks.append(feedback)

@@ -1,4 +1,4 @@
-"""A second interpreter of iterators and loops inside one another, as short as it can be, written from the contract.
+"""A minimal reference interpreter of nested iterators and loops, written from docs/semantics.md only.
 
 A body is a chain of steps. Values are texts; an iterator splits its value into items and joins the results again.
 """
@@ -11,21 +11,21 @@ from typing import Literal, TypeAlias
 
 @dataclass(frozen=True)
 class Mark:
-    """Puts a letter behind the text."""
+    """Appends a letter to the text."""
 
     letter: str
 
 
 @dataclass(frozen=True)
 class Refuse:
-    """Fails where the text ends with that letter."""
+    """Fails if the text ends with that letter."""
 
     letter: str
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """A loop of so many iterations."""
+    """A loop with a number of iterations."""
 
     times: int
     body: tuple[Step, ...]
@@ -33,7 +33,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Each:
-    """An iterator over the text with each of some letters behind it."""
+    """An iterator over the text with each of several letters appended."""
 
     letters: str
     on_item_error: Literal["fail", "skip", "collect"]
@@ -50,7 +50,7 @@ class Failed(Exception):  # noqa: N818 - nothing of the engine's
 
 
 def interpret(steps: tuple[Step, ...], text: str) -> str:
-    """What the text becomes; raises `Failed`."""
+    """The resulting text; raises `Failed`."""
     for step in steps:
         match step:
             case Mark():

@@ -1,4 +1,4 @@
-"""The agent: turns, tools, and how its work ends."""
+"""The `agent` node: turns, tools, and how it ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def alone(**config: Any) -> Workflow:
 
 
 def steps(played: Played) -> Any:
-    return played.gave("agent", "steps")
+    return played.output_of("agent", "steps")
 
 
 async def test_a_tool_result_is_sent_to_the_model(tools: Tools) -> None:
@@ -48,8 +48,8 @@ async def test_a_tool_result_is_sent_to_the_model(tools: Tools) -> None:
     assert steps(played) == [
         {"turn": 1, "thought": "I add them.", "tool": "add", "arguments": SUM, "result": 42, "error": ""}
     ]
-    (told,) = played.of(NodeToolCalled)
-    assert (told.path, told.number, told.tool, told.arguments, told.result) == ("agent", 0, "add", SUM, 42)
+    (call,) = played.of(NodeToolCalled)
+    assert (call.path, call.number, call.tool, call.arguments, call.result) == ("agent", 0, "add", SUM, 42)
 
 
 async def test_finish_ends_the_agent_after_the_calls_before_it(tools: Tools) -> None:
@@ -94,7 +94,7 @@ async def test_max_turns_can_fail_the_agent(tools: Tools) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "error"),
     [
         ("ad", SUM, 'Error: There is no tool "ad". Did you mean "add"? The tools are: add, finish.'),
         ("hang", SUM, 'Error: There is no tool "hang". The tools are: add, finish.'),
@@ -105,11 +105,11 @@ async def test_max_turns_can_fail_the_agent(tools: Tools) -> None:
         ("finish", {}, 'Error: "answer" is missing. Call it again with the final answer.'),
     ],
 )
-async def test_malformed_calls_are_reported_to_the_model(tools: Tools, name: str, arguments: Any, told: str) -> None:
+async def test_malformed_calls_are_reported_to_the_model(tools: Tools, name: str, arguments: Any, error: str) -> None:
     played = await play(alone(tools=["add"]), script(wants((name, arguments)), "sorry"))
 
     (first,) = results(played.model.calls[1])
-    assert first.startswith(told)
+    assert first.startswith(error)
     assert played.out == "sorry"
     assert tools.called == []
     assert steps(played)[0]["error"] == first.removeprefix("Error: ")
@@ -126,8 +126,8 @@ async def test_a_tool_error_is_reported_to_the_model(tools: Tools) -> None:
 async def test_a_tool_that_crashes_does_not_end_the_agent(tools: Tools) -> None:
     played = await play(alone(tools=["crash"]), script(wants(("crash", SUM)), "without it"))
 
-    told = "Error: It failed by a fault of its own: KeyError: 'sum'. Do without, or call it differently."
-    assert results(played.model.calls[1]) == [told]
+    error = "Error: It failed by a fault of its own: KeyError: 'sum'. Do without, or call it differently."
+    assert results(played.model.calls[1]) == [error]
     assert played.out == "without it"
     assert len(tools.called) == 1
 
@@ -152,9 +152,9 @@ async def test_a_hundred_calls_in_one_reply_are_answered_but_not_all_made(tools:
     played = await play(alone(tools=["add"]), answers)
 
     assert len(tools.called) == MAX_CALLS_PER_TURN
-    told = results(played.model.calls[1])
-    assert len(told) == 100
-    assert told[MAX_CALLS_PER_TURN:] == [
+    contents = results(played.model.calls[1])
+    assert len(contents) == 100
+    assert contents[MAX_CALLS_PER_TURN:] == [
         f"Error: Not made: at most {MAX_CALLS_PER_TURN} tools are called in one turn."
     ] * (100 - MAX_CALLS_PER_TURN)
     assert played.out == "enough"

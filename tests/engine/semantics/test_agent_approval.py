@@ -1,4 +1,4 @@
-"""An agent and people: tools that need a yes, and questions."""
+"""Agents and people: tools that need approval, and questions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def alone(**config: Any) -> Workflow:
 
 
 async def talk(workflow: Workflow, says: Said, answers: Sequence[Answer]) -> Played:
-    """Run a workflow to its end, giving these answers to its questions, in order."""
+    """Run a workflow, answering its questions in order."""
     run, models = begin(workflow, says)
     remaining = list(answers)
     async for event in run.events():
@@ -58,8 +58,8 @@ async def test_the_approver_can_change_the_arguments(tools: Tools) -> None:
 
     assert tools.called == [("add", {"a": 1, "b": 2})]
     assert results(played.model.calls[1]) == ["3.0"]
-    (told,) = played.of(NodeToolCalled)
-    assert (told.arguments, told.used_arguments) == ({"a": 15, "b": 27}, {"a": 1, "b": 2})
+    (call,) = played.of(NodeToolCalled)
+    assert (call.arguments, call.used_arguments) == ({"a": 15, "b": 27}, {"a": 1, "b": 2})
     (completed,) = (event for event in played.of(NodeCompleted) if event.node_type == "agent")
     assert [step["arguments"] for step in completed.outputs["steps"]] == [{"a": 1, "b": 2}]
 
@@ -70,8 +70,8 @@ async def test_unchanged_arguments_are_recorded_once(tools: Tools) -> None:
 
     played = await talk(alone(tools=["add"], require_approval=["add"]), says, [answer])
 
-    (told,) = played.of(NodeToolCalled)
-    assert (told.arguments, told.edited_arguments) == ({"a": 15, "b": 27}, None)
+    (call,) = played.of(NodeToolCalled)
+    assert (call.arguments, call.edited_arguments) == ({"a": 15, "b": 27}, None)
 
 
 @pytest.mark.parametrize("misfit", [["x"], "x", 7, True, {}, {"b": 2}, {"a": "many"}, {"a": None}, [{"a": 1, "b": 2}]])
@@ -90,8 +90,8 @@ async def test_invalid_arguments_are_refused_and_the_original_call_is_not_made(t
     assert played.of(NodeWaiting)[0].value_schema == tool_definition("add").parameters
 
 
-@pytest.mark.parametrize(("comment", "told"), [("Too dear.", " Too dear."), ("", "")])
-async def test_a_rejection_and_its_reason_reach_the_model(tools: Tools, comment: str, told: str) -> None:
+@pytest.mark.parametrize(("comment", "reason"), [("Too dear.", " Too dear."), ("", "")])
+async def test_a_rejection_and_its_reason_reach_the_model(tools: Tools, comment: str, reason: str) -> None:
     says = script(wants(ADD, ("break", {"a": 1})), "I do without.")
 
     played = await talk(
@@ -100,7 +100,7 @@ async def test_a_rejection_and_its_reason_reach_the_model(tools: Tools, comment:
 
     assert [name for name, _ in tools.called] == ["break"]
     assert results(played.model.calls[1])[0] == (
-        f"Error: A person refused this call.{told} Do without it, or do it differently."
+        f"Error: A person refused this call.{reason} Do without it, or do it differently."
     )
     assert played.of(NodeToolCalled)[0].error.startswith("A person refused this call.")
     assert played.out == "I do without."
@@ -115,7 +115,7 @@ async def test_tools_without_approval_and_unknown_tools_ask_nobody(tools: Tools)
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "content"),
     [
         (Answer("", "blue"), "blue"),
         (Answer("", None, "blue"), "blue"),
@@ -123,14 +123,14 @@ async def test_tools_without_approval_and_unknown_tools_ask_nobody(tools: Tools)
         (Answer(), "(nothing)"),
     ],
 )
-async def test_a_question_is_asked_and_the_answer_reaches_the_model(answer: Answer, told: str) -> None:
+async def test_a_question_is_asked_and_the_answer_reaches_the_model(answer: Answer, content: str) -> None:
     says = script(wants(("ask_person", {"question": "Which colour?"})), "done")
 
     played = await talk(alone(tools=["ask_person"]), says, [answer])
 
     (asked,) = played.of(NodeWaiting)
     assert (asked.kind, asked.message, asked.choices) == ("question", "Which colour?", ())
-    assert results(played.model.calls[1]) == [told]
+    assert results(played.model.calls[1]) == [content]
 
 
 async def test_an_agent_without_ask_person_asks_nobody() -> None:

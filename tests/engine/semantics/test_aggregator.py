@@ -1,4 +1,4 @@
-"""The aggregator: one value of what all items came to."""
+"""The `aggregator` node: one value from the results of all items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `approval` node: what a person's answer does, also in a loop, also when none comes."""
+"""The `approval` node: the effect of an answer, also in a loop and after a timeout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def one(**config: Any) -> Workflow:
 
 
 async def answered(workflow: Workflow, *answers: Answer, models: str = "reply", text: Any = "seed") -> Played:
-    """Play a workflow in which a person gives these answers, one a question."""
+    """Run a workflow with these answers, one for each question."""
     run, catalogue = begin(workflow, models, {"text": text})
     given = iter(answers)
     task = asyncio.create_task(_answer_all(run, given))
@@ -85,7 +85,7 @@ async def test_an_invalid_choice_is_refused_and_the_question_stays_open() -> Non
 
 
 def refined() -> Workflow:
-    """A loop whose draft a person approves, or sends back with a comment."""
+    """A loop whose draft a person approves, or rejects with a comment."""
     until = 'nodes.check.choice == "approve"'
     return flow(
         entry(),

@@ -1,4 +1,4 @@
-"""The budget of a run: no call is made that does not fit. A reply of ten tokens costs ten dollars here."""
+"""The budget of a run: a call that does not fit is not made. A reply of ten tokens costs ten dollars here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _dear(answer: Answer | Said = numbered, usage: Usage = TEN_OUT) -> FunctionM
 
 
 def _ten(node_id: str, prompt: str = "{{input}}", **config: Any) -> Part:
-    """A model node whose call is reckoned to cost ten dollars at the most."""
+    """A model node whose call is estimated at ten dollars at most."""
     return llm(node_id, prompt, max_tokens=10, **config)
 
 
@@ -86,7 +86,7 @@ async def test_prompt_tokens_count_against_the_budget_before_the_call() -> None:
 
 
 async def _at_leisure(call: Call) -> str:
-    """A reply that comes when everything else that can happen has happened."""
+    """A reply that arrives after everything else that can happen."""
     await settle()
     return call.node
 

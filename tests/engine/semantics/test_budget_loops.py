@@ -1,4 +1,4 @@
-"""Where the budget ends inside a loop. A reply of ten tokens costs ten dollars here."""
+"""A budget that is used up inside a loop. A reply of ten tokens costs ten dollars here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _dear(answer: Answer | Said = numbered, usage: Usage = TEN_OUT) -> FunctionM
 
 
 def _ten(node_id: str, prompt: str = "{{input}}", **config: Any) -> Part:
-    """A model node whose call is reckoned to cost ten dollars at the most."""
+    """A model node whose call is estimated at ten dollars at most."""
     return llm(node_id, prompt, max_tokens=10, **config)
 
 

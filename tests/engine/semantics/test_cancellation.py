@@ -1,4 +1,4 @@
-"""Stopping, pausing and resuming a run."""
+"""Cancelling runs, timeouts of loops, and delays between iterations."""
 
 from __future__ import annotations
 
@@ -204,8 +204,8 @@ async def test_cancel_reaches_a_node_that_waits_for_a_concurrency_slot() -> None
     assert played.model.paths == ["a"]
 
 
-class _ClearsUp:
-    """Replies that never come; when they are stopped, the node `b` has something to clear up first."""
+class _CleansUp:
+    """Replies that never arrive; when cancelled, the node `b` has to clean up first."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Barrier(3)
@@ -231,7 +231,7 @@ class _ClearsUp:
 
 @pytest.mark.parametrize("a_fails", [False, True])
 async def test_a_second_cancel_leaves_nodes_the_time_to_clean_up(a_fails: bool) -> None:
-    answer = _ClearsUp()
+    answer = _CleansUp()
     answer.a_fails = a_fails
     started, models = begin(_BOTH, answer)
     await answer.begun.wait()

@@ -1,4 +1,4 @@
-"""What users of other programs with loops look for, one by one: what `docs/coming-from.md` promises them."""
+"""What users of other programs with loops look for: the promises of `docs/coming-from.md`."""
 
 from __future__ import annotations
 
@@ -83,30 +83,30 @@ async def test_a_loop_waits_for_its_inputs_and_later_nodes_wait_for_the_loop() -
 
 
 async def test_a_blocking_event_callback_delays_nothing() -> None:
-    may_go_on, told, has_come_to_its_end = threading.Event(), [], asyncio.Event()
+    may_continue, received, has_ended = threading.Event(), [], asyncio.Event()
 
     def listen(event: AnyEvent) -> None:
-        may_go_on.wait(30)
-        told.append(event)
+        may_continue.wait(30)
+        received.append(event)
 
     def answer(call: Call) -> str:
         if call.path == "loop[2].draft":
-            has_come_to_its_end.set()
+            has_ended.set()
         return "text"
 
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=3)
     models = FakeModels(FunctionModel(answer))
     running = asyncio.create_task(run(workflow, {"text": "seed"}, RunOptions(models=models), on_event=listen))
-    await asyncio.wait_for(has_come_to_its_end.wait(), 30)
-    assert told == []  # all iterations have been made although nobody has heard of the first
-    may_go_on.set()
+    await asyncio.wait_for(has_ended.wait(), 30)
+    assert received == []  # all iterations are done although the callback of the first has not returned
+    may_continue.set()
     ended = await asyncio.wait_for(running, 30)
 
     assert ended.status == "completed"
-    assert [event.path for event in told if isinstance(event, NodeCompleted) and event.node_type == "llm"] == [
+    assert [event.path for event in received if isinstance(event, NodeCompleted) and event.node_type == "llm"] == [
         f"loop[{index}].draft" for index in range(3)
     ]
-    assert isinstance(told[-1], RunCompleted)
+    assert isinstance(received[-1], RunCompleted)
 
 
 def test_tools_on_a_single_call_are_a_problem() -> None:

@@ -1,4 +1,4 @@
-"""Compile once, run often: a plan takes the place of the document."""
+"""Compile once, run often: a plan replaces the document."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INPUTS = {"text": "seed"}
 
 @pytest.fixture
 def analysed() -> Iterator[list[Workflow]]:
-    """The documents that are analysed while the test runs."""
+    """The documents that are analyzed while the test runs."""
     found: list[Workflow] = []
 
     def noted(workflow: Workflow, *args: Any) -> Any:

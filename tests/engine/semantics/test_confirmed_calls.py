@@ -1,4 +1,4 @@
-"""Calls that a document does not hold, in a run that has them confirmed: once for each distinct value."""
+"""Confirmation of tool calls that are not in the document: once for each distinct call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that are switched off: nobody is asked for their values, and what is wrong with them stops no run."""
+"""Disabled nodes: they need no values, and their problems do not stop a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.engine.semantics.kit import play
 
 
 def within(inner: Workflow) -> Part:
-    """A subflow of that workflow."""
+    """A subflow with that workflow."""
     return part("part", "subflow", file="part.loop.json", workflow=inner.to_json())
 
 
@@ -43,7 +43,7 @@ def problems_of(workflow: Workflow, node: str) -> list[Problem]:
 
 
 def with_node(workflow: Workflow, node_id: str, **changes: Any) -> Workflow:
-    """The workflow with a node that no builder would make."""
+    """The workflow with a node that the builder would refuse."""
     nodes = tuple(node.model_copy(update=changes) if node.id == node_id else node for node in workflow.nodes)
     return workflow.model_copy(update={"nodes": nodes})
 
@@ -98,7 +98,7 @@ async def test_a_subflow_needs_no_value_for_its_disabled_input() -> None:
     assert (await play(drawn_port)).out == "seed"
 
 
-# Faults of a node
+# Problems of a node
 
 FAULTY: dict[str, tuple[Part, str]] = {
     "a setting of the wrong kind": (llm("n", temperature="warm"), "bad-config"),

@@ -1,4 +1,4 @@
-"""What happens when a node fails: retries, time limits, and going on all the same. Waits are in virtual time."""
+"""Failing nodes: retries, timeouts, and 'On error'. Waits are in virtual time."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_the_retry_delay_doubles_with_jitter() -> None:
 
     times = [call.time for call in played.model.calls]
     waits = [later - earlier for earlier, later in itertools.pairwise(times)]
-    told = [event.delay_s for event in played.of(NodeRetrying)]
-    assert waits == pytest.approx(told)
+    delays = [event.delay_s for event in played.of(NodeRetrying)]
+    assert waits == pytest.approx(delays)
     for number, wait in enumerate(waits):
         assert 2.0 * 2**number * 0.5 <= wait <= 2.0 * 2**number * 1.5
 

@@ -1,4 +1,4 @@
-"""What a run tells, in which order, and to whom."""
+"""The events of a run: types, order and readers."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ async def test_every_event_has_a_type_a_number_a_time_and_a_path() -> None:
     after = time.time()
 
     for number, event in enumerate(played.events):
-        told = event.to_json()
-        assert (told["type"], told["run_id"], told["seq"]) == (type(event).type, played.result.run_id, number)
-        assert before <= told["time"] <= after
+        data = event.to_json()
+        assert (data["type"], data["run_id"], data["seq"]) == (type(event).type, played.result.run_id, number)
+        assert before <= data["time"] <= after
     assert [event.time for event in played.events] == sorted(event.time for event in played.events)
 
 
@@ -83,7 +83,7 @@ async def test_the_events_of_a_loop_are_in_order() -> None:
         (LoopIterationCompleted, "loop", 1),
         (LoopCompleted, "loop", None),
     ]
-    assert [told for told in about_the_loop if told in in_the_body] == in_the_body
+    assert [data for data in about_the_loop if data in in_the_body] == in_the_body
     assert set(about_the_loop) - set(in_the_body) == {
         (NodeStarted, "loop", None),
         (LoopStarted, "loop", None),
@@ -214,10 +214,10 @@ async def test_the_result_can_be_reduced_from_the_events() -> None:
 
     played = await play(workflow, FunctionModel(numbered, price=FREE))
 
-    told: dict[str, Any] = played.result.to_json()
-    assert told["status"] == "completed"
-    assert told["outputs"] == {"out": "draft 1"}
-    loop = told["loops"]["loop"]
+    data: dict[str, Any] = played.result.to_json()
+    assert data["status"] == "completed"
+    assert data["outputs"] == {"out": "draft 1"}
+    loop = data["loops"]["loop"]
     assert (loop["iterations_run"], loop["exit_reason"], loop["cost_usd"]) == (2, "max_iterations", 0.0)
     assert [(it["index"], it["input"], it["result"], it["feedback"]) for it in loop["iterations"]] == [
         (0, "seed", "draft 0", "draft 0"),

@@ -1,4 +1,4 @@
-"""A model in a loop's body ends the loop by calling `exit_loop`; what stands then is the result."""
+"""A model in a loop's body exits the loop by calling `exit_loop`; the current result is the output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FINE = "Nothing is left to improve."
 
 
 def improving(refiner: Any, **config: Any) -> Workflow:
-    """A document is written once, and then criticised and refined until the refiner ends the loop."""
+    """A document is written once, then criticized and refined until the refiner exits the loop."""
     return flow(
         entry("topic"),
         llm("write", "Write about {{topic}}.", output_key="current_document"),
@@ -39,7 +39,7 @@ REFINERS = [
 
 
 def people(good_after: int) -> Answer:
-    """A critic that is content with the so-many-th version, and a refiner that ends the loop then."""
+    """A critic that accepts the given version, and a refiner that then exits the loop."""
 
     def critique(call: Call) -> str:
         return FINE if call.prompt.startswith(f"What could be better?\nversion {good_after}") else "Make it longer."
@@ -62,8 +62,8 @@ async def test_exit_loop_returns_the_unchanged_document(refiner: Any, good_after
     assert refining.iterations[-1].result == f"version {good_after}"
     last = f"refining[{good_after}].refine"
     assert "output" not in played.of(NodeCompleted, last)[0].outputs
-    (told,) = played.of(NodeToolCalled)
-    assert (told.path, told.tool) == (last, "exit_loop")
+    (call,) = played.of(NodeToolCalled)
+    assert (call.path, call.tool) == (last, "exit_loop")
     assert validate(improving(refiner)) == []
 
 

@@ -14,7 +14,7 @@ from engine.runner.run import prepare
 from tests.engine.semantics.documents import each, entry, flow, gather, llm, result, transform
 from tests.engine.semantics.kit import Played, options
 from tests.engine.semantics.models import FakeModels, FunctionModel
-from tests.engine.semantics.test_resume import go_on, play_kept
+from tests.engine.semantics.test_resume import continue_run, play_stored
 
 ITEMS: dict[str, Any] = {"source": "list", "items": ["a", "b", "c"], "max_concurrency": 1}
 
@@ -24,7 +24,7 @@ def echo() -> FakeModels:
 
 
 def chained() -> Workflow:
-    """Each item appends itself to the named state; the text after the iterator reads it."""
+    """Each item appends itself to the named state; the transform after the iterator reads it."""
     return flow(
         each(**ITEMS),
         llm("draft"),
@@ -37,7 +37,7 @@ def chained() -> Workflow:
 
 
 def fork_of(workflow: Workflow, past: Sequence[AnyEvent], place: str) -> list[AnyEvent]:
-    """The events with which a fork of a run begins."""
+    """The first events of a fork."""
     plan = prepare(workflow, {}, options(echo())).plan
     point = fork_point(plan, parse_place(place))
     order = state_order(past, plan, point)
@@ -52,44 +52,44 @@ def joined(played: Played) -> list[tuple[str, Any]]:
 
 
 async def test_an_item_reads_the_state_set_by_earlier_items_and_later_nodes_read_the_last() -> None:
-    whole, past = await play_kept(chained(), echo())
+    whole, past = await play_stored(chained(), echo())
     assert whole.out == 'abc of ["a","ab","abc"]'
 
-    other = await go_on(chained(), fork_of(chained(), past, "each[1]"), echo(), fork="other")
+    other = await continue_run(chained(), fork_of(chained(), past, "each[1]"), echo(), fork="other")
 
     assert joined(other)[-1] == ("each[1].join", "ab")
     assert other.out == whole.out
 
 
 async def test_a_resumed_fork_reads_the_same_state() -> None:
-    whole, past = await play_kept(chained(), echo())
+    whole, past = await play_stored(chained(), echo())
     begun = fork_of(chained(), past, "each[0].draft")
-    once = await go_on(chained(), begun, echo(), fork="other")
+    once = await continue_run(chained(), begun, echo(), fork="other")
     stored = [event for event in once.events if event.type != "node.streaming"]
 
     for cut in range(len(begun), len(stored)):
-        again = await go_on(chained(), stored[:cut], echo())
+        again = await continue_run(chained(), stored[:cut], echo())
 
         assert again.out == whole.out, f"interrupted after {stored[cut - 1]}"
 
 
 async def test_a_fork_of_a_fork_reads_the_same_state() -> None:
-    whole, past = await play_kept(chained(), echo())
-    once = await go_on(chained(), fork_of(chained(), past, "each[1]"), echo(), fork="other")
+    whole, past = await play_stored(chained(), echo())
+    once = await continue_run(chained(), fork_of(chained(), past, "each[1]"), echo(), fork="other")
     stored = [event for event in once.events if event.type != "node.streaming"]
 
     for place in ("each[0]", "each[1]", "each[2]", "each[1].join", "after"):
-        other = await go_on(chained(), fork_of(chained(), stored, place), echo(), fork="other")
+        other = await continue_run(chained(), fork_of(chained(), stored, place), echo(), fork="other")
 
         assert other.out == whole.out, place
 
 
 async def test_a_value_changed_by_the_fork_reaches_the_nodes_it_runs_again() -> None:
-    _, past = await play_kept(chained(), echo())
+    _, past = await play_stored(chained(), echo())
     begun = fork_of(chained(), past, "each[1]")
     begun[0] = replace(begun[0], edits={"each[1]": "B"})  # pyright: ignore[reportCallIssue] - it is a RunStarted
 
-    other = await go_on(chained(), begun, echo(), fork="other")
+    other = await continue_run(chained(), begun, echo(), fork="other")
 
     assert joined(other)[-1] == ("each[1].join", "aB")
     assert other.out == 'abc of ["a","aB","abc"]'
@@ -106,10 +106,10 @@ async def test_a_branch_reads_the_original_state_and_not_what_a_parallel_branch_
         result(),
         edges="text -> early -> read -> both -> out\nearly -> wait -> late -> both",
     )
-    whole, past = await play_kept(workflow, echo())
+    whole, past = await play_stored(workflow, echo())
     assert whole.model.prompts("read") == ["early\n\nearly"]
 
-    other = await go_on(workflow, fork_of(workflow, past, "read"), echo(), fork="other")
+    other = await continue_run(workflow, fork_of(workflow, past, "read"), echo(), fork="other")
 
     assert other.model.prompts("read") == ["early\n\nearly"]
     assert other.out == whole.out

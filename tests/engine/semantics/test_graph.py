@@ -1,4 +1,4 @@
-"""Running a graph: readiness, live and dead edges, skipped and disabled nodes, how many work at once."""
+"""Running a graph: readiness, live and dead edges, skipped and disabled nodes, concurrency."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_a_slow_branch_delays_no_other() -> None:
 
 
 class _Crowd:
-    """Calls that wait until as many others are there as are expected."""
+    """Calls that wait until the expected number of calls are running."""
 
     def __init__(self, expected: int) -> None:
         self.expected = expected

@@ -1,4 +1,4 @@
-"""What other programs' workflows mean there, they mean here: imported, they run on a model of written replies."""
+"""Imported workflows mean the same as in the other program. They run with scripted replies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.engine.semantics.models import Answer, Call, by_node, verdict
 
 
 async def imported(foreign: str, answer: Answer, /, **inputs: str) -> Played:
-    """Import a text and run what comes of it."""
+    """Import a text and run the workflow."""
     return await play(read(foreign).workflow, answer, inputs, allow_code=True)
 
 
@@ -116,7 +116,7 @@ async def test_tools_of_an_agent_are_called() -> None:
     played = await imported(
         _WITHOUT_DELAY, by_node(plan_it=[wants, "planned"], build="c", check_it="FINE", judge=_says(True, "r"))
     )
-    (step,) = played.gave("plan_it", "steps") or ()
+    (step,) = played.output_of("plan_it", "steps") or ()
     assert isinstance(step, dict)
     assert step["tool"] == "shell"
 
@@ -151,7 +151,7 @@ async def test_for_each_runs_for_each_item_and_the_next_step_sees_all_results() 
         ),
     )
     assert played.result.outputs == {"sum-up": "Two."}
-    assert played.gave("each_results") == ["ABOUT ULM", "ABOUT BONN"]
+    assert played.output_of("each_results") == ["ABOUT ULM", "ABOUT BONN"]
     assert {"each[0].write", "each[1].read"} <= set(played.model.paths)
     (second,) = [call.prompt for call in played.model.calls if call.path == "each[1].write"]
     assert second.startswith("Write about it, number 1.\n\nItem 1:\n")

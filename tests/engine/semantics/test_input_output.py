@@ -1,4 +1,4 @@
-"""Inputs and outputs of a workflow, and how values change on their way from port to port."""
+"""Inputs and outputs of a workflow, and conversion of values between ports."""
 
 from __future__ import annotations
 

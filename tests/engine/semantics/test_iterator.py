@@ -1,4 +1,4 @@
-"""The iterator: its body once for each item, several at a time, the results in the items' order."""
+"""The `iterator` node: its body runs for each item, several at a time; results keep the order of the items."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def items(*values: Value) -> dict[str, Value]:
 
 
 async def slow(call: Call) -> str:
-    """Takes as many seconds as the item says."""
+    """A reply that takes as many seconds as the item says."""
     await asyncio.sleep(float(call.prompt))
     return call.prompt
 
 
 def most_at_once(played: Played) -> int:
-    """How many items were at work at the same time, at the most."""
+    """The maximum number of items that ran at the same time."""
     now = most = 0
     for event in played.events:
         now += isinstance(event, LoopIterationStarted) - isinstance(event, LoopIterationCompleted)
@@ -54,9 +54,9 @@ async def test_the_body_runs_for_each_item_and_results_keep_the_item_order() -> 
     played = await play(for_each(*STEP, edges=THROUGH), inputs=items("x", "y", "z"))
 
     assert played.out == ["x!", "y!", "z!"]
-    assert played.gave("each[2].a") == "z!"
-    assert played.gave("each", "count") == 3
-    assert played.gave("each", "failures") == []
+    assert played.output_of("each[2].a") == "z!"
+    assert played.output_of("each", "count") == 3
+    assert played.output_of("each", "failures") == []
 
 
 def test_results_keep_the_item_order_whichever_ends_first() -> None:
@@ -156,7 +156,7 @@ async def test_a_false_condition_passes_the_items_through() -> None:
     played = await play(workflow, inputs=items("x", "y"))
 
     assert played.out == ["x", "y"]
-    assert played.gave("each", "count") == 0
+    assert played.output_of("each", "count") == 0
     assert played.result.loops["each"].exit_reason == "condition"
     assert (await play(workflow, inputs=items("x", "y", "z"))).out == ["x!", "y!", "z!"]
 
@@ -203,7 +203,7 @@ async def test_each_item_is_reported_as_an_iteration() -> None:
     assert (started.total, started.input_preview) == (2, "x")
     (end,) = played.of(LoopCompleted)
     assert (end.iterations_run, end.exit_reason, end.converged, end.returned) == (2, "all_items", True, None)
-    assert played.gave("each", "iterations")[1]["result"] == "yes"  # type: ignore[index, call-overload]
+    assert played.output_of("each", "iterations")[1]["result"] == "yes"  # type: ignore[index, call-overload]
 
 
 async def test_an_iterator_without_a_live_input_is_skipped_with_the_nodes_after_it() -> None:

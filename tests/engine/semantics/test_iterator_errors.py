@@ -1,4 +1,4 @@
-"""Items that fail, an iterator that takes too long or runs out of money, and what comes out all the same."""
+"""Failing items, and timeouts and budgets of iterators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def items(*values: Value) -> dict[str, Value]:
 
 
 async def one_of_two_hundred(call: Call) -> Said:
-    """Item 50 fails after a second, all others take two."""
+    """Item 50 fails after one second; all others take two."""
     await asyncio.sleep(1 if call.indices == (50,) else 2)
     return REFUSED if call.indices == (50,) else "fine"
 
@@ -57,7 +57,7 @@ def test_on_item_error_skip_leaves_the_item_out() -> None:
     played = two_hundred("skip")
 
     assert played.out == ["fine"] * 199
-    assert played.gave("each", "count") == 200
+    assert played.output_of("each", "count") == 200
     assert played.result.warnings == ("each: 1 of 200 items failed.",)
 
 
@@ -65,7 +65,8 @@ def test_on_item_error_collect_keeps_the_items_place() -> None:
     played = two_hundred("collect")
 
     assert played.out == ["fine"] * 50 + [None] + ["fine"] * 149
-    assert played.gave("each", "failures") == [{"index": 50, "item": 50, "error": "“ask” failed: The key is wrong."}]
+    failure = {"index": 50, "item": 50, "error": "“ask” failed: The key is wrong."}
+    assert played.output_of("each", "failures") == [failure]
     assert played.result.warnings == ("each: 1 of 200 items failed.",)
     record = played.result.loops["each"].iterations[50]
     assert (record.branch, record.reason) == ("failed", "“ask” failed: The key is wrong.")

@@ -1,4 +1,4 @@
-"""Iterators and loops inside one another, and runs of them that break off or are forked."""
+"""Nested iterators and loops, also interrupted, resumed and forked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.engine.semantics.documents import (
 )
 from tests.engine.semantics.kit import options, play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel, Said
-from tests.engine.semantics.test_resume import go_on, play_kept, without_times
+from tests.engine.semantics.test_resume import continue_run, play_stored, without_times
 
 IN_EACH: tuple[Part, ...] = (loop(max_iterations=2), transform("a", "{{input}}{{item}}{{loop.iteration}}"), leave())
 LOOP_IN_EACH = for_each(*IN_EACH, edges="each -> loop -> a -> exit -> gather")
@@ -46,7 +46,7 @@ async def test_a_loop_in_an_iterator_runs_for_each_item_and_its_templates_see_th
     played = await play(LOOP_IN_EACH, inputs=items("x", "y"))
 
     assert played.out == ["xx1x2", "yy1y2"]
-    assert played.gave("each[1].loop[1].a") == "yy1y2"
+    assert played.output_of("each[1].loop[1].a") == "yy1y2"
     assert played.result.loops["each[1].loop"].iterations_run == 2
 
 
@@ -57,7 +57,7 @@ async def test_an_iterator_in_a_loop_runs_in_each_iteration_and_its_templates_se
     played = await play(around(*body, edges=edges, max_iterations=2), inputs={"text": '["x", "y"]'})
 
     assert played.out == ["x12", "y12"]
-    assert played.gave("loop[1].each[0].a") == "x12"
+    assert played.output_of("loop[1].each[0].a") == "x12"
     assert played.result.loops["loop[0].each"].exit_reason == "all_items"
 
 
@@ -191,7 +191,7 @@ def kept_run(**config: Any) -> Workflow:
 @pytest.mark.parametrize("on_item_error", ["skip", "collect"])
 async def test_a_failed_item_stays_failed_after_a_resume(on_item_error: str) -> None:
     workflow = kept_run(on_item_error=on_item_error)
-    whole, past = await play_kept(workflow, models())
+    whole, past = await play_stored(workflow, models())
     ended = next(
         place
         for place, event in enumerate(past)
@@ -199,7 +199,7 @@ async def test_a_failed_item_stays_failed_after_a_resume(on_item_error: str) -> 
     )
 
     for cut in range(ended + 1, len(past)):
-        again = await go_on(workflow, past[:cut], models())
+        again = await continue_run(workflow, past[:cut], models())
 
         assert without_times(again.result) == without_times(whole.result)
         assert "each[1].ask" not in again.model.paths
@@ -208,26 +208,26 @@ async def test_a_failed_item_stays_failed_after_a_resume(on_item_error: str) -> 
 @pytest.mark.parametrize("place", ["each[0]", "each[2]", "each[2].a", "each[1].ask"])
 async def test_a_fork_at_an_item_runs_only_that_item_again(place: str) -> None:
     workflow = kept_run(on_item_error="collect")
-    whole, past = await play_kept(workflow, models())
+    whole, past = await play_stored(workflow, models())
     point = fork_point(workflow_plan(workflow), parse_place(place))
     first = replace(past[0], run_id="other", parent="parent", forked_at=place)
 
-    other = await go_on(workflow, [first, *past_before(past, workflow_plan(workflow), point, "other")], models())
+    other = await continue_run(workflow, [first, *past_before(past, workflow_plan(workflow), point, "other")], models())
 
     index = int(place[5])
     assert other.out == whole.out
     assert {call.indices for call in other.model.calls} <= {(index,)}
-    told = [event for event in other.events if isinstance(event, LoopIterationStarted)]
-    assert [event.index for event in told] == [0, 1, 2, 3]
+    started = [event for event in other.events if isinstance(event, LoopIterationStarted)]
+    assert [event.index for event in started] == [0, 1, 2, 3]
 
 
 async def test_a_fork_can_start_an_item_with_another_value() -> None:
     workflow = kept_run(on_item_error="collect")
-    _, past = await play_kept(workflow, models())
+    _, past = await play_stored(workflow, models())
     point = fork_point(workflow_plan(workflow), parse_place("each[1]"))
     first = replace(past[0], run_id="other", parent="parent", forked_at="each[1]", edits={"each[1]": "good"})
 
-    other = await go_on(workflow, [first, *past_before(past, workflow_plan(workflow), point, "other")], models())
+    other = await continue_run(workflow, [first, *past_before(past, workflow_plan(workflow), point, "other")], models())
 
     assert other.out == ["X!", "GOOD!", "Y!", "Z!"]
     assert other.model.paths == ["each[1].ask"]
@@ -238,7 +238,7 @@ def workflow_plan(workflow: Workflow) -> Any:
 
 
 async def test_a_result_with_items_can_be_written_as_json() -> None:
-    whole, _ = await play_kept(kept_run(on_item_error="skip"), models())
+    whole, _ = await play_stored(kept_run(on_item_error="skip"), models())
 
-    told = json.loads(json.dumps(whole.result.to_json()))
-    assert [record["index"] for record in told["loops"]["each"]["iterations"]] == [0, 1, 2, 3]
+    data = json.loads(json.dumps(whole.result.to_json()))
+    assert [record["index"] for record in data["loops"]["each"]["iterations"]] == [0, 1, 2, 3]

@@ -1,4 +1,4 @@
-"""A run that is kept waits for its keeper where it must, tells nothing that is not safe, and goes on without it."""
+"""A stored run waits for its journal where it must, emits only safe events, and continues if the journal fails."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from engine.events import (
 )
 from engine.runner.run_storage import RunHead
 from tests.engine.semantics.documents import around, llm, transform
-from tests.engine.semantics.kept import ListJournal, ListKeeper
 from tests.engine.semantics.kit import begin, finish, play, settle
+from tests.engine.semantics.list_journal import ListJournal, ListStore
 from tests.engine.semantics.models import Gate
 
 LOOP = around(llm("draft"), llm("polish"), edges="loop -> draft -> polish -> exit", max_iterations=2)
 
 
 async def test_everything_except_reply_chunks_is_stored_in_order() -> None:
-    keeper = ListKeeper()
+    storage = ListStore()
 
-    played = await play(LOOP, "a text", store=keeper, source="letters.loop.json")
+    played = await play(LOOP, "a text", store=storage, source="letters.loop.json")
 
-    told = [event for event in played.events if not isinstance(event, NodeStreaming)]
-    assert keeper.journal.events == told
-    assert keeper.journal.closed
-    (head,) = keeper.heads
+    emitted = [event for event in played.events if not isinstance(event, NodeStreaming)]
+    assert storage.journal.events == emitted
+    assert storage.journal.closed
+    (head,) = storage.heads
     assert (head.run_id, head.source, head.parent) == (played.result.run_id, "letters.loop.json", "")
     assert json.loads(head.document)["nodes"][0]["id"] == "text"
     assert head.options["model"] is None
 
 
 async def test_a_model_call_is_recorded_before_and_after_it_is_made() -> None:
-    played = await play(LOOP, "a text", store=ListKeeper())
+    played = await play(LOOP, "a text", store=ListStore())
 
     calls = [event for event in played.events if isinstance(event, (NodeCalling, NodeCalled))]
     assert [(type(event), event.path, event.number) for event in calls[:4]] == [
@@ -56,7 +56,7 @@ async def test_a_model_call_is_recorded_before_and_after_it_is_made() -> None:
 async def test_no_call_is_made_before_its_record_is_safe() -> None:
     journal = ListJournal(by_hand=True)
     gate = Gate("loop[0].draft")
-    run, models = begin(LOOP, gate, store=ListKeeper(journal))
+    run, models = begin(LOOP, gate, store=ListStore(journal))
     await settle()
 
     assert isinstance(journal.events[-1], NodeCalling)
@@ -74,7 +74,7 @@ async def test_no_call_is_made_before_its_record_is_safe() -> None:
 async def test_no_event_is_emitted_before_it_is_safe() -> None:
     journal = ListJournal(by_hand=True)
     seen: list[AnyEvent] = []
-    run, _ = begin(LOOP, "a text", store=ListKeeper(journal))
+    run, _ = begin(LOOP, "a text", store=ListStore(journal))
 
     async def read() -> None:
         async for event in run.events():
@@ -97,12 +97,12 @@ async def test_no_event_is_emitted_before_it_is_safe() -> None:
 
 async def test_a_run_ends_only_when_its_end_is_safe() -> None:
     journal = ListJournal(by_hand=True)
-    run, _ = begin(around(transform("same"), edges="loop -> same -> exit"), store=ListKeeper(journal))
+    run, _ = begin(around(transform("same"), edges="loop -> same -> exit"), store=ListStore(journal))
     await settle()
 
     assert isinstance(journal.events[-1], RunCompleted)
     assert not run.is_over
-    run.cancel()  # too late: it has ended, and only its keeper is waited for
+    run.cancel()  # too late: the run has ended and only waits for its journal
     journal.keep()
     assert (await run.result()).status == "completed"
     assert run.is_over
@@ -110,7 +110,7 @@ async def test_a_run_ends_only_when_its_end_is_safe() -> None:
 
 async def test_a_history_failure_does_not_stop_the_run_and_is_reported() -> None:
     journal = ListJournal(by_hand=True)
-    run, models = begin(LOOP, "a text", store=ListKeeper(journal))
+    run, models = begin(LOOP, "a text", store=ListStore(journal))
     await settle()
     written = len(journal.events)
 
@@ -125,7 +125,7 @@ async def test_a_history_failure_does_not_stop_the_run_and_is_reported() -> None
 
 
 async def test_a_run_that_cannot_be_stored_runs_and_says_so() -> None:
-    class Full(ListKeeper):
+    class Full(ListStore):
         def begin(self, head: RunHead) -> ListJournal:
             raise EngineError(f"The history cannot keep {head.document[:1]}.", "Make room.")
 
@@ -139,7 +139,7 @@ async def test_a_run_of_fast_nodes_waits_for_its_journal() -> None:
     journal = ListJournal(by_hand=True)
     body = [transform(f"t{number}") for number in range(20)]
     edges = " -> ".join(["loop", *(node.id for node in body), "exit"])
-    run, models = begin(around(*body, edges=edges, max_iterations=30), store=ListKeeper(journal), max_iterations_cap=30)
+    run, models = begin(around(*body, edges=edges, max_iterations=30), store=ListStore(journal), max_iterations_cap=30)
     await settle()
 
     assert 256 <= len(journal.events) < 300

@@ -1,6 +1,6 @@
-"""Every combination of exit condition, end by the count, output and feedback, against a small model of what they mean.
+"""Every combination of exit condition, on_max_iterations, output and feedback, compared with a small model.
 
-The model below was written from the contract alone; it shares nothing with the engine.
+The model below was written from docs/semantics.md only and shares no code with the engine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REASONS = {"evaluator": "evaluator_done", "judge": "judge_done"}
 
 
 def reply(index: int, body_input: str) -> str:
-    """What the draft of an iteration says: a row of letters, whose length hangs on the iteration and its input."""
+    """The draft of an iteration: a row of letters whose length depends on the iteration and its input."""
     return "x" * (1 + (index * 5 + len(body_input)) % 4)
 
 
@@ -45,7 +45,7 @@ def holds(condition: str, results: list[str]) -> bool:
 
 
 def expected(condition: str, end: str, output: str, feedback: str) -> tuple[str, Any, bool]:
-    """The exit reason, what comes out, and whether the loop fails."""
+    """The exit reason, the output, and whether the loop fails."""
     body_input, results, reason = "seed", [], "max_iterations"
     while len(results) < CAP:
         results.append(reply(len(results), body_input))

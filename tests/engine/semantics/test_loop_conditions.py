@@ -1,4 +1,4 @@
-"""Several exit conditions of one loop, the best of its iterations, and loops that are cut off softly."""
+"""Several exit conditions of one loop, the best iteration, and budgets and timeouts that return a result."""
 
 from __future__ import annotations
 

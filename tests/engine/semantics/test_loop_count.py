@@ -1,4 +1,4 @@
-"""A loop that runs a number of times: the count, its limits, and what happens when it comes first."""
+"""`max_iterations` of a loop: its limits, and what happens when it is reached first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_a_loop_runs_max_iterations_times() -> None:
     assert played.model.paths == ["loop[0].draft", "loop[1].draft", "loop[2].draft"]
     assert played.out == "draft 2"
     assert played.results == ["draft 0", "draft 1", "draft 2"]
-    assert played.starts == ["seed", "draft 0", "draft 1"]
+    assert played.iteration_inputs == ["seed", "draft 0", "draft 1"]
     assert played.loop.iterations_run == 3
     assert played.loop.exit_reason == "max_iterations"
     assert played.loop.converged is False

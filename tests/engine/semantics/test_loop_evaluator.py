@@ -1,4 +1,4 @@
-"""A loop that a router controls, and the two published wirings of its `continue` branch."""
+"""A loop controlled by a router, and the two common wirings of its `continue` branch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _judged(*body: Any, edges: str = _UNCONNECTED, **config: Any) -> Any:
 
 
 def _after(iterations: int, **more: Any) -> Answer:
-    """Drafts that are numbered, and a judge that is satisfied after so many iterations."""
+    """Numbered drafts, and a judge that is done after a number of iterations."""
     return by_node(draft=numbered, check=[verdict("continue")] * (iterations - 1) + [verdict("done", "good")], **more)
 
 
@@ -45,7 +45,7 @@ async def test_done_in_the_last_iteration_is_done() -> None:
 async def test_an_unconnected_continue_branch_feeds_back_the_routers_value() -> None:
     played = await play(_judged(), _after(3))
 
-    assert played.starts == ["seed", "draft 0", "draft 1"]
+    assert played.iteration_inputs == ["seed", "draft 0", "draft 1"]
     assert [record.feedback for record in played.loop.iterations[:2]] == ["draft 0", "draft 1"]
     assert played.results == ["draft 0", "draft 1", "draft 2"]
 
@@ -55,7 +55,7 @@ async def test_a_continue_branch_that_ends_in_a_transform_feeds_back_its_output(
 
     played = await play(workflow, _after(3))
 
-    assert played.starts == ["seed", "better: draft 0", "better: draft 1"]
+    assert played.iteration_inputs == ["seed", "better: draft 0", "better: draft 1"]
     assert [record.feedback for record in played.loop.iterations[:2]] == ["better: draft 0", "better: draft 1"]
     assert played.results == ["draft 0", "draft 1", "draft 2"]
     assert played.out == "draft 2"
@@ -68,7 +68,7 @@ async def test_a_continue_branch_can_go_through_several_nodes() -> None:
 
     played = await play(workflow, _after(2, advise="shorter"))
 
-    assert played.starts == ["seed", "shorter!"]
+    assert played.iteration_inputs == ["seed", "shorter!"]
 
 
 async def test_a_value_at_the_exits_feedback_precedes_a_dangling_branch() -> None:
@@ -80,13 +80,13 @@ async def test_a_value_at_the_exits_feedback_precedes_a_dangling_branch() -> Non
 
     played = await play(workflow, _after(2))
 
-    assert played.starts == ["seed", "this"]
+    assert played.iteration_inputs == ["seed", "this"]
 
 
 async def test_a_continue_branch_can_lead_directly_to_the_exits_feedback() -> None:
     played = await play(_judged(edges=f"{_UNCONNECTED}\ncheck.continue -> exit.feedback"), _after(2))
 
-    assert played.starts == ["seed", "draft 0"]
+    assert played.iteration_inputs == ["seed", "draft 0"]
 
 
 async def test_of_two_dangling_branches_the_live_one_is_fed_back() -> None:
@@ -100,7 +100,7 @@ async def test_of_two_dangling_branches_the_live_one_is_fed_back() -> None:
 
     played = await play(workflow)
 
-    assert played.starts == ["seed", "seedb", "seedbc", "seedbcb", "seedbcbc"]
+    assert played.iteration_inputs == ["seed", "seedb", "seedbc", "seedbcb", "seedbcbc"]
 
 
 async def test_done_can_lead_to_the_exit_through_other_nodes() -> None:
@@ -203,4 +203,4 @@ async def test_json_passes_through_an_evaluator_loop_unchanged() -> None:
     played = await play(workflow)
 
     assert played.out == {"n": 3}
-    assert played.starts == ["seed", {"n": 1}, {"n": 2}, {"n": 3}]
+    assert played.iteration_inputs == ["seed", {"n": 1}, {"n": 2}, {"n": 3}]

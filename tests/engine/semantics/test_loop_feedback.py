@@ -1,4 +1,4 @@
-"""What the next iteration starts from, and what the model is told about it."""
+"""The feedback for the next iteration, and the iteration note for the model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_replace_starts_from_the_result_only() -> None:
 async def test_append_adds_the_feedback_below_the_previous_input() -> None:
     played = await play(_drafts(max_iterations=3, feedback_mode="append"), numbered)
 
-    assert played.starts == ["seed", "seed\n---\ndraft 0", "seed\n---\ndraft 0\n---\ndraft 1"]
+    assert played.iteration_inputs == ["seed", "seed\n---\ndraft 0", "seed\n---\ndraft 0\n---\ndraft 1"]
     assert played.out == "draft 2"
     assert [record.feedback for record in played.loop.iterations[:2]] == ["draft 0", "draft 1"]
 
@@ -56,8 +56,8 @@ async def test_append_window_keeps_the_original_input_and_the_latest_feedback(wi
 
     played = await play(workflow, by_node(draft=["d0", "d1", "d2", "d3"]))
 
-    assert played.starts[1] == "seed\n---\nd0"
-    assert played.starts[3] == "\n---\n".join(["seed", *last])
+    assert played.iteration_inputs[1] == "seed\n---\nd0"
+    assert played.iteration_inputs[3] == "\n---\n".join(["seed", *last])
 
 
 async def test_a_window_counts_feedback_entries_and_not_lines_between_dashes() -> None:
@@ -65,7 +65,7 @@ async def test_a_window_counts_feedback_entries_and_not_lines_between_dashes() -
 
     played = await play(workflow, by_node(draft=["one\n---\ntwo", "three"]), {"text": "a\n---\nb"})
 
-    assert played.starts == ["a\n---\nb", "a\n---\nb\n---\none\n---\ntwo", "a\n---\nb\n---\nthree"]
+    assert played.iteration_inputs == ["a\n---\nb", "a\n---\nb\n---\none\n---\ntwo", "a\n---\nb\n---\nthree"]
 
 
 @pytest.mark.parametrize("mode", ["append", "append_window"])
@@ -115,7 +115,7 @@ async def test_a_value_at_the_exits_feedback_is_the_next_iteration_input() -> No
 
     played = await play(workflow, numbered)
 
-    assert played.starts == ["seed", "critique 0", "critique 1"]
+    assert played.iteration_inputs == ["seed", "critique 0", "critique 1"]
     assert played.results == ["draft 0", "draft 1", "draft 2"]
     assert [record.feedback for record in played.loop.iterations[:2]] == ["critique 0", "critique 1"]
     assert played.out == "draft 2"
@@ -132,7 +132,7 @@ async def test_feedback_separate_from_the_result_is_appended() -> None:
 
     played = await play(workflow, numbered)
 
-    assert played.starts == ["seed", "seed\n---\ncritique 0"]
+    assert played.iteration_inputs == ["seed", "seed\n---\ncritique 0"]
 
 
 async def test_json_passes_through_replace_mode_unchanged() -> None:
@@ -148,7 +148,7 @@ async def test_an_empty_result_is_the_next_iteration_input() -> None:
 
     played = await play(workflow, by_node(draft=["", "x"]))
 
-    assert played.starts == ["seed", ""]
+    assert played.iteration_inputs == ["seed", ""]
     assert len(played.model.calls) == 2
 
 

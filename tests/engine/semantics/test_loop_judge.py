@@ -1,4 +1,4 @@
-"""A loop's judge: a model that is asked about each result."""
+"""The judge of a loop: a model that judges each result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def judged(judge: dict[str, Any], **config: Any) -> Workflow:
 
 
 def says(*verdicts: dict[str, Any] | str) -> Any:
-    """A model that drafts, and judges one draft after the other like that."""
+    """A model that writes drafts, and judges them with these verdicts."""
     queue = [one if isinstance(one, str) else json.dumps({"reason": "because", **one}) for one in verdicts]
 
     def answer(call: Call) -> Said:
@@ -42,8 +42,8 @@ async def test_the_loop_stops_when_the_judge_says_done() -> None:
 
     assert (played.loop.exit_reason, played.loop.converged) == ("judge_done", True)
     assert played.out == "draft 2"
-    told = played.of(LoopIterationCompleted)
-    assert [(event.score, event.reason, event.tested) for event in told] == [
+    completed = played.of(LoopIterationCompleted)
+    assert [(event.score, event.reason, event.tested) for event in completed] == [
         (4.0, "because", {"judge": False}),
         (9.0, "because", {"judge": True}),
     ]
@@ -62,7 +62,7 @@ async def test_a_rubric_is_weighted_and_the_threshold_decides() -> None:
 
     assert [event.score for event in played.of(LoopIterationCompleted)] == [7.0, 8.0]
     assert played.loop.exit_reason == "judge_done"
-    assert played.gave("loop[1].judge", "scores") == {"clear": 8.0, "short": 8.0}
+    assert played.output_of("loop[1].judge", "scores") == {"clear": 8.0, "short": 8.0}
     system = judge_calls(played)[0].system
     assert "- clear: clear" in system
     assert "- short: No word too many." in system

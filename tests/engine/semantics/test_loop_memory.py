@@ -1,4 +1,4 @@
-"""What the model nodes of a loop remember of their own earlier iterations."""
+"""Memory of model nodes in a loop: messages of their earlier iterations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_model_node_sees_its_own_earlier_iterations(
     before = [
         turn
         for index in remembered
-        for turn in [("user", f"Write: {played.starts[index]}"), ("assistant", f"draft{index}")]
+        for turn in [("user", f"Write: {played.iteration_inputs[index]}"), ("assistant", f"draft{index}")]
     ]
     assert conversation(last) == [("system", "You write."), *before, ("user", "Write: check2")]
 

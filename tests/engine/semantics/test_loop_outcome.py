@@ -1,4 +1,4 @@
-"""What comes out of a loop, what it takes to begin one, and loops that are tried again."""
+"""Outputs, conditions and retries of loops."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_output_mode_all_iterations_returns_a_list_for_json() -> None:
 async def test_the_output_mode_changes_no_iteration() -> None:
     for mode in ("final", "last_iteration", "all_iterations"):
         played = await play(_drafts(output_mode=mode), numbered)
-        assert played.starts == ["seed", "draft 0", "draft 1"]
+        assert played.iteration_inputs == ["seed", "draft 0", "draft 1"]
 
 
 @pytest.mark.parametrize(("text", "runs"), [("long enough", 3), ("no", 0)])

@@ -1,4 +1,4 @@
-"""A loop that stops when its result no longer changes."""
+"""The `stable_output` condition: a loop that stops when its result no longer changes."""
 
 from __future__ import annotations
 

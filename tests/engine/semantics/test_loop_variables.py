@@ -1,4 +1,4 @@
-"""What templates and expressions in a body may name: `loop.…`; and what they may name after an iteration."""
+"""Loop variables in templates and expressions of a body, and variables after an iteration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.engine.semantics.models import by_node, numbered, verdict
 
 
 def _shown(template: str, **config: Any) -> Any:
-    """A body of a model and, after it, a node that shows what its template gives: `draft` then `show`."""
+    """A body with the model node `draft`, and the node `show` that outputs a template."""
     return around(
         llm("draft"),
         transform("show", f"{{{{input}}}}|{template}"),
@@ -262,6 +262,6 @@ async def test_a_node_that_ran_in_the_previous_iteration_sends_nothing_stale_to_
 
     played = await play(workflow)
 
-    assert played.starts == ["seed", "noted 0"]
+    assert played.iteration_inputs == ["seed", "noted 0"]
     assert played.results == ["seed", "noted 0"]
     assert played.out == "noted 0"

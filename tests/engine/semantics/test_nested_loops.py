@@ -1,4 +1,4 @@
-"""Loops inside loops: their paths, their routers, and what their bodies see of each other."""
+"""Nested loops: paths, routers, and values between their bodies."""
 
 from __future__ import annotations
 

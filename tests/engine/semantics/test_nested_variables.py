@@ -1,4 +1,4 @@
-"""What templates and expressions in a nested body may name: its own loop, and `loop.parent`."""
+"""Loop variables in nested bodies: the inner loop, and `loop.parent`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_a_nested_body_sees_its_own_loop_and_its_parent() -> None:
 
     played = await play(_nested(transform("show", template), edges="inner -> show -> inner_exit", outer=2, inner=3))
 
-    shown = [played.gave(f"outer[{i}].inner[{j}].show") for i in range(2) for j in range(3)]
+    shown = [played.output_of(f"outer[{i}].inner[{j}].show") for i in range(2) for j in range(3)]
     assert shown == [f"{i}.{j} {i + 1}/2" for i in range(2) for j in range(3)]
 
 
@@ -45,8 +45,8 @@ async def test_a_nested_body_sees_input_and_result_of_the_parent_loop() -> None:
 
     played = await play(_nested(transform("show", template), edges="inner -> show -> inner_exit", inner=1))
 
-    assert played.gave("outer[0].inner[0].show") == "seed  |"
-    assert played.gave("outer[1].inner[0].show") == "seed seed  | seed|"
+    assert played.output_of("outer[0].inner[0].show") == "seed  |"
+    assert played.output_of("outer[1].inner[0].show") == "seed seed  | seed|"
 
 
 async def test_an_inner_loop_starts_without_values_of_its_previous_run() -> None:
@@ -54,8 +54,8 @@ async def test_an_inner_loop_starts_without_values_of_its_previous_run() -> None
 
     played = await play(_nested(body, edges="inner -> show -> inner_exit", inner=1))
 
-    assert played.gave("outer[0].inner[0].show") == "[seed[]]"
-    assert played.gave("outer[1].inner[0].show") == "[[seed[]][]]"
+    assert played.output_of("outer[0].inner[0].show") == "[seed[]]"
+    assert played.output_of("outer[1].inner[0].show") == "[[seed[]][]]"
 
 
 async def test_the_output_of_an_inner_loop_can_be_named_in_the_outer_body() -> None:
@@ -73,8 +73,8 @@ async def test_the_output_of_an_inner_loop_can_be_named_in_the_outer_body() -> N
 
     played = await play(workflow)
 
-    assert played.gave("outer[0].note") == "seed []"
-    assert played.gave("outer[1].note") == "shown 0 [shown 0]"
+    assert played.output_of("outer[0].note") == "seed []"
+    assert played.output_of("outer[1].note") == "shown 0 [shown 0]"
 
 
 async def test_three_levels_are_reachable_through_parent_of_parent() -> None:
@@ -89,5 +89,5 @@ async def test_three_levels_are_reachable_through_parent_of_parent() -> None:
 
     played = await play(workflow)
 
-    assert played.gave("a[1].b[0].c[1].show") == [1, 0, 1]
+    assert played.output_of("a[1].b[0].c[1].show") == [1, 0, 1]
     assert played.out == [1, 1, 1]

@@ -1,7 +1,7 @@
-"""Every setting of every node type does something: those that several types share, at each type that has them.
+"""Every setting of every node type has an effect. Settings of several types are tested here for each type.
 
-What a single type has of its own is tested beside that type; `SHOWN_ELSEWHERE` says where, and the last test that
-nothing is left out.
+Settings of a single type are tested with that type; `SHOWN_ELSEWHERE` lists where, and the last tests check that no
+setting is missing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ASKING = ("llm", "agent", "router", "judge")
 
 
 def asking(kind: str, **config: Any) -> Workflow:
-    """A workflow in which one thing calls a model with these settings, as `ask`, or as the judge of a loop."""
+    """A workflow in which the node `ask`, or a loop's judge, calls a model with these settings."""
     if kind == "llm":
         return flow(entry(), llm("ask", **config), result(), edges="text -> ask -> out")
     if kind == "agent":
@@ -45,7 +45,7 @@ def asking(kind: str, **config: Any) -> Workflow:
 
 
 def says(call: Call) -> str:
-    """An answer that each of them takes."""
+    """A reply that each of them accepts."""
     if call.node == "judge":
         return json.dumps({"reason": "because", "score": 3, "done": False})
     return verdict("done") if call.request.schema is not None else "an answer"
@@ -254,7 +254,7 @@ ALL = [setting for spec in builtin_registry() for setting in _settings(spec.type
 
 @functools.cache
 def _words(file: str) -> frozenset[str]:
-    """What a file of tests says: its names, arguments and texts."""
+    """The names, arguments and texts in a test file."""
     found: set[str] = set()
     for node in ast.walk(ast.parse((_ENGINE / file).read_text(encoding="utf-8"))):
         if isinstance(node, ast.keyword) and node.arg:
@@ -270,7 +270,7 @@ def _words(file: str) -> frozenset[str]:
 def test_every_setting_has_a_test(setting: str) -> None:
     name, own = setting.rpartition(".")[2], setting.partition(".")[2].removeprefix("judge.")
     file = SHOWN_ELSEWHERE.get(setting) or SHOWN_ELSEWHERE.get(name)
-    assert file is not None or own in _SHOWN_HERE, "write a test of what it does, and name its file above"
+    assert file is not None or own in _SHOWN_HERE, "add a test of its effect, and name the file above"
     assert name in _words(file or f"semantics/{Path(__file__).name}")
 
 

@@ -1,4 +1,4 @@
-"""Notes into a running run: the next model call of a node receives them."""
+"""Notes to a running run: the next model call of a node receives them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def test_an_agent_sends_another_node_a_note() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "error"),
     [
         ({"to": "nobody", "text": "x"}, 'Error: There is no node "nobody". Notes can be sent to: boss, worker.'),
         ({"to": "text", "text": "x"}, 'Error: "text" calls no model, and so receives no notes.'),
@@ -130,7 +130,7 @@ async def test_an_agent_sends_another_node_a_note() -> None:
         ({"to": 3, "text": "x"}, 'Error: "to" is to be a text, and is not. Call it again.'),
     ],
 )
-async def test_a_note_that_cannot_be_sent_is_reported_to_the_agent(arguments: Any, told: str) -> None:
+async def test_a_note_that_cannot_be_sent_is_reported_to_the_agent(arguments: Any, error: str) -> None:
     parts = (entry(), agent("boss", tools=["send_note"]), llm("worker"), result())
     workflow = flow(*parts, edges="text -> boss -> worker -> out")
 
@@ -139,7 +139,7 @@ async def test_a_note_that_cannot_be_sent_is_reported_to_the_agent(arguments: An
 
     played = await play(workflow, answer)
 
-    assert results(played.model.calls[1])[0].startswith(told)
+    assert results(played.model.calls[1])[0].startswith(error)
     assert played.of(NotePosted) == []
 
 

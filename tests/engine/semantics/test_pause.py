@@ -1,4 +1,4 @@
-"""Pausing a run and going on again."""
+"""Pausing, stepping and resuming a running run."""
 
 from __future__ import annotations
 

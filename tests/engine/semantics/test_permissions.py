@@ -1,4 +1,4 @@
-"""Code runs only where a person has allowed it, and that is asked before anything is done."""
+"""Code runs only with permission, which is checked before anything runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_an_agent_with_permission_gets_the_output_of_its_code() -> None:
     workflow = flow(entry(), agent(tools=["python"]), result(), edges="text -> agent -> out")
     played = await play(workflow, script(wants(("python", {"code": "print(6 * 7)"})), "42"), allow_code=True)
     assert played.out == "42"
-    (step,) = played.gave("agent", "steps")  # type: ignore[misc]
+    (step,) = played.output_of("agent", "steps")  # type: ignore[misc]
     assert step["result"]["stdout"] == "42\n"
 
 

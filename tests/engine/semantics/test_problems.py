@@ -1,4 +1,4 @@
-"""Documents with problems: each names its place and a remedy, all are told at once, and the document does not run."""
+"""Documents with problems: each has a place and a remedy, all are reported at once, and the document does not run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.engine.semantics.documents import (
 )
 from tests.engine.semantics.kit import options
 from tests.engine.semantics.models import FunctionModel
-from tests.engine.semantics.refusals import line, one_problem, refused
+from tests.engine.semantics.problem_checks import line, one_problem, refused
 
 _GOOD = [{"id": "text", "type": "input"}, {"id": "out", "type": "output"}]
 
@@ -139,9 +139,9 @@ def test_a_cycle_names_its_nodes() -> None:
 
     problems = refused(workflow)
 
-    told = " ".join(str(problem) for problem in problems)
-    assert "a" in told
-    assert "b" in told
+    text = " ".join(str(problem) for problem in problems)
+    assert "a" in text
+    assert "b" in text
     assert any("loop" in problem.remedy.lower() for problem in problems)
 
 
@@ -193,9 +193,9 @@ def test_the_error_of_a_run_names_the_first_problem_and_the_number_of_problems()
 def test_a_problem_is_json_and_a_sentence() -> None:
     problem = one_problem(line(llm("a", temperature="hot"), edges="text -> a -> out"))
 
-    told = problem.to_json()
-    assert (told["severity"], told["node"], told["field"]) == ("error", "a", "temperature")
-    assert told["code"]
+    data = problem.to_json()
+    assert (data["severity"], data["node"], data["field"]) == ("error", "a", "temperature")
+    assert data["code"]
     assert str(problem).startswith('error: node "a", field "temperature": ')
 
 

@@ -1,4 +1,4 @@
-"""Problems of what ends a loop: its controlling router, and its settings."""
+"""Problems of loops: the controlling router, and settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.engine.semantics.documents import (
     rules,
     transform,
 )
-from tests.engine.semantics.refusals import one_problem
+from tests.engine.semantics.problem_checks import one_problem
 
 
 def _evaluator(*body: Part, edges: str, **config: Any) -> Workflow:

@@ -20,7 +20,7 @@ from tests.engine.semantics.documents import (
     transform,
 )
 from tests.engine.semantics.kit import play
-from tests.engine.semantics.refusals import nodes_of, one_problem, refused
+from tests.engine.semantics.problem_checks import nodes_of, one_problem, refused
 
 
 def test_a_loop_without_an_exit() -> None:
@@ -141,7 +141,7 @@ async def test_a_dangling_node_outside_of_router_branches_is_not_the_feedback() 
     )
 
     if not has_errors(validate(workflow)):
-        assert (await play(workflow)).starts == ["seed", "seeda", "seedaa"]
+        assert (await play(workflow)).iteration_inputs == ["seed", "seeda", "seedaa"]
 
 
 def test_overlapping_loops() -> None:

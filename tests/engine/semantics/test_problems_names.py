@@ -1,4 +1,4 @@
-"""Names in templates and expressions that cannot exist: a problem before the run, not an empty text in it."""
+"""Impossible names in templates and expressions: a problem before the run, not an empty text during it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.engine.semantics.documents import (
     result,
     transform,
 )
-from tests.engine.semantics.refusals import one_problem
+from tests.engine.semantics.problem_checks import one_problem
 
 
 @pytest.mark.parametrize(

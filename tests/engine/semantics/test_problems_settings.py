@@ -1,4 +1,4 @@
-"""Settings that are wrong, and keys that this version does not know."""
+"""Invalid settings, and keys that this version does not know."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.engine.semantics.documents import (
     transform,
 )
 from tests.engine.semantics.kit import play
-from tests.engine.semantics.refusals import line, one_problem, refused
+from tests.engine.semantics.problem_checks import line, one_problem, refused
 
 _GOOD = [{"id": "text", "type": "input"}, {"id": "out", "type": "output"}]
 

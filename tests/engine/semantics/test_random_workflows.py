@@ -1,4 +1,4 @@
-"""Workflows made at random: nothing but problems, results and the engine's own errors ever comes out."""
+"""Random workflows end with problems, results or engine errors, and nothing else."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ PERMITTED = settings(
 
 def counted_models(choices: list[int], *, known_price: bool) -> FakeModels:
     def answer(call: Call) -> Said:
-        # The reply hangs on where the call is made, not on which call came first: calls may be made side by side.
+        # The reply depends on the call's path and not on the order of calls, which may be parallel.
         turn = sum(message.role == "assistant" for message in call.request.messages)
         return _REPLIES[choices[(sum(map(ord, call.path)) + turn) % len(choices)]]
 
-    price = Price(1 / 64, 1 / 8) if known_price else None  # sums of these are exact, in whatever order
+    price = Price(1 / 64, 1 / 8) if known_price else None  # sums of these are exact in any order
     return FakeModels(FunctionModel(answer, price=price, usage=Usage(5, 5)))
 
 
 async def _outcome(workflow: Workflow, models: FakeModels) -> str:
-    """How the workflow ends, after checking that it could end so."""
+    """The outcome of the workflow, after checking that it is possible."""
     problems = validate(workflow)
     assert all(isinstance(problem, Problem) and problem.message for problem in problems)
     more: dict[str, Any] = {"max_iterations_cap": 3}

@@ -1,4 +1,4 @@
-"""Loops chosen at random, run by the engine and by a second interpreter: both must come to the same."""
+"""Random loops, run by the engine and by the reference interpreter: both must agree."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def _played(case: Case, text: str) -> Outcome:
     played = await finish(*begin(_workflow(case), answer, {"text": text}))
     failed = played.result.status == "failed"
     return Outcome(
-        starts=[str(start) for start in played.starts],
+        iteration_inputs=[str(start) for start in played.iteration_inputs],
         results=[str(value) for value in played.results],
         reason=played.loop.exit_reason,
         failed=failed,

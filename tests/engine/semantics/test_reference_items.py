@@ -1,4 +1,4 @@
-"""Iterators and loops inside one another, chosen at random, run by the engine and by a second interpreter."""
+"""Random nested iterators and loops, run by the engine and by the reference interpreter."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STEPS = st.lists(st.recursive(_PLAIN, _around, max_leaves=6), min_size=1, max_s
 
 
 class _Drawn:
-    """The workflow that does the steps."""
+    """The workflow for the steps."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []

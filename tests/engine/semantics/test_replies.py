@@ -1,4 +1,4 @@
-"""Replies that are no answer: empty ones, refusals, and ones that were cut off, at every kind of node that asks."""
+"""Empty replies, refusals, and truncated replies, for every node type that calls a model."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ REFUSALS = {
     "content filter after reasoning": Reply(" ", Finish.CONTENT_FILTER, reasoning=SECRET),
 }
 UNUSABLE = EMPTY | REFUSALS
-# An agent is offered tools: a call of one that it does not have is an error that its model is told.
+# An agent has tools: a call of an unknown one is an error that is reported to its model.
 CASES = [
     (kind, name) for kind in ASKING for name in UNUSABLE if (kind, name) != ("agent", "a tool that nobody offered")
 ]
 
 
 def bad_first(reply: Reply, times: int = 1) -> Any:
-    """What a model says that answers properly after so many calls."""
+    """A model that gives a valid reply after a number of calls."""
     left = [replace(reply, usage=SPENT)] * times
 
     def answer(call: Call) -> Any:
@@ -163,7 +163,7 @@ async def test_the_budget_counts_an_empty_reply() -> None:
 
 
 async def test_resume_does_not_pay_again_for_an_empty_reply() -> None:
-    """The reply was stored, the run broke off before it was judged: resume judges it and retries."""
+    """The reply was stored and the run interrupted before it was checked: resume checks it and retries."""
     store, workflow = MemoryStore(), asking("llm", retries=1, retry_delay_s=0)
     first = await play(workflow, bad_first(Reply("", usage=SPENT)), store=store)
     before = list(store.events(first.result.run_id))
@@ -178,7 +178,7 @@ async def test_resume_does_not_pay_again_for_an_empty_reply() -> None:
 async def _resumed(
     store: MemoryStore, played: Played, past: list[AnyEvent], answer: str
 ) -> tuple[RunResult, FakeModels]:
-    """Resume a run that had broken off after these events."""
+    """Resume a run that was interrupted after these events."""
     broken, models = MemoryStore(), FakeModels(FunctionModel(answer))
     run_id = broken.import_run(head_of(store, played.result.run_id), past)
     run = resume(broken, run_id, options(models, store=broken))
@@ -186,7 +186,7 @@ async def _resumed(
 
 
 async def test_reasoning_is_part_of_the_reply_only() -> None:
-    """Neither the next prompts of a loop, nor its memory, feedback or results have it."""
+    """It is not in the later prompts of a loop, nor in its memory, feedback or results."""
     workflow = around(
         llm("draft", "{{input}} {{loop.previous}} {{loop.last.draft}}", output_key="seen"),
         edges="loop -> draft -> exit",
@@ -203,11 +203,11 @@ async def test_reasoning_is_part_of_the_reply_only() -> None:
     assert first.calls[0].reply.reasoning == SECRET
 
 
-# Replies that were cut off.
+# Truncated replies
 
 
 def parts(*texts: str) -> Any:
-    """What a model says whose reply comes in these parts, all but the last cut off."""
+    """A model whose reply arrives in parts, all but the last truncated."""
 
     left = list(texts)
 

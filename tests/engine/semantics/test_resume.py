@@ -1,4 +1,4 @@
-"""A run that broke off goes on: the same end, and no finished call is made twice. Forks: the same up to the place."""
+"""Resume of interrupted runs: the same outcome, and no finished call is repeated. Forks: the same up to their start."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from engine.runner.fork import fork_point, past_before, state_order
 from engine.runner.replay import CallLog
 from engine.runner.run import Run, RunOrigin, prepare
 from tests.engine.semantics.documents import each, entry, flow, gather, leave, llm, loop, part, result, transform
-from tests.engine.semantics.kept import ListJournal, ListKeeper
 from tests.engine.semantics.kit import Played, begin, finish, options
+from tests.engine.semantics.list_journal import ListJournal, ListStore
 from tests.engine.semantics.models import FakeModels, FunctionModel, numbered
 from tests.engine.semantics.random_workflows import good_documents
 from tests.engine.semantics.test_random_workflows import CHOICES, PERMITTED, counted_models
 from tests.engine.semantics.virtual_time import virtually
 
 
-async def play_kept(workflow: Workflow, models: FakeModels) -> tuple[Played, list[AnyEvent]]:
-    """Run a workflow that is kept; what was kept is given too."""
-    keeper = ListKeeper()
-    run, _ = begin(workflow, models, {}, max_iterations_cap=3, store=keeper)
-    return await finish(run, models), keeper.journal.events
+async def play_stored(workflow: Workflow, models: FakeModels) -> tuple[Played, list[AnyEvent]]:
+    """Run a stored workflow, and return its events too."""
+    storage = ListStore()
+    run, _ = begin(workflow, models, {}, max_iterations_cap=3, store=storage)
+    return await finish(run, models), storage.journal.events
 
 
-async def go_on(workflow: Workflow, past: list[AnyEvent], models: FakeModels, *, fork: str = "") -> Played:
-    """Go on with a run from what it had told; `fork`: as another run of that id."""
+async def continue_run(workflow: Workflow, past: list[AnyEvent], models: FakeModels, *, fork: str = "") -> Played:
+    """Resume a run from its events; `fork`: as another run with that id."""
     started = past[0]
     assert isinstance(started, RunStarted)
     ready = prepare(workflow, started.inputs, options(models, max_iterations_cap=3))
@@ -53,20 +53,20 @@ async def go_on(workflow: Workflow, past: list[AnyEvent], models: FakeModels, *,
 
 
 def without_times(result: RunResult) -> dict[str, Any]:
-    """The result without what differs from run to run."""
-    told = result.to_json()
+    """The result without values that differ between runs."""
+    data = result.to_json()
     for key in ("run_id", "duration_s"):
-        told.pop(key)
-    told["warnings"].sort()  # items that run side by side end in another order where some had ended before
-    for looped in told["loops"].values():
+        data.pop(key)
+    data["warnings"].sort()  # parallel items end in another order if some had ended before
+    for looped in data["loops"].values():
         for iteration in looped["iterations"]:
             iteration.pop("duration_s")
             iteration["warnings"].sort()
-    return told
+    return data
 
 
 def has_failed(past: list[AnyEvent]) -> bool:
-    """Whether a node had failed, which is tried again, and paid again, when its run goes on."""
+    """Whether a node had failed; on resume it is retried and paid again."""
     return any(isinstance(event, NodeFailed) for event in past)
 
 
@@ -80,14 +80,14 @@ def test_a_run_interrupted_anywhere_ends_the_same(
     document: dict[str, Any], choices: list[int], known_price: bool, data: st.DataObject
 ) -> None:
     workflow = loads(json.dumps(document))
-    whole, kept = virtually(play_kept(workflow, counted_models(choices, known_price=known_price)))
+    whole, kept = virtually(play_stored(workflow, counted_models(choices, known_price=known_price)))
     cut = data.draw(st.integers(1, len(kept) - 1), label="cut")
     past = kept[:cut]
     assume(not has_failed(past))
     under_way = Counter(CallLog(past).in_flight.keys())
     event("a call was under way" if under_way else "between calls")
 
-    again = virtually(go_on(workflow, past, counted_models(choices, known_price=known_price)))
+    again = virtually(continue_run(workflow, past, counted_models(choices, known_price=known_price)))
 
     assert without_times(again.result) == without_times(whole.result)
     made_before = Counter(event.path for event in past if isinstance(event, NodeCalling))
@@ -100,14 +100,14 @@ def test_a_run_interrupted_twice_ends_the_same(
     document: dict[str, Any], choices: list[int], data: st.DataObject
 ) -> None:
     workflow = loads(json.dumps(document))
-    whole, kept = virtually(play_kept(workflow, counted_models(choices, known_price=True)))
+    whole, kept = virtually(play_stored(workflow, counted_models(choices, known_price=True)))
     past = kept[: data.draw(st.integers(1, len(kept) - 1), label="first cut")]
-    once = virtually(go_on(workflow, past, counted_models(choices, known_price=True)))
+    once = virtually(continue_run(workflow, past, counted_models(choices, known_price=True)))
     more = [event for event in once.events if event.type != "node.streaming"]
     past = more[: data.draw(st.integers(len(past), len(more) - 1), label="second cut")]
     assume(not has_failed(past))
 
-    twice = virtually(go_on(workflow, past, counted_models(choices, known_price=True)))
+    twice = virtually(continue_run(workflow, past, counted_models(choices, known_price=True)))
 
     assert without_times(twice.result) == without_times(whole.result)
     assert [event.seq for event in twice.events] == sorted({event.seq for event in twice.events})
@@ -126,13 +126,13 @@ async def test_outputs_of_earlier_iterations_are_available_after_a_resume(ended:
         result(),
         edges="text -> loop -> draft -> critic -> exit -> out",
     )
-    whole, told = await play_kept(workflow, FakeModels(FunctionModel(numbered)))
-    places = [number for number, event in enumerate(told) if isinstance(event, LoopIterationCompleted)]
-    past = told[: places[ended - 1] + 1]
+    whole, events = await play_stored(workflow, FakeModels(FunctionModel(numbered)))
+    places = [number for number, event in enumerate(events) if isinstance(event, LoopIterationCompleted)]
+    past = events[: places[ended - 1] + 1]
     if not has_nodes:
         past = [replace(event, nodes={}) if isinstance(event, LoopIterationCompleted) else event for event in past]
 
-    again = await go_on(workflow, past, FakeModels(FunctionModel(numbered)))
+    again = await continue_run(workflow, past, FakeModels(FunctionModel(numbered)))
 
     assert again.model.prompts("critic") == whole.model.prompts("critic")[ended:]
     assert again.loop.exit_reason == whole.loop.exit_reason == "until"
@@ -184,7 +184,7 @@ def test_a_fork_without_changes_ends_the_same_and_pays_only_for_what_it_runs_aga
     for node in document["nodes"]:
         node["config"].pop("budget_usd", None)
     workflow = loads(json.dumps(document))
-    whole, kept = virtually(play_kept(workflow, counted_models(choices, known_price=True)))
+    whole, kept = virtually(play_stored(workflow, counted_models(choices, known_price=True)))
     places = [event.path for event in kept if isinstance(event, NodeCompleted)]
     places += [f"{event.path}[{event.index}]" for event in kept if isinstance(event, LoopIterationCompleted)]
     assume(places)
@@ -195,15 +195,15 @@ def test_a_fork_without_changes_ends_the_same_and_pays_only_for_what_it_runs_aga
     first = replace(kept[0], run_id="other", parent="parent", forked_at=str(place), state_order=order)
     past = [first, *past_before(kept, plan, point, "other")]
 
-    other = virtually(go_on(workflow, past, counted_models(choices, known_price=True), fork="other"))
+    other = virtually(continue_run(workflow, past, counted_models(choices, known_price=True), fork="other"))
 
     assert [event.seq for event in other.events] == list(range(len(other.events)))
     assert {event.run_id for event in other.events} == {"other"}
     expected, found = without_times(whole.result), without_times(other.result)
-    for told in (expected, found):  # what a fork pays is its own
+    for data in (expected, found):  # a fork counts only its own cost
         for key in ("usage", "cost_usd"):
-            told.pop(key)
-        for looped in told["loops"].values():
+            data.pop(key)
+        for looped in data["loops"].values():
             looped.pop("cost_usd")
             for iteration in looped["iterations"]:
                 iteration.pop("usage")

@@ -1,4 +1,4 @@
-"""Agents, named state, ended loops and notes after a break: the run goes on where it was, and does nothing twice."""
+"""Resume with agents, named state, ended loops and notes: the run continues where it was and repeats nothing."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from engine.runner.replay import CallLog
 from engine.runner.run import RunOrigin, prepare
 from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants
 from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result, transform
-from tests.engine.semantics.kept import ListJournal, ListKeeper
 from tests.engine.semantics.kit import Played, begin, options
+from tests.engine.semantics.list_journal import ListJournal, ListStore
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel
 from tests.engine.semantics.test_resume import calls_by_path, without_times
 
@@ -74,7 +74,7 @@ def models() -> FakeModels:
 
 
 async def answered(run: Run, catalogue: FakeModels) -> Played:
-    """Let a run go on to its end, answering whatever it asks."""
+    """Run to the end, answering all questions."""
     events: list[AnyEvent] = []
     async for event in run.events():
         events.append(event)
@@ -82,17 +82,17 @@ async def answered(run: Run, catalogue: FakeModels) -> Played:
             try:
                 run.answer(event.path, Answer("approve", None, "blue"))
             except EngineError:
-                assert run.is_over or event.seq >= 0  # it was answered before the break
+                assert run.is_over or event.seq >= 0  # it was answered before the interruption
     return Played(await run.result(), events, catalogue.model, catalogue)
 
 
 async def whole_run(workflow: Workflow = FLOW) -> tuple[Played, list[AnyEvent]]:
-    keeper = ListKeeper()
-    run, catalogue = begin(workflow, models(), store=keeper)
-    return await answered(run, catalogue), keeper.journal.events
+    storage = ListStore()
+    run, catalogue = begin(workflow, models(), store=storage)
+    return await answered(run, catalogue), storage.journal.events
 
 
-async def go_on(past: list[AnyEvent], catalogue: FakeModels, *, fork: bool = False) -> Played:
+async def continue_run(past: list[AnyEvent], catalogue: FakeModels, *, fork: bool = False) -> Played:
     started = past[0]
     assert isinstance(started, RunStarted)
     ready = prepare(FLOW, started.inputs, options(catalogue))
@@ -100,7 +100,7 @@ async def go_on(past: list[AnyEvent], catalogue: FakeModels, *, fork: bool = Fal
 
 
 def tools_in(events: list[AnyEvent]) -> list[tuple[str, Any]]:
-    """The calls of tools that do something outside of the run."""
+    """The calls of tools with effects outside the run."""
     called = (event for event in events if isinstance(event, NodeToolCalled) and event.tool in {"add", "break"})
     return [(event.tool, event.arguments["a"]) for event in called]  # type: ignore[call-overload, index]
 
@@ -128,11 +128,11 @@ async def test_a_run_interrupted_anywhere_continues_there(tools: Tools) -> None:
         tools.called.clear()
         under_way = CallLog(past).in_flight
         catalogue = models()
-        # The one failure is past when it was told before the break.
+        # The only failure has passed if it was emitted before the interruption.
         if any(event.type == "node.retrying" for event in past):
             vars(catalogue.model)["_answer"] = _without_failure
 
-        again = await go_on(past, catalogue)
+        again = await continue_run(past, catalogue)
 
         assert without_times(again.result) == without_times(whole.result), f"cut at {cut}"
         made_before = [event.path for event in past if isinstance(event, NodeCalled)]
@@ -155,7 +155,7 @@ async def test_an_answered_question_is_not_asked_again(tools: Tools) -> None:
     _, kept = await whole_run()
     answered_at = [index for index, event in enumerate(kept) if event.type == "node.answered"]
     for number, index in enumerate(answered_at, 1):
-        again = await go_on(kept[: index + 1], models())
+        again = await continue_run(kept[: index + 1], models())
         asked = [event for event in again.events[index + 1 :] if isinstance(event, NodeWaiting)]
         assert len(asked) == len(answered_at) - number
 
@@ -171,7 +171,7 @@ async def test_forks_have_the_state_of_their_starting_point(tools: Tools, text: 
         first = replace(kept[0], run_id="other", parent="parent", forked_at=str(place))  # type: ignore[call-arg]
 
         past = past_before(kept, plan, fork_point(plan, place), "other")
-        other = await go_on([first, *past], catalogue, fork=True)
+        other = await continue_run([first, *past], catalogue, fork=True)
 
         assert other.out == whole.out, str(place)
         assert other.loop.exit_reason == "exit_loop", str(place)

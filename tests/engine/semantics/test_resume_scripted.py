@@ -1,4 +1,4 @@
-"""Retries and scripted replies after a resume: a run killed at any event ends as it would have without the kill."""
+"""Retries and scripted replies after a resume: a run killed at any event ends as without the kill."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def whole_run(workflow: Workflow, model: str | None = None) -> tuple[Any, 
 
 
 def killed(store: MemoryStore, run_id: str, cut: int) -> MemoryStore:
-    """A history in which the run has only its first events."""
+    """A history with only the first events of the run."""
     other = MemoryStore()
     head = RunHead(run_id, store.document(run_id), store.options(run_id))
     assert other.import_run(head, list(store.events(run_id))[:cut]) == run_id
@@ -129,7 +129,7 @@ async def test_a_run_killed_twice_ends_the_same(tmp_path: Path, case: str) -> No
 
 
 def cuts(events: list[AnyEvent], first: int = 1) -> Iterator[int]:
-    """After how many events a kill makes no difference: not where a node has failed, which a resume attempts again."""
+    """The numbers of events after which a kill makes no difference: not after a failed node, which a resume retries."""
     failed: set[str] = set()
     for number, event in enumerate(events[:-1], 1):
         if isinstance(event, NodeFailed):
@@ -175,8 +175,8 @@ async def test_a_node_continues_with_the_fallback_model_it_had_switched_to(tmp_p
     assert whole["outputs"] == {"out": "Three"}
     for cut in cuts(list(store.events(run_id))):
         again = await resumed(killed(store, run_id, cut), run_id)
-        for told in (again, whole):
-            told.pop("warnings", None)  # they name each fallback only as far as this process saw it
+        for data in (again, whole):
+            data.pop("warnings", None)  # they name only the fallbacks that this process used
         assert again == whole, f"killed at {cut}"
 
 

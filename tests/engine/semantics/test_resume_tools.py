@@ -1,4 +1,4 @@
-"""Tool calls in flight when a run stopped: made again only when a person says so, or where the tool is idempotent."""
+"""Tool calls in flight when a run stopped: repeated only with consent, or if the tool is idempotent."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class _Text(BaseModel):
 
 @dataclass
 class Post:
-    """The tools `send` and `look`, of which only `look` is idempotent: both hang while their text is in `hangs`.
+    """The tools `send` and `look`. Only `look` is idempotent. Both hang while their text is in `hangs`.
 
     Attributes:
-        calls: The name and the text of each call.
-        hangs: The texts with which a call hangs.
-        fails: How many calls fail first.
-        last: The text at which the run is stopped.
+        calls: Name and text of each call.
+        hangs: The texts for which a call hangs.
+        fails: The number of calls that fail first.
+        last: The text at which the run is killed.
         reached: Set when a call hangs with that text.
     """
 
@@ -105,8 +105,8 @@ IN_SUBFLOW = flow(
 BY_AGENT = flow(entry(), agent(tools=["send", "look"]), result(), edges="text -> agent -> out")
 
 
-async def broken_off(post: Post, workflow: Workflow, *hangs: str, said: Any = "") -> tuple[MemoryStore, str]:
-    """A run that is killed while a tool works on the last of these texts, at each of which it hangs."""
+async def interrupted(post: Post, workflow: Workflow, *hangs: str, said: Any = "") -> tuple[MemoryStore, str]:
+    """A run that is killed while a tool hangs at the last of these texts."""
     post.hangs, post.last = set(hangs), hangs[-1]
     post.reached.clear()
     store = MemoryStore()
@@ -151,7 +151,7 @@ CALLS_LOOK = script(wants(("send", {"text": "one"})), wants(("look", {"text": "t
 async def test_a_tool_call_in_flight_is_repeated_only_with_consent(
     post: Post, workflow: Workflow, hangs: str, said: Any, place: str, out: Any
 ) -> None:
-    store, run_id = await broken_off(post, workflow, hangs, said=said)
+    store, run_id = await interrupted(post, workflow, hangs, said=said)
 
     (call,) = unknown_calls(store, run_id)
     assert (call.path, call.model, call.tool) == (place, "", "send")
@@ -176,7 +176,7 @@ async def test_a_tool_call_in_flight_is_repeated_only_with_consent(
 async def test_an_idempotent_call_is_repeated_without_consent(post: Post, workflow: Workflow) -> None:
     if workflow is PLAIN:
         workflow = flow(entry(), tool("post", "look"), result(), edges="text -> post.text\npost -> out")
-    store, run_id = await broken_off(post, workflow, "seed" if workflow is not BY_AGENT else "two", said=CALLS_LOOK)
+    store, run_id = await interrupted(post, workflow, "seed" if workflow is not BY_AGENT else "two", said=CALLS_LOOK)
 
     assert unknown_calls(store, run_id) == ()
     await resumed(store, run_id, CALLS_LOOK)
@@ -184,7 +184,7 @@ async def test_an_idempotent_call_is_repeated_without_consent(post: Post, workfl
 
 
 async def test_finished_and_abandoned_calls_are_not_in_flight(post: Post) -> None:
-    """A failed attempt, a finished call and a call that a finished loop left behind are no calls in flight."""
+    """A failed attempt, a finished call and a call abandoned by a finished loop are not calls in flight."""
     timed_out = flow(
         entry(),
         loop(max_iterations=3, timeout_s=0.2, on_error="continue", error_value="late"),
@@ -202,15 +202,15 @@ async def test_finished_and_abandoned_calls_are_not_in_flight(post: Post) -> Non
         edges="text -> post.text\npost -> after.text\nafter -> out",
     )
     post.fails = 1
-    store, run_id = await broken_off(post, retried, "send seed")
+    store, run_id = await interrupted(post, retried, "send seed")
     assert [call.path for call in unknown_calls(store, run_id)] == ["after"]
 
-    store, run_id = await broken_off(post, timed_out, "seed", "late")
+    store, run_id = await interrupted(post, timed_out, "seed", "late")
     assert unknown_calls(store, run_id) == ()
 
 
 async def test_a_call_is_in_the_history_before_it_is_made(post: Post) -> None:
-    store, run_id = await broken_off(post, PLAIN, "seed")
+    store, run_id = await interrupted(post, PLAIN, "seed")
     (event,) = store.events(run_id, kinds={NodeToolCalling})
     assert isinstance(event, NodeToolCalling)
     assert (event.path, event.tool, event.arguments) == ("post", "send", '{"text":"seed"}')
@@ -219,7 +219,7 @@ async def test_a_call_is_in_the_history_before_it_is_made(post: Post) -> None:
 async def test_long_arguments_are_stored_truncated(post: Post) -> None:
     text = "x" * 5_000
     workflow = flow(entry(), tool("post", arguments={"text": text}), result(), edges="post -> out")
-    store, run_id = await broken_off(post, workflow, text)
+    store, run_id = await interrupted(post, workflow, text)
     (call,) = unknown_calls(store, run_id)
     assert call.arguments.startswith('{"text":"xxx')
     assert len(call.arguments) < 300
@@ -234,8 +234,8 @@ async def test_nothing_is_in_flight_while_a_person_is_asked(post: Post) -> None:
             assert unknown_calls(store, run.run_id) == ()
             run.answer(event.path, Answer("approve"))
     assert (await finish(run, models)).out == "done"
-    told = [type(event) for event in store.events(run.run_id, kinds={NodeToolCalling, NodeToolCalled})]
-    assert told == [NodeToolCalling, NodeToolCalled] * 2
+    types = [type(event) for event in store.events(run.run_id, kinds={NodeToolCalling, NodeToolCalled})]
+    assert types == [NodeToolCalling, NodeToolCalled] * 2
 
 
 async def test_a_batch_also_needs_consent_to_repeat_a_tool_call(post: Post) -> None:

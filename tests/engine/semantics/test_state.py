@@ -1,4 +1,4 @@
-"""Named state: what a node with an output key gave is `state.NAME` from then on, in the whole run."""
+"""Named state: the output of a node with an output key is `state.NAME` from then on, in the whole run."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_state_is_null_and_empty_before_it_is_set() -> None:
     played = await play(workflow, "reply")
 
     assert played.model.prompts("read") == ["<>seed", "<said>said"]
-    assert [played.gave(f"loop[{n}].null") for n in (0, 1)] == [True, False]
+    assert [played.output_of(f"loop[{n}].null") for n in (0, 1)] == [True, False]
 
 
 async def test_expressions_everywhere_can_read_the_state() -> None:
@@ -121,7 +121,7 @@ async def test_a_skipped_node_leaves_the_state_unchanged() -> None:
 
 
 async def test_a_node_sees_the_state_as_of_its_start() -> None:
-    """What runs beside it changes nothing for it: here a retry that comes after the name was given."""
+    """Parallel nodes do not change it: here a retry runs after the name was set."""
     named = asyncio.Event()
     attempts = iter([ModelError(ModelErrorKind.SERVER, "down"), "done"])
 

@@ -1,4 +1,4 @@
-"""The `subflow` node: another workflow as a node, in the same run."""
+"""The `subflow` node: another workflow as a node of the same run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.engine.semantics.models import FunctionModel
 
 
 def nested(inner: Workflow, **config: Any) -> Any:
-    """A subflow called `part` of that workflow."""
+    """A subflow `part` with that workflow."""
     return part("part", "subflow", file="part.loop.json", workflow=inner.to_json(), **config)
 
 
@@ -41,7 +41,7 @@ async def test_a_subflow_runs_within_the_run_and_outputs_its_results() -> None:
     assert [(call.path, call.request.messages[-1].text) for call in played.model.calls] == [
         ("part.draft", "Draft seed")
     ]
-    assert played.gave("part", "made") == "drafted"
+    assert played.output_of("part", "made") == "drafted"
     assert played.ran == {"text", "part.given", "part.draft", "part.made", "part", "out"}
     assert played.result.outputs == {"out": "drafted"}
 

@@ -1,4 +1,4 @@
-"""Every template on a model whose replies are written down: what it does, how it ends, what comes out."""
+"""Every template with scripted replies: its calls, its exit reason and its outputs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ NAMES = sorted(file.name.removesuffix(".loop.json") for file in templates_folder
 
 
 async def template(name: str, ends: str = "completed", **answers: Any) -> Played:
-    """A template with its own sample input, and answers by node id."""
+    """A template with its sample input, and replies by node id."""
     return await run(name, by_node(**answers), ends)
 
 
 async def run(name: str, answer: Answer, ends: str = "completed", **more: Any) -> Played:
-    """A template with its own sample input."""
+    """A template with its sample input."""
     workflow = load(templates_folder() / f"{name}.loop.json")
     return await play(workflow, answer, {}, ends=ends, **more)
 
 
 def judged(score: float, reason: str = "because", *, done: bool = False, **scores: float) -> str:
-    """A judge's well-formed verdict."""
+    """A valid verdict of a judge."""
     given: dict[str, Any] = {"scores": scores} if scores else {"score": score}
     return json.dumps({"reason": reason, "done": done, **given})
 

@@ -1,4 +1,4 @@
-"""`until`: an expression that ends a loop, asked before everything else."""
+"""`until`: an expression that stops a loop, checked before everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node that waits for a person, and what they answer."""
+"""Nodes that wait for input from a person."""
 
 from __future__ import annotations
 

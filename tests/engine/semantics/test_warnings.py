@@ -1,4 +1,4 @@
-"""Warnings: whatever warns, the iteration, the run and its result say so, once each and with the place."""
+"""Warnings: each is in the iteration, the run and its result once, with its path."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CUT = Reply("half", Finish.LENGTH, Usage(10, 5))
 
 
 def cut_in(*iterations: int) -> Any:
-    """A model whose replies are cut off in these iterations of the innermost loop."""
+    """A model whose replies are truncated in these iterations of the innermost loop."""
 
     def answer(call: Call) -> Reply:
         return CUT if call.iteration in iterations else Reply(f"draft {call.iteration}")
@@ -48,7 +48,7 @@ def unread_judge(call: Call) -> str:
 
 
 def places(warnings: Any) -> list[str]:
-    """Where warnings come from; empty for those of the run."""
+    """The paths of warnings; empty for those of the run."""
     return [text.split(": ", 1)[0] if ": " in text.split(". ")[0] else "" for text in warnings]
 
 
@@ -261,4 +261,4 @@ async def test_warnings_are_not_part_of_values() -> None:
 
     played = await play(workflow, cut_in(0, 1))
 
-    assert "cut off" not in json.dumps([played.out, played.results, played.starts])
+    assert "cut off" not in json.dumps([played.out, played.results, played.iteration_inputs])

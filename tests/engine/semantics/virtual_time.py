@@ -1,7 +1,7 @@
-"""An event loop whose clock jumps to the next timer when nothing else is left to do.
+"""An event loop whose clock jumps to the next timer when there is nothing else to do.
 
-A wait of an hour takes no time and ends exactly when it should, so waits can be compared to the second. For coroutines
-that use no threads: one at work in a thread would be overtaken by the clock.
+A wait of an hour takes no time and ends exactly when it should, so waits can be compared to the second. Only for
+coroutines without threads: the clock does not wait for a thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _JumpingSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-t
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop with a clock of its own, which starts at 0."""
+    """An event loop with its own clock, which starts at 0."""
 
     def __init__(self) -> None:
         self._clock = _JumpingSelector()
@@ -38,6 +38,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def virtually(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on a loop of its own whose waits take no time."""
+    """Run a coroutine on a loop whose waits take no time."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)

@@ -89,7 +89,7 @@ async def test_a_fork_reuses_the_iterations_before_and_makes_the_rest_anew() -> 
     assert calls_of(other) == [f"loop[{index}].{node}" for index in (1, 2) for node in ("draft", "polish")]
     assert other.results[0] == whole.results[0]
     assert all(text.startswith("anew: ") for text in other.results[1:])
-    assert other.starts[1] == whole.starts[1]
+    assert other.iteration_inputs[1] == whole.iteration_inputs[1]
     assert other.result.run_id != whole.result.run_id
     assert (whole.result.cost_usd, other.result.cost_usd) == (60.0, 40.0)
 
@@ -130,9 +130,9 @@ async def test_the_value_that_an_iteration_starts_from_is_edited() -> None:
 
     other = await forked(store, whole.result.run_id, "loop[1]", Changes(value="my own words", has_value=True))
 
-    assert other.starts[:2] == ["seed", "my own words"]
+    assert other.iteration_inputs[:2] == ["seed", "my own words"]
     assert other.model.calls[0].prompt == "Write: my own words"
-    assert other.starts[2] == other.results[1]
+    assert other.iteration_inputs[2] == other.results[1]
 
 
 async def test_what_a_node_gave_is_edited_and_only_what_hangs_on_it_is_made_anew() -> None:
@@ -143,7 +143,7 @@ async def test_what_a_node_gave_is_edited_and_only_what_hangs_on_it_is_made_anew
 
     assert calls_of(other)[0] == "loop[1].polish"
     assert other.model.calls[0].prompt == "Polish: my draft"
-    assert other.gave("loop[1].draft") == "my draft"
+    assert other.output_of("loop[1].draft") == "my draft"
     (started,) = other.of(RunStarted)
     assert started.edits == {"loop[1].draft": "my draft"}
 
@@ -170,7 +170,7 @@ async def test_a_fork_goes_on_beyond_the_end_where_the_loop_may_make_more_iterat
     assert other.results[:3] == whole.results
     assert len(other.results) == 5
     assert calls_of(other)[0] == "loop[3].draft"
-    assert other.starts[3] == whole.results[2]
+    assert other.iteration_inputs[3] == whole.results[2]
 
 
 async def test_a_fork_inside_nested_loops_reuses_everything_that_does_not_hang_on_it() -> None:
@@ -199,8 +199,8 @@ async def test_a_fork_of_a_fork_keeps_what_was_given_by_hand_before_the_place() 
     third = await forked(store, second.result.run_id, "loop[2]")
     anew = await forked(store, second.result.run_id, "loop[0]")
 
-    assert third.starts[:2] == ["seed", "my own words"]
-    assert "my own words" not in anew.starts
+    assert third.iteration_inputs[:2] == ["seed", "my own words"]
+    assert "my own words" not in anew.iteration_inputs
 
 
 async def test_before_a_fork_it_is_told_what_is_reused_what_is_made_anew_and_what_it_may_cost() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from engine import Builder, Run, RunResult, Workflow, start
 from engine.events import AnyEvent
-from tests.engine.semantics.story import check_story
+from tests.engine.semantics.event_checks import check_events
 from tests.engine.wire.server import WireServer
 
 E = TypeVar("E", bound=AnyEvent)
@@ -105,5 +105,5 @@ async def ended(workflow: Workflow, *, meanwhile: Callable[[Run, AnyEvent], None
             if meanwhile is not None:
                 meanwhile(run, event)
         result = await run.result()
-    check_story(result, events)
+    check_events(result, events)
     return Ended(result, events)

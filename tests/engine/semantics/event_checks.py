@@ -1,4 +1,4 @@
-"""What must be true of the events of every run, whatever the workflow."""
+"""Checks that hold for the events of every run of any workflow."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from engine.events import (
 _ENDS = {"completed": RunCompleted, "failed": RunFailed, "cancelled": RunCancelled}
 
 
-def check_story(result: RunResult, events: Sequence[AnyEvent]) -> None:
-    """Assert what holds for the events of any run that has ended with this result."""
+def check_events(result: RunResult, events: Sequence[AnyEvent]) -> None:
+    """Check the events of a run that ended with this result."""
     assert [event.seq for event in events] == list(range(len(events))), "the numbers have a gap"
     assert {event.run_id for event in events} == {result.run_id}
     assert isinstance(events[0], RunStarted)
@@ -43,20 +43,20 @@ def check_story(result: RunResult, events: Sequence[AnyEvent]) -> None:
 
 
 def _check_nodes(events: Sequence[AnyEvent], status: str) -> None:
-    at_work: set[str] = set()
+    running: set[str] = set()
     for event in events:
         if isinstance(event, NodeStarted):
-            assert event.path not in at_work, f"{event.path} was started while it was at work"
-            at_work.add(event.path)
-        elif isinstance(event, (NodeCompleted, NodeFailed)) and event.path in at_work:
-            at_work.remove(event.path)
-        elif isinstance(event, LoopCompleted) and event.exit_reason in {"timeout", "error"}:  # the others are stopped
-            at_work = {path for path in at_work if not path.startswith(f"{event.path}[")}
+            assert event.path not in running, f"{event.path} was started while it was running"
+            running.add(event.path)
+        elif isinstance(event, (NodeCompleted, NodeFailed)) and event.path in running:
+            running.remove(event.path)
+        elif isinstance(event, LoopCompleted) and event.exit_reason in {"timeout", "error"}:  # the others are cancelled
+            running = {path for path in running if not path.startswith(f"{event.path}[")}
         elif isinstance(event, NodeCompleted):
             raise AssertionError(f"{event.path} was completed without having been started")
         elif isinstance(event, NodeSkipped):
-            assert event.path not in at_work, f"{event.path} was skipped while it was at work"
-    assert status != "completed" or not at_work, f"never ended: {at_work}"
+            assert event.path not in running, f"{event.path} was skipped while it was running"
+    assert status != "completed" or not running, f"never ended: {running}"
 
 
 def _check_iterations(events: Sequence[AnyEvent]) -> None:
@@ -79,7 +79,7 @@ def _check_iterations(events: Sequence[AnyEvent]) -> None:
 
 
 def _check_items(events: Sequence[AnyEvent]) -> None:
-    """Items begin in their order, and end in any."""
+    """Items start in order, and end in any order."""
     begun: dict[str, list[int]] = {}
     for event in events:
         if isinstance(event, LoopIterationStarted):
@@ -93,16 +93,16 @@ def _check_items(events: Sequence[AnyEvent]) -> None:
 
 
 def _check_loops(result: RunResult, events: Sequence[AnyEvent]) -> None:
-    told: dict[str, LoopCompleted] = {}
+    completed: dict[str, LoopCompleted] = {}
     for event in events:
         if isinstance(event, LoopCompleted):
-            told[event.path] = event
-        elif isinstance(event, LoopIterationStarted) and event.index == 0:  # what is in it begins anew
-            told = {path: ended for path, ended in told.items() if not path.startswith(f"{event.path}[")}
+            completed[event.path] = event
+        elif isinstance(event, LoopIterationStarted) and event.index == 0:  # its body starts over
+            completed = {path: ended for path, ended in completed.items() if not path.startswith(f"{event.path}[")}
         elif isinstance(event, NodeRetrying) and not event.goes_on:
-            told = {path: ended for path, ended in told.items() if not path.startswith(f"{event.path}.")}
-    assert result.status != "completed" or set(result.loops) == set(told)
-    for path, event in told.items():
+            completed = {path: ended for path, ended in completed.items() if not path.startswith(f"{event.path}.")}
+    assert result.status != "completed" or set(result.loops) == set(completed)
+    for path, event in completed.items():
         kept = result.loops[path]
         as_kept: dict[str, Any] = {
             name: getattr(kept, name) for name in ("iterations_run", "exit_reason", "converged", "returned")

@@ -1,4 +1,4 @@
-"""A keeper of runs for tests of what a run does with one: it keeps lists of events, at once or when told to."""
+"""A run storage for tests that stores events in lists, immediately or on demand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.runner.run_storage import PostedAnswer, RunHead
 
 
 class ListJournal:
-    """Keeps events in a list; with `by_hand` nothing is safe before `keep` is called."""
+    """Stores events in a list; with `by_hand` nothing is safe before `keep` is called."""
 
     def __init__(self, *, by_hand: bool = False) -> None:
         self.events: list[AnyEvent] = []
@@ -29,19 +29,19 @@ class ListJournal:
             self._kept(event.seq)
 
     def keep(self) -> None:
-        """Say that everything so far is safe."""
+        """Report that all events so far are safe."""
         self._kept(self.events[-1].seq)
 
     def fail(self, error: EngineError) -> None:
-        """Say that nothing more is kept."""
+        """Report that no more events can be stored."""
         self._failed(error)
 
     def close(self) -> None:
         self.closed = True
 
 
-class ListKeeper:
-    """Hands out one journal for the next run."""
+class ListStore:
+    """Returns one journal for the next run."""
 
     def __init__(self, journal: ListJournal | None = None) -> None:
         self.journal = journal or ListJournal()

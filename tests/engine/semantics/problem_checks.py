@@ -1,4 +1,4 @@
-"""Documents that must be refused: what `validate` says of them, after checking that they do not start either."""
+"""Checks of documents with errors: what `validate` reports, and that they do not start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.engine.semantics.models import FunctionModel
 
 
 def refused(workflow: Workflow) -> list[Problem]:
-    """The errors of a workflow, each a sentence with a remedy; it does not start because of them."""
+    """The errors of a workflow, after checking that each has a remedy and that the workflow does not start."""
     problems = validate(workflow)
     assert all(problem.message and "\n" not in problem.message for problem in problems)
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
@@ -33,7 +33,7 @@ def one_problem(workflow: Workflow) -> Problem:
 
 
 def nodes_of(problems: Iterable[Problem]) -> set[str | None]:
-    """The nodes that problems name."""
+    """The nodes that the problems name."""
     return {problem.node for problem in problems}
 
 
