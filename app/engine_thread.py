@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 
 from engine.errors import EngineError
 from engine.models.catalog import Models
-from engine.runner.event_loop import ToolThreads
+from engine.runner.event_loop import ToolThreadPool
 
 ResultT = TypeVar("ResultT")
 
@@ -34,7 +34,7 @@ class EngineThread(QObject):
         super().__init__(parent)
         self.models = Models()
         self._loop = asyncio.new_event_loop()
-        self._pool = ToolThreads()
+        self._pool = ToolThreadPool()
         self._loop.set_default_executor(self._pool)
         self._thread = threading.Thread(target=self._loop.run_forever, name="loopwright engine", daemon=True)
         self._thread.start()

@@ -60,9 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    from engine.runner.event_loop import end_process
+    from engine.runner.event_loop import exit_process
 
-    return end_process(_run(list(sys.argv[1:] if arguments is None else arguments)))
+    return exit_process(_run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def _run(arguments: list[str]) -> int:

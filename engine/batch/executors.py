@@ -30,7 +30,7 @@ from engine.plan.execution_plan import Plan
 from engine.run_state.reducer import apply, reduce_events
 from engine.run_state.result import RESULT_EVENTS, RunResult, result_of
 from engine.run_state.state import QUESTION_EVENTS, SETTLE_S, Detail, RunState, waits_only
-from engine.runner.event_loop import run_and_wait
+from engine.runner.event_loop import run_in_background_loop
 from engine.runner.options import Catalogue, RunOptions, options_to_json, options_with_stored
 from engine.runner.retry import unexpected_error
 from engine.runner.run import Run, start
@@ -277,7 +277,7 @@ def run_row(task: str) -> str:
         await _run_until_questions(run, is_stored=True)
 
     try:
-        run_and_wait(finished())
+        run_in_background_loop(finished())
     except EngineError as error:
         return json.dumps({"error": error.message, "remedy": error.remedy})
     return "".join(run_to_json(head_of(store, given["run_id"]), store.events(given["run_id"])))

@@ -109,7 +109,7 @@ def batch_command(
     from engine.batch.text_encoding import EncodingError
     from engine.cli.arguments import open_source
     from engine.cli.run_command import check_document, open_history
-    from engine.runner.event_loop import run_with_tools
+    from engine.runner.event_loop import run_in_new_loop
 
     source = open_source(file)
     options = replace(
@@ -145,7 +145,7 @@ def batch_command(
                 retry_in_flight=retry_in_flight,
             )
             batch = Batch(source.workflow, inputs, batch_options, on_row=view.take, on_begin=view.begin)
-            result, stopped_code = run_with_tools(_watched(batch, view))
+            result, stopped_code = run_in_new_loop(_watched(batch, view))
     finally:
         if opened is not None:
             opened.close()

@@ -148,7 +148,7 @@ def _refresh(names: Iterable[str]) -> None:
     from engine.cli.output import err
     from engine.errors import EngineError
     from engine.extensions import extensions_path, listings_path, read_extensions, refresh_server
-    from engine.runner.event_loop import run_and_wait
+    from engine.runner.event_loop import run_in_background_loop
 
     path = extensions_path()
     servers = read_extensions(path).servers
@@ -156,7 +156,7 @@ def _refresh(names: Iterable[str]) -> None:
         if name not in servers:
             there_are = ", ".join(servers) or "none"
             raise EngineError(f'There is no MCP server "{name[:60]}" in {path}.', f"Servers: {there_are}.")
-        listing = run_and_wait(refresh_server(name, servers[name], listings_path(path)))
+        listing = run_in_background_loop(refresh_server(name, servers[name], listings_path(path)))
         count = len(listing.tools)
         err().line(f"{name} offers {format_count(count, 'tool')}.")
         for sentence in listing.left_out:

@@ -20,7 +20,7 @@ from engine.cli.output import discard_stdout, err, prepare_streams
 from engine.cli.run_command import run_command
 from engine.cli.runs_command import runs_app
 from engine.errors import EngineError
-from engine.runner.event_loop import end_process
+from engine.runner.event_loop import exit_process
 
 PROGRAM = "loopwright"
 DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"
@@ -154,4 +154,4 @@ def _describe_bug(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(end_process(main()))
+    sys.exit(exit_process(main()))

@@ -56,7 +56,7 @@ def run_command(
     """
     from engine import start
     from engine.cli.run_monitor import OutputFormat, monitor, refusal_as_json, report
-    from engine.runner.event_loop import run_with_tools
+    from engine.runner.event_loop import run_in_new_loop
 
     output = OutputFormat(events, as_json)
     opened: Store | None = None
@@ -73,7 +73,7 @@ def run_command(
             opened = None if no_store else open_history(store)
             options = replace(options, store=opened, confirm_calls=confirms)
             begin = partial(start, source.workflow, inputs)
-            monitored = run_with_tools(monitor(begin, options, models_with(store, opened), output))
+            monitored = run_in_new_loop(monitor(begin, options, models_with(store, opened), output))
     finally:
         if opened is not None:
             opened.close()

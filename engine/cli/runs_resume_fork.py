@@ -175,10 +175,10 @@ def _consent(store: Store, run_id: str, workflow: Workflow, allow: bool) -> bool
 def _watch(begin: Callable[[RunOptions], Run], options: RunOptions, store: Store, output: OutputFormat) -> int:
     """Start the run, watch it until it ends, and return the exit code."""
     from engine.cli.run_monitor import monitor, refusal_as_json, report
-    from engine.runner.event_loop import run_with_tools
+    from engine.runner.event_loop import run_in_new_loop
 
     with refusal_as_json(output):
-        monitored = run_with_tools(monitor(begin, options, models_with(None, store), output))
+        monitored = run_in_new_loop(monitor(begin, options, models_with(None, store), output))
     return report(monitored, output)
 
 

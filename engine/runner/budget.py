@@ -1,7 +1,7 @@
-"""What a run may spend and has spent, as a tree: the run, its loops, their iterations; above runs, their batch.
+"""Budgets: a tree of limits and spending for a batch, its runs, their loops and iterations.
 
-A charge counts at every level. A model call that would not fit at some level is not made; calls side by side reserve
-what they may cost, so that together they cannot overrun.
+A charge counts in a budget and in all budgets above it. A model call that might exceed one of them is not made. Parallel
+calls reserve their estimated maximum, so that together they cannot exceed a budget.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from engine.formatting import format_count, format_money, format_spending
 from engine.models.protocol import Price, Request, Usage, with_instruction
 from engine.values import Value, compact_json
 
-_BYTES_A_TOKEN: Final = 3
-_TOKENS_AN_ITEM: Final = 16
-"""What surrounds a message, a tool or a tool call on the wire."""
+_BYTES_PER_TOKEN: Final = 3
+_TOKENS_PER_ITEM: Final = 16
+"""Tokens around each message, tool or tool call in a request."""
 _NOT_BILLED: Final = frozenset({"path", "role"})
-_TOKENS_WITHOUT_LIMIT: Final = 4096
+_DEFAULT_MAX_TOKENS: Final = 4096
 _ROUNDING: Final = 1e-9
 WARN_AT: Final = 0.8
-"""The part of a budget after which a warning is told."""
+"""The share of a budget at which a warning is emitted."""
 
 
 class BudgetError(EngineError):
-    """A model call that was not made because it does not fit into what is left.
+    """A model call was not made because it does not fit into a budget.
 
     Attributes:
-        path: The loop whose budget it is; empty for the run's.
-        node: Path of the node whose call it was.
+        path: Path of the loop that has the budget; empty for the run.
+        node: Path of the node that wanted to make the call.
     """
 
     def __init__(self, message: str, remedy: str, path: str) -> None:
@@ -43,35 +43,35 @@ class BudgetError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a call may cost at the most, as far as that can be told before it."""
+    """The maximum cost of a call, estimated before it."""
 
     cost_usd: float
     tokens: int
 
 
 def estimate(request: Request, price: Price | None) -> Estimate:
-    """The most that a call may use: everything that is sent, at three bytes a token, and the longest reply."""
+    """Estimate the maximum cost of a call: the whole request, at three bytes per token, and the longest reply."""
     tokens_in, tokens_out = request_tokens(request), reply_tokens(request)
     cost = price.cost_usd(Usage(tokens_in, tokens_out)) if price is not None else 0.0
     return Estimate(cost, tokens_in + tokens_out)
 
 
 def request_tokens(request: Request) -> int:
-    """The estimated tokens of a request: every text and value in it, whichever fields a request has."""
-    if request.schema is not None:  # the longest form in which a schema is sent, which some servers need
+    """Estimate the tokens of a request from all texts and values in it."""
+    if request.schema is not None:  # the longest form in which a schema may be sent
         request = replace(request, messages=with_instruction(request.messages, request.schema), schema=None)
     calls = sum(len(message.tool_calls) for message in request.messages)
     items = len(request.messages) + calls + len(request.tools)
-    return -(-_size(request) // _BYTES_A_TOKEN) + _TOKENS_AN_ITEM * items
+    return -(-_size(request) // _BYTES_PER_TOKEN) + _TOKENS_PER_ITEM * items
 
 
 def text_tokens(pieces: Sequence[str]) -> int:
-    """The estimated tokens of a reply that broke off: as many as its pieces, more where a piece is long."""
-    return max(len(pieces), -(-_size(tuple(pieces)) // _BYTES_A_TOKEN))
+    """Estimate the tokens of an incomplete reply: the number of its pieces, or more if they are long."""
+    return max(len(pieces), -(-_size(tuple(pieces)) // _BYTES_PER_TOKEN))
 
 
 def _size(part: object) -> int:
-    """The bytes of all texts and JSON values in a part of a request."""
+    """Return the bytes of all texts and JSON values in a part of a request."""
     if isinstance(part, str):
         return len(part.encode("utf-8", "surrogatepass"))
     if isinstance(part, tuple):
@@ -84,28 +84,28 @@ def _size(part: object) -> int:
 
 
 def reply_tokens(request: Request) -> int:
-    """The most tokens that a reply may have; under a budget, the request is sent with this limit."""
-    return request.max_tokens or _TOKENS_WITHOUT_LIMIT
+    """Return the maximum tokens of a reply, which limits requests under a budget."""
+    return request.max_tokens or _DEFAULT_MAX_TOKENS
 
 
 class Budget:
-    """One level of spending.
+    """The limits and the spending of a run, a loop, an iteration or a batch.
 
     Attributes:
-        path: The loop that it belongs to; empty for the run.
-        name: What it is, if it is neither a run nor a loop: `batch`.
-        has_refused: Whether a call was not made because it did not fit here.
-        limited: Whether it, or a level above it, has a limit.
-        reserved_usd, reserved_tokens, held: What calls under way may cost, and how many there are.
+        path: Path of the loop; empty for a run.
+        name: `batch` for a batch; empty for a run or a loop.
+        has_refused: Whether it has refused a call.
+        limited: Whether it, or a budget above it, has a limit.
+        reserved_usd, reserved_tokens, calls_in_flight: Reservations of calls in flight, and their number.
         input_tokens, output_tokens, exact: Tokens used so far, and whether the figures are exact.
-        spent_usd: US dollars of known price.
-        price_unknown: Whether a call of unknown price is among it.
+        spent_usd: US dollars spent on calls of known price.
+        price_unknown: Whether there was a call of unknown price.
     """
 
     __slots__ = (
         "exact",
         "has_refused",
-        "held",
+        "calls_in_flight",
         "input_tokens",
         "limit_tokens",
         "limit_usd",
@@ -146,12 +146,10 @@ class Budget:
         self.spent_usd = 0.0
         self.price_unknown = False
         self.warned = False
-        self.held = 0
+        self.calls_in_flight = 0
         self.reserved_usd = 0.0
         self.reserved_tokens = 0
-        self.waiting: deque[asyncio.Future[None]] | None = None if parent is None else parent.waiting
-        if parent is None:
-            self.waiting = deque()
+        self.waiting: deque[asyncio.Future[None]] = deque() if parent is None else parent.waiting
 
     @property
     def usage(self) -> Usage:
@@ -160,11 +158,11 @@ class Budget:
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars spent so far; None as soon as one price in it is unknown."""
+        """US dollars spent so far; None if one of the prices is unknown."""
         return None if self.price_unknown else self.spent_usd
 
     def charge(self, usage: Usage, cost_usd: float | None) -> None:
-        """Count what a call used, here and on every level above."""
+        """Charge a call to this budget and all budgets above it."""
         budget: Budget | None = self
         while budget is not None:
             budget.input_tokens += usage.input_tokens
@@ -177,65 +175,62 @@ class Budget:
             budget = budget.parent
 
     async def reserve(self, needed: Estimate) -> None:
-        """Set aside what a call may cost, on every level.
+        """Reserve the estimated maximum of a call in this budget and all budgets above it.
 
-        Where it would fit but for what calls under way have reserved, it waits until one of them is through.
+        Waits for calls in flight whose reservations leave too little.
 
         Raises:
-            BudgetError: It does not fit.
+            BudgetError: The call does not fit.
         """
         while (obstacle := self._obstacle(needed)) is not None:
-            budget, may_fit = obstacle
-            if not may_fit:
-                self._note_refusal(needed)
+            budget, may_fit_later = obstacle
+            if not may_fit_later:
+                self._mark_refusal(needed)
                 raise budget.refusal(needed)
             future = asyncio.get_running_loop().create_future()
-            assert self.waiting is not None
             self.waiting.append(future)
             await future
-        self.hold(needed, 1)
+        self._add_reservation(needed, 1)
 
     def release(self, needed: Estimate) -> None:
-        """Give back what was set aside for a call that is through, and let those who wait look again, in order."""
-        self.hold(needed, -1)
-        assert self.waiting is not None
+        """Release the reservation of a finished call, and wake all calls that wait, in order."""
+        self._add_reservation(needed, -1)
         waiting = list(self.waiting)
         self.waiting.clear()
         for future in waiting:
             if not future.done():
                 future.set_result(None)
 
-    def nearly_spent(self) -> list[tuple[Budget, str, float, float]]:
-        """Levels of which most is spent and that have not been told of yet: level, unit, spent, limit."""
-        told: list[tuple[Budget, str, float, float]] = []
+    def new_warnings(self) -> list[tuple[Budget, str, float, float]]:
+        """Return budgets that reached `WARN_AT` and were not returned before: budget, unit, spent, limit."""
+        found: list[tuple[Budget, str, float, float]] = []
         budget: Budget | None = self
         while budget is not None:
-            if not budget.warned and not budget.name:  # whoever runs a batch reports how it stands
+            if not budget.warned and not budget.name:  # a batch reports its own budget
                 spent = ((budget.limit_usd, budget.spent_usd, "usd"), (budget.limit_tokens, budget.tokens, "tokens"))
                 for limit, amount, unit in spent:
                     if limit is not None and amount >= WARN_AT * limit and not budget.warned:
                         budget.warned = True
-                        told.append((budget, unit, amount, limit))
+                        found.append((budget, unit, amount, limit))
             budget = budget.parent
-        return told
+        return found
 
     @property
     def tokens(self) -> int:
         """Tokens used so far, in and out together."""
         return self.input_tokens + self.output_tokens
 
-    def hold(self, amount: Estimate, sign: int) -> None:
-        """Add to what is reserved, or take from it, on every level."""
+    def _add_reservation(self, amount: Estimate, sign: int) -> None:
         budget: Budget | None = self
         while budget is not None:
-            budget.held += sign
-            # With nothing under way there is nothing reserved, whatever floating point has left over.
-            budget.reserved_usd = budget.reserved_usd + sign * amount.cost_usd if budget.held else 0.0
+            budget.calls_in_flight += sign
+            # Reset rounding errors when no call is in flight.
+            budget.reserved_usd = budget.reserved_usd + sign * amount.cost_usd if budget.calls_in_flight else 0.0
             budget.reserved_tokens += sign * amount.tokens
             budget = budget.parent
 
     def _obstacle(self, needed: Estimate) -> tuple[Budget, bool] | None:
-        """The level where it does not fit, and whether it may once calls under way are through; None where it fits."""
+        """Return the budget that a call does not fit into, and whether it may fit after calls in flight; None if it fits."""
         found: tuple[Budget, bool] | None = None
         budget: Budget | None = self
         while budget is not None:
@@ -245,12 +240,12 @@ class Budget:
             ):
                 if limit is not None and spent + amount > limit + _ROUNDING:
                     return budget, False
-                if limit is not None and budget.held and spent + reserved + amount > limit + _ROUNDING:
+                if limit is not None and budget.calls_in_flight and spent + reserved + amount > limit + _ROUNDING:
                     found = found or (budget, True)
             budget = budget.parent
         return found
 
-    def _note_refusal(self, needed: Estimate) -> None:
+    def _mark_refusal(self, needed: Estimate) -> None:
         budget: Budget | None = self
         while budget is not None:
             for limit, amount in (
@@ -262,7 +257,7 @@ class Budget:
             budget = budget.parent
 
     def refusal(self, needed: Estimate) -> BudgetError:
-        """The error that says that a call does not fit here."""
+        """Return the error for a call that does not fit."""
         whose = f'of the loop "{self.path}"' if self.path else f"of the {self.name or 'run'}"
         if self.limit_usd is not None and self.spent_usd + needed.cost_usd > self.limit_usd + _ROUNDING:
             left = format_spending(max(self.limit_usd - self.spent_usd, 0), self.limit_usd, "usd")
@@ -272,7 +267,7 @@ class Budget:
             left = format_spending(max(limit - self.tokens, 0), limit, "tokens")
             need = f"up to {format_count(needed.tokens, 'token')}"
         return BudgetError(
-            f"The budget {whose} is spent: {left} are left, and the next call may take {need}.",
-            "Raise the budget, shorten what is sent, or lower 'Max tokens'.",
+            f"The budget {whose} is too small for the next call: {left} are left, and the call may need {need}.",
+            "Raise the budget, shorten the prompt, or lower 'Max tokens'.",
             self.path,
         )

@@ -1,8 +1,8 @@
-"""Where a run's events go: into its log, and from there to whoever reads along.
+"""Event log of a run: the events so far, and their delivery to readers.
 
-The run appends and goes on; it waits for no reader. An async reader holds a place in the log, a callback has a
-thread of its own, so that one which is slow or raises neither stops nor slows the run. The journal, where the run is
-kept, is no reader: the run waits for it now and then.
+The run never waits for a reader. An async reader has a position in the log, and a callback has a thread of its own, so
+that a slow or failing one neither stops nor slows the run. The journal that stores the run is not a reader; the run waits
+for it now and then.
 """
 
 from __future__ import annotations
@@ -26,16 +26,22 @@ Callback = Callable[[AnyEvent], None]
 
 
 class EventLog:
-    """The log of one run, and its readers.
+    """The events of one run, and their readers.
 
-    Where the run is kept, an event is told to readers only once it is safe: what somebody has seen is never lost.
+    If the run is stored, readers get an event only after it is stored, so that nobody sees an event that is lost later.
 
     Args:
         run_id: The run.
-        reduce: Called with each event at once; it must be quick and must not raise.
-        journal: Where the run is kept; None where it is not.
-        past: What the run had told before it broke off; numbers go on from there.
+        reduce: Called with each event at once; must be fast and must not raise.
+        journal: Stores the run; None if it is not stored.
+        past: Events before a resume; new events continue their numbers.
         store_past: Whether the journal does not have the past yet.
+
+    Attributes:
+        events: All events so far.
+        published: How many of them readers may see.
+        is_stored: Whether the run is stored.
+        closed: Whether no more events follow.
     """
 
     def __init__(
@@ -58,28 +64,28 @@ class EventLog:
         self._offset = len(self.events) - self._next
         self._journal = journal
         self.is_stored = journal is not None
-        self._written = self._kept = -1
+        self._last_written = self._last_stored = -1
         self.published = 0 if store_past and journal is not None else len(self.events)
         for event in past:
             reduce(event)
         if journal is not None:
             loop = asyncio.get_running_loop()
-            journal.watch(_in_loop(loop, self._on_stored), _in_loop(loop, self._on_store_failed))
+            journal.watch(_call_in_loop(loop, self._on_stored), _call_in_loop(loop, self._on_store_failed))
             if store_past:
                 for event in past:
                     journal.write(event)
-                    self._written = event.seq
+                    self._last_written = event.seq
 
     @property
     def unstored(self) -> int:
-        """By how many numbers the journal is behind the run."""
-        return self._written - self._kept if self._journal is not None else 0
+        """How many numbers the journal is behind the run."""
+        return self._last_written - self._last_stored if self._journal is not None else 0
 
     def emit(self, event_type: Callable[..., AnyEvent], path: str, *fields: Any) -> int:
-        """Tell an event; `fields` are those that its type has beside the common ones, in their order.
+        """Emit an event; `fields` are the fields of its type after the common ones, in order.
 
         Returns:
-            Its number (`seq`); -1 where nothing is told any more.
+            Its number (`seq`); -1 after `silence`.
         """
         if self._is_silenced:
             return -1
@@ -90,8 +96,8 @@ class EventLog:
         if self._journal is not None:
             if event_type is not NodeStreaming:
                 self._journal.write(event)
-                self._written = event.seq
-            if self._written > self._kept:
+                self._last_written = event.seq
+            if self._last_written > self._last_stored:
                 return event.seq
         if self._callbacks or self._waiting:
             self._publish(len(self.events))
@@ -100,16 +106,16 @@ class EventLog:
         return event.seq
 
     def silence(self) -> None:
-        """Tell nothing from now on."""
+        """Emit no more events."""
         self._is_silenced = True
 
     async def flush(self) -> None:
-        """Wait until all that was written is safe, or nothing more is kept."""
+        """Wait until all written events are stored, or the journal has failed."""
         while self.unstored:
             await self._next_change()
 
     def close(self) -> None:
-        """Say that nothing more comes."""
+        """Report that no more events follow."""
         self.closed = True
         for callback in self._callbacks:
             callback.queue.put(None)
@@ -118,31 +124,31 @@ class EventLog:
         self._wake()
 
     def add_callback(self, callback: Callback) -> None:
-        """Call this with every further event, in a thread of its own, in order."""
+        """Call a function with every further event, in order, in a thread of its own."""
         self._callbacks.append(_CallbackThread(callback, self.run_id))
 
     async def delivered(self, within_s: float) -> None:
-        """Wait until all callbacks have had all events, but not longer than that."""
+        """Wait until all callbacks have received all events, at most `within_s` seconds."""
         deadline = time.monotonic() + within_s
         for callback in self._callbacks:
             await asyncio.to_thread(callback.finished.wait, max(deadline - time.monotonic(), 0))
 
     async def read(self) -> AsyncIterator[AnyEvent]:
-        """All events from the first, as they come, to the last."""
-        place = 0
+        """Yield all events from the first to the last, as they are published."""
+        position = 0
         while True:
-            while place < self.published:
-                yield self.events[place]
-                place += 1
+            while position < self.published:
+                yield self.events[position]
+                position += 1
             if self.closed:
                 return
             await self._next_change()
 
     def _publish(self, end: int) -> None:
-        """Let readers have the log up to that place."""
+        """Publish the events before position `end`."""
         for callback in self._callbacks:
-            for place in range(self.published, end):
-                callback.queue.put(self.events[place])
+            for position in range(self.published, end):
+                callback.queue.put(self.events[position])
         self.published = end
         if self._waiting:
             self._wake()
@@ -150,9 +156,9 @@ class EventLog:
     def _on_stored(self, seq: int) -> None:
         if self._journal is None:
             return
-        self._kept = seq
+        self._last_stored = seq
         end = seq + self._offset + 1
-        # Pieces of replies are not kept, and may be told as soon as what came before them is.
+        # Pieces of replies are not stored, and are published after the events before them.
         while end < len(self.events) and isinstance(self.events[end], NodeStreaming):
             end += 1
         self._publish(max(end, self.published))
@@ -177,8 +183,10 @@ class EventLog:
 ArgumentT = TypeVar("ArgumentT")
 
 
-def _in_loop(loop: asyncio.AbstractEventLoop, function: Callable[[ArgumentT], None]) -> Callable[[ArgumentT], None]:
-    """The function, to be called from any thread, at work in the loop's; a loop that has ended calls nothing."""
+def _call_in_loop(
+    loop: asyncio.AbstractEventLoop, function: Callable[[ArgumentT], None]
+) -> Callable[[ArgumentT], None]:
+    """Return a function that any thread may call to run `function` in the event loop, unless the loop has ended."""
 
     def call(argument: ArgumentT) -> None:
         with contextlib.suppress(RuntimeError):
@@ -188,9 +196,9 @@ def _in_loop(loop: asyncio.AbstractEventLoop, function: Callable[[ArgumentT], No
 
 
 class _CallbackThread:
-    """Calls one callback; what it raises is logged once and ends nothing.
+    """Calls a callback in a thread; its first exception is logged, and all are ignored.
 
-    The thread is no daemon: a script that ends right after its run still has all events delivered.
+    The thread is not a daemon, so that a script that ends right after its run still receives all events.
     """
 
     def __init__(self, callback: Callback, run_id: str) -> None:
@@ -206,6 +214,8 @@ class _CallbackThread:
                 self._callback(event)
             except Exception:
                 if not self._raised:
-                    _LOG.exception("An event callback raised; the run goes on, and further errors of it are not shown.")
+                    _LOG.exception(
+                        "An event callback raised. The run continues, and further errors of the callback are not logged."
+                    )
                 self._raised = True
         self.finished.set()

@@ -1,7 +1,8 @@
-"""The threads in which tools do what blocks, and an event loop whose end none of them holds up.
+"""Event loops of the engine, and the threads in which tools block.
 
-A tool that hangs, on a disk that does not answer, stays in its thread when its run is over. The end of the loop waits a
-moment for it, so that a tool may end what it is writing, and no longer; `engine.runner.event_loop` ends the process.
+Callers without an event loop share one in the background, so that model clients keep their connections from run to run.
+A loop of its own does not wait long for a tool that hangs, for example on a disk that does not answer: the tool gets a
+moment to finish what it is writing, and `exit_process` ends the process despite its thread.
 """
 
 from __future__ import annotations
@@ -17,96 +18,93 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+ResultT = TypeVar("ResultT")
+
 TOOL_THREAD: Final = "loopwright tool"
-"""What the name of each thread begins with in which a tool works."""
+"""Prefix of the names of tool threads."""
 
 
-def tools_at_work(name: str = TOOL_THREAD) -> list[threading.Thread]:
-    """The threads that still live, of those whose names begin like this."""
+def running_tool_threads(name: str = TOOL_THREAD) -> list[threading.Thread]:
+    """Return the running threads with this prefix."""
     return [thread for thread in threading.enumerate() if thread.name.startswith(name)]
 
 
-def end_process(code: int) -> int:
-    """End the process at once where a tool still hangs. Everything that is to be kept must be on the disk by now.
-
-    Args:
-        code: The exit code.
+def exit_process(code: int) -> int:
+    """Exit at once if a tool hangs; everything that matters must be on the disk by now.
 
     Returns:
-        The same, where nothing hangs and the process can end as usual.
+        The exit code, if nothing hangs and the process can end normally.
     """
-    if tools_at_work():
+    if running_tool_threads():
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):  # nobody reads it any more
+            with suppress(OSError, ValueError):  # the reader has gone
                 stream.flush()
         os._exit(code)
     return code
 
 
-ResultT = TypeVar("ResultT")
-
-ENDS_WITHIN_S: Final = 2.0
-"""How long the end of a loop waits for tools at work, in seconds."""
+TOOL_GRACE_S: Final = 2.0
+"""Seconds that a loop waits for running tools when it ends."""
 
 _numbers = itertools.count(1)
 
 
-class ToolThreads(ThreadPoolExecutor):
-    """The threads of one event loop."""
+class ToolThreadPool(ThreadPoolExecutor):
+    """The tool threads of one event loop."""
 
     def __init__(self) -> None:
         self._name = f"{TOOL_THREAD} {next(_numbers)}."
         super().__init__(thread_name_prefix=self._name)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let idle threads end, and give those at work a moment if they are to be waited for."""
+        """End idle threads, and wait up to `TOOL_GRACE_S` for running ones."""
         super().shutdown(wait=False, cancel_futures=cancel_futures)
-        deadline = time.monotonic() + ENDS_WITHIN_S
-        for thread in tools_at_work(self._name) if wait else ():
+        deadline = time.monotonic() + TOOL_GRACE_S
+        for thread in running_tool_threads(self._name) if wait else ():
             thread.join(max(deadline - time.monotonic(), 0.0))
 
 
-def run_with_tools(work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Run a coroutine in an event loop of its own, like `asyncio.run`, which does not wait for a tool that hangs."""
+def run_in_new_loop(coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine in an event loop of its own, like `asyncio.run`, without waiting for tools that hang."""
 
     async def in_loop() -> ResultT:
-        asyncio.get_running_loop().set_default_executor(ToolThreads())
-        return await work
+        asyncio.get_running_loop().set_default_executor(ToolThreadPool())
+        return await coroutine
 
     return asyncio.run(in_loop())
 
 
-_LONGEST_END_S: Final = 10.0
-"""How long an interrupted run may take to end before it is left to itself."""
+_CANCEL_TIMEOUT_S: Final = 10.0
+"""Seconds that a cancelled coroutine may take to end."""
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 
 
-def run_and_wait(coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Run a coroutine in the background loop, which is made on first use and ends with the process.
+def run_in_background_loop(coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine in the background loop, which starts on first use and ends with the process.
 
-    What interrupts the waiting (Ctrl+C) cancels the coroutine, and goes on once that has come to its end.
+    Ctrl+C cancels the coroutine, and is raised once it has ended.
     """
     ended = threading.Event()
-    future = asyncio.run_coroutine_threadsafe(_telling(coroutine, ended), _background_loop())
+
+    async def signal_end() -> ResultT:
+        try:
+            return await coroutine
+        finally:
+            ended.set()
+
+    future = asyncio.run_coroutine_threadsafe(signal_end(), _background_loop())
     try:
         return future.result()
     except BaseException:
         future.cancel()
-        ended.wait(_LONGEST_END_S)
+        ended.wait(_CANCEL_TIMEOUT_S)
         raise
 
 
-async def _telling(coroutine: Coroutine[Any, Any, ResultT], ended: threading.Event) -> ResultT:
-    try:
-        return await coroutine
-    finally:
-        ended.set()
-
-
 def _background_loop() -> asyncio.AbstractEventLoop:
-    global _loop  # noqa: PLW0603 - one for the whole process is the point
+    global _loop  # noqa: PLW0603 - one loop for the whole process
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()

@@ -78,7 +78,7 @@ def _verdict(run: GraphRun, plan: LoopPlan) -> dict[str, Value] | None:
     """Return the decision of the controlling router, or None if there is none or it was skipped."""
     if plan.evaluator is None:
         return None
-    outputs = run.given[plan.evaluator]
+    outputs = run.outputs[plan.evaluator]
     if outputs is None:
         return None
     recorded = plan.body.nodes[plan.evaluator].spec.recorded(outputs)
@@ -93,12 +93,12 @@ def _feedback(
     if reached is not DEAD:
         return reached  # pyright: ignore[reportReturnType] - a slot holds DEAD or a Value
     nodes = plan.body.nodes
-    live = [position for position in plan.feedback_ends if run.given[position] is not None]
+    live = [position for position in plan.feedback_ends if run.outputs[position] is not None]
     if len(live) > 1:
         names = ", ".join(nodes[position].id for position in live)
         warnings.append(f"Several branches ended in dead ends ({names}). The first one is the feedback.")
     if live:
-        outputs = run.given[live[0]]
+        outputs = run.outputs[live[0]]
         assert outputs is not None, "live nodes have outputs"
         return nodes[live[0]].spec.recorded(outputs)
     if Need.EVALUATOR in plan.config.needs and verdict is not None:

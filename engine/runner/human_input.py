@@ -1,4 +1,4 @@
-"""Which answers fit the questions of a run."""
+"""Human input to a run: questions and their answers, and notes to nodes (which nodes can post, too)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What decides whether an answer to a question fits; the attributes are those of `NodeWaiting`."""
+    """A question to a person; the attributes are those of `NodeWaiting`."""
 
     path: str
     kind: QuestionKind
@@ -30,8 +30,8 @@ class Question:
     choices: tuple[str, ...] = ()
     value_schema: dict[str, Value] | None = None
 
-    def takes(self, answer: Answer) -> bool:
-        """Whether an answer fits."""
+    def accepts(self, answer: Answer) -> bool:
+        """Whether an answer is valid."""
         try:
             check_answer(self, answer)
         except EngineError:
@@ -39,45 +39,47 @@ class Question:
         return True
 
 
-Asked: TypeAlias = Question | NodeWaiting
+AnyQuestion: TypeAlias = Question | NodeWaiting
 
 
-def check_answer(asked: Asked, answer: Answer) -> None:
-    """Refuse an answer that does not fit: another choice, or a value of another kind than the one to be approved.
+def check_answer(question: AnyQuestion, answer: Answer) -> None:
+    """Check that an answer has one of the choices, and a value of the same type as the one to be approved.
 
     Raises:
-        EngineError: It does not fit; the question stays open.
+        EngineError: The answer is invalid; the question stays open.
     """
-    if asked.choices and answer.choice not in asked.choices:
-        given = f'"{shown(answer.choice, 40)}" is no answer' if answer.choice else "An answer chooses nothing"
-        raise EngineError(f'{given} to the question at "{asked.path}".', f"Choose one of: {', '.join(asked.choices)}.")
-    if asked.kind != "approval" or answer.value is None:
+    if question.choices and answer.choice not in question.choices:
+        given = f'"{shown(answer.choice, 40)}" is not an answer' if answer.choice else "An answer chooses nothing"
+        raise EngineError(
+            f'{given} to the question at "{question.path}".', f"Choose one of: {', '.join(question.choices)}."
+        )
+    if question.kind != "approval" or answer.value is None:
         return
-    if isinstance(asked.value_schema, dict) and answer.choice != APPROVE:
-        return  # the arguments of a call that is not made
-    fault = _kind_fault(asked.value, answer.value) or _schema_fault(asked, answer.value)
+    if isinstance(question.value_schema, dict) and answer.choice != APPROVE:
+        return  # the call is not made, whatever its arguments
+    fault = _type_error(question.value, answer.value) or _schema_error(question, answer.value)
     if fault:
-        raise _misfit(asked, fault)
+        raise _invalid_answer(question, fault)
 
 
-def value_of_text(asked: Asked, text: str) -> Value:
-    """The value that a person's text stands for: JSON, unless the value to be approved is a text.
+def value_of_text(question: AnyQuestion, text: str) -> Value:
+    """Parse a person's text: as JSON, unless the value to be approved is a text.
 
     Raises:
-        EngineError: It is not JSON, or JSON's null, which would leave the value unchanged.
+        EngineError: It is not JSON, or it is null, which would leave the value unchanged.
     """
-    if asked.kind == "question" or asked.value is None or isinstance(asked.value, str):
+    if question.kind == "question" or question.value is None or isinstance(question.value, str):
         return text
     try:
         value = parse_json(text)
     except ValueError as error:
-        raise _misfit(asked, f"it is not JSON: {shown(str(error), 100)}") from error
+        raise _invalid_answer(question, f"it is not JSON: {shown(str(error), 100)}") from error
     if value is None:
-        raise _misfit(asked, f"it is null, and {_KINDS[type(asked.value)]} is needed")
+        raise _invalid_answer(question, f"it is null, and {_TYPE_NAMES[type(question.value)]} is needed")
     return value
 
 
-_KINDS: Final[dict[type, str]] = {
+_TYPE_NAMES: Final[dict[type, str]] = {
     dict: "an object",
     list: "a list",
     str: "a text",
@@ -88,119 +90,116 @@ _KINDS: Final[dict[type, str]] = {
 }
 
 
-def _kind_fault(before: Value, value: Value) -> str:
-    needed, given = _KINDS[type(before)], _KINDS[type(value)]
+def _type_error(before: Value, value: Value) -> str:
+    needed, given = _TYPE_NAMES[type(before)], _TYPE_NAMES[type(value)]
     return "" if before is None or needed == given else f"it is {given}, and {needed} is needed"
 
 
-def _schema_fault(asked: Asked, value: Value) -> str:
-    """The first thing in a value that does not follow the schema, unless it was so before."""
-    if not isinstance(asked.value_schema, dict):  # a preview of a long schema is a text
+def _schema_error(question: AnyQuestion, value: Value) -> str:
+    """Return the first schema violation that the original value does not have."""
+    if not isinstance(question.value_schema, dict):  # in previews a long schema is a text
         return ""
     try:
-        schema = compile_schema(asked.value_schema)
+        schema = compile_schema(question.value_schema)
     except SchemaError:
         return ""
-    before = schema.errors(asked.value)
+    before = schema.errors(question.value)
     return next((error.rstrip(".") for error in schema.errors(value) if error not in before), "")
 
 
-def _misfit(asked: Asked, fault: str) -> EngineError:
+def _invalid_answer(question: AnyQuestion, fault: str) -> EngineError:
     return EngineError(
-        f'The value for the question at "{asked.path}" does not fit: {fault}.',
-        "Change it, or leave it out to keep the value as it is. The question stays open.",
+        f'The value for the question at "{question.path}" does not fit: {fault}.',
+        "Change it, or leave it out to keep the value unchanged. The question stays open.",
     )
 
 
-LOOK_S: Final = 0.5
-"""Seconds between two looks into the history."""
+POLL_INTERVAL_S: Final = 0.5
+"""Seconds between two checks of the history for answers from other processes."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """The number of its event, where the answer is put, and what decides whether one fits."""
-
+class _OpenQuestion:
     number: int
     answer: asyncio.Future[Answer]
-    asked: Asked
+    question: AnyQuestion
 
 
 class Mailbox:
     """The open questions of a run.
 
     Args:
-        keeper: Where other processes leave answers; None where the run is not kept.
+        storage: Has the answers from other processes; None if the run is not stored.
         run_id: The run.
     """
 
-    def __init__(self, keeper: RunStorage | None = None, run_id: str = "") -> None:
-        self._keeper = keeper
+    def __init__(self, storage: RunStorage | None = None, run_id: str = "") -> None:
+        self._storage = storage
         self._run_id = run_id
-        self._questions: dict[str, _Question] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._questions: dict[str, _OpenQuestion] = {}
+        self._polling: asyncio.Task[None] | None = None
 
     @contextmanager
-    def open(self, number: int, asked: Asked) -> Generator[asyncio.Future[Answer]]:
-        """Hold a question open.
+    def open(self, number: int, question: AnyQuestion) -> Generator[asyncio.Future[Answer]]:
+        """Keep a question open.
 
         Args:
-            number: The number of the event that reported the question.
-            asked: The question.
+            number: Number of the event that reported the question.
+            question: The question.
 
         Yields:
-            Where the answer is put.
+            The future of the answer.
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._questions[asked.path] = _Question(number, answer, asked)
-        if self._keeper is not None and self._looking is None:
-            self._looking = asyncio.create_task(self._look(self._keeper), name=f"loopwright answers {self._run_id}")
+        self._questions[question.path] = _OpenQuestion(number, answer, question)
+        if self._storage is not None and self._polling is None:
+            self._polling = asyncio.create_task(self._poll(self._storage), name=f"loopwright answers {self._run_id}")
         try:
             yield answer
         finally:
-            del self._questions[asked.path]
-            if self._looking is not None and not self._questions:
-                self._looking.cancel()
-                self._looking = None
+            del self._questions[question.path]
+            if self._polling is not None and not self._questions:
+                self._polling.cancel()
+                self._polling = None
 
     def put(self, path: str, answer: Answer) -> None:
         """Answer a question.
 
         Raises:
-            EngineError: Nothing waits at that path, or the answer does not fit; the question stays open.
+            EngineError: No node waits at that path, or the answer is invalid; the question stays open.
         """
         question = self._questions.get(path)
         if question is None or question.answer.done():
-            raise EngineError(f'Nothing waits for an answer at "{path}".', "Look whether it has been answered already.")
-        check_answer(question.asked, answer)
+            raise EngineError(f'Nothing waits for an answer at "{path}".', "It may have been answered already.")
+        check_answer(question.question, answer)
         question.answer.set_result(answer)
 
-    async def _look(self, keeper: RunStorage) -> None:
+    async def _poll(self, storage: RunStorage) -> None:
         while True:
-            await asyncio.sleep(LOOK_S)
-            with suppress(EngineError):  # a history that is busy is looked at again
-                for left in await asyncio.to_thread(keeper.left_answers, self._run_id):
+            await asyncio.sleep(POLL_INTERVAL_S)
+            with suppress(EngineError):  # a busy history is read again
+                for left in await asyncio.to_thread(storage.left_answers, self._run_id):
                     question = self._questions.get(left.path)
                     if question is not None and question.number == left.question:
-                        with suppress(EngineError):  # another answer was faster, or it is none
+                        with suppress(EngineError):  # another answer was faster, or this one is invalid
                             self.put(left.path, left.answer)
 
 
-LONGEST_NOTE: Final = 100_000
-"""Characters of a note."""
+MAX_NOTE_LENGTH: Final = 100_000
 
 
 class NoteError(EngineError):
-    """A note that nobody can receive."""
+    """No node can receive a note."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note.
+    """A note to a node.
 
     Attributes:
-        to: A node's id, or its place in the run (`loop[0].worker`).
-        text: What it says; plain text.
-        sender: The path of the node that posted it; empty for a person.
+        to: Id of the node, or its path in the run (`loop[0].worker`).
+        text: Plain text.
+        sender: Path of the node that posted it; empty for a person.
     """
 
     to: str
@@ -209,31 +208,31 @@ class Note:
 
     @property
     def message(self) -> Message:
-        """The note as the model gets it."""
+        """The note as a message to the model."""
         whose = f'the node "{self.sender}"' if self.sender else "a person"
         return Message("user", f"[Note from {whose}, while you are at work]\n{self.text}")
 
     def is_for(self, path: str) -> bool:
-        """Whether the node at a path is meant."""
+        """Whether the note is for the node at a path."""
         return self.to == path or self.to == path.rpartition(".")[2]
 
 
 def check_note(graph: GraphPlan, note: Note) -> None:
-    """Refuse a note that no model call of the workflow can receive.
+    """Check that a model call of the workflow can receive a note.
 
     Raises:
-        NoteError: There is no such node, it calls no model, or there is nothing to say.
+        NoteError: There is no such node, it calls no model, or the note is empty or too long.
     """
     if not note.text.strip():
-        raise NoteError("The note is empty.", "Write what the node is to know.")
-    if len(note.text) > LONGEST_NOTE:
+        raise NoteError("The note is empty.", "Write what the node should know.")
+    if len(note.text) > MAX_NOTE_LENGTH:
         raise NoteError(
-            f"The note has {format_count(len(note.text), 'character')}.", f"At most {LONGEST_NOTE:,} can be sent."
+            f"The note has {format_count(len(note.text), 'character')}.", f"At most {MAX_NOTE_LENGTH:,} can be sent."
         )
     try:
         steps = parse_place(note.to).steps
     except PlaceError as error:
-        raise NoteError(f"{shown(note.to, 60)} names no node.", _remedy(graph)) from error
+        raise NoteError(f"{shown(note.to, 60)} is not the path of a node.", _possible_receivers(graph)) from error
     nodes = _all_nodes(graph) if len(steps) == 1 else graph.nodes
     for number, step in enumerate(steps):
         node = next((node for node in nodes if node.id == step.node), None)
@@ -243,9 +242,9 @@ def check_note(graph: GraphPlan, note: Note) -> None:
             or (step.index is None) != (is_last or node.subflow is not None)
             or (not is_last and node.body is None)
         ):
-            raise NoteError(f'There is no node "{shown(note.to, 60)}".', _remedy(graph))
+            raise NoteError(f'There is no node "{shown(note.to, 60)}".', _possible_receivers(graph))
         if is_last and node.spec.model(node.config) is None:
-            raise NoteError(f'"{node.title}" calls no model, and so receives no notes.', _remedy(graph))
+            raise NoteError(f'"{node.title}" calls no model, and so receives no notes.', _possible_receivers(graph))
         nodes = node.body.nodes if node.body is not None else ()
 
 
@@ -254,6 +253,6 @@ def _all_nodes(graph: GraphPlan) -> tuple[NodePlan, ...]:
     return (*graph.nodes, *inner)
 
 
-def _remedy(graph: GraphPlan) -> str:
+def _possible_receivers(graph: GraphPlan) -> str:
     names = [node.id for node in _all_nodes(graph) if node.spec.model(node.config) is not None]
     return f"Notes can be sent to: {', '.join(names)}." if names else "No node of this workflow calls a model."

@@ -1,8 +1,7 @@
-"""One attempt at a loop: its body again and again, each iteration starting from what the one before fed back.
+"""Execution of loops: iterations, feedback between them, exit conditions, and the output of the loop.
 
-The body is a graph of its own, planned once; every iteration is one pass through it. After each, the exit
-conditions are asked in order. What ends the loop otherwise (an error, the budget, time, a cancelled run) is told
-just the same.
+The body of a loop is compiled to a graph once, and each iteration executes this graph. The exit conditions are tested
+after each iteration. Errors, budgets, timeouts and cancellation end a loop too, and are reported as exit reasons.
 """
 
 from __future__ import annotations
@@ -45,360 +44,102 @@ from engine.runner.run_scope import LoopExit, RunScope
 from engine.runner.scheduler import GraphRun
 from engine.values import Value, to_text
 
+PREVIEW_LENGTH: Final = 200
+"""Characters of an iteration input in the event of its start."""
+
+
+class _MaxIterationsReachedError(NodeError):
+    """The loop reached its maximum of iterations, and its settings ask for a failure."""
+
 
 @dataclass(slots=True)
 class FinishedIteration:
-    """An iteration that has ended, with what only the loop itself needs of it.
+    """A finished iteration of a loop.
 
     Attributes:
-        record: What is kept of it.
-        given: What each node of the body gave.
-        loop_variables: The iteration as texts see it.
-        has_result: Whether anything is its result.
-        is_judged_done: What the judge said; None where none was asked.
+        record: Its record.
+        outputs: The outputs of each node of the body.
+        loop_variables: Its variables.
+        has_result: Whether it has a result.
+        judge_done: The decision of the judge; None if the judge did not run.
     """
 
     record: IterationRecord
-    given: list[Outputs | None]
+    outputs: list[Outputs | None]
     loop_variables: LoopVariables
     has_result: bool
-    is_judged_done: bool | None = None
-
-
-class LoopState:
-    """One attempt at a loop.
-
-    Attributes:
-        plan: The loop and its body.
-        config: Its settings.
-        scope: The level around it.
-        path: Its path.
-        budget: What it spends.
-        original: What it starts from.
-        constants: What comes from outside the body: slot and value.
-        decision: Decides after each iteration whether the loop stops.
-        score: Its score expression; None without one.
-        tells_iteration: Whether a node of the body is told about the iteration.
-        memory: What its model nodes remember; None where they remember nothing.
-        ended: The iterations that have ended.
-        started: When it began, by the event loop's clock; time before the run broke off is taken off.
-        limit: Its time limit, which counts that time too.
-    """
-
-    def __init__(self, around: GraphRun, node: NodePlan, given: Value, path: str, budget: Budget) -> None:
-        assert node.loop is not None
-        self.plan: LoopPlan = node.loop
-        self.config: LoopConfig = self.plan.config
-        self.scope = around.scope
-        self.path = path
-        self.budget = budget
-        self.original = given
-        self.constants = [(slot, around.values[outer]) for outer, slot in self.plan.body.constants]
-        self.decision = StopDecision(self.config.conditions, self.config.stop_mode, self.plan.max_iterations)
-        self.score = compile_expression(self.config.score) if self.config.score.strip() else None
-        self.tells_iteration = any(there.tells_iteration for there in self.plan.body.nodes)
-        self.memory = self._memory()
-        self.ended: list[FinishedIteration] = []
-        self._history: list[Record] = []
-        self.history = self._first_records  # a bound method of its own for each iteration would be kept with it
-        self._clock = asyncio.get_running_loop().time
-        self.started = self._clock()
-        self.limit = asyncio.timeout(self.config.timeout_s)
-
-    def _memory(self) -> LoopMemory | None:
-        if self.config.memory == "fresh":
-            return None
-        return LoopMemory(self.config.memory_window if self.config.memory == "window" else None)
-
-    def _first_records(self, count: int) -> Sequence[Record]:
-        """The records of the first iterations as texts see them; made when a text asks for them."""
-        self._history.extend(history_entry(ended.record) for ended in self.ended[len(self._history) : count])
-        return self._history if len(self._history) == count else self._history[:count]
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds that it has been at work."""
-        return self._clock() - self.started
-
-    def count_earlier(self, duration_s: float) -> None:
-        """Count time that it was at work before the run broke off, in seconds."""
-        self.started -= duration_s
-        ends = self.limit.when()
-        if ends is not None:
-            self.limit.reschedule(ends - duration_s)
-
-    def similarity(self, result: Value) -> float | None:
-        """Of a result to the one before; None where it is not asked for, or there is none before."""
-        if not self.config.compares_results or not self.ended or not self.ended[-1].has_result:
-            return None
-        return similarity(self.ended[-1].record.result, result)
-
-    def names(self, ended: FinishedIteration) -> dict[str, Value]:
-        """What texts may name of the iteration just ended, beside what its nodes gave and the loop itself."""
-        return {
-            "output": ended.record.result,
-            "similarity": ended.record.similarity,
-            "cost_usd": self.budget.cost_usd,
-            "elapsed_s": self.elapsed_s,
-        }
-
-    def groups(self, ended: FinishedIteration) -> dict[str, Value | Namespace]:
-        """The groups of values that texts about the iteration just ended may name."""
-        nodes = NodeOutputs(self.plan.body, ended.given)
-        state = self.scope.run_context.state.at(f"{self.path}[{ended.record.index}]")
-        own: dict[str, Value | Namespace] = {"nodes": nodes, "loop": ended.loop_variables, "state": state}
-        return {**(self.scope.names or {}), **own}
-
-    def variables(self, ended: FinishedIteration) -> Scope:
-        """The names for `until` and `score`."""
-        return {**self.names(ended), **self.groups(ended)}
-
-
-PREVIEW_LENGTH: Final = 200
-
-
-async def run_iteration(
-    loop: LoopState, index: int, body_input: Value, *, is_told: bool
-) -> tuple[FinishedIteration, str | None]:
-    """Make one iteration, tell it and record it.
-
-    Args:
-        loop: The loop.
-        index: The iteration's number, from 0.
-        body_input: What it starts from.
-        is_told: Whether it had begun before the run broke off.
-
-    Returns:
-        The iteration, and why the loop stops after it; None where it goes on.
-
-    Raises:
-        NodeFailure, BudgetError: A node of the body, or the judge, failed.
-        EngineError: It cannot be told whether the loop stops.
-    """
-    run_context, plan = loop.scope.run_context, loop.plan
-    if not is_told:
-        run_context.event_log.emit(
-            LoopIterationStarted, loop.path, index, plan.max_iterations, to_text(body_input)[:PREVIEW_LENGTH]
-        )
-    started = time.perf_counter()
-    run = _pass(loop, index, body_input)
-    loop_variables = run.scope.loop_variables
-    assert loop_variables is not None, "a body runs in a frame"
-    await run.run()
-    known = run_context.replay.iteration(loop.path, index) if run_context.replay is not None else None
-    if known is not None:
-        if (
-            run_context.replay is not None and plan.judge is not None
-        ):  # it stands in no graph that is gone through again
-            run_context.replay.charge(f"{run.scope.prefix}{plan.judge.id}", run.scope.budget)
-        ended = _known(loop, run, loop_variables, known)
-        loop.ended.append(ended)
-        return ended, _known_reason(loop, run, ended)
-    ended = _taken_up(loop, run, loop_variables, body_input)
-    ended.record.duration_s = time.perf_counter() - started
-    reason: str | None = None
-    failure: EngineError | None = None
-    try:
-        reason = await _decided(loop, run, ended)
-    except (BudgetError, NodeFailure):  # of the judge, which is asked anew
-        raise
-    except EngineError as error:
-        failure = error
-    ended.record.usage, ended.record.cost_usd = run.scope.budget.usage, run.scope.budget.cost_usd
-    ended.record.duration_s = time.perf_counter() - started
-    ended.record.warnings = (*run_context.warnings.inside(f"{loop.path}[{index}]"), *ended.record.warnings)
-    run_context.event_log.emit(LoopIterationCompleted, loop.path, *ended.record.fields())
-    loop.ended.append(ended)
-    if failure is not None:
-        raise failure
-    return ended, reason
-
-
-def _pass(loop: LoopState, index: int, body_input: Value) -> GraphRun:
-    """The body, ready to run."""
-    body, scope, last = loop.plan.body, loop.scope, loop.ended[-1] if loop.ended else None
-    most = loop.plan.max_iterations
-    previous = last.record.result if last is not None else None
-    given = last.given if last is not None else None
-    loop_variables = LoopVariables(
-        body, index, most, loop.original, previous, given, loop.history, scope.loop_variables
-    )
-    note = IterationNote(index + 1, most, previous) if loop.tells_iteration else None
-    budget = Budget(loop.path, loop.budget)
-    prefix, memory = f"{loop.path}[{index}].", loop.memory
-    inner = RunScope(
-        scope.run_context, budget, prefix, loop_variables, note, memory=memory, names=scope.names, exit=LoopExit()
-    )
-    run = GraphRun(body, inner)
-    assert body.input_slot is not None
-    run.values[body.input_slot] = body_input
-    for slot, value in loop.constants:
-        run.values[slot] = value
-    return run
-
-
-def _taken_up(loop: LoopState, run: GraphRun, loop_variables: LoopVariables, body_input: Value) -> FinishedIteration:
-    """What a pass came to, with its similarity and score."""
-    outcome, budget = outcome_of(run, loop.plan), run.scope.budget
-    if _is_exited(run) and not outcome.has_result:
-        outcome.result = outcome.feedback = _as_it_stood(loop, body_input)
-        outcome.has_result = True
-    record = IterationRecord(
-        index=loop_variables.index,
-        input=body_input,
-        result=outcome.result,
-        feedback=outcome.feedback,
-        branch=outcome.branch,
-        reason=outcome.reason,
-        score=None,
-        similarity=loop.similarity(outcome.result) if outcome.has_result else None,
-        usage=budget.usage,
-        cost_usd=budget.cost_usd,
-        duration_s=0.0,
-        warnings=tuple(f"{loop.path}[{loop_variables.index}]: {warning}" for warning in outcome.warnings),
-        nodes=NodeOutputs(loop.plan.body, run.given).with_skipped(),
-    )
-    return FinishedIteration(record, run.given, loop_variables, outcome.has_result)
-
-
-def _known(
-    loop: LoopState, run: GraphRun, loop_variables: LoopVariables, known: LoopIterationCompleted
-) -> FinishedIteration:
-    """An iteration that had ended before the run broke off, as it was told then."""
-    loop.count_earlier(known.duration_s)
-    record = IterationRecord(*(getattr(known, name) for name in IterationRecord.__slots__))
-    record.nodes = NodeOutputs(loop.plan.body, run.given).with_skipped()  # missing in older histories
-    done = record.tested.get("judge")
-    judged = done if isinstance(done, bool) else None
-    has_result = outcome_of(run, loop.plan).has_result or _is_exited(run)
-    return FinishedIteration(record, run.given, loop_variables, has_result, judged)
-
-
-def _is_exited(run: GraphRun) -> bool:
-    """Whether a node of the body has ended the loop."""
-    return run.scope.exit is not None and run.scope.exit.is_wanted
-
-
-def _as_it_stood(loop: LoopState, body_input: Value) -> Value:
-    """The result of an iteration that ended the loop and gave none: the one before, else what it started from."""
-    last = next((ended for ended in reversed(loop.ended) if ended.has_result), None)
-    return last.record.result if last is not None else body_input
-
-
-def _known_reason(loop: LoopState, run: GraphRun, ended: FinishedIteration) -> str | None:
-    """Why the loop stops after an iteration that had ended before the run broke off."""
-    replay = loop.scope.run_context.replay
-    if loop.score is not None and ended.record.score is None:  # it failed then, or a fork has asked for it since
-        ended.record.score = score_of(loop.score, loop.variables(ended))
-    seen = _observed(loop, ended)
-    if replay is not None and replay.continued_after(loop.path, ended.record.index):
-        return None
-    return EXIT_LOOP if _is_exited(run) else loop.decision.reason(seen)
-
-
-async def _decided(loop: LoopState, run: GraphRun, ended: FinishedIteration) -> str | None:
-    """Score the iteration, ask the judge, and return the exit reason; None where the loop continues."""
-    if loop.score is not None:
-        ended.record.score = score_of(loop.score, loop.variables(ended))
-    if _is_exited(run):
-        _observed(loop, ended)
-        return EXIT_LOOP
-    if loop.plan.judge is not None and ended.has_result:
-        early = loop.decision.reason_before_judge(_seen(loop, ended))
-        if early is not None:
-            _observed(loop, ended)
-            return early
-        await _judge(loop, run.scope, ended)
-    return loop.decision.reason(_observed(loop, ended))
-
-
-async def _judge(loop: LoopState, scope: RunScope, ended: FinishedIteration) -> None:
-    """Ask the judge about the result, as a node of the iteration that stands in no graph."""
-    judge = loop.plan.judge
-    assert judge is not None
-    place = RunScope(scope.run_context, scope.budget, scope.prefix, names=loop.groups(ended))
-    given = await run_node(place, judge, loop.names(ended))
-    score, reason = given.get("score"), given.get("reason")
-    ended.is_judged_done = given.get("done") is True
-    if ended.record.score is None and isinstance(score, (int, float)):
-        ended.record.score = float(score)
-    if ended.record.reason is None and isinstance(reason, str):
-        ended.record.reason = reason
-
-
-def _seen(loop: LoopState, ended: FinishedIteration) -> EndedIteration:
-    record = ended.record
-    return EndedIteration(
-        record.index,
-        record.result,
-        record.branch,
-        record.similarity,
-        loop.variables(ended) if loop.decision.needs_scope else {},
-        ended.has_result,
-        record.score,
-        ended.is_judged_done,
-        loop.budget.spent_usd,
-        loop.elapsed_s,
-    )
-
-
-def _observed(loop: LoopState, ended: FinishedIteration) -> EndedIteration:
-    """Let the conditions observe the iteration, and note what they looked at."""
-    seen = _seen(loop, ended)
-    loop.decision.observe(seen)
-    if not ended.record.tested:
-        ended.record.tested = loop.decision.tested(seen)
-    return seen
-
-
-class _CountCameFirstError(NodeError):
-    """The count came first, and the loop is to fail then."""
+    judge_done: bool | None = None
 
 
 class LoopRun:
-    """One attempt at a loop, from iteration 0."""
+    """One attempt at a loop, from iteration 0.
 
-    def __init__(self, around: GraphRun, node: NodePlan, given: Value, path: str, budget: Budget) -> None:
-        self.state = LoopState(around, node, given, path, budget)
-        self.config: LoopConfig = self.state.config
-        self.enabled = node.enabled
-        self.feedbacks: list[Value] = []
-        self.warnings: list[str] = list(self.state.plan.notes)
+    Attributes:
+        finished: The finished iterations.
+    """
+
+    def __init__(self, outer: GraphRun, node: NodePlan, original: Value, path: str, budget: Budget) -> None:
+        assert node.loop is not None
+        self.finished: list[FinishedIteration] = []
+        self._plan: LoopPlan = node.loop
+        self._config: LoopConfig = self._plan.config
+        self._enabled = node.enabled
+        self._scope = outer.scope
+        self._run_context = outer.scope.run_context
+        self._path = path
+        self._budget = budget
+        self._original = original
+        self._constants = [(slot, outer.values[outer_slot]) for outer_slot, slot in self._plan.body.constants]
+        self._decision = StopDecision(self._config.conditions, self._config.stop_mode, self._plan.max_iterations)
+        self._score = compile_expression(self._config.score) if self._config.score.strip() else None
+        self._has_iteration_note = any(node.tells_iteration for node in self._plan.body.nodes)
+        self._memory = self._new_memory()
+        self._warnings: list[str] = list(self._plan.notes)
+        self._feedbacks: list[Value] = []
+        self._records: list[Record] = []
+        self._history = self._first_records  # one bound method; each iteration would keep another one alive
+        self._clock = asyncio.get_running_loop().time
+        self._started = self._clock()
+        self._timeout = asyncio.timeout(self._config.timeout_s)
+
+    def _new_memory(self) -> LoopMemory | None:
+        if self._config.memory == "fresh":
+            return None
+        return LoopMemory(self._config.memory_window if self._config.memory == "window" else None)
 
     async def run(self, attempt: int) -> Outputs:
-        """Run iterations until something ends the loop, and report what did.
+        """Run iterations until the loop stops, and report its end.
 
         Args:
             attempt: The number of the attempt, from 1.
 
         Raises:
             NodeFailure: A node of the body failed.
-            NodeError: The loop itself failed, or ran out of time.
-            BudgetError: The budget is spent, and there is nothing to return or nothing is to be returned.
+            NodeError: The loop itself failed, or exceeded its timeout.
+            BudgetError: The budget is used up, and there is no iteration to return or the settings ask for a failure.
         """
-        timeout_s = self.config.timeout_s
-        state, replay = self.state, self.state.scope.run_context.replay
-        if replay is None or not replay.has_started(state.path):
-            limits = (state.plan.max_iterations, timeout_s, self.config.budget_usd)
-            state.scope.run_context.event_log.emit(LoopStarted, state.path, attempt, *limits)
+        timeout_s, replay = self._config.timeout_s, self._run_context.replay
+        if replay is None or not replay.has_started(self._path):
+            limits = (self._plan.max_iterations, timeout_s, self._config.budget_usd)
+            self._run_context.event_log.emit(LoopStarted, self._path, attempt, *limits)
         try:
-            async with self.state.limit:
+            async with self._timeout:
                 return await self._run_within_limits()
         except BudgetError:
-            if not self.state.ended or self.config.on_budget == "fail":
+            if not self.finished or self._config.on_budget == "fail":
                 self._emit_completed(BUDGET, None)
                 raise
-            return self._cut_off(BUDGET, self.config.on_budget)
+            return self._cut_off(BUDGET, self._config.on_budget)
         except TimeoutError as error:
-            assert timeout_s is not None, "nodes turn time-outs of their own into errors"
-            if self.state.ended and self.config.on_timeout != "fail":
-                return self._cut_off(TIMEOUT, self.config.on_timeout)
+            assert timeout_s is not None, "nodes convert timeouts of their own to errors"
+            if self.finished and self._config.on_timeout != "fail":
+                return self._cut_off(TIMEOUT, self._config.on_timeout)
             self._emit_completed(TIMEOUT, None)
             raise timeout_error(timeout_s) from error
         except asyncio.CancelledError:
             self._emit_completed("cancelled", None)
             raise
-        except _CountCameFirstError:
+        except _MaxIterationsReachedError:
             self._emit_completed(MAX_ITERATIONS, None)
             raise
         except EngineError:
@@ -406,147 +147,357 @@ class LoopRun:
             raise
 
     async def _run_within_limits(self) -> Outputs:
-        if not self.enabled:
-            return self._passed_through("disabled")
+        if not self._enabled:
+            return self._pass_through("disabled")
         if not self._condition_holds():
-            return self._passed_through("condition")
+            return self._pass_through("condition")
         return self._finish(await self._iterate())
 
+    def _condition_holds(self) -> bool:
+        if not self._config.condition.strip():
+            return True
+        state = self._run_context.state.at(self._path)
+        variables = self._scope.variables({"input": self._original}, state)
+        return is_true("condition", compile_expression(self._config.condition), variables)
+
+    # Iterations
+
     async def _iterate(self) -> str:
-        state, replay = self.state, self.state.scope.run_context.replay
-        body_input = state.original
+        """Run iterations and return the exit reason."""
+        replay = self._run_context.replay
+        body_input = self._original
         while True:
-            index = len(state.ended)
-            iteration_started = replay is not None and replay.iteration_started(state.path, index)
+            index = len(self.finished)
+            was_started = replay is not None and replay.iteration_started(self._path, index)
             if replay is not None:
-                body_input = replay.edited_input(state.path, index, body_input)
+                body_input = replay.edited_input(self._path, index, body_input)
             if index:
-                await self._let_limit_strike()
-            if index and not iteration_started:
-                await self._between_iterations()
-            ended, reason = await run_iteration(state, index, body_input, is_told=iteration_started)
+                await self._raise_past_timeout()
+            if index and not was_started:
+                await self._wait_between_iterations()
+            iteration, reason = await self._run_iteration(index, body_input, was_started=was_started)
             if reason is not None:
                 return reason
-            self.feedbacks.append(ended.record.feedback)
-            body_input = next_input(self.config, state.original, body_input, self.feedbacks)
+            self._feedbacks.append(iteration.record.feedback)
+            body_input = next_input(self._config, self._original, body_input, self._feedbacks)
 
-    async def _let_limit_strike(self) -> None:
-        """Let a time limit strike that is over by what the loop had taken before its run broke off.
+    async def _raise_past_timeout(self) -> None:
+        """Let a timeout that was exceeded before a resume take effect.
 
-        It strikes only when the event loop has its turn, which a quick iteration may never give it.
+        It does so only when the event loop runs, which quick iterations may never allow.
         """
-        ends = self.state.limit.when()
+        ends = self._timeout.when()
         if ends is not None and ends <= asyncio.get_running_loop().time():
             await asyncio.sleep(0)
 
-    async def _between_iterations(self) -> None:
-        """Wait as long as the settings say, and pause where a person steps from one iteration to the next."""
-        if self.config.delay_s:
-            await asyncio.sleep(self.config.delay_s)
-        run_context = self.state.scope.run_context
-        if run_context.pause_before_iteration:
-            run_context.pause_before_iteration = False
-            run_context.pause()
-        if run_context.paused:
-            await run_context.wait_while_paused()
+    async def _wait_between_iterations(self) -> None:
+        if self._config.delay_s:
+            await asyncio.sleep(self._config.delay_s)
+        if self._run_context.pause_before_iteration or self._run_context.paused:
+            await self._run_context.pause_between_iterations()
 
-    def _condition_holds(self) -> bool:
-        if not self.config.condition.strip():
-            return True
-        scope = self.state.scope
-        variables = scope.variables({"input": self.state.original}, scope.run_context.state.at(self.state.path))
-        return is_true("condition", compile_expression(self.config.condition), variables)
+    async def _run_iteration(
+        self, index: int, body_input: Value, *, was_started: bool
+    ) -> tuple[FinishedIteration, str | None]:
+        """Run one iteration and report it; return it with the exit reason, or None if the loop continues."""
+        run_context = self._run_context
+        if not was_started:
+            preview = to_text(body_input)[:PREVIEW_LENGTH]
+            run_context.event_log.emit(LoopIterationStarted, self._path, index, self._plan.max_iterations, preview)
+        started = time.perf_counter()
+        run = self._body_run(index, body_input)
+        await run.run()
+        replay = run_context.replay
+        known = replay.iteration(self._path, index) if replay is not None else None
+        if replay is not None and known is not None:
+            if self._plan.judge is not None:  # it is part of no graph, so that no execution has charged it
+                replay.charge(f"{run.scope.prefix}{self._plan.judge.id}", run.scope.budget)
+            iteration = self._known_iteration(run, known)
+            self.finished.append(iteration)
+            return iteration, self._known_exit_reason(run, iteration)
+        iteration = self._finished_iteration(run, body_input)
+        record = iteration.record
+        record.duration_s = time.perf_counter() - started
+        reason: str | None = None
+        failure: EngineError | None = None
+        try:
+            reason = await self._exit_reason(run, iteration)
+        except (BudgetError, NodeFailure):  # of the judge, which runs again after a resume
+            raise
+        except EngineError as error:
+            failure = error
+        record.usage, record.cost_usd = run.scope.budget.usage, run.scope.budget.cost_usd
+        record.duration_s = time.perf_counter() - started
+        record.warnings = (*run_context.warnings.inside(f"{self._path}[{index}]"), *record.warnings)
+        run_context.event_log.emit(LoopIterationCompleted, self._path, *record.fields())
+        self.finished.append(iteration)
+        if failure is not None:
+            raise failure
+        return iteration, reason
 
-    def _passed_through(self, reason: str) -> Outputs:
+    def _body_run(self, index: int, body_input: Value) -> GraphRun:
+        """Return an execution of the body for an iteration."""
+        body, outer, last = self._plan.body, self._scope, self.finished[-1] if self.finished else None
+        max_iterations = self._plan.max_iterations
+        previous = last.record.result if last is not None else None
+        last_outputs = last.outputs if last is not None else None
+        variables = LoopVariables(
+            body, index, max_iterations, self._original, previous, last_outputs, self._history, outer.loop_variables
+        )
+        scope = RunScope(
+            self._run_context,
+            Budget(self._path, self._budget),
+            f"{self._path}[{index}].",
+            variables,
+            IterationNote(index + 1, max_iterations, previous) if self._has_iteration_note else None,
+            memory=self._memory,
+            names=outer.names,
+            exit=LoopExit(),
+        )
+        run = GraphRun(body, scope)
+        assert body.input_slot is not None
+        run.values[body.input_slot] = body_input
+        for slot, value in self._constants:
+            run.values[slot] = value
+        return run
+
+    def _finished_iteration(self, run: GraphRun, body_input: Value) -> FinishedIteration:
+        """Return a finished iteration with its result and similarity."""
+        outcome, budget, variables = outcome_of(run, self._plan), run.scope.budget, run.scope.loop_variables
+        assert variables is not None
+        if _exits_loop(run) and not outcome.has_result:
+            outcome.result = outcome.feedback = self._last_result(body_input)
+            outcome.has_result = True
+        record = IterationRecord(
+            index=variables.index,
+            input=body_input,
+            result=outcome.result,
+            feedback=outcome.feedback,
+            branch=outcome.branch,
+            reason=outcome.reason,
+            score=None,
+            similarity=self._similarity(outcome.result) if outcome.has_result else None,
+            usage=budget.usage,
+            cost_usd=budget.cost_usd,
+            duration_s=0.0,
+            warnings=tuple(f"{self._path}[{variables.index}]: {warning}" for warning in outcome.warnings),
+            nodes=NodeOutputs(self._plan.body, run.outputs).with_skipped(),
+        )
+        return FinishedIteration(record, run.outputs, variables, outcome.has_result)
+
+    def _known_iteration(self, run: GraphRun, known: LoopIterationCompleted) -> FinishedIteration:
+        """Return an iteration that completed before a resume."""
+        variables = run.scope.loop_variables
+        assert variables is not None
+        self._count_earlier_time(known.duration_s)
+        record = IterationRecord.from_event(known)
+        record.nodes = NodeOutputs(self._plan.body, run.outputs).with_skipped()  # missing in older histories
+        done = record.tested.get("judge")
+        judge_done = done if isinstance(done, bool) else None
+        has_result = outcome_of(run, self._plan).has_result or _exits_loop(run)
+        return FinishedIteration(record, run.outputs, variables, has_result, judge_done)
+
+    def _count_earlier_time(self, duration_s: float) -> None:
+        """Count time before a resume against the timeout."""
+        self._started -= duration_s
+        ends = self._timeout.when()
+        if ends is not None:
+            self._timeout.reschedule(ends - duration_s)
+
+    def _last_result(self, body_input: Value) -> Value:
+        """Return the last result, or without one the iteration input: the result of an iteration that has none."""
+        last = next((iteration for iteration in reversed(self.finished) if iteration.has_result), None)
+        return last.record.result if last is not None else body_input
+
+    def _similarity(self, result: Value) -> float | None:
+        """Return the similarity to the result before; None if it is not needed, or there is none before."""
+        if not self._config.compares_results or not self.finished or not self.finished[-1].has_result:
+            return None
+        return similarity(self.finished[-1].record.result, result)
+
+    def _first_records(self, count: int) -> Sequence[Record]:
+        """Return the records of the first iterations for `loop.history`."""
+        self._records.extend(history_entry(iteration.record) for iteration in self.finished[len(self._records) : count])
+        return self._records if len(self._records) == count else self._records[:count]
+
+    # Exit conditions
+
+    async def _exit_reason(self, run: GraphRun, iteration: FinishedIteration) -> str | None:
+        """Score an iteration, ask the judge, and return the exit reason; None if the loop continues."""
+        if self._score is not None:
+            iteration.record.score = score_of(self._score, self._variables(iteration))
+        if _exits_loop(run):
+            self._observe(iteration)
+            return EXIT_LOOP
+        if self._plan.judge is not None and iteration.has_result:
+            early = self._decision.reason_before_judge(self._ended_iteration(iteration))
+            if early is not None:
+                self._observe(iteration)
+                return early
+            await self._ask_judge(self._plan.judge, run.scope, iteration)
+        return self._decision.reason(self._observe(iteration))
+
+    def _known_exit_reason(self, run: GraphRun, iteration: FinishedIteration) -> str | None:
+        """Return the exit reason after an iteration that completed before a resume; None if the loop continues."""
+        replay, record = self._run_context.replay, iteration.record
+        if self._score is not None and record.score is None:  # it failed then, or a fork has added it
+            record.score = score_of(self._score, self._variables(iteration))
+        ended = self._observe(iteration)
+        if replay is not None and replay.continued_after(self._path, record.index):
+            return None
+        return EXIT_LOOP if _exits_loop(run) else self._decision.reason(ended)
+
+    async def _ask_judge(self, judge: NodePlan, scope: RunScope, iteration: FinishedIteration) -> None:
+        """Run the judge, a node of the iteration that is part of no graph."""
+        judge_scope = RunScope(scope.run_context, scope.budget, scope.prefix, names=self._namespaces(iteration))
+        outputs = await run_node(judge_scope, judge, self._values(iteration))
+        score, reason = outputs.get("score"), outputs.get("reason")
+        iteration.judge_done = outputs.get("done") is True
+        if iteration.record.score is None and isinstance(score, (int, float)):
+            iteration.record.score = float(score)
+        if iteration.record.reason is None and isinstance(reason, str):
+            iteration.record.reason = reason
+
+    def _ended_iteration(self, iteration: FinishedIteration) -> EndedIteration:
+        record = iteration.record
+        return EndedIteration(
+            record.index,
+            record.result,
+            record.branch,
+            record.similarity,
+            self._variables(iteration) if self._decision.needs_scope else {},
+            iteration.has_result,
+            record.score,
+            iteration.judge_done,
+            self._budget.spent_usd,
+            self._elapsed_s,
+        )
+
+    def _observe(self, iteration: FinishedIteration) -> EndedIteration:
+        """Let the exit conditions observe an iteration, and record the values that they tested."""
+        ended = self._ended_iteration(iteration)
+        self._decision.observe(ended)
+        if not iteration.record.tested:
+            iteration.record.tested = self._decision.tested(ended)
+        return ended
+
+    @property
+    def _elapsed_s(self) -> float:
+        return self._clock() - self._started
+
+    def _values(self, iteration: FinishedIteration) -> dict[str, Value]:
+        return {
+            "output": iteration.record.result,
+            "similarity": iteration.record.similarity,
+            "cost_usd": self._budget.cost_usd,
+            "elapsed_s": self._elapsed_s,
+        }
+
+    def _namespaces(self, iteration: FinishedIteration) -> dict[str, Value | Namespace]:
+        own: dict[str, Value | Namespace] = {
+            "nodes": NodeOutputs(self._plan.body, iteration.outputs),
+            "loop": iteration.loop_variables,
+            "state": self._run_context.state.at(f"{self._path}[{iteration.record.index}]"),
+        }
+        return {**(self._scope.names or {}), **own}
+
+    def _variables(self, iteration: FinishedIteration) -> Scope:
+        """Return the variables of `until` and `score`."""
+        return {**self._values(iteration), **self._namespaces(iteration)}
+
+    # The end of the loop
+
+    def _pass_through(self, reason: str) -> Outputs:
         self._emit_completed(reason, None)
-        return self._outputs(self.state.original, reason)
+        return self._outputs(self._original, reason)
 
     def _finish(self, reason: str) -> Outputs:
-        last, count, action = self.state.ended[-1], len(self.state.ended), self.config.on_max_iterations
+        last, action = self.finished[-1], self._config.on_max_iterations
         if reason != MAX_ITERATIONS:
-            return self._returned(reason, last)
+            return self._return(reason, last)
         if action == "return_best":
-            return self._returned(reason, self._best())
-        if action == "fail" and self.config.can_fall_short:
-            raise _CountCameFirstError(_not_converged(count), "Raise 'Max iterations', or relax the condition.")
-        if action == "return_with_flag" and self.config.can_fall_short:
-            self.warnings.append(_not_converged(count))
-        return self._returned(reason, last)
+            return self._return(reason, self._best())
+        not_converged = f"It did not converge within {format_count(len(self.finished), 'iteration')}."
+        if action == "fail" and self._config.can_fall_short:
+            raise _MaxIterationsReachedError(not_converged, "Raise 'Max iterations', or relax the condition.")
+        if action == "return_with_flag" and self._config.can_fall_short:
+            self._warnings.append(not_converged)
+        return self._return(reason, last)
 
     def _cut_off(self, reason: str, action: str) -> Outputs:
-        """What comes out of a loop that was cut off, of its whole iterations."""
-        return self._returned(reason, self._best() if action == "return_best" else self.state.ended[-1])
+        """Return the outputs of a loop that a limit ended, from its finished iterations."""
+        return self._return(reason, self._best() if action == "return_best" else self.finished[-1])
 
     def _best(self) -> FinishedIteration:
-        """The iteration with the highest score; of equals, the first. One without a score is worse than any other."""
+        """Return the first iteration with the highest score; iterations without a score rank last."""
 
-        def rank(ended: FinishedIteration) -> tuple[bool, float, int]:
-            score = ended.record.score
-            return score is not None, score or 0.0, -ended.record.index
+        def rank(iteration: FinishedIteration) -> tuple[bool, float, int]:
+            score = iteration.record.score
+            return score is not None, score or 0.0, -iteration.record.index
 
-        return max(self.state.ended, key=rank)
+        return max(self.finished, key=rank)
 
-    def _returned(self, reason: str, chosen: FinishedIteration) -> Outputs:
+    def _return(self, reason: str, chosen: FinishedIteration) -> Outputs:
         self._emit_completed(reason, chosen.record.index)
-        records = [ended.record for ended in self.state.ended]
-        given = NodeOutputs(self.state.plan.body, chosen.given)
-        return self._outputs(loop_output(self.config.output_mode, chosen.record, records, given), reason)
+        records = [iteration.record for iteration in self.finished]
+        nodes = NodeOutputs(self._plan.body, chosen.outputs)
+        return self._outputs(loop_output(self._config.output_mode, chosen.record, records, nodes), reason)
 
     def _outputs(self, output: Value, reason: str) -> Outputs:
         return {
             "output": output,
-            "iterations": [record_json(ended.record) for ended in self.state.ended],
-            "count": len(self.state.ended),
+            "iterations": [record_json(iteration.record) for iteration in self.finished],
+            "count": len(self.finished),
             "exit_reason": reason,
-            "converged": bool(self.state.ended) and has_converged(reason),
+            "converged": bool(self.finished) and has_converged(reason),
         }
 
     def _emit_completed(self, reason: str, returned: int | None) -> None:
-        state = self.state
         converged = returned is not None and has_converged(reason)
-        costs = (state.budget.cost_usd, state.elapsed_s, tuple(self.warnings))
-        state.scope.run_context.event_log.emit(
-            LoopCompleted, state.path, len(state.ended), reason, converged, returned, *costs
+        figures = (self._budget.cost_usd, self._elapsed_s, tuple(self._warnings))
+        self._run_context.event_log.emit(
+            LoopCompleted, self._path, len(self.finished), reason, converged, returned, *figures
         )
 
 
-def _not_converged(iterations: int) -> str:
-    return f"It did not converge within {format_count(iterations, 'iteration')}."
+def _exits_loop(run: GraphRun) -> bool:
+    """Whether a node of the body ended the loop."""
+    return run.scope.exit is not None and run.scope.exit.is_requested
 
 
-async def run_loop(around: GraphRun, node: NodePlan, inputs: dict[str, Value]) -> Outputs:
-    """Run a loop to its end and give its exit what comes out.
+async def run_loop(outer: GraphRun, node: NodePlan, inputs: dict[str, Value]) -> Outputs:
+    """Run a loop and pass its output to its exit.
 
     Returns:
-        What the loop gives after its last iteration, by port.
+        The loop's own outputs after the last iteration, by port.
 
     Raises:
-        NodeFailure: It failed, and its settings say that this ends what it is part of.
-        BudgetError: The budget is spent, and no whole iteration is there to return, or its settings say that it fails.
+        NodeFailure: It failed, and that ends whatever it is part of.
+        BudgetError: The budget is used up, and there is no iteration to return or the settings ask for a failure.
     """
-    scope, path = around.scope, around.scope.prefix + node.id
+    scope, path = outer.scope, outer.scope.prefix + node.id
     replay = scope.run_context.replay
     known = replay.outputs(path) if replay is not None else None
     if replay is not None and known is not None:
         replay.charge(path, scope.budget)
-        return _given(around, node, known)
+        return _pass_to_exit(outer, node, known)
     budget = Budget(path, scope.budget, node.config.budget_usd)
 
     async def attempt(number: int) -> Outputs:
-        return await LoopRun(around, node, inputs["input"], path, budget).run(number)
+        return await LoopRun(outer, node, inputs["input"], path, budget).run(number)
 
-    def stand_in(failure: EngineError) -> Outputs | None:
+    def fallback_outputs(failure: EngineError) -> Outputs | None:
         outputs = outputs_on_error(node, failure)
         if outputs is not None and "body" in outputs:
-            return {"output": outputs["body"]}  # the value stands for the result, not for what an iteration starts from
+            return {"output": outputs["body"]}  # the value on error replaces the result, not an iteration's input
         return outputs
 
-    return _given(around, node, await run_container(scope, node, inputs, budget, attempt, stand_in))
+    outputs = await run_container(scope, node, inputs, attempt, fallback_outputs, budget=budget)
+    return _pass_to_exit(outer, node, outputs)
 
 
-def _given(around: GraphRun, node: NodePlan, outputs: Outputs) -> Outputs:
-    """What the loop gives, its exit's part handed to it."""
+def _pass_to_exit(outer: GraphRun, node: NodePlan, outputs: Outputs) -> Outputs:
     if "output" in outputs:
         assert node.loop is not None
-        around.exit_values[node.loop.exit] = outputs["output"]
+        outer.exit_values[node.loop.exit] = outputs["output"]
     return outputs

@@ -1,6 +1,6 @@
-"""What `loop.…` and `nodes.…` stand for while a loop runs.
+"""Variables of a loop: `loop.…` and `nodes.…`, records of iterations, and the memory of model nodes.
 
-A frame is one iteration as the texts in its body see it. Everything in it is looked up only when a text names it.
+Each variable is computed when a template or an expression uses it.
 """
 
 from __future__ import annotations
@@ -21,38 +21,43 @@ from engine.values import Value, to_text
 
 
 class NodeOutputs:
-    """What each node of a body gave in one iteration, by id; null for one that was skipped, or before the first."""
+    """The outputs of the nodes of a body in one iteration, by id; null for skipped nodes.
 
-    __slots__ = ("_given", "_graph")
+    Args:
+        graph: The body.
+        outputs: The outputs of each node, by position; None before the first iteration.
+    """
 
-    def __init__(self, graph: GraphPlan, given: Sequence[Outputs | None] | None) -> None:
+    __slots__ = ("_graph", "_outputs")
+
+    def __init__(self, graph: GraphPlan, outputs: Sequence[Outputs | None] | None) -> None:
         self._graph = graph
-        self._given = given
+        self._outputs = outputs
 
     def member(self, name: str) -> Value:
-        """What the node of that id gave.
+        """Return the output of a node.
 
         Raises:
             LookupError: The body has no such node.
         """
         for node in self._graph.nodes:
             if node.id == name:
-                outputs = self._given[node.position] if self._given is not None else None
+                outputs = self._outputs[node.position] if self._outputs is not None else None
                 return None if outputs is None else node.spec.recorded(outputs)
         raise LookupError(name)
 
     def all(self) -> dict[str, Value]:
-        """What every node gave that was not skipped, by id."""
-        if self._given is None:
+        """Return the outputs of all nodes that were not skipped, by id."""
+        if self._outputs is None:
             return {}
-        pairs = ((node, self._given[node.position]) for node in self._graph.nodes)
+        pairs = ((node, self._outputs[node.position]) for node in self._graph.nodes)
         return {node.id: node.spec.recorded(outputs) for node, outputs in pairs if outputs is not None}
 
     def with_skipped(self) -> dict[str, Value]:
-        """What every node gave, by id; null for one that was skipped."""
-        outputs = self._given or (None,) * len(self._graph.nodes)
+        """Return the outputs of all nodes, by id; null for skipped nodes."""
+        outputs = self._outputs or (None,) * len(self._graph.nodes)
         pairs = zip(self._graph.nodes, outputs, strict=True)
-        return {node.id: None if given is None else node.spec.recorded(given) for node, given in pairs}
+        return {node.id: None if output is None else node.spec.recorded(output) for node, output in pairs}
 
 
 _PLAIN_MEMBERS = frozenset({"index", "max_iterations", "input", "previous"})
@@ -60,17 +65,17 @@ _PLAIN_MEMBERS = frozenset({"index", "max_iterations", "input", "previous"})
 
 @dataclass(slots=True)
 class LoopVariables:
-    """One iteration of a loop.
+    """The variables `loop.…` of one iteration.
 
     Attributes:
-        graph: The loop's body.
-        index: The iteration's number, from 0.
-        max_iterations: How many there will be at the most.
-        input: What the loop started from.
-        previous: The result before; null in the first iteration.
-        last: What the body's nodes gave in the iteration before.
-        history: Gives the records of the first so many iterations.
-        parent: The frame of the loop around this one.
+        graph: The body of the loop.
+        index: Index of the iteration.
+        max_iterations: The maximum number of iterations.
+        input: Input of the loop.
+        previous: Result of the iteration before; null in the first.
+        last: Outputs of the nodes in the iteration before, by position.
+        history: Returns the records of the first iterations, given their number.
+        parent: Variables of the loop around this one.
     """
 
     graph: GraphPlan
@@ -83,10 +88,10 @@ class LoopVariables:
     parent: LoopVariables | None
 
     def member(self, name: str) -> Value | Namespace:
-        """The value, or the group of values, of that name.
+        """Return the value or namespace of a name.
 
         Raises:
-            LookupError: There is none.
+            LookupError: There is no such variable.
         """
         if name == "last":
             return NodeOutputs(self.graph, self.last)
@@ -101,51 +106,51 @@ class LoopVariables:
         raise LookupError(name)
 
     def _blank_record(self) -> Record:
-        """The record of an iteration that has not run yet: null in every place."""
+        """Return the record of an iteration that has not run: all fields are null."""
         nodes = NodeOutputs(self.graph, None).with_skipped()
         return Record(dict.fromkeys(name for name in RECORD_MEMBERS if name != "nodes"), nodes=nodes)
 
 
 class LoopMemory:
-    """The prompts and replies of each model node of a body, oldest first.
+    """Prompts and replies of each model node of a body, the oldest first.
 
     Args:
-        most: How many of the last iterations are kept; None for all.
+        window: How many of the last iterations it remembers; None for all.
     """
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, window: int | None) -> None:
+        self._window = window
         self._turns: dict[str, deque[tuple[Message, Message]]] = {}
 
     def of(self, node_id: str) -> tuple[Message, ...]:
-        """The node's earlier prompts and replies, as the beginning of a conversation."""
+        """Return a node's earlier prompts and replies, to begin its conversation with."""
         return tuple(message for turn in self._turns.get(node_id, ()) for message in turn)
 
-    def note(self, node_id: str, calls: Sequence[ModelCall], given: Value) -> None:
-        """Take note of what a node was asked and answered in an iteration.
+    def add(self, node_id: str, calls: Sequence[ModelCall], output: Value) -> None:
+        """Remember the prompt and the reply of a node in an iteration.
 
         Args:
             node_id: The node.
             calls: Its model calls.
-            given: What it gave: the answer, where its model put that into a tool call.
+            output: Its output: the reply if its model put the reply into a tool call.
         """
         if not calls:
             return
-        asked, said = calls[0].request.messages[-1], whole_text(calls[-1])
-        answered = said if said.strip() else to_text(given)
-        if not answered:  # it ended the loop, or said nothing; no model takes an empty reply as its own
+        prompt, text = calls[0].request.messages[-1], whole_text(calls[-1])
+        reply = text if text.strip() else to_text(output)
+        if not reply:  # models reject an empty reply in a conversation
             return
-        turns = self._turns.setdefault(node_id, deque(maxlen=self._most))
-        turns.append((asked, Message("assistant", answered)))
+        turns = self._turns.setdefault(node_id, deque(maxlen=self._window))
+        turns.append((prompt, Message("assistant", reply)))
 
 
-def _no_values() -> dict[str, Value]:  # calling `dict[...]` itself takes ten times as long
+def _no_values() -> dict[str, Value]:  # ten times faster than calling `dict[...]`
     return {}
 
 
 @dataclass(slots=True)
 class IterationRecord:
-    """One iteration that has ended; the fields are those of `LoopIterationCompleted`, in its order."""
+    """The record of a finished iteration, with the fields of `LoopIterationCompleted` in the same order."""
 
     index: int
     input: Value
@@ -162,8 +167,13 @@ class IterationRecord:
     tested: dict[str, Value] = field(default_factory=_no_values)
     nodes: dict[str, Value] = field(default_factory=_no_values)
 
+    @staticmethod
+    def from_event(event: LoopIterationCompleted) -> IterationRecord:
+        """Restore a record from its event."""
+        return IterationRecord(*(getattr(event, name) for name in IterationRecord.__slots__))
+
     def fields(self) -> tuple[Any, ...]:
-        """All fields, in order."""
+        """Return all fields in order."""
         return (
             self.index,
             self.input,
@@ -183,17 +193,17 @@ class IterationRecord:
 
 
 def record_json(record: IterationRecord) -> dict[str, Value]:
-    """The record in the output port `iterations`."""
+    """Return the record for the output port `iterations`."""
     return {**_listed_fields(record), "nodes": record.nodes}
 
 
 def history_entry(record: IterationRecord | LoopIterationCompleted) -> Record:
-    """The record in `loop.history`."""
+    """Return the record for `loop.history`."""
     return Record(_listed_fields(record), nodes=record.nodes)
 
 
 def _listed_fields(record: IterationRecord | LoopIterationCompleted) -> dict[str, Value]:
-    return {  # the names and the order of `RECORD_MEMBERS`, without `nodes`
+    return {  # `RECORD_MEMBERS` without `nodes`, in the same order
         "index": record.index,
         "input": record.input,
         "result": record.result,
@@ -212,21 +222,21 @@ def loop_output(
     mode: Literal["final", "last_iteration", "all_iterations"],
     chosen: IterationRecord,
     records: list[IterationRecord],
-    given: NodeOutputs,
+    nodes: NodeOutputs,
 ) -> Value:
-    """What comes out of a loop.
+    """Return the output of a loop.
 
     Args:
-        mode: `final`: the chosen result. `last_iteration`: what every body node gave in it, by id. `all_iterations`:
-            every result, as one text with a heading each, or as a list where one is no text.
+        mode: `final`: the chosen result. `last_iteration`: the outputs of all body nodes in the chosen iteration, by id.
+            `all_iterations`: all results, as one text with headings, or as a list if one is not a text.
         chosen: The iteration that is returned.
         records: All iterations.
-        given: What the body's nodes gave in the chosen one.
+        nodes: Outputs of the body's nodes in the chosen iteration.
     """
     if mode == "final":
         return chosen.result
     if mode == "last_iteration":
-        return given.all()
+        return nodes.all()
     results = [record.result for record in records]
     if all(result is None or isinstance(result, str) for result in results):
         return "\n".join(f"--- iteration {number} ---\n{to_text(result)}" for number, result in enumerate(results, 1))

@@ -119,12 +119,12 @@ class State:
         is_last = place == len(self._writes) - 1
         self.now = StateView({**self.now.values, key: value}) if is_last else _view(self._writes)
 
-    def discard(self, prefix: str) -> None:
-        """Drop the values of nodes whose paths begin with a prefix."""
+    def discard(self, *prefixes: str) -> None:
+        """Drop the values of nodes whose paths begin with one of these prefixes."""
         kept = [
             (rank, write)
             for rank, write in zip(self._ranks, self._writes, strict=True)
-            if not write[0].startswith(prefix)
+            if not write[0].startswith(prefixes)
         ]
         if len(kept) < len(self._writes):
             self._ranks = [rank for rank, _ in kept]

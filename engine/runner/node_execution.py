@@ -1,4 +1,7 @@
-"""Running one node: its inputs made to fit, its attempts, its events, and what its failure means for the rest."""
+"""Execution of one node: input conversion, attempts, events, and the consequences of a failure.
+
+Containers (loops, iterators and subflows) share their attempts and events in `run_container`.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +24,19 @@ from engine.runner.run_scope import RunScope
 from engine.runner.scheduler import GraphRun
 from engine.values import Value
 
-MOST_BEHIND: Final = 256
-"""By how many events the journal may be behind before nodes wait for it."""
+MAX_UNSTORED_EVENTS: Final = 256
+"""How many events may wait to be stored before nodes wait for the journal."""
 
 
 async def run_node(scope: RunScope, node: NodePlan, inputs: dict[str, Value]) -> Outputs:
-    """Run a node that is no loop.
+    """Run a node that contains no others.
 
     Returns:
         Its outputs by live port.
 
     Raises:
-        NodeFailure: It failed, and its settings say that this ends what it is part of.
-        BudgetError: A model call of it does not fit into the budget.
+        NodeFailure: It failed, and that ends whatever it is part of.
+        BudgetError: A model call does not fit into the budget.
     """
     run_context = scope.run_context
     path, kind = scope.prefix + node.id, node.spec.type
@@ -42,8 +45,8 @@ async def run_node(scope: RunScope, node: NodePlan, inputs: dict[str, Value]) ->
         known = run_context.replay.outputs(path)
         if known is not None:
             if scope.exit is not None and run_context.replay.exited_loop(path):
-                scope.exit.is_wanted = True
-            return _taken_up(scope, node, known, run_context.replay.calls_of(path))
+                scope.exit.is_requested = True
+            return _record_outputs(scope, node, known, run_context.replay.calls_of(path))
     if not run_context.concurrency.try_acquire():
         await run_context.concurrency.acquire()
     try:
@@ -55,10 +58,10 @@ async def run_node(scope: RunScope, node: NodePlan, inputs: dict[str, Value]) ->
         started = time.perf_counter()
         error = ""
         try:
-            outputs = await _attempted(scope, node, context, state or run_context.state.at(path))
-        except BudgetError as refused:
-            refused.node = path
-            _emit_failed(scope, node, context, refused, started)
+            outputs = await _run_attempts(scope, node, context, state or run_context.state.at(path))
+        except BudgetError as failure:
+            failure.node = path
+            _emit_failed(scope, node, context, failure, started)
             raise
         except EngineError as failure:
             outputs = outputs_on_error(node, failure)
@@ -68,29 +71,28 @@ async def run_node(scope: RunScope, node: NodePlan, inputs: dict[str, Value]) ->
             error = str(failure)
         duration = time.perf_counter() - started
         cached = context.is_cached
-        used = (context.usage, context.cost_usd, duration, cached, context.calls, context.warnings, error)
+        figures = (context.usage, context.cost_usd, duration, cached, context.calls, context.warnings, error)
         key = node.output_key if NAMED_PORT in outputs else ""
-        run_context.event_log.emit(NodeCompleted, path, kind, outputs, *used, key, context.exits_loop)
+        run_context.event_log.emit(NodeCompleted, path, kind, outputs, *figures, key, context.exits_loop)
         if key:
             run_context.state.set(path, key, outputs)
-        if run_context.event_log.unstored > MOST_BEHIND:
+        if run_context.event_log.unstored > MAX_UNSTORED_EVENTS:
             await run_context.event_log.flush()
-        return _taken_up(scope, node, outputs, context.calls)
+        return _record_outputs(scope, node, outputs, context.calls)
     finally:
         run_context.concurrency.release()
 
 
-def _taken_up(scope: RunScope, node: NodePlan, outputs: Outputs, calls: Sequence[ModelCall]) -> Outputs:
-    """What the node gave, noted where it is a result of the workflow or is to be remembered."""
+def _record_outputs(scope: RunScope, node: NodePlan, outputs: Outputs, calls: Sequence[ModelCall]) -> Outputs:
+    """Add the outputs of a node to the loop's memory and to the workflow's results."""
     if scope.memory is not None:
-        scope.memory.note(node.id, calls, node.spec.recorded(outputs))
+        scope.memory.add(node.id, calls, node.spec.recorded(outputs))
     if node.result_name is not None:
         scope.outputs[node.result_name] = outputs["value"]
     return outputs
 
 
-def _attempted(scope: RunScope, node: NodePlan, context: NodeContext[Any], state: StateView) -> Awaitable[Outputs]:
-    """The node's attempts, once its inputs and names are in place."""
+def _run_attempts(scope: RunScope, node: NodePlan, context: NodeContext[Any], state: StateView) -> Awaitable[Outputs]:
     inputs = context.inputs
     if node.converts:
         inputs = context.inputs = convert_inputs(node, inputs)
@@ -101,19 +103,21 @@ def _attempted(scope: RunScope, node: NodePlan, context: NodeContext[Any], state
     if node.tells_iteration:
         context.iteration_note = scope.note
     run = node.spec.run
-    assert run is not None, "loops and exits are run by the engine itself"
+    assert run is not None, "the engine runs loops and exits itself"
     goes_on, timeout_s = node.spec.keeps_retry_state, node.config.timeout_s
-    attempt = partial(_going_on, run, context, scope) if goes_on else partial(_from_the_start, run, context)
+    attempt = partial(_resume_attempt, run, context, scope) if goes_on else partial(_restart, run, context)
     return run_attempts(scope, context.path, node.config, attempt, timeout_s, goes_on=goes_on, context=context)
 
 
-def _from_the_start(run: Callable[[Any], Awaitable[Outputs]], context: NodeContext[Any]) -> Awaitable[Outputs]:
+def _restart(run: Callable[[Any], Awaitable[Outputs]], context: NodeContext[Any]) -> Awaitable[Outputs]:
     context.restart_attempt()
     return run(context)
 
 
-async def _going_on(run: Callable[[Any], Awaitable[Outputs]], context: NodeContext[Any], scope: RunScope) -> Outputs:
-    """Attempt a node that goes on; a failure that was counted before a resume is not counted again."""
+async def _resume_attempt(
+    run: Callable[[Any], Awaitable[Outputs]], context: NodeContext[Any], scope: RunScope
+) -> Outputs:
+    """Make an attempt that continues where the last one failed; failures before a resume are not counted again."""
     while True:
         try:
             return await run(context)
@@ -126,25 +130,25 @@ async def _going_on(run: Callable[[Any], Awaitable[Outputs]], context: NodeConte
 
 
 def convert_inputs(node: NodePlan, inputs: Mapping[str, Value]) -> dict[str, Value]:
-    """The inputs, each made to fit its port.
+    """Convert inputs to the types of their ports.
 
     Raises:
-        NodeError: One does not.
+        NodeError: A value cannot be converted.
     """
-    fitting = dict(inputs)
+    converted = dict(inputs)
     for port in node.inputs:
-        if port.convert is not None and port.name in fitting:
+        if port.convert is not None and port.name in converted:
             try:
-                fitting[port.name] = convert(fitting[port.name], port.convert)
+                converted[port.name] = convert(converted[port.name], port.convert)
             except ConversionError as error:
                 raise NodeError(
                     f'What reached the port "{port.name}" does not fit. {error.message}', error.remedy
                 ) from error
-    return fitting
+    return converted
 
 
 def outputs_on_error(node: NodePlan, failure: EngineError) -> Outputs | None:
-    """What a node that failed gives all the same; None where its failure ends what it is part of."""
+    """Return the outputs of a failed node, or None if its failure ends whatever it is part of."""
     if node.config.on_error == "branch":
         return {"error": str(failure)}
     if node.config.on_error == "continue":
@@ -171,14 +175,14 @@ def _emit_failed(
 
 
 def skip_node(scope: RunScope, node: NodePlan, reason: str) -> None:
-    """Tell that a node does not run; it gives nothing."""
+    """Report that a node does not run and has no outputs."""
     path, replay = scope.prefix + node.id, scope.run_context.replay
     if replay is None or not replay.has_finished(path):
         scope.run_context.event_log.emit(NodeSkipped, path, node.spec.type, reason)
 
 
 def bypass_node(scope: RunScope, node: NodePlan, inputs: dict[str, Value]) -> Outputs | None:
-    """A disabled node: with one input and one output in use it passes the input on, otherwise it is skipped."""
+    """Pass the input of a disabled node on if it has one input and one connected output; otherwise skip it."""
     skip_node(scope, node, "It is disabled.")
     used = [port for port, _ in node.outputs]
     branches = {port.name for port in node.spec.all_outputs(node.config) if port.branch}
@@ -187,136 +191,108 @@ def bypass_node(scope: RunScope, node: NodePlan, inputs: dict[str, Value]) -> Ou
     return None
 
 
-ALL_ITEMS: Final = "all_items"
-"""The exit reason of an iterator that has worked on all its items."""
-
-
 async def run_container(
     scope: RunScope,
     node: NodePlan,
     inputs: dict[str, Value],
-    budget: Budget,
     attempt: Callable[[int], Awaitable[Outputs]],
-    stand_in: Callable[[EngineError], Outputs | None],
+    fallback_outputs: Callable[[EngineError], Outputs | None],
+    *,
+    budget: Budget | None = None,
+    timeout_s: float | None = None,
     exits_loop: Callable[[], bool] = lambda: False,
 ) -> Outputs:
-    """Attempt a loop or an iterator, and tell how it begins and ends.
+    """Run a loop, an iterator or a subflow with its retries, and report its start and its end.
 
     Args:
-        scope: Where it stands.
-        node: It itself.
-        inputs: What reached it, by port.
-        budget: What it spends.
-        attempt: Makes one attempt; its number counts from 1.
-        stand_in: What it gives all the same when it has failed; None where its failure ends what it is part of.
-        exits_loop: Whether a node in it has ended the loop around it.
+        scope: The scope around it.
+        node: The loop, iterator or subflow.
+        inputs: Its inputs by port.
+        attempt: Makes one attempt; called with its number, from 1.
+        fallback_outputs: Returns its outputs after a failure, or None if the failure ends whatever it is part of.
+        budget: Its own budget, whose figures it reports; None if its nodes alone report their cost.
+        timeout_s: Timeout of an attempt; None if the attempt has a timeout of its own.
+        exits_loop: Returns whether a node in it ended the loop around it.
 
     Raises:
-        NodeFailure: It failed, and nothing stands in.
-        BudgetError: The budget is spent.
+        NodeFailure: It failed, and has no fallback outputs.
+        BudgetError: The budget is used up.
     """
-    path, kind, replay = scope.prefix + node.id, node.spec.type, scope.run_context.replay
-    if scope.run_context.paused:
-        await scope.run_context.wait_while_paused()
-    emit = scope.run_context.event_log.emit
+    path, kind, run_context = scope.prefix + node.id, node.spec.type, scope.run_context
+    replay, emit = run_context.replay, run_context.event_log.emit
+    if run_context.paused:
+        await run_context.wait_while_paused()
     emit(NodeStarted, path, kind, inputs)
     started = time.perf_counter()
     error = ""
     attempts = 0
-    made = replay.attempts(path).made if replay is not None else 0
+    attempts_before = replay.attempts(path).made if replay is not None else 0
 
-    async def attempt_anew() -> Outputs:
+    async def next_attempt() -> Outputs:
         nonlocal attempts
         if attempts:
-            scope.run_context.discard_state(f"{path}[")
+            run_context.state.discard(f"{path}[", f"{path}.")
         if replay is not None:
             if attempts:
-                replay.discard_loop(path)
-            replay.charge(path, budget)
+                replay.discard_attempt(path)
+            replay.charge(path, budget or scope.budget)
         attempts += 1
-        return await attempt(made + attempts)
+        return await attempt(attempts_before + attempts)
 
     try:
-        # They keep their time limits themselves, since they have to tell that they ran out of time.
-        outputs = await run_attempts(scope, path, node.config, attempt_anew, None)
+        outputs = await run_attempts(scope, path, node.config, next_attempt, timeout_s)
     except EngineError as failure:
-        given = None if isinstance(failure, BudgetError) else stand_in(failure)
-        if given is None:
-            duration = time.perf_counter() - started
-            emit(NodeFailed, path, kind, failure.message, failure.remedy, duration, budget.usage, budget.cost_usd)
+        fallback = None if isinstance(failure, BudgetError) else fallback_outputs(failure)
+        if fallback is None:
+            figures = (budget.usage, budget.cost_usd) if budget is not None else ()
+            emit(NodeFailed, path, kind, failure.message, failure.remedy, time.perf_counter() - started, *figures)
             if isinstance(failure, (BudgetError, NodeFailure)):
                 raise
             raise NodeFailure(path, node.title, failure) from failure
-        outputs, error = given, str(failure)
+        outputs, error = fallback, str(failure)
     duration = time.perf_counter() - started
-    used = budget.usage if budget.usage.total_tokens else None
-    cost = budget.cost_usd
-    emit(NodeCompleted, path, kind, outputs, used, cost, duration, False, (), (), error, "", exits_loop())
+    usage = budget.usage if budget is not None and budget.usage.total_tokens else None
+    cost = budget.cost_usd if budget is not None else 0.0
+    emit(NodeCompleted, path, kind, outputs, usage, cost, duration, False, (), (), error, "", exits_loop())
     return outputs
 
 
-async def run_subflow(scope: RunScope, node: NodePlan, part: SubflowPlan, inputs: dict[str, Value]) -> Outputs:
-    """Run the workflow in a subflow to its end.
+async def run_subflow(scope: RunScope, node: NodePlan, subflow: SubflowPlan, inputs: dict[str, Value]) -> Outputs:
+    """Run the workflow of a subflow in a scope of its own.
+
+    It shares the budget, the concurrency limit and the state of the run. Its nodes report under its path
+    (`part.draft`), and their cost is not reported again.
 
     Returns:
         Its named results, by port.
 
     Raises:
-        NodeFailure: A node in it failed, and the settings say that this ends what the subflow is part of.
-        BudgetError: The budget is spent.
+        NodeFailure: A node in it failed, and that ends whatever the subflow is part of.
+        BudgetError: The budget is used up.
     """
-    run_context, path, kind = scope.run_context, scope.prefix + node.id, node.spec.type
-    replay = run_context.replay
+    path, replay = scope.prefix + node.id, scope.run_context.replay
+
+    async def attempt(_number: int = 1) -> Outputs:
+        parameters = {name: value for name, value in convert_inputs(node, inputs).items() if name in subflow.parameters}
+        inner = RunScope(
+            scope.run_context,
+            scope.budget,
+            f"{path}.",
+            parameters=read_parameters(subflow.parameters, parameters),
+            outputs={},
+        )
+        await GraphRun(subflow.body, inner).run()
+        return inner.outputs
+
     if replay is not None:
         known = replay.outputs(path)
-        if known is not None and replay.failed_softly(path):
-            replay.discard_subflow(path)
+        failed = replay.completed_with_error(path)
+        if known is not None and failed:
+            replay.discard_attempt(path)
         replay.charge(path, scope.budget)
         if known is not None:
-            if not replay.failed_softly(path):  # for what its nodes cost, and what they warned of
-                await _pass(scope, path, part, convert_inputs(node, inputs))
+            if not failed:  # its nodes charge their cost and restore their warnings
+                await attempt()
             return known
-    if run_context.paused:
-        await run_context.wait_while_paused()
-    run_context.event_log.emit(NodeStarted, path, kind, inputs)
-    started = time.perf_counter()
-    error, attempts = "", 0
-
-    async def attempt() -> Outputs:
-        nonlocal attempts
-        if attempts:
-            run_context.discard_state(f"{path}.")
-            if replay is not None:
-                replay.discard_subflow(path)
-                replay.charge(path, scope.budget)
-        attempts += 1
-        return await _pass(scope, path, part, convert_inputs(node, inputs))
-
-    try:
-        outputs = await run_attempts(scope, path, node.config, attempt, node.config.timeout_s)
-    except EngineError as failure:
-        outputs = None if isinstance(failure, BudgetError) else outputs_on_error(node, failure)
-        if outputs is None:
-            duration = time.perf_counter() - started
-            run_context.event_log.emit(NodeFailed, path, kind, failure.message, failure.remedy, duration)
-            if isinstance(failure, (BudgetError, NodeFailure)):
-                raise
-            raise NodeFailure(path, node.title, failure) from failure
-        error = str(failure)
-    duration = time.perf_counter() - started
-    run_context.event_log.emit(NodeCompleted, path, kind, outputs, None, 0.0, duration, False, (), (), error)
-    return outputs
-
-
-async def _pass(scope: RunScope, path: str, part: SubflowPlan, inputs: dict[str, Value]) -> Outputs:
-    """Run the workflow once."""
-    given = {name: value for name, value in inputs.items() if name in part.parameters}  # others are switched off
-    inner = RunScope(
-        scope.run_context,
-        scope.budget,
-        f"{path}.",
-        parameters=read_parameters(part.parameters, given),
-        outputs={},
-    )
-    await GraphRun(part.body, inner).run()
-    return inner.outputs
+    on_error = partial(outputs_on_error, node)
+    return await run_container(scope, node, inputs, attempt, on_error, timeout_s=node.config.timeout_s)

@@ -1,12 +1,12 @@
-"""What a run had told before it broke off, as the run takes it up again: a fold of its past events.
+"""Past of a resumed run, reduced from its events, and the calls that were in flight when it stopped.
 
-The scheduler goes over the same plan once more. A node that had come to its end hands on what it gave then, without
-working and without being told again; an iteration that had ended stays as it was; a finished model call of a node
-that had not ended is not made again. Everything else is run. A fork is the same: its log begins with those events of
-its parent that lie before the fork (`engine.runner.fork`).
+A resumed run executes the same plan again. A node that had finished passes on its earlier outputs without running or
+reporting again. A completed iteration stays as it was, and a finished model call of an unfinished node is not repeated.
+Everything else runs. A fork works in the same way: its log starts with the events of its parent before the fork
+(`engine.runner.fork`).
 
-`loop.started` voids what was reported under a loop's path before. An iterator is a loop here, and its items are
-iterations that may have completed in any order.
+`loop.started` voids everything that was reported inside the loop before. An iterator counts as a loop here, and its items
+as iterations that may have completed in any order.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from engine.values import Value
 
 @dataclass(slots=True)
 class Spending:
-    """What executions of a node cost, those that came to no end included."""
+    """Cost of the executions of a node, unfinished ones included."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
 
     def add(self, usage: Usage | None, cost_usd: float | None) -> None:
-        """Count what one of them cost; None for a price that is unknown."""
+        """Add the cost of an execution; None for an unknown price."""
         if usage is not None:
             self.usage += usage
         self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
@@ -61,12 +61,12 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """The failed attempts of an execution.
+    """Failed attempts of an execution.
 
     Attributes:
-        made: How many there were.
-        failed: How many of them used up a retry: those since the last change of the model.
-        fallback: The model that was used from then on; empty for the node's own.
+        made: Number of failed attempts.
+        failed: Number of used retries: failed attempts since the last change of the model.
+        fallback: The fallback model in use; empty for the node's own model.
     """
 
     made: int = 0
@@ -76,15 +76,15 @@ class Attempts:
 
 @dataclass(slots=True)
 class NodeProgress:
-    """What an execution of a node had done and got, beside its model calls.
+    """Progress of an unfinished execution of a node, apart from its model calls.
 
     Attributes:
-        state: The named state when it began.
-        tool_calls: The tool calls that had come to an end.
-        answers: What people had answered that no tool call has used up.
-        notes: The notes that it had got, each with how many model calls it had finished before.
-        attempts: Its failed attempts.
-        failed_after: How many model calls it had finished at each failure after which it went on.
+        state: The named state at its start.
+        tool_calls: Finished tool calls.
+        answers: Answers of people that no tool call has used.
+        notes: Received notes, each with the number of model calls finished before.
+        attempts: Failed attempts.
+        failed_after: Number of finished model calls at each failure after which the execution continued.
     """
 
     state: StateView | None = None
@@ -95,8 +95,8 @@ class NodeProgress:
     failed_after: list[int] = field(default_factory=list[int])
 
     def fail(self, *, goes_on: bool) -> None:
-        """An attempt has failed. Unless the next goes on from there, it gets all notes with its first call."""
-        self.answers.clear()  # whoever waited for them asks again
+        """Record a failed attempt; unless the next one continues there, it receives all notes at its first call."""
+        self.answers.clear()  # the next attempt asks again
         if not goes_on:
             self.tool_calls.clear()
             self.failed_after.clear()
@@ -107,11 +107,11 @@ class Replay:
     """The past of a run.
 
     Args:
-        past: Its events, in order.
+        past: Its events in order.
 
     Attributes:
-        state: What nodes with an `output_key` had given last.
-        pending_notes: The notes that nobody had received.
+        state: The named state.
+        pending_notes: Notes that nobody had received.
     """
 
     def __init__(self, past: Iterable[AnyEvent]) -> None:
@@ -121,16 +121,16 @@ class Replay:
         self._finished_calls: dict[str, tuple[ModelCall, ...]] = {}
         self._spent: dict[str, Spending] = {}
         self._calls: dict[str, list[ModelCall]] = {}
-        self._unended: dict[str, Spending] = {}
+        self._failed_attempts: dict[str, Spending] = {}
         self._loops_spent: dict[str, Spending] = {}
         self._charged: set[str] = set()
         self._progress: dict[str, NodeProgress] = {}
-        self._exited: set[str] = set()
-        self._softened: set[str] = set()
+        self._exits: set[str] = set()
+        self._with_error: set[str] = set()
         self._iterations: dict[str, dict[int, LoopIterationCompleted]] = {}
         self._started: set[str] = set()
-        self._begun: dict[str, int] = {}
-        self._wanted: dict[str, int] = {}
+        self._last_started: dict[str, int] = {}
+        self._fork_iterations: dict[str, int] = {}
         self._edits: dict[str, Value] = {}
         handlers: dict[type[AnyEvent], Callable[[Any], None]] = {
             RunStarted: self._run_started,
@@ -154,60 +154,60 @@ class Replay:
                 handler(event)
 
     def has_finished(self, path: str) -> bool:
-        """Whether the node had come to its end, or had been skipped."""
+        """Whether a node had completed or had been skipped."""
         return path in self._finished
 
     def outputs(self, path: str) -> Outputs | None:
-        """What a node gave that had come to its end; None for one that had not, or had been skipped."""
+        """Return the outputs of a node that had completed; None for other nodes."""
         return self._finished.get(path)
 
     def calls_of(self, path: str) -> tuple[ModelCall, ...]:
-        """The model calls of a node that had come to its end."""
+        """Return the model calls of a node that had completed."""
         return self._finished_calls.get(path, ())
 
     def charge(self, path: str, budget: Budget) -> None:
-        """Count what the node has cost so far, each amount once."""
+        """Charge the past cost of a node to a budget; each amount is charged once."""
         whole_loop = self._loops_spent.pop(path, None) if path in self._finished else None
-        spent = whole_loop or self._owed(path)
+        spent = whole_loop or self._take_uncharged(path)
         if spent is not None:
             budget.charge(spent.usage, spent.cost_usd)
 
     def call(self, path: str, number: int, model: str, request: Request) -> ModelCall | None:
-        """The finished model call of that number, where it is the very call that is about to be made."""
+        """Return a finished model call if it equals the call that is about to be made."""
         calls = self._calls.get(path, ())
         if number >= len(calls) or calls[number].model != model or clean_request(calls[number].request) != request:
             return None
         return calls[number]
 
     def answer(self, path: str) -> Answer | None:
-        """What a person had answered to the node, the oldest of it; given out once."""
+        """Take the oldest unused answer of a person to a node."""
         progress = self._progress.get(path)
         return progress.answers.pop(0) if progress is not None and progress.answers else None
 
     def tool_call(self, path: str, number: int, tool: str, arguments: Value) -> NodeToolCalled | None:
-        """The tool call of that number, where it is the very call that is about to be made."""
+        """Return a finished tool call if it equals the call that is about to be made."""
         calls = self._progress[path].tool_calls if path in self._progress else []
         if number >= len(calls) or (calls[number].tool, calls[number].arguments) != (tool, arguments):
             return None
         return calls[number]
 
     def notes(self, path: str, calls: int) -> list[Note]:
-        """The notes that the node had got when it had finished that many calls."""
+        """Return the notes that a node had received after that many finished calls."""
         progress = self._progress.get(path)
         return [] if progress is None else [note for number, note in progress.notes if number == calls]
 
     def state_at_start(self, path: str) -> StateView | None:
-        """The state when the node began that had not come to its end; None for one that had not begun."""
+        """Return the state at the start of an unfinished node; None if it had not started."""
         progress = self._progress.get(path)
         return None if progress is None else progress.state
 
     def attempts(self, path: str) -> Attempts:
-        """The failed attempts of a node that had not come to its end."""
+        """Return the failed attempts of an unfinished node."""
         progress = self._progress.get(path)
         return Attempts() if progress is None else progress.attempts
 
     def take_failure_after(self, path: str, calls: int) -> bool:
-        """Whether an attempt had failed with so many model calls finished, after which the next went on; given once."""
+        """Take a failure after that many finished calls, if the next attempt had continued from there."""
         progress = self._progress.get(path)
         if progress is None or calls not in progress.failed_after:
             return False
@@ -215,83 +215,83 @@ class Replay:
         return True
 
     def exited_loop(self, path: str) -> bool:
-        """Whether the node had ended the loop around it."""
-        return path in self._exited
+        """Whether a node had ended the loop around it."""
+        return path in self._exits
 
     def has_started(self, loop: str) -> bool:
-        """Whether the present attempt of a loop had started."""
+        """Whether the current attempt of a loop had started."""
         return loop in self._started
 
     def iteration_started(self, loop: str, index: int) -> bool:
-        """Whether that iteration had been told to begin."""
-        return self._begun.get(loop, -1) >= index
+        """Whether an iteration had started."""
+        return self._last_started.get(loop, -1) >= index
 
     def continued_after(self, loop: str, index: int) -> bool:
-        """Whether that iteration did not end the loop."""
-        return max(self._begun.get(loop, -1), self._wanted.get(loop, -1)) > index
+        """Whether the loop had continued after an iteration."""
+        return max(self._last_started.get(loop, -1), self._fork_iterations.get(loop, -1)) > index
 
     def iteration(self, loop: str, index: int) -> LoopIterationCompleted | None:
-        """The iteration, where it had ended."""
+        """Return an iteration if it had completed."""
         return self._iterations.get(loop, {}).get(index)
 
-    def charge_iterations(self, loop: str, accounts: Mapping[int, Budget]) -> None:
-        """Count what the nodes of some iterations have cost so far, each amount once; `accounts`: by their indices."""
+    def charge_iterations(self, loop: str, budgets: Mapping[int, Budget]) -> None:
+        """Charge the past cost of the nodes of some iterations to `budgets`, by index; each amount is charged once."""
         inside = f"{loop}["
-        for path in self._owing(inside):
-            budget = accounts.get(int(path[len(inside) : path.index("]", len(inside))]))
-            owed = self._owed(path) if budget is not None else None
+        for path in self._paths_to_charge(inside):
+            budget = budgets.get(int(path[len(inside) : path.index("]", len(inside))]))
+            owed = self._take_uncharged(path) if budget is not None else None
             if budget is not None and owed is not None:
                 budget.charge(owed.usage, owed.cost_usd)
 
     def exited_iterations(self) -> set[str]:
-        """The iterations (`each[2]`) in which a node, one in no loop inside them, had ended the loop around."""
-        return {path.rpartition(".")[0] for path in self._exited}
+        """Return the iterations (`each[2]`) in which a node had ended the loop around it."""
+        return {path.rpartition(".")[0] for path in self._exits}
 
     def edited_input(self, loop: str, index: int, value: Value) -> Value:
-        """What that iteration starts from: what a person gave for it, else the value."""
+        """Return the input of an iteration as edited by a person, or else `value`."""
         return self._edits.get(f"{loop}[{index}]", value)
 
-    def discard_loop(self, loop: str) -> None:
-        """Forget everything under a loop that begins anew; what it cost stays spent."""
-        begun = self._begun.pop(loop, None)
+    def discard_attempt(self, path: str) -> None:
+        """Discard what an attempt of a loop, an iterator or a subflow reported; its cost stays spent."""
+        self._discard_iterations(path)
+        self._discard_inside(path, f"{path}.")
+
+    def completed_with_error(self, path: str) -> bool:
+        """Whether a node had completed although it failed."""
+        return path in self._with_error
+
+    def _discard_iterations(self, loop: str) -> None:
+        begun = self._last_started.pop(loop, None)
         self._started.discard(loop)
         self._iterations.pop(loop, None)
-        self._wanted.pop(loop, None)
+        self._fork_iterations.pop(loop, None)
         if begun is None:
             return
         self._discard_inside(loop, f"{loop}[")
 
-    def discard_subflow(self, subflow: str) -> None:
-        """Forget everything in a subflow that is attempted anew; what it cost stays spent."""
-        self._discard_inside(subflow, f"{subflow}.")
-
-    def failed_softly(self, path: str) -> bool:
-        """Whether the node had come to its end although it failed, because its settings say so."""
-        return path in self._softened
-
     def _discard_inside(self, owner: str, inside: str) -> None:
         nodes = (self._finished, self._finished_calls, self._calls, self._progress)
-        loops = (self._iterations, self._begun, self._loops_spent)
-        kept: tuple[dict[str, Any], ...] = (*nodes, *loops)
+        loops = (self._iterations, self._last_started, self._loops_spent)
+        all_by_path: tuple[dict[str, Any], ...] = (*nodes, *loops)
         self.state.discard(inside)
-        for path in self._owing(inside):
-            owed = self._owed(path)
+        for path in self._paths_to_charge(inside):
+            owed = self._take_uncharged(path)
             if owed is not None:
                 self._spent.setdefault(owner, Spending()).add(owed.usage, owed.cost_usd)
-        for by_path in kept:
+        for by_path in all_by_path:
             for path in [path for path in by_path if path.startswith(inside)]:
                 del by_path[path]
-        for paths in (self._exited, self._softened, self._charged, self._started):
+        for paths in (self._exits, self._with_error, self._charged, self._started):
             paths.difference_update([path for path in paths if path.startswith(inside)])
 
-    def _owing(self, inside: str) -> set[str]:
-        """The nodes whose paths begin like this and of which something may not have been counted yet."""
-        amounts = (self._spent, self._unended, self._calls)
+    def _paths_to_charge(self, inside: str) -> set[str]:
+        """Return the paths with a prefix whose cost may not have been charged completely."""
+        amounts = (self._spent, self._failed_attempts, self._calls)
         return {path for by_path in amounts for path in by_path if path.startswith(inside)}
 
-    def _owed(self, path: str) -> Spending | None:
-        """What the node's executions have cost and no account has yet; asked for once."""
-        spent, unended = self._spent.pop(path, None), self._unended.pop(path, None)
+    def _take_uncharged(self, path: str) -> Spending | None:
+        """Take the cost of a node that no budget has been charged with; None if there is none."""
+        spent, unended = self._spent.pop(path, None), self._failed_attempts.pop(path, None)
         calls = self._calls.get(path, []) if path not in self._charged else []
         if spent is None and unended is None and not calls:
             return None
@@ -303,32 +303,31 @@ class Replay:
         self._charged.add(path)
         return owed
 
-    # How each event is taken up.
+    # Event handlers
 
     def _run_started(self, event: RunStarted) -> None:
         self._edits = dict(event.edits)
         self.state = State(event.state_order)
         if event.forked_at:
             for loop, index in parse_place(event.forked_at).iterations():
-                self._wanted[loop] = index
+                self._fork_iterations[loop] = index
 
     def _node_started(self, event: NodeStarted) -> None:
-        # An execution that broke off goes on in this one: its finished calls will be part of this one's figures, its
-        # failed attempts will not.
-        unended = self._unended.pop(event.path, None)
+        # This execution continues an interrupted one: its figures include the finished calls, but not failed attempts.
+        unended = self._failed_attempts.pop(event.path, None)
         if unended is not None:
             self._spent.setdefault(event.path, Spending()).add(unended.usage, unended.cost_usd)
         self._finished.pop(event.path, None)
-        progress = self._of(event.path)
+        progress = self._progress_at(event.path)
         progress.state = progress.state or self.state.at(event.path)
 
     def _node_called(self, event: NodeCalled) -> None:
         self._calls.setdefault(event.path, []).append(event.call)
 
     def _node_tool_called(self, event: NodeToolCalled) -> None:
-        progress = self._of(event.path)
+        progress = self._progress_at(event.path)
         progress.tool_calls.append(event)
-        progress.answers.clear()  # what was asked was asked for this call
+        progress.answers.clear()  # the questions were about this call
 
     def _note_posted(self, event: NotePosted) -> None:
         self.pending_notes.append(Note(event.to, event.text, event.path))
@@ -337,10 +336,10 @@ class Replay:
         note = Note(event.to, event.text, event.sender)
         if note in self.pending_notes:
             self.pending_notes.remove(note)
-        self._of(event.path).notes.append((len(self._calls.get(event.path, ())), note))
+        self._progress_at(event.path).notes.append((len(self._calls.get(event.path, ())), note))
 
     def _node_retrying(self, event: NodeRetrying) -> None:
-        progress = self._of(event.path)
+        progress = self._progress_at(event.path)
         progress.fail(goes_on=event.goes_on)
         before = progress.attempts
         fallback, failed = event.fallback or before.fallback, 0 if event.fallback else before.failed + 1
@@ -348,14 +347,13 @@ class Replay:
         if event.goes_on:
             progress.failed_after.append(len(self._calls.get(event.path, ())))
             return
-        self.discard_loop(event.path)
-        self.discard_subflow(event.path)
-        # The attempt is over: its calls are not taken up again, but were paid for.
+        self.discard_attempt(event.path)
+        # Calls of a failed attempt are not reused, but were paid for.
         for call in self._calls.pop(event.path, ()):
-            self._unended.setdefault(event.path, Spending()).add(call.reply.usage, call.cost_usd)
+            self._failed_attempts.setdefault(event.path, Spending()).add(call.reply.usage, call.cost_usd)
 
     def _node_answered(self, event: NodeAnswered) -> None:
-        self._of(event.path).answers.append(Answer(event.choice, event.value, event.comment))
+        self._progress_at(event.path).answers.append(Answer(event.choice, event.value, event.comment))
 
     def _node_completed(self, event: NodeCompleted) -> None:
         self._end(event)
@@ -363,39 +361,39 @@ class Replay:
         self._progress.pop(event.path, None)
         self.state.set(event.path, event.output_key, event.outputs)
         if event.exits_loop:
-            self._exited.add(event.path)
+            self._exits.add(event.path)
         if event.error:
-            self._softened.add(event.path)
+            self._with_error.add(event.path)
         self._finished_calls[event.path] = event.calls
         if event.node_type in PAIR_BY_START:
             self._loops_spent[event.path] = Spending(event.usage or Usage(), event.cost_usd)
 
     def _node_failed(self, event: NodeFailed) -> None:
         self._end(event)
-        progress = self._of(event.path)
+        progress = self._progress_at(event.path)
         progress.fail(goes_on=False)
         progress.attempts = Attempts()
-        progress.state = None  # should it be tried again, it is another execution
+        progress.state = None  # another attempt is another execution
 
-    def _of(self, path: str) -> NodeProgress:
+    def _progress_at(self, path: str) -> NodeProgress:
         return self._progress.setdefault(path, NodeProgress())
 
     def _end(self, event: NodeCompleted | NodeFailed) -> None:
-        """An execution has ended: its own figures hold, failed attempts included."""
-        for by_path in (self._calls, self._unended):
+        """Replace the figures of an execution by those that it reported at its end, failed attempts included."""
+        for by_path in (self._calls, self._failed_attempts):
             by_path.pop(event.path, None)
-        if event.node_type not in PAIR_BY_START:  # what a loop spent was spent by the nodes in it
+        if event.node_type not in PAIR_BY_START:  # the nodes of a loop report its cost
             self._spent.setdefault(event.path, Spending()).add(event.usage, event.cost_usd)
 
     def _node_skipped(self, event: NodeSkipped) -> None:
         self._finished[event.path] = None
 
     def _loop_started(self, event: LoopStarted) -> None:
-        self.discard_loop(event.path)
+        self._discard_iterations(event.path)
         self._started.add(event.path)
 
     def _iteration_started(self, event: LoopIterationStarted) -> None:
-        self._begun[event.path] = max(self._begun.get(event.path, 0), event.index)
+        self._last_started[event.path] = max(self._last_started.get(event.path, 0), event.index)
 
     def _iteration_completed(self, event: LoopIterationCompleted) -> None:
         self._iterations.setdefault(event.path, {})[event.index] = event
@@ -434,7 +432,7 @@ class CallLog:
     """
 
     def __init__(self, past: Iterable[AnyEvent]) -> None:
-        self._begun: list[_ModelCall] = []
+        self._last_started: list[_ModelCall] = []
         self._models: dict[str, _ModelCall] = {}
         self._tools: dict[str, UnknownCall] = {}
         self._repeated: dict[str, _ModelCall] = {}
@@ -461,7 +459,7 @@ class CallLog:
 
     def requests(self, model: str) -> list[Request]:
         """The requests of all calls of that model, in the order in which they were begun; each once."""
-        return [call.request for call in self._begun if call.model == model and call.request is not None]
+        return [call.request for call in self._last_started if call.model == model and call.request is not None]
 
     def paths_in_flight(self, model: str) -> set[str]:
         """The nodes with a call of that model in flight whose request is known."""
@@ -478,7 +476,7 @@ class CallLog:
         call = self._repeated.pop(event.path, None)
         if call is None or call.model != event.model:
             call = _ModelCall(event.model, event.request)
-            self._begun.append(call)
+            self._last_started.append(call)
         self._models[event.path] = call
 
     def _node_called(self, event: NodeCalled) -> None:

@@ -1,4 +1,4 @@
-"""Attempts: a node's time limit, its retries, and what its failure becomes."""
+"""Retries: attempts of a node, their timeout and delay, and the switch to a fallback model."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from engine.text_sanitizing import shown
 from engine.tools.tool import ToolError
 
 
-class NodeFailure(EngineError):  # noqa: N818 - it is told as an event, and never reaches a user as an exception
-    """A node's failure on its way up.
+class NodeFailure(EngineError):  # noqa: N818 - reported as an event; no user sees it as an exception
+    """The failure of a node, which ends whatever the node is part of.
 
     Attributes:
-        path: The node that failed.
-        title: What people call it.
+        path: Path of the node.
+        title: Its title.
     """
 
     def __init__(self, path: str, title: str, cause: EngineError) -> None:
@@ -33,11 +33,11 @@ class NodeFailure(EngineError):  # noqa: N818 - it is told as an event, and neve
 
     @property
     def sentence(self) -> str:
-        """What failed and why, in one sentence."""
+        """The failure in one sentence."""
         return f"“{self.title}” failed: {self.message}"
 
 
-_LONGEST_DELAY_S: Final = 3600.0
+_MAX_DELAY_S: Final = 3600.0
 
 
 async def run_attempts(
@@ -50,16 +50,23 @@ async def run_attempts(
     goes_on: bool = False,
     context: NodeContext[Any] | None = None,
 ) -> Outputs:
-    """Attempt a node's work as often as its settings allow, each attempt within `timeout_s` seconds.
+    """Make an attempt and, if it fails, the retries from the settings, each within `timeout_s` seconds.
 
-    With `goes_on` an attempt continues where the one before failed. When the failure of a node with a `context` is
-    final, the node switches to its fallback model, if it has another one, and is attempted again at once, with all its
-    retries.
-    Attempts that failed before the run was resumed count too.
+    When a node with a `context` has used up its retries, it switches to its next fallback model and starts at once,
+    with all its retries. Failed attempts before a resume count.
+
+    Args:
+        scope: The scope of the node.
+        path: Path of the node.
+        config: Its settings.
+        attempt: Makes one attempt.
+        timeout_s: Timeout in seconds; None without one.
+        goes_on: Whether an attempt continues where the one before failed.
+        context: The node's context; None for nodes without fallback models.
 
     Raises:
-        EngineError: The last attempt failed; never anything else, whatever a node type raises.
-        CancelledError: The run is being stopped, whatever the attempt made of that.
+        EngineError: The last attempt failed; other exceptions of node types are converted to it.
+        CancelledError: The run is being stopped.
     """
     made = failed = 0
     if scope.run_context.replay is not None:
@@ -69,7 +76,7 @@ async def run_attempts(
         try:
             if timeout_s is None:
                 return await attempt()
-            return await _within_time(timeout_s, attempt)
+            return await _with_timeout(timeout_s, attempt)
         except BudgetError:
             raise
         except EngineError as error:
@@ -95,52 +102,52 @@ async def run_attempts(
 
 
 def _forget_warnings(scope: RunScope, path: str) -> None:
-    """Have models warn again of what the nodes in a loop or a subflow that starts over had warned of."""
+    """Let models repeat the warnings of a loop or a subflow that starts over."""
     warned = scope.run_context.model_warnings
     for warning in [one for one, node in warned.items() if node.startswith((f"{path}[", f"{path}."))]:
         del warned[warning]
 
 
-async def _within_time(timeout_s: float, attempt: Callable[[], Awaitable[Outputs]]) -> Outputs:
+async def _with_timeout(timeout_s: float, attempt: Callable[[], Awaitable[Outputs]]) -> Outputs:
     try:
         async with asyncio.timeout(timeout_s):
             try:
                 return await attempt()
             except TimeoutError as error:
-                # One that the node raised by itself has nothing to do with its time limit.
+                # The node raised it, so it is not the node's timeout.
                 raise unexpected_error(error) from error
     except TimeoutError as error:
         raise timeout_error(timeout_s) from error
 
 
 def timeout_error(timeout_s: float) -> NodeError:
-    """The error for work that took longer than its time limit."""
+    """Return the error for a timeout."""
     return NodeError(
-        f"It took longer than its time limit of {timeout_s:g} s.",
-        "Raise 'Timeout (seconds)', or find out what takes so long.",
+        f"It exceeded its timeout of {timeout_s:g} s.",
+        "Raise 'Timeout (seconds)', or find out why it takes so long.",
         retryable=True,
     )
 
 
 def unexpected_error(error: Exception) -> NodeError:
-    """The error for whatever is none of the engine's own."""
+    """Return the error for an exception that is not an `EngineError`."""
     failure = NodeError(
-        f"Something that should not happen did: {type(error).__name__}: {shown(error)}.",
-        "This is a fault of the program or of a plugin; please report it.",
+        f"Unexpected error: {type(error).__name__}: {shown(error)}.",
+        "This is a bug in the program or in a plugin. Please report it.",
     )
     failure.__cause__ = error
     return failure
 
 
 def _is_retryable(error: EngineError) -> bool:
-    """Whether another attempt may succeed. A loop is attempted anew whatever made it fail."""
+    """Whether another attempt may succeed. Loops and subflows retry after any failure of a node."""
     if isinstance(error, (ModelError, ToolError, NodeError)):
         return error.retryable
     return isinstance(error, NodeFailure)
 
 
 def _delay(first_s: float, failed: int, error: EngineError) -> float:
-    """Seconds before the next attempt: doubled each time, with jitter; at least what a provider asks for."""
-    delay = first_s * 2 ** (failed - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - no secret hangs on it
+    """Return the seconds before the next attempt: doubled each time, with jitter, and at least what a provider asks."""
+    delay = first_s * 2 ** (failed - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - not used for secrets
     asked = error.retry_after if isinstance(error, ModelError) and error.retry_after is not None else 0.0
-    return min(max(delay, asked), _LONGEST_DELAY_S)
+    return min(max(delay, asked), _MAX_DELAY_S)

@@ -34,7 +34,7 @@ from engine.runner.budget import Budget, BudgetError
 from engine.runner.capabilities import refuse_code
 from engine.runner.declared_inputs import read_parameters
 from engine.runner.event_log import EventLog
-from engine.runner.event_loop import run_and_wait
+from engine.runner.event_loop import run_in_background_loop
 from engine.runner.human_input import Mailbox, Note
 from engine.runner.iterator_run import run_aggregator, run_iterator
 from engine.runner.loop_run import run_loop
@@ -42,7 +42,7 @@ from engine.runner.node_execution import bypass_node, run_node, run_subflow, ski
 from engine.runner.options import Catalogue, RunOptions, options_to_json
 from engine.runner.replay import CallLog, Replay
 from engine.runner.retry import NodeFailure, unexpected_error
-from engine.runner.run_scope import ConcurrencyLimiter, PricedModel, RunContext, RunScope, post_note
+from engine.runner.run_scope import ConcurrencyLimiter, PricedModel, RunContext, RunScope
 from engine.runner.run_storage import Journal, RunCache, RunHead
 from engine.runner.scheduler import DEAD, GraphRun
 from engine.tools.tool import ToolContext
@@ -390,7 +390,7 @@ class Run:
         """
         if self._event_log.closed or self._ending:
             raise EngineError("The run is over, and receives no notes.", "Send them while it is going on.")
-        post_note(self._run_context, Note(to, text))
+        self._run_context.post_note(Note(to, text))
 
     async def _main(self) -> None:
         self._begun = True
@@ -519,4 +519,4 @@ def run_blocking(
 
     Ctrl+C stops the run, then raises KeyboardInterrupt. Raises what `run` raises.
     """
-    return run_and_wait(run(workflow, inputs, options, on_event=on_event))
+    return run_in_background_loop(run(workflow, inputs, options, on_event=on_event))

@@ -1,4 +1,7 @@
-"""What the nodes of one level of a run share: where they are, what they may spend, what the run offers them."""
+"""Run context and scopes: what the nodes of a run share, and the services that a run offers to them.
+
+One `RunContext` belongs to a run. A `RunScope` belongs to the whole workflow, to one iteration of a loop or to a subflow.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ from engine.runner.human_input import Mailbox, Note, Question, check_note
 from engine.runner.loop_variables import LoopMemory, LoopVariables
 from engine.runner.named_state import State, StateView
 from engine.runner.replay import Replay
-from engine.runner.run_storage import RunCache, may_reuse, recalled_call, request_key, tool_key
+from engine.runner.run_storage import RunCache, may_reuse, request_key, tool_key
 from engine.text_sanitizing import quoted
 from engine.tools.registry import all_tools, find_tool
 from engine.tools.tool import AnyTool, ToolContext, ToolError
@@ -60,12 +63,12 @@ from engine.values import Value, clean_text
 
 
 class PricedModel:
-    """A model of this run with its price: the one that the user states, else its own.
+    """A model of this run with its price: the one from the settings, or the model's own.
 
     Attributes:
         model: The model.
-        known_price: Its price, once it was asked for; None where nobody knows.
-        is_price_resolved: Whether it was.
+        known_price: Its price once it is resolved; None if it is unknown.
+        is_price_resolved: Whether the price has been looked up.
     """
 
     __slots__ = ("is_price_resolved", "known_price", "model")
@@ -76,7 +79,7 @@ class PricedModel:
         self.is_price_resolved = stated is not None
 
     async def price(self) -> Price | None:
-        """What it costs; None where nobody knows. Asked for once."""
+        """Return the price, or None if it is unknown. It is looked up once."""
         if not self.is_price_resolved:
             self.known_price = await self.model.price()
             self.is_price_resolved = True
@@ -84,7 +87,7 @@ class PricedModel:
 
 
 class ConcurrencyLimiter:
-    """How many nodes may be at work at once (`limit`); first come, first served."""
+    """Limits how many nodes run at the same time; first come, first served."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -92,14 +95,14 @@ class ConcurrencyLimiter:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def try_acquire(self) -> bool:
-        """Take a place if one is free."""
+        """Acquire a slot if one is free."""
         if self._free > 0:
             self._free -= 1
             return True
         return False
 
     async def acquire(self) -> None:
-        """Wait for a place and take it."""
+        """Wait for a free slot and acquire it."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         try:
@@ -110,11 +113,11 @@ class ConcurrencyLimiter:
             raise
 
     def force_acquire(self) -> None:
-        """Take a place although none may be free: of a node that is being stopped, and will give it back."""
+        """Acquire a slot even if none is free, for a node that is being stopped and releases it again."""
         self._free -= 1
 
     def release(self) -> None:
-        """Give a place back, and if one is free then, hand it to whoever has waited longest."""
+        """Release a slot, and pass a free one to whoever has waited longest."""
         self._free += 1
         while self._free > 0 and self._waiting:
             future = self._waiting.popleft()
@@ -125,32 +128,32 @@ class ConcurrencyLimiter:
 
 @dataclass(slots=True)
 class RunContext:
-    """What all levels of one run share.
+    """What all scopes of a run share.
 
     Attributes:
-        event_log: Where events go.
+        event_log: Log of events.
         graph: The whole workflow.
-        models: The run's models.
-        parameters: The values of the workflow's inputs, by name.
-        tools: What tools may do.
-        confirms_calls: Whether a person is asked before calls of tools that the document does not hold.
-        confirmed: What they answered, by what they were asked about.
-        concurrency: The places for nodes at work.
+        models: Models of the run.
+        parameters: Values of the workflow's inputs, by name.
+        tools: Permissions of tools.
+        confirms_calls: Whether a person has to confirm tool calls that are not part of the document.
+        confirmed: The answers, by the key of the call.
+        concurrency: Limits how many nodes run at the same time.
         outputs: Named results so far.
         warnings: The run's warnings so far.
-        execute: Runs one node of a graph; handed in, because running a loop means running graphs again.
-        is_stopping: Whether the run is being stopped: nothing starts any more, whatever a node makes of that.
-        paused: Whether no further node is to start.
-        pause_before_iteration: Whether the run pauses by itself before the next iteration of any loop.
-        waiting: What is to be started next while the run is paused, in order; True lets it start all the same.
-        steps: How many may start although the run is paused, as soon as they come to it.
-        replay: What the run had told before it broke off, or its parent before the fork; None for a new run.
-        cache: Where earlier replies are found; None where the run is not kept.
-        mailbox: What waits for a person's answer.
-        state: What nodes with an `output_key` gave last.
-        notes: The notes that nobody has received yet.
-        bound: The models that nodes have called, by the identity of the choice.
-        model_warnings: The warnings of replies that the run has reported, each with the node that has it.
+        execute: Runs one node of a graph; passed in, because a loop runs graphs in turn.
+        is_stopping: Whether the run is being stopped, so that nothing starts any more.
+        paused: Whether no further node starts.
+        pause_before_iteration: Whether the run pauses before the next iteration of any loop.
+        waiting: Nodes and iterations that wait while the run is paused, in order; True starts one despite the pause.
+        steps: How many may start despite the pause, as soon as they are ready.
+        replay: Past of a resumed run or a fork; None for a new run.
+        cache: Cache of replies; None if the run is not stored.
+        mailbox: Open questions to people.
+        state: Latest outputs of nodes with an `output_key`.
+        notes: Notes that have not been received.
+        models_by_id: Models that nodes have called, by the identity of the choice.
+        model_warnings: Warnings of replies that the run has reported, each with the path of its node.
     """
 
     event_log: EventLog
@@ -175,22 +178,18 @@ class RunContext:
     state: State = field(default_factory=State)
     notes: list[Note] = field(default_factory=list[Note])
     model_warnings: dict[str, str] = field(default_factory=dict[str, str])
-    bound: dict[int, tuple[ModelChoice, PricedModel]] = field(
+    models_by_id: dict[int, tuple[ModelChoice, PricedModel]] = field(
         default_factory=dict[int, tuple[ModelChoice, PricedModel]]
     )
 
-    def discard_state(self, inside: str) -> None:
-        """Forget what nodes whose paths begin like this gave: what they lie in is attempted anew."""
-        self.state.discard(inside)
-
     def pause(self) -> None:
-        """Start no more nodes."""
+        """Stop starting nodes."""
         if not self.paused:
             self.paused = True
             self.event_log.emit(RunPaused, "")
 
     def resume(self) -> None:
-        """Start nodes again."""
+        """Continue to start nodes."""
         if not self.paused:
             return
         self.paused = False
@@ -200,7 +199,7 @@ class RunContext:
         self.event_log.emit(RunResumed, "")
 
     def start_one(self) -> None:
-        """Let what has waited longest, or else comes next, begin, although the run is paused."""
+        """Start what has waited longest, or whatever comes next, despite the pause."""
         while self.waiting:
             if self._wake(self.waiting.popleft(), is_step=True):
                 return
@@ -208,7 +207,7 @@ class RunContext:
             self.steps += 1
 
     async def wait_while_paused(self) -> None:
-        """Wait while the run is paused, for a resume or for being let through."""
+        """Wait until the run is resumed or a step is granted."""
         if self.steps:
             self.steps -= 1
             return
@@ -218,45 +217,59 @@ class RunContext:
             if await is_step:
                 return
 
+    async def pause_between_iterations(self) -> None:
+        """Pause if that was requested before the next iteration, and wait while the run is paused."""
+        if self.pause_before_iteration:
+            self.pause_before_iteration = False
+            self.pause()
+        await self.wait_while_paused()
+
     def _wake(self, waiting: asyncio.Future[bool], *, is_step: bool) -> bool:
-        """Wake who waits to start, for a step or to look again; false where nobody waits there any more."""
+        """Wake a waiting start; return False if it no longer waits."""
         if waiting.done():
             return False
         waiting.set_result(is_step)
         return True
 
+    def post_note(self, note: Note) -> None:
+        """Post a note, which the next model call of its receiver includes.
 
-_SHOWN_ARGUMENTS: Final = 200
-"""Characters of a tool call's arguments that the history has before the call is made."""
+        Raises:
+            NoteError: Nobody can receive it.
+        """
+        check_note(self.graph, note)
+        self.notes.append(note)
+        self.event_log.emit(NotePosted, note.sender, note.to, note.text)
 
 
 class LoopExit:
     """Whether a node of an iteration has ended the loop."""
 
-    __slots__ = ("is_wanted",)
+    __slots__ = ("is_requested",)
 
     def __init__(self) -> None:
-        self.is_wanted = False
+        self.is_requested = False
 
 
-_MOST_BOUND: Final = 1024
-"""For how many choices of a model a run remembers it by their identity."""
+_MAX_ARGUMENTS_PREVIEW: Final = 200
+"""Characters of a tool call's arguments that are stored before the call."""
+_MAX_MODELS_BY_ID: Final = 1024
 
 
 class RunScope:
-    """The whole workflow, or one iteration of a loop. It is what nodes know as their `Services`.
+    """The whole workflow, one iteration of a loop, or a subflow. Implements the `Services` of nodes.
 
     Attributes:
-        run_context: What all levels share.
-        budget: What this level spends.
-        prefix: What stands before a node's id in its path: `loop[2].`.
-        loop_variables: The iteration; None outside loops.
-        note: What the first model node is told about the iteration; None where it is told nothing.
-        memory: What the loop's model nodes remember; None where they remember nothing.
-        names: Groups of values that texts may name here and nowhere else.
-        exit: Ends the innermost loop around; None outside loops.
-        parameters: The values of the inputs of the workflow that this is a level of.
-        outputs: Its named results so far.
+        run_context: What all scopes share.
+        budget: Budget of this scope.
+        prefix: Prefix of the paths of its nodes: `loop[2].`.
+        loop_variables: Variables of the iteration; None outside loops.
+        note: Iteration note for the first model node; None without one.
+        memory: Conversation memory of the loop's model nodes; None without one.
+        names: Further variables of this scope, such as `item` and `index`.
+        exit: Ends the innermost loop; None outside loops.
+        parameters: Values of the inputs of the workflow or subflow.
+        outputs: Named results so far.
     """
 
     __slots__ = (
@@ -300,7 +313,7 @@ class RunScope:
     def variables(
         self, names: Mapping[str, Value], state: StateView, inputs: Mapping[str, Value] | None = None
     ) -> dict[str, Value | Namespace]:
-        """What texts may name on this level beside `names` and `inputs`, which come before them."""
+        """Return the variables for templates and expressions; those of the scope override `names` and `inputs`."""
         variables: dict[str, Value | Namespace] = {**names, **(inputs or {}), "state": state}
         if self.loop_variables is not None:
             variables["loop"] = self.loop_variables
@@ -309,130 +322,129 @@ class RunScope:
         return variables
 
     def parameter(self, name: str) -> Value:
-        """The value given to the run for that input."""
+        """Return the value of an input of the workflow."""
         return self.parameters[name]
 
     def complete(self, context: NodeContext[Any], choice: ModelChoice, request: Request) -> Awaitable[Reply]:
-        """Make one model call, within the budget of every level. One that was paid for before is not made again.
+        """Make one model call within all budgets; a call that was finished before a resume is not repeated.
 
         Raises:
-            ModelError: It gave no usable reply.
-            BudgetError: It does not fit; no call was made.
+            ModelError: The call failed.
+            BudgetError: It does not fit into a budget; no call was made.
         """
-        request = clean_request(request)  # the history has what is sent
+        request = clean_request(request)  # the history stores what is sent
         context.model_choice = choice
         context.is_replaying = False
         if not choice.fallbacks and self.run_context.replay is None and self.run_context.cache is None:
-            return self._made(context, self._bound(choice), request)
+            return self._call(context, self._model(choice), request)
         chain = self._chain(choice)
         if self.run_context.replay is not None:
             fallback = self.run_context.replay.attempts(context.path).fallback
             used = context.fallen_back.get(choice, 0)
-            for place in range(used, len(chain)):
-                name = chain[place][1].model.name
+            for position in range(used, len(chain)):
+                name = chain[position][1].model.name
                 call = self.run_context.replay.call(context.path, len(context.calls), name, request)
                 if call is not None:
-                    self._use_fallback(context, place)
+                    self._use_model(context, position)
                     context.is_replaying = True
-                    return self._again(context, call)
-                used = place if name == fallback else used
-            self._use_fallback(context, used)
-        served, bound = chain[context.fallen_back.get(choice, 0) if context.fallen_back else 0]
-        if self.run_context.cache is not None and _reuses(context, request):
-            return self._recalled(self.run_context.cache, context, served, bound, request)
-        return self._made(context, bound, request)
+                    return self._replay_call(context, call)
+                used = position if name == fallback else used
+            self._use_model(context, used)
+        used_choice, priced = chain[context.fallen_back.get(choice, 0) if context.fallen_back else 0]
+        if self.run_context.cache is not None and _may_reuse(context, request):
+            return self._call_cached(self.run_context.cache, context, used_choice, priced, request)
+        return self._call(context, priced, request)
 
     def fall_back(self, context: NodeContext[Any], failure: EngineError) -> str:
         """Switch a node to the next fallback of the model that failed.
 
         Returns:
-            The name of the model that it uses from now on; empty where there is none, or where no model is at fault.
+            The name of the model used from now on; empty if there is none, or if the failure is not a model's.
         """
         choice = context.model_choice
-        is_models = isinstance(failure, ModelError) or (isinstance(failure, NodeError) and failure.retryable)
-        if choice is None or not is_models:
+        is_model_failure = isinstance(failure, ModelError) or (isinstance(failure, NodeError) and failure.retryable)
+        if choice is None or not is_model_failure:
             return ""
-        place = context.fallen_back.get(choice, 0) + 1
-        return self._use_fallback(context, place, failure.message) if place < len(self._chain(choice)) else ""
+        position = context.fallen_back.get(choice, 0) + 1
+        return self._use_model(context, position, failure.message) if position < len(self._chain(choice)) else ""
 
-    def _use_fallback(self, context: NodeContext[Any], place: int, reason: str = "") -> str:
-        """Let a node use the model at that place of the chain from now on, with a warning if that is another one."""
+    def _use_model(self, context: NodeContext[Any], position: int, reason: str = "") -> str:
+        """Switch a node to a model of the chain, with a warning if it is another one, and return its name."""
         choice = context.model_choice
-        assert choice is not None, "a model was asked"
+        assert choice is not None, "a model was called"
         before, chain = context.fallen_back.get(choice, 0), self._chain(choice)
-        name = chain[place][1].model.name
-        if place != before:
-            context.fallen_back[choice] = place
+        name = chain[position][1].model.name
+        if position != before:
+            context.fallen_back[choice] = position
             why = f": {reason}" if reason else "."
             context.warn(f"The model {chain[before][1].model.name} failed{why} The fallback {name} is used instead.")
         return name
 
-    def _bound(self, choice: ModelChoice) -> PricedModel:
-        """The model of a choice. Choices last as long as the plan, and finding one by its identity is much faster."""
-        known = self.run_context.bound.get(id(choice))
+    def _model(self, choice: ModelChoice) -> PricedModel:
+        # Choices live as long as the plan, and a lookup by identity is much faster than one by value.
+        known = self.run_context.models_by_id.get(id(choice))
         if known is not None and known[0] is choice:
             return known[1]
-        bound = self.run_context.models[choice]
-        if len(self.run_context.bound) < _MOST_BOUND:  # a plugin's node may make a choice for each call
-            self.run_context.bound[id(choice)] = choice, bound
-        return bound
+        priced = self.run_context.models[choice]
+        if len(self.run_context.models_by_id) < _MAX_MODELS_BY_ID:  # a plugin's node may create a choice for each call
+            self.run_context.models_by_id[id(choice)] = choice, priced
+        return priced
 
     def _chain(self, choice: ModelChoice) -> list[tuple[ModelChoice, PricedModel]]:
-        """The models of a choice in the order in which they are tried, each once."""
+        """Return a model and its fallbacks, each once, in the order in which they are tried."""
         if not choice.fallbacks:
-            return [(choice, self._bound(choice))]
+            return [(choice, self._model(choice))]
         models: dict[int, tuple[ModelChoice, PricedModel]] = {}
         for one in choice.chain:
-            bound = self.run_context.models[one]
-            models.setdefault(id(bound.model), (one, bound))
+            priced = self.run_context.models[one]
+            models.setdefault(id(priced.model), (one, priced))
         return list(models.values())
 
-    async def _recalled(
-        self, cache: RunCache, context: NodeContext[Any], choice: ModelChoice, bound: PricedModel, request: Request
+    async def _call_cached(
+        self, cache: RunCache, context: NodeContext[Any], choice: ModelChoice, priced: PricedModel, request: Request
     ) -> Reply:
-        """Use an earlier reply to the same request again, or make the call and keep its reply for later ones."""
-        key = request_key(context.node_type, choice, bound.model.name, request)
+        """Reuse an earlier reply to the same request, or make the call and cache its reply."""
+        key = request_key(context.node_type, choice, priced.model.name, request)
         if key is None:
-            return await self._made(context, bound, request)
+            return await self._call(context, priced, request)
         reply = await cache.reply(key)
         if reply is None:
-            reply = await self._made(context, bound, request)
+            reply = await self._call(context, priced, request)
             if failure_of(reply, request, context.config) is None:
-                cache.keep(key, reply)
+                cache.store_reply(key, reply)
             return reply
-        call = recalled_call(bound.model.name, request, reply)
         context.cache_hits += 1
         _add(context, reply.usage, 0.0)
-        self._note_call(context, call)
+        self._record_call(context, ModelCall(priced.model.name, request, reply, 0.0, 0.0))
         return reply
 
-    def _made(self, context: NodeContext[Any], bound: PricedModel, request: Request) -> Awaitable[Reply]:
-        if self.budget.limited or not bound.is_price_resolved:
-            return self._reckoned(context, bound, request)
-        return self._call(context, bound.model, bound.known_price, request)
+    def _call(self, context: NodeContext[Any], priced: PricedModel, request: Request) -> Awaitable[Reply]:
+        if self.budget.limited or not priced.is_price_resolved:
+            return self._call_within_budget(context, priced, request)
+        return self._call_model(context, priced.model, priced.known_price, request)
 
-    async def _again(self, context: NodeContext[Any], call: ModelCall) -> Reply:
-        """Take up a call that had come to its end before the run broke off; the accounts have counted it already."""
+    async def _replay_call(self, context: NodeContext[Any], call: ModelCall) -> Reply:
+        """Return the reply of a call that finished before the resume; budgets have counted it already."""
         _add(context, call.reply.usage, call.cost_usd)
         context.calls = (*context.calls, call)
-        self._warn_of(context, call.reply)
+        self._report_warnings(context, call.reply)
         return call.reply
 
-    async def _reckoned(self, context: NodeContext[Any], bound: PricedModel, request: Request) -> Reply:
-        """Make a call that must fit into a budget, or whose price must first be asked for."""
-        price = await bound.price()
+    async def _call_within_budget(self, context: NodeContext[Any], priced: PricedModel, request: Request) -> Reply:
+        """Make a call that must fit into a budget, or whose price has not been looked up."""
+        price = await priced.price()
         if not self.budget.limited:
-            return await self._call(context, bound.model, price, request)
+            return await self._call_model(context, priced.model, price, request)
         needed = estimate(request, price)
         await self.budget.reserve(needed)
         try:
-            return await self._call(context, bound.model, price, request, reply_tokens(request))
+            return await self._call_model(context, priced.model, price, request, reply_tokens(request))
         finally:
             self.budget.release(needed)
-            for budget, unit, spent, limit in self.budget.nearly_spent():
+            for budget, unit, spent, limit in self.budget.new_warnings():
                 self.run_context.event_log.emit(BudgetWarning, budget.path, unit, spent, limit)
 
-    async def _call(
+    async def _call_model(
         self,
         context: NodeContext[Any],
         model: Model,
@@ -440,45 +452,45 @@ class RunScope:
         request: Request,
         max_tokens: int | None = None,
     ) -> Reply:
-        """Make a call; `max_tokens` limits a reply that the request leaves unlimited, as a budget needs it."""
+        """Make a call; `max_tokens` limits a reply that the request does not limit, as budgets require."""
         event_log, number = self.run_context.event_log, len(context.calls)
         if event_log.is_stored:
             remembered = request if isinstance(model, RemembersCalls) else None
             event_log.emit(NodeCalling, context.path, number, model.name, remembered)
-            await event_log.flush()  # after a crash the history must know that this call may have been billed
+            await event_log.flush()  # after a crash the history shows that this call may have been billed
         started = time.perf_counter()
         received: list[str] = []
         try:
             sent = request if max_tokens is None else replace(request, max_tokens=max_tokens)
             reply = clean_reply(await model.complete(sent, partial(self._stream, context.path, received)))
         except BaseException as error:
-            # What a provider had sent before the call broke off was most likely billed.
-            used = _used(error, request, received)
+            # A provider most likely bills what it sent before the failure.
+            used = _usage_of_failed_call(error, request, received)
             if used is not None:
                 self._charge(context, used, price, None)
             raise
         cost = self._charge(context, reply.usage, price, reply.cost_usd)
-        self._note_call(context, ModelCall(model.name, request, reply, cost, time.perf_counter() - started))
-        self._warn_of(context, reply)
+        self._record_call(context, ModelCall(model.name, request, reply, cost, time.perf_counter() - started))
+        self._report_warnings(context, reply)
         return reply
 
-    def _note_call(self, context: NodeContext[Any], call: ModelCall) -> None:
+    def _record_call(self, context: NodeContext[Any], call: ModelCall) -> None:
         number, event_log = len(context.calls), self.run_context.event_log
         context.calls = (*context.calls, call)
         if event_log.is_stored:
             event_log.emit(NodeCalled, context.path, number, call)
 
-    def _warn_of(self, context: NodeContext[Any], reply: Reply) -> None:
-        """Put a reply's warnings into the history, each once a run."""
+    def _report_warnings(self, context: NodeContext[Any], reply: Reply) -> None:
+        """Report the warnings of a reply, each once a run."""
         for warning in reply.warnings:
             if warning not in self.run_context.model_warnings:
                 self.run_context.model_warnings[warning] = context.path
                 context.warn(warning)
 
     def _charge(
-        self, context: NodeContext[Any], usage: Usage, price: Price | None, stated: float | None
+        self, context: NodeContext[Any], usage: Usage, price: Price | None, reported: float | None
     ) -> float | None:
-        cost = stated if stated is not None else price.cost_usd(usage) if price is not None else None
+        cost = reported if reported is not None else price.cost_usd(usage) if price is not None else None
         _add(context, usage, cost)
         self.budget.charge(usage, cost)
         return cost
@@ -491,10 +503,10 @@ class RunScope:
     async def call_tool(
         self, name: str, arguments: Mapping[str, Value], context: NodeContext[Any], *, may_reuse: bool = False
     ) -> Value:
-        """Call a tool by name; with `may_reuse` use a cached result where the node's setting `cache` allows it.
+        """Call a tool by name; with `may_reuse`, use a cached result if the node's setting `cache` allows it.
 
         Raises:
-            ToolError: There is no such tool, the arguments do not fit, or it failed.
+            ToolError: The tool is unknown, the arguments are invalid, or it failed.
         """
         tool = find_tool(name)
         try:
@@ -505,26 +517,26 @@ class RunScope:
                 f'The tool "{name}" cannot be called: {faults}.', f"See `loopwright nodes tool` for what {name} takes."
             ) from error
         cache = self.run_context.cache
-        key = tool_key(name, arguments, self.run_context.tools.folder) if may_reuse and _reuses(context) else None
+        key = tool_key(name, arguments, self.run_context.tools.folder) if may_reuse and _may_reuse(context) else None
         if cache is None or key is None:
-            return await self._use_tool(tool, parameters, arguments, context.path)
-        kept = await cache.result(key)
-        if kept is not None:
+            return await self._run_tool(tool, parameters, arguments, context.path)
+        cached = await cache.tool_result(key)
+        if cached is not None:
             context.cache_hits += 1
-            return kept[0]
-        result = await self._use_tool(tool, parameters, arguments, context.path)
+            return cached[0]
+        result = await self._run_tool(tool, parameters, arguments, context.path)
         cache.store_tool_result(key, result)
         return result
 
     async def confirm_call(
         self, context: NodeContext[Any], tool: str, arguments: Mapping[str, Value]
     ) -> Mapping[str, Value]:
-        """Have a person confirm a call that the document does not hold, where the run asks for that.
+        """Let a person confirm a call that is not part of the document, if the run requires it.
 
-        They are asked once a run for each distinct call; for a web page, for each host.
+        A run asks once for each distinct call; for web pages, once for each host.
 
         Raises:
-            ToolError: They refused it.
+            ToolError: The person rejected it.
         """
         known = all_tools().get(tool)
         if not self.run_context.confirms_calls or known is None:
@@ -540,17 +552,17 @@ class RunScope:
             self.run_context.confirmed[key] = answer
         return approved_arguments(answer, arguments)
 
-    async def _use_tool(self, tool: AnyTool, parameters: Any, arguments: Mapping[str, Value], path: str) -> Value:
+    async def _run_tool(self, tool: AnyTool, parameters: Any, arguments: Mapping[str, Value], path: str) -> Value:
         event_log = self.run_context.event_log
         if event_log.is_stored and not tool.idempotent:
-            event_log.emit(NodeToolCalling, path, tool.name, quoted(dict(arguments), _SHOWN_ARGUMENTS))
-        await event_log.flush()  # what a tool does outside cannot be taken back
+            event_log.emit(NodeToolCalling, path, tool.name, quoted(dict(arguments), _MAX_ARGUMENTS_PREVIEW))
+        await event_log.flush()  # a tool's side effects cannot be undone
         return await tool.run(parameters, self.run_context.tools)
 
     async def act(
         self, context: NodeContext[Any], tool: str, arguments: Value, work: Callable[[], Awaitable[Value]]
     ) -> ToolOutcome:
-        """Do what a model wants done by a tool, and tell it. What had been done before the run broke off stays done."""
+        """Make and report a tool call that a model requested; a call that finished before a resume is not repeated."""
         number, replay = context.tool_calls, self.run_context.replay
         context.tool_calls += 1
         known = replay.tool_call(context.path, number, tool, arguments) if replay is not None else None
@@ -565,21 +577,21 @@ class RunScope:
             error = str(failure)
         outcome = ToolOutcome(result, error, context.edited_arguments)
         duration = time.perf_counter() - started
-        told = (number, tool, arguments, result, error, duration, outcome.edited_arguments)
-        self.run_context.event_log.emit(NodeToolCalled, context.path, *told)
+        fields = (number, tool, arguments, result, error, duration, outcome.edited_arguments)
+        self.run_context.event_log.emit(NodeToolCalled, context.path, *fields)
         return outcome
 
     def notes(self, context: NodeContext[Any]) -> tuple[Message, ...]:
-        """The notes that have come for the node since it last asked, those first that it had got before a break."""
+        """Return new notes for a node, after those that it received at the same call before a resume."""
         run_context, path = self.run_context, context.path
         if not run_context.notes and run_context.replay is None:
             return ()
         known = run_context.replay.notes(path, len(context.calls)) if run_context.replay is not None else []
-        fresh = [note for note in run_context.notes if note.is_for(path)]
-        for note in fresh:
+        new = [note for note in run_context.notes if note.is_for(path)]
+        for note in new:
             run_context.notes.remove(note)
             run_context.event_log.emit(NodeNoted, path, note.to, note.text, note.sender)
-        return tuple(note.message for note in (*known, *fresh))
+        return tuple(note.message for note in (*known, *new))
 
     def post_note(self, context: NodeContext[Any], to: str, text: str) -> None:
         """Post a note to another node.
@@ -587,18 +599,18 @@ class RunScope:
         Raises:
             NoteError: Nobody can receive it.
         """
-        post_note(self.run_context, Note(to, text, context.path))
+        self.run_context.post_note(Note(to, text, context.path))
 
     def exit_loop(self, context: NodeContext[Any]) -> None:
         """End the innermost loop around the node after this iteration.
 
         Raises:
-            NodeError: There is none.
+            NodeError: The node is not in a loop.
         """
         if self.exit is None:
-            message = f'"{context.path}" lies in no loop that could be ended.'
+            message = f'"{context.path}" is not in a loop.'
             raise NodeError(message, "Put it between a Loop and its Exit.")
-        self.exit.is_wanted = True
+        self.exit.is_requested = True
 
     async def ask(
         self,
@@ -609,18 +621,18 @@ class RunScope:
         choices: tuple[str, ...],
         value_schema: dict[str, Value] | None = None,
     ) -> Answer:
-        """Ask a person, and wait for the answer however long it takes; the node gives up its place meanwhile."""
+        """Ask a person and wait for the answer; meanwhile the node does not count against the concurrency limit."""
         run_context = self.run_context
-        asked = Question(context.path, kind, value, choices, value_schema)
+        question = Question(context.path, kind, value, choices, value_schema)
         known = run_context.replay.answer(context.path) if run_context.replay is not None else None
-        if known is not None and asked.takes(known):
+        if known is not None and question.accepts(known):
             return known
-        told = (context.node_type, kind, message, value, choices, value_schema)
-        number = run_context.event_log.emit(NodeWaiting, context.path, *told)
+        fields = (context.node_type, kind, message, value, choices, value_schema)
+        number = run_context.event_log.emit(NodeWaiting, context.path, *fields)
         run_context.concurrency.release()
         try:
-            with run_context.mailbox.open(number, asked) as given:
-                answer = await given
+            with run_context.mailbox.open(number, question) as future:
+                answer = await future
             if not run_context.concurrency.try_acquire():
                 await run_context.concurrency.acquire()
         except BaseException:
@@ -630,29 +642,17 @@ class RunScope:
         return answer
 
 
-def post_note(run_context: RunContext, note: Note) -> None:
-    """Post a note: it waits for the next model call of its receiver.
-
-    Raises:
-        NoteError: Nobody can receive it.
-    """
-    check_note(run_context.graph, note)
-    run_context.notes.append(note)
-    run_context.event_log.emit(NotePosted, note.sender, note.to, note.text)
-
-
-def _reuses(context: NodeContext[Any], request: Request | None = None) -> bool:
-    """Whether the node's settings say that an earlier reply may be used again."""
+def _may_reuse(context: NodeContext[Any], request: Request | None = None) -> bool:
     return may_reuse(getattr(context.config, "cache", "off"), request)
 
 
-def _used(error: BaseException, request: Request, received: list[str]) -> Usage | None:
-    """The tokens of a call that failed: what the model knows, or what had arrived; None for nothing."""
+def _usage_of_failed_call(error: BaseException, request: Request, received: list[str]) -> Usage | None:
+    """Return the tokens of a failed call: those that the model reports, or those received; None for none."""
     known = error.usage if isinstance(error, ModelError) else None
     if not received:
         return known
-    seen = Usage(request_tokens(request), text_tokens(received), exact=False)
-    return known if known is not None and known.total_tokens > seen.total_tokens else seen
+    estimated = Usage(request_tokens(request), text_tokens(received), exact=False)
+    return known if known is not None and known.total_tokens > estimated.total_tokens else estimated
 
 
 def _add(context: NodeContext[Any], usage: Usage, cost: float | None) -> None:

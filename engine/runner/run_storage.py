@@ -1,7 +1,10 @@
-"""What a run asks of the place where it is kept: a protocol, so that the runner knows no database.
+"""Storage of runs as the runner sees it: protocols of the journal and the reply cache, and keys of cached replies.
 
-A run writes every event but the pieces of streamed replies, and never waits while it does; it waits between nodes and
-before each model call until what it has written is safe.
+A run writes all events except the pieces of streamed replies, and does not wait for the disk. Between nodes and before
+each model call it waits until the written events are stored.
+
+A cached reply is found by the node's type, the model, its address and the request; a tool's result by the tool, its
+arguments and the folder. A cache hit costs nothing and needs no budget.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -18,21 +22,21 @@ from engine.errors import EngineError
 from engine.events import AnyEvent
 from engine.models.protocol import Reply, Request, Usage
 from engine.nodes.context import Answer
-from engine.nodes.spec import CacheMode, ModelCall, ModelChoice
+from engine.nodes.spec import CacheMode, ModelChoice
 from engine.values import TooDeepError, Value, compact_json
 
 
 @dataclass(frozen=True, slots=True)
 class RunHead:
-    """What is known of a run before its first event.
+    """What is known about a run before its first event.
 
     Attributes:
         run_id: The run.
         document: The document as it runs, as the text of a workflow file.
-        options: How it is to be done, as a JSON object (`engine.runner.options.options_to_json`).
-        source: The file that the document came from, for people; empty where it never was saved.
-        parent: The run that it was forked from; empty for any other.
-        forked_at: The place in the parent; empty for any other.
+        options: The options as a JSON object (`engine.runner.options.options_to_json`).
+        source: The file of the document, for people; empty if it was never saved.
+        parent: The run that it was forked from; empty for other runs.
+        forked_at: The place of the fork in the parent; empty for other runs.
     """
 
     run_id: str
@@ -45,11 +49,11 @@ class RunHead:
 
 @dataclass(frozen=True, slots=True)
 class PostedAnswer:
-    """An answer that another process left for a run, for the process at work on it to take.
+    """An answer from another process, for the process that executes the run.
 
     Attributes:
-        path: The node that asks.
-        question: The number (`seq`) of the event that told the question.
+        path: Path of the node that asked.
+        question: Number (`seq`) of the event that reported the question.
         answer: The answer.
     """
 
@@ -59,59 +63,59 @@ class PostedAnswer:
 
 
 class Journal(Protocol):
-    """Where one run is kept while it goes. `write` and `close` return at once, whatever the disk does."""
+    """Stores the events of one run. `write` and `close` return at once and do not wait for the disk."""
 
     def watch(self, kept: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
-        """Name who is told of progress; called once, before the first `write`.
+        """Set the callbacks for progress; called once, before the first `write`.
 
         Args:
-            kept: Called with the number (`seq`) of an event when it and all before it are safe. From any thread.
-            failed: Called once when nothing more will be kept, with the reason for people. From any thread.
+            kept: Called with the number (`seq`) of an event once it and all before it are stored. From any thread.
+            failed: Called once with the reason if nothing more will be stored. From any thread.
         """
         ...
 
     def write(self, event: AnyEvent) -> None:
-        """Take the run's next event."""
+        """Store the next event of the run."""
         ...
 
     def close(self) -> None:
-        """Say that nothing more comes, and that this process has done with the run."""
+        """Report that no more events follow, and that this process releases the run."""
         ...
 
 
 class ReplyCache(Protocol):
-    """Where replies are kept to be used again."""
+    """Stores replies for reuse."""
 
     def cached(self, key: str) -> Reply | None:
-        """The reply kept under that key; None where there is none. From any thread."""
+        """Return the reply with that key, or None. From any thread."""
         ...
 
     def keep_reply(self, key: str, run_id: str, reply: Reply) -> None:
-        """Keep a reply as long as its run is kept. Returns at once."""
+        """Store a reply for as long as its run is stored. Returns at once."""
         ...
 
 
 class RunStorage(ReplyCache, Protocol):
-    """Where runs are kept."""
+    """Stores runs."""
 
     def begin(self, head: RunHead) -> Journal:
-        """Begin to keep a run.
+        """Start to store a run.
 
         Raises:
-            EngineError: It cannot be kept.
+            EngineError: It cannot be stored.
         """
         ...
 
     def reopen(self, run_id: str) -> Journal:
-        """Go on keeping a run that has broken off or ended.
+        """Continue to store a run that was interrupted or has ended.
 
         Raises:
-            EngineError: There is no such run, another process is at work on it, or it cannot be kept.
+            EngineError: There is no such run, another process executes it, or it cannot be stored.
         """
         ...
 
     def left_answers(self, run_id: str) -> Sequence[PostedAnswer]:
-        """The answers that other processes have left for a run. Reads the disk; from any thread.
+        """Return the answers from other processes for a run. Reads the disk; from any thread.
 
         Raises:
             EngineError: They cannot be read now.
@@ -120,14 +124,15 @@ class RunStorage(ReplyCache, Protocol):
 
 
 _LATER_SETTINGS: Final = frozenset({"top_p", "stop", "reasoning_effort", "extra_parameters"})
+"""Settings that are part of a key only if they are set, so that replies cached by older versions are still found."""
 
 
 class RunCache:
-    """The cache as one run uses it.
+    """The reply cache of one run.
 
     Args:
-        replies: Where replies are kept.
-        run_id: The run; what it adds is kept as long as it is.
+        replies: The stored replies.
+        run_id: The run; its replies are stored as long as the run is.
     """
 
     def __init__(self, replies: ReplyCache, run_id: str) -> None:
@@ -135,48 +140,40 @@ class RunCache:
         self._run_id = run_id
 
     async def reply(self, key: str) -> Reply | None:
-        """The reply that was kept under that key, as one that used no tokens and cost nothing; None without one."""
-        kept = await asyncio.to_thread(self._replies.cached, key)
-        return None if kept is None else replace(kept, usage=Usage(), cost_usd=0.0, warnings=())
+        """Return the cached reply, without tokens and cost, or None."""
+        cached = await asyncio.to_thread(self._replies.cached, key)
+        return None if cached is None else replace(cached, usage=Usage(), cost_usd=0.0, warnings=())
 
-    def keep(self, key: str, reply: Reply) -> None:
-        """Keep a reply for later."""
+    def store_reply(self, key: str, reply: Reply) -> None:
+        """Cache a reply."""
         self._replies.keep_reply(key, self._run_id, reply)
 
-    async def result(self, key: str) -> tuple[Value] | None:
-        """What a tool gave, alone in a tuple; None where nothing was kept."""
-        kept = await self.reply(key)
-        return None if kept is None else (json.loads(kept.text),)
+    async def tool_result(self, key: str) -> tuple[Value] | None:
+        """Return the cached result of a tool in a tuple, or None."""
+        cached = await self.reply(key)
+        return None if cached is None else (json.loads(cached.text),)
 
     def store_tool_result(self, key: str, result: Value) -> None:
-        """Keep what a tool gave; what is nested too deeply to be written is not kept."""
-        try:
-            self.keep(key, Reply(compact_json(result)))
-        except TooDeepError:
-            return
+        """Cache the result of a tool, unless it is nested too deeply."""
+        with suppress(TooDeepError):
+            self.store_reply(key, Reply(compact_json(result)))
 
 
 def may_reuse(mode: CacheMode, request: Request | None = None) -> bool:
-    """Whether an earlier reply to a request, or a tool's earlier result, may be used again."""
+    """Whether a cached reply to a request, or a cached result of a tool, may be reused."""
     return mode == "always" or (mode == "repeatable" and (request is None or request.temperature == 0))
 
 
 def request_key(node_type: str, choice: ModelChoice, model: str, request: Request) -> str | None:
-    """What a model call is found by; None where that cannot be written."""
-    asked = asdict(replace(request, path=""))
-    # Settings that came later count only where they are set, so that replies kept before they existed are still found.
-    asked = {name: value for name, value in asked.items() if value or name not in _LATER_SETTINGS}
-    return _key({"node": node_type, "model": model, "api_base": choice.api_base, "request": asked})
+    """Return the cache key of a model call; None if it is nested too deeply."""
+    fields = asdict(replace(request, path=""))
+    fields = {name: value for name, value in fields.items() if value or name not in _LATER_SETTINGS}
+    return _key({"node": node_type, "model": model, "api_base": choice.api_base, "request": fields})
 
 
 def tool_key(tool: str, arguments: Mapping[str, Value], folder: Path | None) -> str | None:
-    """What a tool's result is found by: also by the folder, in which the same name is another file."""
+    """Return the cache key of a tool call; it includes the folder, because file names are relative to it."""
     return _key({"tool": tool, "arguments": dict(arguments), "folder": None if folder is None else str(folder)})
-
-
-def recalled_call(model: str, request: Request, reply: Reply) -> ModelCall:
-    """The call that was not made, as the history keeps it."""
-    return ModelCall(model, request, reply, 0.0, 0.0)
 
 
 def _key(parts: dict[str, Any]) -> str | None:

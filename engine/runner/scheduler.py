@@ -1,9 +1,7 @@
-"""Running one graph: whatever has its inputs runs.
+"""Scheduler of one graph: a node runs as soon as all nodes before it have finished.
 
-The order is by readiness. A node waits for the nodes that lead to it; when the last of them is through, it either
-runs or, where nothing live reaches a port that it needs, is skipped, and that is handed on. As long as only one
-node is ready it runs in the graph's own task; several at once get a task each. What goes wrong in one cancels the
-others.
+A node that finds no live value at a required port is skipped, and so are the nodes that depend on it. While only one
+node is ready, it runs in the task of the graph; several ready nodes get a task each. A failure cancels the others.
 """
 
 from __future__ import annotations
@@ -19,27 +17,38 @@ from engine.runner.run_scope import RunScope
 from engine.values import Value
 
 DEAD: Final = object()
-"""What lies in a slot that no live value has reached."""
+"""Content of a slot without a live value."""
 
 
 class GraphRun:
-    """One pass through a graph.
+    """One execution of a graph.
 
     Attributes:
         plan: The graph.
-        scope: Where in the run it is.
-        values: What lies in each slot: a value, or `DEAD`.
-        given: What each node gave, by position; None for one that was skipped.
-        exit_values: What each exit of this graph gets from its loop, by the exit's position.
+        scope: Its scope in the run.
+        values: The content of each slot: a value, or `DEAD`.
+        outputs: The outputs of each node, by position; None for a node that was skipped or has not finished.
+        exit_values: The output of each loop for its exit, by the exit's position.
     """
 
-    __slots__ = ("_finished", "_ready", "_tasks", "_waits", "_wake", "exit_values", "given", "plan", "scope", "values")
+    __slots__ = (
+        "_finished",
+        "_ready",
+        "_tasks",
+        "_waits",
+        "_wake",
+        "exit_values",
+        "outputs",
+        "plan",
+        "scope",
+        "values",
+    )
 
     def __init__(self, plan: GraphPlan, scope: RunScope) -> None:
         self.plan = plan
         self.scope = scope
         self.values: list[object] = [DEAD] * plan.slots
-        self.given: list[Outputs | None] = [None] * len(plan.nodes)
+        self.outputs: list[Outputs | None] = [None] * len(plan.nodes)
         self.exit_values: dict[int, Value] = {}
         self._waits = list(plan.waits)
         self._ready = deque(plan.first)
@@ -48,21 +57,21 @@ class GraphRun:
         self._wake: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """Run every node that gets its inputs, to the last.
+        """Run all nodes.
 
         Raises:
             NodeFailure: A node failed.
-            BudgetError: The budget is spent.
+            BudgetError: The budget is used up.
         """
         nodes, ready, run_context = self.plan.nodes, self._ready, self.scope.run_context
         execute = run_context.execute
         try:
             while ready or self._tasks:
-                if run_context.is_stopping:  # a node has taken no notice of it
+                if run_context.is_stopping:  # a node suppressed its cancellation
                     raise asyncio.CancelledError
                 if len(ready) == 1 and not self._tasks:
                     node = nodes[ready.popleft()]
-                    self._hand_on(node, await execute(self, node))
+                    self._finish(node, await execute(self, node))
                     continue
                 while ready:
                     self._start(nodes[ready.popleft()])
@@ -72,7 +81,7 @@ class GraphRun:
             raise
 
     def collect(self, port: InputPlan | None) -> object:
-        """What reached a port: a value, or `DEAD`. Several live values are joined as `Port.many` says."""
+        """Return the value at an input port, or `DEAD`. Several live values are joined as `Port.many` describes."""
         if port is None:
             return DEAD
         if len(port.slots) == 1:
@@ -83,12 +92,12 @@ class GraphRun:
         texts = [value for value in live if isinstance(value, str)]
         return "\n\n".join(texts) if len(texts) == len(live) else live
 
-    async def _work(self, node: NodePlan) -> None:
-        self._hand_on(node, await self.scope.run_context.execute(self, node))
+    async def _execute(self, node: NodePlan) -> None:
+        self._finish(node, await self.scope.run_context.execute(self, node))
 
-    def _hand_on(self, node: NodePlan, outputs: Outputs | None) -> None:
+    def _finish(self, node: NodePlan, outputs: Outputs | None) -> None:
         if outputs is not None:
-            self.given[node.position] = outputs
+            self.outputs[node.position] = outputs
             for port, slot in node.outputs:
                 if port in outputs:
                     self.values[slot] = outputs[port]
@@ -99,17 +108,17 @@ class GraphRun:
                 self._ready.append(follower)
 
     def _start(self, node: NodePlan) -> None:
-        task = asyncio.get_running_loop().create_task(self._work(node))
+        task = asyncio.get_running_loop().create_task(self._execute(node))
         self._tasks.add(task)
-        task.add_done_callback(self._note_finished)
+        task.add_done_callback(self._on_finished)
 
-    def _note_finished(self, task: asyncio.Task[None]) -> None:
+    def _on_finished(self, task: asyncio.Task[None]) -> None:
         self._finished.append(task)
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
     async def _next_finished(self) -> None:
-        """Wait until a task is through, and take up all that are."""
+        """Wait until a task finishes, and collect all that have."""
         if not self._finished:
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake
@@ -120,21 +129,21 @@ class GraphRun:
 
 
 async def stop_all(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Cancel tasks and wait until they have ended, whatever they end with.
+    """Cancel tasks and wait until they have ended; their exceptions are ignored.
 
     Raises:
-        CancelledError: Whoever waits was cancelled meanwhile; it comes once they have ended.
+        CancelledError: The caller was cancelled meanwhile; raised once the tasks have ended.
     """
     for task in tasks:
         task.cancel()
     cancelled: asyncio.CancelledError | None = None
-    while at_work := [task for task in tasks if not task.done()]:
+    while pending := [task for task in tasks if not task.done()]:
         try:
-            await asyncio.wait(at_work)
+            await asyncio.wait(pending)
         except asyncio.CancelledError as error:
             cancelled = error
     for task in tasks:
         if not task.cancelled():
-            task.exception()  # what nobody has looked at would be logged
+            task.exception()  # asyncio would log an exception that was never retrieved
     if cancelled is not None:
         raise cancelled

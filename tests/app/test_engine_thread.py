@@ -14,7 +14,7 @@ def test_the_end_of_the_program_gives_up_a_tool_that_takes_no_notice(
     qapp: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_thread, "ENDS_WITHIN_S", 0.1)
-    monkeypatch.setattr(event_loop, "ENDS_WITHIN_S", 0.1)
+    monkeypatch.setattr(event_loop, "TOOL_GRACE_S", 0.1)
     before = set(threading.enumerate())
     has_begun, answers = threading.Event(), threading.Event()
 

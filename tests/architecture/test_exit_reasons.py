@@ -10,7 +10,7 @@ import pytest
 
 from engine.exits.loop_conditions import condition_specs, exit_reason_labels, has_converged
 from engine.nodes.agent_tools import EXIT_LOOP
-from engine.runner.node_execution import ALL_ITEMS
+from engine.runner.iterator_run import ALL_ITEMS
 from tests.architecture.markdown import read
 from tests.architecture.project import engine_sources
 

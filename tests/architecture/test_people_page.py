@@ -11,7 +11,7 @@ from engine import RunOptions, loads, start, validate
 from engine.events import NodeWaiting
 from engine.nodes.approval import SPEC, ApprovalConfig
 from engine.nodes.context import Answer
-from engine.runner.human_input import LOOK_S
+from engine.runner.human_input import POLL_INTERVAL_S
 from tests.architecture.markdown import blocks, read
 
 PAGE = "docs/people.md"
@@ -52,4 +52,4 @@ def test_ports_and_settings_match_the_program():
     assert {port.name for port in SPEC.outputs(ApprovalConfig())} <= named
     assert {"answer_within_s", "when_unanswered"} <= named
     assert {"fail", "approve", "reject"} <= named
-    assert LOOK_S <= 1, "the page says that an answer is taken within a second"
+    assert POLL_INTERVAL_S <= 1, "the page says that an answer is taken within a second"

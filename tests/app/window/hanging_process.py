@@ -37,6 +37,6 @@ class HangingWorkbench(Workbench):
 
 
 if __name__ == "__main__":
-    event_loop.ENDS_WITHIN_S = 0.1
+    event_loop.TOOL_GRACE_S = 0.1
     app.main.Workbench = HangingWorkbench
     sys.exit(main())

@@ -334,7 +334,7 @@ async def test_rows_under_way_at_once_do_not_together_spend_more_than_the_batch_
     assert outcome.summary.completed == 1
     refused = [row.error for row in outcome.rows if row.status == "failed"]
     assert len(refused) >= concurrency - 1
-    assert all("The budget of the batch is spent" in error for error in refused)
+    assert all("The budget of the batch is too small" in error for error in refused)
 
 
 async def test_a_row_that_follows_has_what_the_rows_before_it_left():

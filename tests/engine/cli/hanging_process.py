@@ -19,6 +19,6 @@ def _hang(_folder: Path, _path: str, _max_bytes: int) -> str:
 
 
 if __name__ == "__main__":
-    event_loop.ENDS_WITHIN_S = 0.1
+    event_loop.TOOL_GRACE_S = 0.1
     file_tools._read = _hang
     runpy.run_module("engine.cli.main", run_name="__main__")

@@ -204,7 +204,7 @@ def test_a_batch_stops_at_its_budget_and_goes_on_with_a_higher_one(program: Prog
     assert ended.json["summary"]["cost_usd"] == pytest.approx(cost)
     done = ended.json["summary"]["completed"]
     refused, spent = ended.err.splitlines()
-    assert refused.startswith(f"Row {done + 1} failed: The budget of the batch is spent: ")
+    assert refused.startswith(f"Row {done + 1} failed: The budget of the batch is too small for the next call: ")
     assert spent.startswith(f"The budget is used up: {4 - done - 1} rows were not started.")
     again = program(*arguments, cost * 9)
     assert (again.code, again.json["summary"]["completed"]) == (0, 4)

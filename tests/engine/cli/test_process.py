@@ -126,7 +126,7 @@ def test_a_tool_that_hangs_does_not_keep_the_program_from_ending(tmp_path: Path,
         _, err = running.communicate()
         overdue.cancel()
 
-    expected = {"timeout": (1, b"It took longer than its time limit"), "ctrl_c": (130, b"The run was cancelled.")}[how]
+    expected = {"timeout": (1, b"It exceeded its timeout"), "ctrl_c": (130, b"The run was cancelled.")}[how]
     assert running.returncode == expected[0]
     assert expected[1] in err
     kept = SqliteStore(store)

@@ -165,17 +165,17 @@ async def test_a_free_call_fits_a_budget_of_nothing() -> None:
         (
             {"limit_usd": 0.5},
             "",
-            "The budget of the run is spent: $0.50 of $0.50 are left, and the next call may take up to $1.00.",
+            "The budget of the run is too small for the next call: $0.50 of $0.50 are left, and the call may need up to $1.00.",
         ),
         (
             {"limit_tokens": 9},
             "",
-            "The budget of the run is spent: 9 of 9 tokens are left, and the next call may take up to 10 tokens.",
+            "The budget of the run is too small for the next call: 9 of 9 tokens are left, and the call may need up to 10 tokens.",
         ),
         (
             {"limit_usd": 0.5},
             "x",
-            'The budget of the loop "x" is spent: $0.50 of $0.50 are left, and the next call may take up to $1.00.',
+            'The budget of the loop "x" is too small for the next call: $0.50 of $0.50 are left, and the call may need up to $1.00.',
         ),
     ],
 )
@@ -186,7 +186,7 @@ async def test_a_refusal_says_whose_budget_it_is_what_is_left_and_what_to_do(
         await Budget(path, Budget(), **limits).reserve(DOLLAR)
 
     assert (caught.value.message, caught.value.path) == (message, path)
-    assert caught.value.remedy == "Raise the budget, shorten what is sent, or lower 'Max tokens'."
+    assert caught.value.remedy == "Raise the budget, shorten the prompt, or lower 'Max tokens'."
 
 
 async def test_a_budget_that_was_overrun_has_nothing_left() -> None:
@@ -205,7 +205,7 @@ async def test_the_budget_around_holds_for_what_lies_inside() -> None:
         await inside.reserve(DOLLAR)
 
     assert caught.value.path == ""
-    assert (inside.held, run.held) == (0, 0)
+    assert (inside.calls_in_flight, run.calls_in_flight) == (0, 0)
 
 
 def test_a_level_is_limited_where_one_above_it_is() -> None:
@@ -225,7 +225,7 @@ async def test_a_call_that_would_fit_but_for_another_waits_for_that_one() -> Non
     run.release(DOLLAR)
 
     await waiting
-    assert (run.held, run.reserved_usd, run.reserved_tokens) == (1, 1.0, 10)
+    assert (run.calls_in_flight, run.reserved_usd, run.reserved_tokens) == (1, 1.0, 10)
 
 
 async def test_a_call_that_waited_in_vain_is_refused() -> None:
@@ -239,7 +239,7 @@ async def test_a_call_that_waited_in_vain_is_refused() -> None:
 
     with pytest.raises(BudgetError, match=r"\$0\.75 of \$1\.50 are left"):
         await waiting
-    assert run.held == 0
+    assert run.calls_in_flight == 0
 
 
 async def test_calls_in_different_loops_wait_for_the_budget_of_the_run_and_go_on_in_order() -> None:
@@ -256,7 +256,7 @@ async def test_calls_in_different_loops_wait_for_the_budget_of_the_run_and_go_on
     await asyncio.gather(*(call(number) for number in range(4)))
 
     assert order == [0, 1, 2, 3]
-    assert (run.held, run.reserved_tokens) == (0, 0)
+    assert (run.calls_in_flight, run.reserved_tokens) == (0, 0)
 
 
 async def test_a_small_call_passes_one_that_waits() -> None:
@@ -284,7 +284,7 @@ async def test_a_call_that_was_stopped_while_it_waited_holds_up_nobody() -> None
     await waiting
 
     assert stopped.cancelled()
-    assert run.held == 1
+    assert run.calls_in_flight == 1
 
 
 async def test_nothing_is_reserved_once_nothing_is_under_way() -> None:
@@ -303,21 +303,21 @@ async def test_nothing_is_reserved_once_nothing_is_under_way() -> None:
     assert run.reserved_tokens == 0
 
 
-def test_a_budget_that_is_nearly_spent_is_told_once_on_each_level() -> None:
+def test_a_budget_that_is_new_warnings_is_warnings_once_on_each_level() -> None:
     run = Budget(limit_tokens=100)
     loop = Budget("loop", run, limit_usd=1.0)
 
     loop.charge(Usage(79, 0), 0.79)
-    assert loop.nearly_spent() == []
+    assert loop.new_warnings() == []
     loop.charge(Usage(1, 0), 0.01)
-    told = loop.nearly_spent()
+    warnings = loop.new_warnings()
 
-    assert [(budget.path, unit, spent, limit) for budget, unit, spent, limit in told] == [
+    assert [(budget.path, unit, spent, limit) for budget, unit, spent, limit in warnings] == [
         ("loop", "usd", pytest.approx(0.8), 1.0),
         ("", "tokens", 80, 100),
     ]
     loop.charge(Usage(20, 0), 0.2)
-    assert loop.nearly_spent() == []
+    assert loop.new_warnings() == []
 
 
 calls = st.lists(
@@ -354,5 +354,5 @@ def test_calls_side_by_side_never_overrun_any_budget_together(
 
     assert run.tokens <= run_limit
     assert all(loop.tokens <= loop_limit for loop in loops)
-    assert run.held == run.reserved_tokens == 0
+    assert run.calls_in_flight == run.reserved_tokens == 0
     assert all(most > 0 for most in refused)

@@ -153,7 +153,7 @@ def test_an_attempt_that_takes_too_long_fails_in_time_and_says_what_to_do() -> N
     tried = Tried(1000.0, timeout_s=2.5)
 
     assert isinstance(tried.error, NodeError)
-    assert tried.error.message == "It took longer than its time limit of 2.5 s."
+    assert tried.error.message == "It exceeded its timeout of 2.5 s."
     assert tried.error.remedy.startswith("Raise 'Timeout (seconds)'")
     assert tried.error.retryable
 
@@ -169,7 +169,7 @@ def test_a_timeout_of_the_nodes_own_is_not_its_time_limit() -> None:
     tried = Tried(TimeoutError("socket"), timeout_s=2.5, retries=3)
 
     assert len(tried.starts) == 1
-    assert str(tried.error).startswith("Something that should not happen did: TimeoutError: socket.")
+    assert str(tried.error).startswith("Unexpected error: TimeoutError: socket.")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from engine import EngineError, Run, RunOptions, start
 from engine.events import NodeAnswered, NodeWaiting
 from engine.nodes.context import Answer
-from engine.runner.human_input import LOOK_S
+from engine.runner.human_input import POLL_INTERVAL_S
 from engine.store import open_store
 from engine.store.answers import find_question, give_answer
 from engine.store.resume import resume
@@ -47,7 +47,7 @@ def elsewhere(tmp_path: Path, here: Store) -> Iterator[Store]:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.runner.human_input.LOOK_S", LOOK_S / 25)
+    monkeypatch.setattr("engine.runner.human_input.POLL_INTERVAL_S", POLL_INTERVAL_S / 25)
 
 
 async def asking(store: Store) -> tuple[Run, NodeWaiting]:
@@ -96,7 +96,7 @@ async def test_of_two_who_answer_elsewhere_the_first_wins(here: Store, elsewhere
 async def test_a_process_that_does_not_take_the_answer_is_told_and_nothing_is_left(
     here: Store, elsewhere: Store, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("engine.runner.human_input.LOOK_S", 1_000.0)
+    monkeypatch.setattr("engine.runner.human_input.POLL_INTERVAL_S", 1_000.0)
     monkeypatch.setattr("engine.store.answers.ACCEPT_TIMEOUT_S", 0.2)
     run, asked = await asking(here)
     with pytest.raises(StoreError, match="does not accept the answer"):
@@ -109,7 +109,7 @@ async def test_a_process_that_does_not_take_the_answer_is_told_and_nothing_is_le
 async def test_a_process_that_goes_before_it_takes_the_answer_leaves_it_in_the_history(
     here: Store, elsewhere: Store, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("engine.runner.human_input.LOOK_S", 1_000.0)
+    monkeypatch.setattr("engine.runner.human_input.POLL_INTERVAL_S", 1_000.0)
     run, asked = await asking(here)
     left, loop = asyncio.Event(), asyncio.get_running_loop()
     leave_answer = elsewhere.leave_answer

@@ -30,7 +30,7 @@ async def test_a_server_that_never_ends_its_answer_meets_the_time_limit(wire: Wi
     run = await ended(asking(wire, behaviour, timeout_s=LIMIT_S))
 
     (failed,) = run.of(RunFailed)
-    assert failed.error == "“Draft” failed: It took longer than its time limit of 0.5 s."
+    assert failed.error == "“Draft” failed: It exceeded its timeout of 0.5 s."
     assert failed.remedy == "Raise 'Timeout (seconds)', or find out what takes so long."
     await wire.call_abandoned()
 
