@@ -1,7 +1,7 @@
 """Budgets: a tree of limits and spending for a batch, its runs, their loops and iterations.
 
-A charge counts in a budget and in all budgets above it. A model call that might exceed one of them is not made. Parallel
-calls reserve their estimated maximum, so that together they cannot exceed a budget.
+A charge counts in a budget and in all budgets above it. A model call that might exceed one of them is not made.
+Parallel calls reserve their estimated maximum, so that together they cannot exceed a budget.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ class Budget:
     """
 
     __slots__ = (
+        "calls_in_flight",
         "exact",
         "has_refused",
-        "calls_in_flight",
         "input_tokens",
         "limit_tokens",
         "limit_usd",
@@ -230,7 +230,7 @@ class Budget:
             budget = budget.parent
 
     def _obstacle(self, needed: Estimate) -> tuple[Budget, bool] | None:
-        """Return the budget that a call does not fit into, and whether it may fit after calls in flight; None if it fits."""
+        """Return the budget that a call exceeds, and whether it may fit after calls in flight; None if it fits."""
         found: tuple[Budget, bool] | None = None
         budget: Budget | None = self
         while budget is not None:

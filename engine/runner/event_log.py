@@ -1,8 +1,8 @@
 """Event log of a run: the events so far, and their delivery to readers.
 
 The run never waits for a reader. An async reader has a position in the log, and a callback has a thread of its own, so
-that a slow or failing one neither stops nor slows the run. The journal that stores the run is not a reader; the run waits
-for it now and then.
+that a slow or failing one neither stops nor slows the run. The journal that stores the run is not a reader; the run
+waits for it now and then.
 """
 
 from __future__ import annotations
@@ -214,8 +214,6 @@ class _CallbackThread:
                 self._callback(event)
             except Exception:
                 if not self._raised:
-                    _LOG.exception(
-                        "An event callback raised. The run continues, and further errors of the callback are not logged."
-                    )
+                    _LOG.exception("An event callback raised. The run continues. Its further errors are not logged.")
                 self._raised = True
         self.finished.set()

@@ -326,7 +326,7 @@ async def run_aggregator(run: GraphRun, node: NodePlan, iterator: NodePlan) -> O
 
 
 def _outputs_on_error(node: NodePlan, failure: EngineError) -> Outputs | None:
-    """Return the outputs of a failed iterator; a list in its settings replaces its results, another value one of them."""
+    """Return the outputs of a failed iterator: the items of a list in its settings, or another value as one item."""
     outputs = outputs_on_error(node, failure)
     if outputs is None or "error" in outputs:
         return outputs

@@ -227,7 +227,7 @@ def loop_output(
     """Return the output of a loop.
 
     Args:
-        mode: `final`: the chosen result. `last_iteration`: the outputs of all body nodes in the chosen iteration, by id.
+        mode: `final`: the chosen result. `last_iteration`: the outputs of all nodes in the chosen iteration, by id.
             `all_iterations`: all results, as one text with headings, or as a list if one is not a text.
         chosen: The iteration that is returned.
         records: All iterations.

@@ -5,8 +5,8 @@ reporting again. A completed iteration stays as it was, and a finished model cal
 Everything else runs. A fork works in the same way: its log starts with the events of its parent before the fork
 (`engine.runner.fork`).
 
-`loop.started` voids everything that was reported inside the loop before. An iterator counts as a loop here, and its items
-as iterations that may have completed in any order.
+`loop.started` voids everything that was reported inside the loop before. An iterator counts as a loop here, and its
+items as iterations that may have completed in any order.
 """
 
 from __future__ import annotations

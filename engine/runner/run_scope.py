@@ -1,6 +1,6 @@
 """Run context and scopes: what the nodes of a run share, and the services that a run offers to them.
 
-One `RunContext` belongs to a run. A `RunScope` belongs to the whole workflow, to one iteration of a loop or to a subflow.
+A run has one `RunContext`. The whole workflow, each iteration of a loop and each subflow have a `RunScope`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from engine.runner.iterator_run import ALL_ITEMS
 from tests.architecture.markdown import read
 from tests.architecture.project import engine_sources
 
-_ENDS = {"self._emit_completed", "self._passed_through", "self._returned", "self._cut_off"}
+_ENDS = {"self._emit_completed", "self._pass_through", "self._return", "self._cut_off"}
 
 
 def _on_the_page() -> list[tuple[str, bool]]:

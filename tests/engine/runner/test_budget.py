@@ -165,17 +165,26 @@ async def test_a_free_call_fits_a_budget_of_nothing() -> None:
         (
             {"limit_usd": 0.5},
             "",
-            "The budget of the run is too small for the next call: $0.50 of $0.50 are left, and the call may need up to $1.00.",
+            (
+                "The budget of the run is too small for the next call: "
+                "$0.50 of $0.50 are left, and the call may need up to $1.00."
+            ),
         ),
         (
             {"limit_tokens": 9},
             "",
-            "The budget of the run is too small for the next call: 9 of 9 tokens are left, and the call may need up to 10 tokens.",
+            (
+                "The budget of the run is too small for the next call: "
+                "9 of 9 tokens are left, and the call may need up to 10 tokens."
+            ),
         ),
         (
             {"limit_usd": 0.5},
             "x",
-            'The budget of the loop "x" is too small for the next call: $0.50 of $0.50 are left, and the call may need up to $1.00.',
+            (
+                'The budget of the loop "x" is too small for the next call: '
+                "$0.50 of $0.50 are left, and the call may need up to $1.00."
+            ),
         ),
     ],
 )

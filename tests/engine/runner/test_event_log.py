@@ -125,7 +125,7 @@ async def test_a_callback_that_raises_goes_on_and_is_logged_once(caplog: pytest.
 
     assert seen == ["a", "b", "c"]
     assert [record.name for record in caplog.records] == ["loopwright"]
-    assert "the run goes on" in caplog.records[0].message
+    assert "The run continues" in caplog.records[0].message
 
 
 async def test_a_callback_that_hangs_holds_up_neither_the_run_nor_another_callback() -> None:

@@ -181,7 +181,7 @@ def test_an_error_of_no_kind_of_ours_becomes_one_that_asks_to_be_reported(foreig
     assert isinstance(error, NodeError)
     assert error.__cause__ is foreign
     assert type(foreign).__name__ in error.message
-    assert error.remedy == "This is a fault of the program or of a plugin; please report it."
+    assert error.remedy == "This is a bug in the program or in a plugin. Please report it."
 
 
 def test_a_budget_that_is_spent_is_not_a_failure_of_the_node() -> None:

@@ -156,7 +156,7 @@ def test_a_timeout_before_a_whole_iteration_is_always_an_error() -> None:
 
     played: Played = virtually(play(workflow, slow, ends="failed"))
 
-    assert "time limit" in played.result.error
+    assert "timeout" in played.result.error
 
 
 async def test_return_best_works_with_max_iterations_alone() -> None:

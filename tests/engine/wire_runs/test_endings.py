@@ -31,7 +31,7 @@ async def test_a_server_that_never_ends_its_answer_meets_the_time_limit(wire: Wi
 
     (failed,) = run.of(RunFailed)
     assert failed.error == "“Draft” failed: It exceeded its timeout of 0.5 s."
-    assert failed.remedy == "Raise 'Timeout (seconds)', or find out what takes so long."
+    assert failed.remedy == "Raise 'Timeout (seconds)', or find out why it takes so long."
     await wire.call_abandoned()
 
 
