@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from app.canvas.actions import enable, make_actions
+from app.canvas.add_button_item import AddButtonItem
 from app.canvas.annotations import AnnotationItem
 from app.canvas.document_view import DocumentView
 from app.canvas.edit_commands import EditCommands
@@ -80,6 +81,10 @@ class Canvas(QWidget):
         self.run_view = RunView(session, self.view, self.viewer, self)
         self.actions_by_name = make_actions(self.viewer, self._handlers())
         self.popups.actions = self.actions_by_name
+        self.add_button = AddButtonItem()
+        self.add_button.requested = self.popups.choose_next
+        self.viewer.scene().addItem(self.add_button)
+        self._hovered: NodeItem | None = None
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.viewer)
@@ -106,6 +111,9 @@ class Canvas(QWidget):
         self.viewer.template_dropped.connect(self.template_dropped)
         self.viewer.type_dropped.connect(self.add_node)
         self.viewer.hint_changed.connect(self._show_hint)
+        self.viewer.hovered.connect(self._hover)
+        self.viewer.connecting.connect(self._show_add_button)
+        self.view.items_changed.connect(self._show_add_button)
         self.viewer.key_handler = self._key
         style().changed.connect(self._restyle)
 
@@ -213,6 +221,7 @@ class Canvas(QWidget):
             for node_id, item in self.view.nodes.items():
                 if item.isSelected() != (node_id in wanted):
                     item.setSelected(node_id in wanted)
+        self._show_add_button()
         self._enable_actions()
 
     def _scene_selection_changed(self) -> None:
@@ -224,6 +233,7 @@ class Canvas(QWidget):
         items = self.viewer.scene().selectedItems()
         self.session.select(item.content.id for item in items if isinstance(item, NodeItem))
         self.view.show_selection()
+        self._show_add_button()
         self._enable_actions()
 
     @contextmanager
@@ -252,6 +262,19 @@ class Canvas(QWidget):
 
     def _show_hint(self, text: str, position: QPoint) -> None:
         self.hint.show_text(text, self.viewer.mapTo(self, position))
+
+    def _hover(self, card: NodeItem | None) -> None:
+        self._hovered = card
+        self._show_add_button()
+
+    def _show_add_button(self, connecting: object = None) -> None:
+        """Show the + beside the unconnected outputs of the card under the mouse, or of the only selected one."""
+        card = self._hovered
+        if card is None or card.scene() is None:
+            selection = self.session.selection
+            card = self.view.nodes.get(selection[0]) if len(selection) == 1 else None
+        outputs = card.outputs if card is not None and connecting is None else ()
+        self.add_button.show_for(port for port in outputs if port.content.known and not port.connected_pipes)
 
     def _toggle_ports(self) -> None:
         for node_id in self.session.selection:

@@ -199,6 +199,7 @@ class EditCommands(QObject):
         if not self._session.do(added.with_operations(*more)):
             return None
         self._session.select([added.first.id])
+        self.placed.emit(self._view.nodes[added.first.id].card_rect.united(self._view.nodes[added.last.id].card_rect))
         return added.first.id
 
     def copy(self) -> bool:
@@ -315,17 +316,24 @@ class EditCommands(QObject):
         corner = position if position is not None else self._viewer.center - QPointF(width / 2, height / 2)
         return QRectF(round(corner.x()), round(corner.y()), width, height)
 
+    def position_after(self, node_id: str) -> QPointF:
+        """Return a free position right of a node."""
+        rect = self._view.nodes[node_id].card_rect
+        return self._free_position(QPointF(rect.right() + node_layout.COLUMN_GAP, rect.top()))
+
     def _default_position(self) -> QPointF:
         """Return a free position right of the selection, or in the middle of the view."""
+        if self._session.selection:
+            return self.position_after(self._session.selection[-1])
+        return self._free_position(self._viewer.center - QPointF(88, 40))
+
+    def _free_position(self, wish: QPointF) -> QPointF:
+        """Return the position nearest below a wish at which a new card covers no other."""
         taken = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
         boxes = self._view.card_boxes()
-        last = self._session.selection[-1] if self._session.selection else None
-        if last is not None:
-            wish = (taken[last][0] + boxes[last].width + node_layout.COLUMN_GAP, taken[last][1])
-        else:
-            wish = (self._viewer.center.x() - 88, self._viewer.center.y() - 40)
-        sample = boxes.get(last or next(iter(boxes), ""))  # the new card is about as large
-        return QPointF(*(wish if sample is None else free_position(sample, wish, taken, boxes)))
+        sample = max(boxes.values(), key=lambda box: box.height, default=None)  # the new card is at most as large
+        place = (wish.x(), wish.y())
+        return QPointF(*(place if sample is None else free_position(sample, place, taken, boxes)))
 
     def _rects(self) -> dict[str, node_layout.Rect]:
         rects = {node_id: self._view.nodes[node_id].card_rect for node_id in self._session.selection}

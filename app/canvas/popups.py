@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.canvas.add_button_item import DISTANCE
 from app.canvas.annotations import AnnotationItem
 from app.canvas.canvas_style import FRAME_COLORS, canvas_style
 from app.canvas.connection_rules import ConnectionRules
@@ -81,6 +82,11 @@ class TypeAndPort:
     port: str
 
 
+_AFTER_AN_OUTPUT: Final = ("llm", "output", "loop", "transform", "router", "agent", "tool")
+_BEFORE_AN_INPUT: Final = ("input", "llm", "transform", "tool")
+"""The most likely node types, which lists show first."""
+
+
 def matching_node_types(
     registry: Registry, port: PortViewModel | None, *, is_input: bool, in_body: bool = False
 ) -> list[Entry]:
@@ -109,6 +115,9 @@ def matching_node_types(
         if joined is not None:
             color = theme.category[caller.category]
             entries.append(Entry(row.title, row.help, row.icon, color, TypeAndPort(row.key, joined)))
+    if port is not None:
+        order = _AFTER_AN_OUTPUT if not is_input else _BEFORE_AN_INPUT
+        entries.sort(key=lambda entry: order.index(entry.value.type) if entry.value.type in order else len(order))
     return entries
 
 
@@ -417,6 +426,7 @@ class Popups(QObject):
         self.menu_position: QPointF | None = None
         self.actions: dict[str, QAction] = {}
         viewer.dropped_on_empty.connect(self.choose_for_port)
+        viewer.empty_double_clicked.connect(self.quick_add)
         viewer.opened.connect(self._open)
         viewer.context_menu_requested.connect(self.open_menu)
         viewer.view_moved.connect(self.text.commit)
@@ -428,9 +438,9 @@ class Popups(QObject):
         candidates = (self.menu_position, self._viewer.mouse_position(), self._viewer.center)
         return next(position for position in candidates if position is not None)
 
-    def quick_add(self) -> None:
-        """Pick a node type to add at the mouse."""
-        position = self.position
+    def quick_add(self, at: QPointF | None = None) -> None:
+        """Pick a node type to add at a position, or at the mouse."""
+        position = at if at is not None else self.position
         entries = matching_node_types(self._session.registry, None, is_input=False)
         self.list.open(
             self._on_canvas(position),
@@ -439,8 +449,18 @@ class Popups(QObject):
             lambda choice: self._commands.add_node(choice.type, position),
         )
 
-    def choose_for_port(self, port: CanvasPort, position: QPointF) -> None:
-        """Pick a node type that fits a port, to add it with an edge."""
+    def choose_next(self, port: CanvasPort) -> None:
+        """Pick the node to add after an output."""
+        self.choose_for_port(port, self._commands.position_after(port.node_id), port.middle + QPointF(DISTANCE, -16))
+
+    def choose_for_port(self, port: CanvasPort, position: QPointF, list_position: QPointF | None = None) -> None:
+        """Pick a node type that fits a port, to add it with an edge.
+
+        Args:
+            port: The port.
+            position: Position of the new node.
+            list_position: Position of the list, by default the same.
+        """
         node_id, end, is_input, structure = port.node_id, port.end, port.is_input, self._session.structure
         in_body = not is_input and (
             node_id in structure.parent
@@ -448,7 +468,7 @@ class Popups(QObject):
         )
         entries = matching_node_types(self._session.registry, port.content, is_input=is_input, in_body=in_body)
         self.list.open(
-            self._on_canvas(position),
+            self._on_canvas(list_position or position),
             "Add matching node",
             entries,
             lambda choice: self._commands.add_connected(

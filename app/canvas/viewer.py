@@ -48,6 +48,9 @@ MOST: Final = MAX_COORDINATE + 10_000.0
 ROOM: Final = 2_000.0
 """Margin around the document in which items are indexed."""
 
+BESIDE: Final = 36.0
+"""How far right of a card its buttons reach."""
+
 
 class _NullSearchWidget:
     """Replacement for the base class's search box."""
@@ -267,6 +270,8 @@ class CanvasViewer(ZoomPanView):
         dragged: Items are being dragged; the item, or None if several.
         context_menu_requested: Context menu at a global and a scene position.
         opened: An item was double-clicked.
+        empty_double_clicked: Empty canvas was double-clicked at this scene position.
+        hovered: The mouse moved to this card or beside its outputs, or away from all cards (None).
         type_dropped: A node type was dropped: name and scene position.
         template_dropped: The template of this name was dropped.
         files_dropped: Files were dropped.
@@ -281,6 +286,8 @@ class CanvasViewer(ZoomPanView):
     dragged = Signal(object)
     context_menu_requested = Signal(QPoint, QPointF)
     opened = Signal(object)
+    empty_double_clicked = Signal(QPointF)
+    hovered = Signal(object)
     type_dropped = Signal(str, QPointF)
     template_dropped = Signal(str)
     files_dropped = Signal(list)
@@ -295,6 +302,7 @@ class CanvasViewer(ZoomPanView):
         self._pan_button = Qt.MouseButton.NoButton
         self._space = False
         self._is_dragging = False
+        self._hovered: NodeItem | None = None
 
     # Mouse events
 
@@ -321,6 +329,8 @@ class CanvasViewer(ZoomPanView):
             return
         if self._pressed_pipe is not None and self._is_far(position):
             self._detach(self._pressed_pipe, self.mapToScene(self._press_pos))
+        if not event.buttons():
+            self._note_hover(self.mapToScene(position))
         is_held = bool(event.buttons() & Qt.MouseButton.LeftButton)
         if is_held and not self._is_dragging and not self._is_far(position) and not self._is_drawing():
             return  # ignore small movements during a click
@@ -329,6 +339,13 @@ class CanvasViewer(ZoomPanView):
             self._is_dragging = True
             selected = self.selected_nodes()
             self.dragged.emit(selected[0] if len(selected) == 1 else None)
+
+    def _note_hover(self, position: QPointF) -> None:
+        around = QRectF(position.x() - BESIDE, position.y() - 12, BESIDE, 24)
+        card = next((item for item in self.scene().items(around) if isinstance(item, NodeItem)), None)
+        if card is not self._hovered:
+            self._hovered = card
+            self.hovered.emit(card)
 
     def _is_drawing(self) -> bool:
         """Whether a rubber band or an edge is being drawn."""
@@ -357,6 +374,8 @@ class CanvasViewer(ZoomPanView):
         items = self._items_near(position, AbstractNodeItem, 4, 4)
         if items:
             self.opened.emit(items[0])
+        elif event.button() == Qt.MouseButton.LeftButton and self.edge_at(position) is None:
+            self.empty_double_clicked.emit(position)
         event.accept()
 
     def wheelEvent(self, event: QWheelEvent) -> None:

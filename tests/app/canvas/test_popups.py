@@ -7,6 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from app.canvas.add_button_item import DISTANCE
 from app.canvas.popups import MAX_ROWS, Entry
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import workflow
@@ -267,3 +268,37 @@ def test_of_very_many_entries_some_are_listed_and_the_others_found_by_typing(han
     QTest.keyClicks(pick_list.filter, "9876")
     QTest.keyClick(pick_list.filter, Qt.Key.Key_Return)
     assert chosen == [9876]
+
+
+def test_the_plus_beside_an_output_adds_and_connects_the_next_node(hand: Hand) -> None:
+    new = hand.canvas.add_node("llm", QPointF(1300, 400))
+    assert new is not None
+    [port] = hand.canvas.add_button.ports
+    assert port.end == f"{new}.output"
+    hand.click(port.middle + QPointF(DISTANCE, 0))
+    assert hand.canvas.popups.list.isVisible()
+    titles = [hand.canvas.popups.list.list.item(row).text() for row in range(3)]
+    assert titles[0] == "LLM"
+    hand.canvas.popups.list.filter.setText("chat")
+    QTest.keyClick(hand.canvas.popups.list.filter, Qt.Key.Key_Return)
+    assert f"{new}.output -> llm_2.input" in hand.edges()
+    assert hand.item("llm_2").card_rect.left() > hand.item(new).card_rect.right()
+
+
+def test_the_plus_is_there_for_the_card_under_the_mouse(hand: Hand) -> None:
+    new = hand.canvas.add_node("llm", QPointF(1300, 400))
+    assert new is not None
+    hand.session.select([])
+    assert hand.canvas.add_button.ports == []
+    hand.move(hand.title(new))
+    assert [port.end for port in hand.canvas.add_button.ports] == [f"{new}.output"]
+    hand.move(hand.title(new) - QPointF(0, 200))
+    assert hand.canvas.add_button.ports == []
+
+
+def test_a_double_click_on_empty_canvas_adds_a_node_there(hand: Hand) -> None:
+    hand.double_click(QPointF(300, 400))
+    assert hand.canvas.popups.list.isVisible()
+    hand.canvas.popups.list.filter.setText("repeat")
+    QTest.keyClick(hand.canvas.popups.list.filter, Qt.Key.Key_Return)
+    assert hand.place("loop_2") == (300, 400)
