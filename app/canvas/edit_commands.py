@@ -27,6 +27,7 @@ from engine.document.files import loads
 from engine.document.model import Workflow
 from engine.document.operations import AddNode, Batch, Connect, Operation, OperationError
 from engine.errors import EngineError
+from engine.nodes.json_values import can_ever_fit
 from engine.nodes.spec import PAIR_BY_START, Pair
 
 LARGEST: Final = 20_000_000
@@ -131,7 +132,8 @@ class EditCommands(QObject):
         """Add a node, with a loop also its exit. Return its id, or None if that is not possible.
 
         On an edge the node is inserted; in a loop's region it becomes part of the body. A loop on a card wraps
-        that card, or the selection if the card is selected.
+        that card, or the selection if the card is selected. Without a position, the node is connected to the only
+        selected one if nothing follows that one yet.
 
         Args:
             node_type: The type, or `tool:NAME` for a tool node with that tool.
@@ -150,7 +152,27 @@ class EditCommands(QObject):
         if position is not None and loop is not None:
             place = (position.x(), position.y())
             insertion = insert_into_body(self._gestures.document, loop, added.first, added.last, place)
+        if position is None:
+            insertion = self._connections_to_selection(added)
         return self._add(added, *(insertion or ()))
+
+    def _connections_to_selection(self, added: operation_builders.AddedNode) -> tuple[Operation, ...]:
+        """Connect a new node to the only selected one; nothing if that is ambiguous or does not fit."""
+        if len(self._session.selection) != 1:
+            return ()
+        document, before = self._gestures.document, self._session.selection[0]
+        body = document.structure.bodies.get(before)
+        if body is not None:
+            return insert_into_body(document, before, added.first, added.last, (0.0, 0.0)) if not body.nodes else ()
+        if document.edges_from(before) or (before in document.structure.parent and added.first.type == "output"):
+            return ()
+        ports, node = document.ports, document.workflow.nodes_by_id[before]
+        outputs, inputs = ports.of(node)[1], ports.of(added.first)[0]
+        if not outputs or outputs[0].branch or node.type in PAIR_BY_START:
+            return ()
+        if not inputs or not can_ever_fit(outputs[0].type, inputs[0].type):
+            return ()
+        return (Connect(document.main_output(node), document.main_input(added.first)),)
 
     def wrap(self, pair: Pair, node_ids: Iterable[str] | None = None) -> str | None:
         """Wrap nodes (default: the selection) in a loop or iterator; return its id, or None if that is not possible."""

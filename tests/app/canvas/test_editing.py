@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -321,3 +322,33 @@ def test_a_renamed_node_stays_selected_through_undo_and_redo(hand: Hand) -> None
         step()
         assert hand.session.selection == (now,)
         assert [item.content.id for item in hand.canvas.viewer.selected_nodes()] == [now]
+
+
+def test_a_new_node_is_connected_to_the_selected_one_that_nothing_follows(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(workflow([], []))
+    for node_type in ("input", "llm", "llm", "output"):
+        hand.canvas.add_node(node_type)
+    assert hand.edges() == ["input.value -> llm.input", "llm.output -> llm_2.input", "llm_2.output -> output.value"]
+    rects = [hand.item(node).card_rect for node in ("input", "llm", "llm_2", "output")]
+    assert [rect.left() for rect in rects] == sorted(rect.left() for rect in rects)
+    assert not any(one.intersects(other) for one, other in itertools.combinations(rects, 2))
+
+
+@pytest.mark.parametrize("before", ["task", "draft", "router"])
+def test_a_new_node_is_not_connected_where_that_is_ambiguous(hand: Hand, before: str) -> None:
+    if before == "router":
+        hand.session.select([])
+        hand.canvas.add_node("router")
+    else:
+        hand.session.select([before])
+    edges = hand.edges()
+    hand.canvas.add_node("llm")
+    assert hand.edges() == edges
+
+
+def test_a_node_added_to_an_empty_loop_becomes_its_body(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(workflow([], []))
+    hand.canvas.add_node("loop")
+    settle(hand, qtbot)
+    hand.canvas.add_node("llm")
+    assert set(hand.edges()) == {"loop.body -> llm.input", "llm.output -> exit.input"}
