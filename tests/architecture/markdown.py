@@ -1,4 +1,4 @@
-"""Reading the project's Markdown pages: their code blocks, headings and links."""
+"""Read the project's Markdown pages: code blocks, headings and links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEADING = re.compile(r"^#{1,6} +(.+?)#* *$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Block:
-    """A code block: its language, its text, and the line at which it starts."""
+    """A code block: language, text, and the line at which it starts."""
 
     language: str
     text: str
@@ -37,11 +37,11 @@ def blocks(page: str) -> list[Block]:
 
 
 def links(text: str) -> list[str]:
-    """Where the links of a text lead to."""
+    """The targets of the links in a text."""
     return _LINK.findall(_CODE.sub("", _FENCE.sub("", text)))
 
 
 def anchors(file: Path) -> set[str]:
-    """The names by which a page's headings can be linked to."""
+    """The anchors of a page's headings."""
     headings = _HEADING.findall(_FENCE.sub("", file.read_text(encoding="utf-8")))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}

@@ -1,4 +1,4 @@
-"""The project as files, for the tests that read it instead of running it."""
+"""The files of the project, for tests that read it instead of running it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-_NOT_OURS = {".git", "__pycache__", "node_modules", "build", "dist"}
+_GENERATED = {".git", "__pycache__", "node_modules", "build", "dist"}
 _TOOL_FOLDERS = (
     ".venv",
     ".pytest_cache",
@@ -25,25 +25,25 @@ _TOOL_FOLDERS = (
 _TEXT_SUFFIXES = {".py", ".md", ".json", ".toml", ".lock", ".txt", ".yml", ".yaml", ".cfg", ".sh", ".typed", ""}
 
 
-def _is_ours(name: str) -> bool:
-    return name not in _NOT_OURS and not name.startswith(_TOOL_FOLDERS) and not name.endswith(".egg-info")
+def _is_source(name: str) -> bool:
+    return name not in _GENERATED and not name.startswith(_TOOL_FOLDERS) and not name.endswith(".egg-info")
 
 
 @cache
 def text_files() -> tuple[Path, ...]:
-    """Every text file of the project, without what tools put beside it."""
+    """Every text file of the project, without the files of tools."""
     found: list[Path] = []
     for folder, names, files in os.walk(ROOT):
-        names[:] = sorted(filter(_is_ours, names))
+        names[:] = sorted(filter(_is_source, names))
         found += [Path(folder, name) for name in sorted(files) if Path(name).suffix in _TEXT_SUFFIXES]
     # In a worktree, .git is a file.
     return tuple(file for file in found if not file.name.startswith(".coverage") and file.name != ".git")
 
 
 @cache
-def engine_sources() -> dict[str, ast.Module]:
-    """The engine's modules, parsed, by their path in the project."""
-    files = sorted((ROOT / "engine").rglob("*.py"))
+def sources(*folders: str) -> dict[str, ast.Module]:
+    """The parsed modules in folders of the project, by path."""
+    files = sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py"))
     return {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
 
@@ -60,7 +60,7 @@ def defines_test(path: str, name: str) -> bool:
 
 
 def in_a_new_process(program: str, *arguments: str, cwd: Path = ROOT) -> str:
-    """Run a Python program in a process of its own; what it wrote."""
+    """Run a Python program in a new process, and return its output."""
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         cwd=cwd,

@@ -1,4 +1,4 @@
-"""docs/agents.md says what is so."""
+"""docs/agents.md is correct: its examples, ports and limits."""
 
 from __future__ import annotations
 

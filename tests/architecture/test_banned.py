@@ -1,4 +1,4 @@
-"""What the engine never does: run a text as code, revive objects from bytes, hand a line to a shell."""
+"""The engine never runs text as code, unpickles objects, or passes a line to a shell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.architecture.project import engine_sources
+from tests.architecture.project import sources
 
 _CALLS = {"eval", "exec", "compile", "__import__"}
 _MODULES = {"pickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "code", "codeop"}
@@ -25,7 +25,7 @@ _MEMBERS = {
 
 
 def _banned(module: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line and name of everything banned."""
+    """The line and name of each banned call."""
     for node in ast.walk(module):
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name) and node.func.id in _CALLS:
@@ -49,7 +49,7 @@ def _banned(module: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def test_the_engine_uses_nothing_banned():
-    found = {path: list(_banned(module)) for path, module in engine_sources().items()}
+    found = {path: list(_banned(module)) for path, module in sources("engine").items()}
     assert {path: places for path, places in found.items() if places} == {}
 
 

@@ -1,4 +1,4 @@
-"""The page for people who come from another program: no empty cell, and what shows each line is there."""
+"""docs/coming-from.md: no empty cell, and each line links to evidence that exists."""
 
 from __future__ import annotations
 

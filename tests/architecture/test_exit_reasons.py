@@ -1,4 +1,4 @@
-"""The list of exit reasons in docs/workflow-file.md is that of the code."""
+"""The exit reasons in docs/workflow-file.md are those of the code."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from engine.exits.loop_conditions import condition_specs, exit_reason_labels, ha
 from engine.nodes.agent_tools import EXIT_LOOP
 from engine.runner.iterator_run import ALL_ITEMS
 from tests.architecture.markdown import read
-from tests.architecture.project import engine_sources
+from tests.architecture.project import sources
 
 _ENDS = {"self._emit_completed", "self._pass_through", "self._return", "self._cut_off"}
 
 
 def _on_the_page() -> list[tuple[str, bool]]:
-    """Each reason, and whether a loop that ends for it has converged."""
+    """Each reason, and whether a loop with it has converged."""
     section = read("docs/workflow-file.md").partition("\n## Exit reasons\n")[2].partition("\n## ")[0]
     return [
         (name, said == "yes") for name, said in re.findall(r"^\| `(\w+)` \| .+ \| (yes|no) \|$", section, re.MULTILINE)
@@ -30,10 +30,10 @@ def _texts(nodes: Iterator[ast.expr | None]) -> set[str]:
 
 
 def _in_the_code() -> set[str]:
-    """The reasons that exit conditions declare, and those that loops and iterators name themselves."""
+    """The reasons that exit conditions declare, and those of loops and iterators."""
     found = {EXIT_LOOP, ALL_ITEMS}
     found |= {spec.reason for spec in condition_specs().values() if not spec.inner}
-    for path, module in engine_sources().items():
+    for path, module in sources("engine").items():
         if path in {"engine/runner/loop_run.py", "engine/runner/iterator_run.py"}:
             nodes = list(ast.walk(module))
             calls = (node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) in _ENDS)

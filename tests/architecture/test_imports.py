@@ -1,4 +1,4 @@
-"""Importing the engine is cheap: what takes long to load waits for its first use."""
+"""Importing the engine is cheap: slow imports happen on first use."""
 
 from __future__ import annotations
 

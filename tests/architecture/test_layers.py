@@ -1,4 +1,4 @@
-"""The layers of the engine, as pyproject.toml states them for import-linter."""
+"""The import contracts in pyproject.toml hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/library.md does what it says: every example runs, and prints what stands below it."""
+"""docs/library.md is correct: every example runs and prints the output below it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _REPLIES = {
 
 
 def _examples() -> list[tuple[Block, Block]]:
-    """Each piece of Python with the output that stands below it."""
+    """Each Python example with the output below it."""
     found = blocks(PAGE)
     return [(block, found[at + 1]) for at, block in enumerate(found) if block.language == "python"]
 
 
 def _execute(source: str, name: str) -> None:
-    """Run a piece of Python as a script does, or as a notebook does where it awaits."""
+    """Run an example as a script, or as a notebook if it awaits."""
     code = compile(source, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     names = {"__name__": "__main__"}
     if not code.co_flags & inspect.CO_COROUTINE:
@@ -63,7 +63,7 @@ def test_every_example_prints_the_output_below_it(
     (tmp_path / "replies.json").write_text(json.dumps(_REPLIES), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOOPWRIGHT_MODEL", "scripted:replies.json")
-    # The one name that costs money is played by the script as well.
+    # The only model that costs money is replaced by the script.
     source = example.text.replace("openai/gpt-4o-mini", "scripted:replies.json")
 
     _execute(source, f"{PAGE}:{example.line}")

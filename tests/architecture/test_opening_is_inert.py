@@ -1,4 +1,4 @@
-"""Opening and checking a document does nothing but read it, whatever the document asks for."""
+"""Opening and checking a document only reads it, whatever it contains."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _node(node_id: str, node_type: str, **config: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A document that asks for everything; beside it a plugin that would tell on being imported."""
+    """A document that uses everything, beside a plugin that reports its import."""
     package = tmp_path / "evil_plugin"
     package.mkdir()
     (package / "__init__.py").write_text("open('evil-was-here', 'w')\n")

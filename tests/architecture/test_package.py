@@ -1,4 +1,4 @@
-"""The wheel, as people get it: complete, and of use outside of a checkout."""
+"""The wheel is complete and works outside of a checkout."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which the wheel is installed alone."""
+    """A folder that contains only the installed wheel."""
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check", "install", "--quiet"]
     _do([*pip, "--no-index", "--no-deps", "--no-compile", "--target", str(folder), str(wheel)], folder)
@@ -116,7 +116,7 @@ def test_the_installed_program_searches_its_handbook(installed: Path, tmp_path: 
 
 @pytest.fixture(scope="module")
 def without_embedded(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """A command that runs the program where everything is installed but the built-in model."""
+    """A command that runs the program without the built-in model."""
     folder = tmp_path_factory.mktemp("without_embedded")
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
         if not entry.name.startswith(EMBEDDED):
@@ -125,7 +125,7 @@ def without_embedded(installed: Path, tmp_path_factory: pytest.TempPathFactory) 
         f"import sys; sys.path[:0] = {[str(installed), str(folder)]!r}\n"
         "from engine.cli.main import main; sys.exit(main())"
     )
-    # -S: the environment's own packages stay out, and with them the built-in model.
+    # -S excludes the packages of the environment, and with them the built-in model.
     return [sys.executable, "-S", "-c", start]
 
 

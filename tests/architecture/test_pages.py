@@ -1,4 +1,4 @@
-"""The pages that people read: links lead somewhere, commands exist, examples run."""
+"""The documentation pages: links lead somewhere, commands exist, examples run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHELLS = ("sh", "powershell")
 
 
 def _broken(page: str, link: str) -> str | None:
-    """What is wrong with a link; None for nothing."""
+    """The error of a link, or None."""
     if re.match(r"[a-z]+:", link):
         return None if link.startswith("https://") else "no https address"
     path, _, anchor = unquote(link).partition("#")
@@ -33,7 +33,7 @@ def _broken(page: str, link: str) -> str | None:
 
 
 def _command_lines(page: str) -> Iterator[list[str]]:
-    """The words of every command in the shell blocks of a page, without comments and what follows a pipe."""
+    """The words of every command in a page's shell blocks, without comments and pipes."""
     for block in blocks(page):
         if block.language in _SHELLS:
             for line in block.text.replace("\\", "/").splitlines():
@@ -42,7 +42,7 @@ def _command_lines(page: str) -> Iterator[list[str]]:
 
 
 def _program_calls() -> list[tuple[str, list[str]]]:
-    """Page and arguments of every call of the program in a page."""
+    """The page and arguments of every call of the program in a page."""
     found: list[tuple[str, list[str]]] = []
     for page in PAGES:
         for words in _command_lines(page):

@@ -1,4 +1,4 @@
-"""docs/people.md says what is so: its workflow asks, a rejection goes into the next draft, an approval ends it."""
+"""docs/people.md is correct: its workflow asks, a rejection becomes feedback, an approval ends the loop."""
 
 from __future__ import annotations
 

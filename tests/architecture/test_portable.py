@@ -1,4 +1,4 @@
-"""The project holds nothing of the machine that it was written on."""
+"""The project contains nothing specific to a machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.architecture.project import ROOT, text_files
 
-# Written so that this file does not hold what it looks for.
+# Written so that this file does not contain what it searches for.
 _FOREIGN = re.compile(
     r"(?<![\w.])/(?:home|Users|root|work|opt|mnt|srv)/\w"
     r"|\b[A-Z]:\\\\?(?:Users|Program)"

@@ -1,41 +1,59 @@
-"""Files and functions stay small enough to have one reason to change each."""
+"""Rule 8: modules and functions stay small, and a module is something that a reader looks for by name."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from tests.architecture.project import ROOT, engine_sources
+from tests.architecture.project import ROOT, sources
 
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 60
+MIN_LINES_WITH_ONE_IMPORTER = 100
+MAX_SMALL_MODULES = 6
+"""The number of modules below that length with one importer: members of a family, such as exit conditions."""
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+SOURCES = sources("app", "engine")
+LENGTHS = {path: len((ROOT / path).read_text(encoding="utf-8").splitlines()) for path in SOURCES}
 
 
-def _work(function: _Function) -> int:
-    """Lines of a function without its signature and docstring: a command's options are declarations, not work."""
+def _body_length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The lines of a function without its signature and docstring: options of a command are declarations."""
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
     return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def _functions() -> Iterator[tuple[str, _Function]]:
-    for path, module in engine_sources().items():
-        for node in ast.walk(module):
-            if isinstance(node, _Function):
-                yield f"{path}:{node.lineno} {node.name}", node
+def _imported(module: ast.Module) -> set[str]:
+    """The dotted names that a module imports, modules or not."""
+    names: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom):
+            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names
 
 
-def test_no_file_of_the_engine_is_long():
-    lengths = {path: len((ROOT / path).read_text(encoding="utf-8").splitlines()) for path in engine_sources()}
-    assert {path: length for path, length in lengths.items() if length > MAX_FILE_LINES} == {}
+def test_no_module_is_long():
+    assert {path: length for path, length in LENGTHS.items() if length > MAX_FILE_LINES} == {}
 
 
-def test_no_function_of_the_engine_is_long():
-    lengths = {place: _work(function) for place, function in _functions()}
+def test_no_function_is_long():
+    lengths = {
+        f"{path}:{node.lineno} {node.name}": _body_length(node)
+        for path, module in SOURCES.items()
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
     assert {place: length for place, length in lengths.items() if length > MAX_FUNCTION_LINES} == {}
 
 
 def test_every_module_has_a_docstring():
-    files = {path: module for path, module in engine_sources().items() if module.body}
-    assert [path for path, module in files.items() if not ast.get_docstring(module)] == []
+    assert [path for path, module in SOURCES.items() if module.body and not ast.get_docstring(module)] == []
+
+
+def test_small_modules_with_one_importer_are_rare():
+    imports = [_imported(module) for module in SOURCES.values()]
+    names = {path: path.removesuffix(".py").replace("/", ".") for path in SOURCES if not path.endswith("__init__.py")}
+    importers = {path: sum(name in imported for imported in imports) for path, name in names.items()}
+    small = [path for path in names if LENGTHS[path] < MIN_LINES_WITH_ONE_IMPORTER and importers[path] == 1]
+    assert len(small) <= MAX_SMALL_MODULES, small

@@ -1,4 +1,4 @@
-"""docs/subflows.md says what is so: the outer workflow runs the inner one, at the places that the page names."""
+"""docs/subflows.md is correct: the outer workflow runs the inner one at the paths on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/workflow-file.md says what is so: its example runs, its tables are true, its problems are those that come."""
+"""docs/workflow-file.md is correct: its example, its tables and its problems."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def _section(title: str) -> str:
 
 
 def _rows(title: str) -> list[list[str]]:
-    """The cells of a section's tables, without the heads."""
+    """The cells of a section's tables, without headers."""
     lines = [line for line in _section(title).splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if not line.startswith("| ---")]
 
 
 def _pairs(title: str) -> list[tuple[str, str]]:
-    """The rows of a section's table of two pieces of code."""
+    """The rows of a section's table with two columns of code."""
     found = [re.fullmatch(r"\| `(.+)` \| `(.+)` \|", line) for line in _section(title).splitlines()]
     return [(match[1], match[2]) for match in found if match]
 
