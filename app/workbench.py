@@ -18,7 +18,7 @@ from app.controllers.command_controller import CommandController
 from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
 from app.gallery.gallery import Gallery
-from app.history.store_client import StoreAccess
+from app.history.store_client import StoreClient
 from app.settings.preferences import Preferences
 from app.theme.widgets import MessageBars
 from app.window.actions import ActionStates, WindowMenus, make_actions
@@ -99,7 +99,7 @@ class Workbench(QObject):
         )
         self.setParent(self.window)
         self.window.addActions(list(self.actions_by_name.values()))
-        self.store_access = StoreAccess(store, self.window)
+        self.store_access = StoreClient(store, self.window)
         self.menus = WindowMenus(self.window, self.actions_by_name, self.open_file)
         self.commands = CommandController(
             self.window,

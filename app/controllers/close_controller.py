@@ -11,7 +11,7 @@ from app.controllers.document_controller import DocumentController
 from app.controllers.history_controller import NOT_STORED
 from app.controllers.run_controller import ask_about_runs
 from app.dialogs import ask_question
-from app.history.store_client import StoreAccess
+from app.history.store_client import StoreClient
 from app.runs.run_status import is_running
 from app.window.document_page import DocumentPage
 
@@ -41,7 +41,7 @@ class CloseController(QObject):
         self,
         window: QWidget,
         documents: DocumentController,
-        store: StoreAccess,
+        store: StoreClient,
         remember_open: Callable[[], object],
     ) -> None:
         super().__init__(window)

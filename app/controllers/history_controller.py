@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QW
 from app.controllers.history_pages import HistoryPage, HistoryPages
 from app.controllers.resume_fork_controller import ResumeForkController
 from app.dialogs import FileDialogs, is_dialog_open
-from app.history.compare_window import CompareWindow, Wanted, live_source
-from app.history.run_labels import title_of
+from app.history.compare_window import CompareWindow, SideContent, live_compared_run
+from app.history.run_labels import run_title
 from app.history.runs_panel import RunsPanel
-from app.history.store_client import StoreAccess
+from app.history.store_client import StoreClient
 from app.runs.loop_status import iterators_of, place_label, titles_of
 from app.settings.preferences import Preferences
 from app.theme.tokens import UNIT
@@ -69,7 +69,7 @@ class HistoryController(QObject):
         window: QWidget,
         preferences: Preferences,
         dialogs: FileDialogs,
-        access: StoreAccess,
+        access: StoreClient,
         notices: MessageBars,
         tabs: HistoryPages,
         resuming: ResumeForkController,
@@ -94,7 +94,7 @@ class HistoryController(QObject):
         tabs.compare_wanted.connect(self._compare_fork)
         self.panel.open_wanted.connect(self.open_run)
         self.panel.resume_wanted.connect(self.resume)
-        self.panel.compare_wanted.connect(lambda left, right: self._compare(Wanted(left), Wanted(right)))
+        self.panel.compare_wanted.connect(lambda left, right: self._compare(SideContent(left), SideContent(right)))
         access.failed.connect(self._show_not_storing)
         access.opened.connect(self._start)
         if access.store is not None:
@@ -129,9 +129,9 @@ class HistoryController(QObject):
         run: object = session.shown.run_id
         if self.access.store is None or not session.shown.run_id:
             structure = analyse(session.shown.workflow or session.workflow, session.registry)
-            run = live_source(session.name, structure, session.shown.view_model)
+            run = live_compared_run(session.name, structure, session.shown.view_model)
         before = _before(level)
-        self._compare(Wanted(run, before, what), Wanted(run, level, what))  # type: ignore[arg-type]
+        self._compare(SideContent(run, before, what), SideContent(run, level, what))  # type: ignore[arg-type]
 
     def compare_current(self) -> None:
         """Compare the selected iteration of the current document with the one before."""
@@ -155,7 +155,7 @@ class HistoryController(QObject):
         if not run_id or self.access.store is None:
             document.session.refused.emit("Only a stored run can be exported. Run the workflow again, then export it.")
             return
-        self._ask(lambda store: store.find(run_id), lambda found: self.panel.errands.choose_form([found]))
+        self._ask(lambda store: store.find(run_id), lambda found: self.panel.run_actions.choose_format([found]))
 
     def follow(self, document: DocumentPage) -> None:
         """Connect a document that was opened."""
@@ -205,9 +205,9 @@ class HistoryController(QObject):
 
     def _compare_fork(self, page: HistoryPage, parent: str, place: str) -> None:
         level = place if place.endswith("]") else place.rpartition(".")[0]
-        self._compare(Wanted(parent, level or None), Wanted(page.session.shown.run_id, level or None))
+        self._compare(SideContent(parent, level or None), SideContent(page.session.shown.run_id, level or None))
 
-    def _compare(self, left: Wanted, right: Wanted) -> None:
+    def _compare(self, left: SideContent, right: SideContent) -> None:
         if self.compare is None:
             self.compare = CompareWindow(self.access, self._window)
         self.compare.show_pair(left, right)
@@ -229,7 +229,7 @@ class HistoryController(QObject):
             if newest and unfinished and newest[0].run_id == unfinished[0].run_id:
                 waits = unfinished[0].status is RunStatus.WAITING
                 state = "is waiting for your answer" if waits else "was interrupted"
-                text = f"The run “{title_of(unfinished[0])}” {state}. You can resume it."
+                text = f"The run “{run_title(unfinished[0])}” {state}. You can resume it."
                 run_id = unfinished[0].run_id
                 self._notices.say("unfinished", text, "info", [("Show run", lambda: self.open_run(run_id))])
 
@@ -303,7 +303,7 @@ class RemoteAnswers(QObject):
     delivered = Signal()
     refused = Signal(str)
 
-    def __init__(self, window: QWidget, store: StoreAccess) -> None:
+    def __init__(self, window: QWidget, store: StoreClient) -> None:
         super().__init__(window)
         self._window = window
         self._store = store

@@ -10,20 +10,20 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.document_controller import DocumentController
 from app.engine_thread import EngineThread
-from app.history.past_run_bar import PastBar, differences
-from app.history.resume_dialog import document_today
+from app.history.past_run_bar import PastRunBar, workflow_differences
+from app.history.resume_dialog import current_document
 from app.history.run_labels import (
-    STATUS_WORDS,
-    capital,
-    fork_words,
-    may_resume,
-    moment,
-    name_of,
-    place_words,
+    STATUS_LABELS,
+    can_resume,
+    capitalized,
+    fork_label,
+    path_label,
     short_id,
+    time_label,
+    workflow_name,
 )
-from app.history.store_client import StoreAccess
-from app.history.stored_session import Elsewhere, PartSession, StoredRun, StoredSession, read_outline
+from app.history.store_client import StoreClient
+from app.history.stored_session import ExternalRunPoller, StoredRun, StoredSession, SubflowSession, read_outline
 from app.window.document_page import DocumentPage
 from app.window.log_panel import LogLine, log_of
 from app.worker import Worker
@@ -52,7 +52,7 @@ class HistoryPage(QObject):
     resume_wanted = Signal(object)
     compare_wanted = Signal(str, str)
 
-    def __init__(self, document: DocumentPage, session: StoredSession, store: StoreAccess) -> None:
+    def __init__(self, document: DocumentPage, session: StoredSession, store: StoreClient) -> None:
         super().__init__(document)
         self.document = document
         self.session = session
@@ -61,8 +61,8 @@ class HistoryPage(QObject):
         self._worker = Worker(self)
         self._parent = ("", "")
         self._is_held = False
-        self.elsewhere = Elsewhere(store, document)
-        self.bar = PastBar(document)
+        self.poller = ExternalRunPoller(store, document)
+        self.bar = PastRunBar(document)
         self.bar.add_button(COMPARE, lambda: self.compare_wanted.emit(*self._parent))
         self.bar.add_button(RESUME, lambda: self.resume_wanted.emit(self.summary))
         self.bar.add_button(ANSWER, lambda: self.resume_wanted.emit(self.summary))
@@ -81,11 +81,11 @@ class HistoryPage(QObject):
         self.summary = summary
         self._parent = (summary.parent, summary.forked_at)
         self._is_held = is_owned
-        status = STATUS_WORDS[summary.status] + (" in another window or program" if is_owned else "")
+        status = STATUS_LABELS[summary.status] + (" in another window or program" if is_owned else "")
         hint = "answer it here or there; it continues there" if is_owned else ""
-        more = " · ".join(part for part in (fork_words(summary), hint) if part)
-        self.bar.say(f"Run {short_id(summary.run_id)}, as it ran · {status}", capital(more))
-        self.elsewhere.follow(summary, is_owned=is_owned)
+        more = " · ".join(part for part in (fork_label(summary), hint) if part)
+        self.bar.say(f"Run {short_id(summary.run_id)}, as it ran · {status}", capitalized(more))
+        self.poller.start(summary, is_owned=is_owned)
         self._refresh_buttons()
 
     def show_fork(self, parent: str, at: str) -> None:
@@ -96,7 +96,7 @@ class HistoryPage(QObject):
             at: The place in it; empty for a fork that continues where the original stopped.
         """
         self._parent = (parent, at)
-        self.bar.say(", ".join(part for part in (f"Fork of {short_id(parent)}", place_words(at)) if part))
+        self.bar.say(", ".join(part for part in (f"Fork of {short_id(parent)}", path_label(at)) if part))
         self._refresh_buttons()
 
     def compare_with_today(self, documents: Sequence[DocumentPage]) -> None:
@@ -106,25 +106,25 @@ class HistoryPage(QObject):
         ran, source, opened = self.session.workflow, self.summary.source, open_document(self.summary, documents)
 
         def work() -> list[str]:
-            today = opened if opened is not None else document_today(source)
-            return differences(ran, today) if today is not None else []
+            today = opened if opened is not None else current_document(source)
+            return workflow_differences(ran, today) if today is not None else []
 
         self._worker.ask(work, self.bar.show_differences)
 
     def _note_run(self) -> None:
         """Poll for changes by another process, unless the run continues here."""
         if self.session.shown.live is not None:
-            self.elsewhere.leave()
+            self.poller.stop()
         elif self.summary is not None:
-            self.elsewhere.follow(self.summary, is_owned=self._is_held)
+            self.poller.start(self.summary, is_owned=self._is_held)
         self._refresh_buttons()
 
     def _refresh_buttons(self) -> None:
         is_live = self.session.shown.live is not None
         self.bar.offer(COMPARE, can=bool(self._parent[0]))
-        can_resume = not is_live and self.summary is not None and may_resume(self.summary)
-        self.bar.offer(RESUME, can=can_resume and not self._is_held)
-        self.bar.offer(ANSWER, can=can_resume and self._is_held)
+        is_resumable = not is_live and self.summary is not None and can_resume(self.summary)
+        self.bar.offer(RESUME, can=is_resumable and not self._is_held)
+        self.bar.offer(ANSWER, can=is_resumable and self._is_held)
 
 
 def open_document(summary: RunSummary, documents: Sequence[DocumentPage]) -> Workflow | None:
@@ -156,7 +156,7 @@ class HistoryPages(QObject):
     compare_wanted = Signal(object, str, str)
     refused = Signal(str)
 
-    def __init__(self, engine: EngineThread, store: StoreAccess, documents: DocumentController) -> None:
+    def __init__(self, engine: EngineThread, store: StoreClient, documents: DocumentController) -> None:
         super().__init__(documents)
         self._engine = engine
         self._store = store
@@ -167,7 +167,7 @@ class HistoryPages(QObject):
     def open_run(self, run_id: str) -> None:
         """Show a run, in the tab that shows it already or in a new one."""
         for document in self._documents.all:
-            if document.session.shown.run_id == run_id and not isinstance(document.session, PartSession):
+            if document.session.shown.run_id == run_id and not isinstance(document.session, SubflowSession):
                 self._documents.shown.emit(document)
                 return
         self.read(run_id, self.show)
@@ -178,12 +178,12 @@ class HistoryPages(QObject):
 
     def show(self, run: StoredRun) -> HistoryPage:
         """Show a run in a new tab."""
-        title = f"{name_of(run.summary)} · {moment(run.summary.started)}"
+        title = f"{workflow_name(run.summary)} · {time_label(run.summary.started)}"
         page = self.make_page(StoredSession(self._engine, self._store, run.workflow, title))
         self.pages[run.summary.run_id] = page
         page.show_summary(run.summary, is_owned=run.is_owned)
         page.compare_with_today(self._documents.all)
-        page.elsewhere.changed.connect(lambda now: self._show_again(page, now))
+        page.poller.changed.connect(lambda now: self._show_again(page, now))
         # Filling the tab is a step of its own, so that the window stays responsive.
         QTimer.singleShot(0, page, lambda: self._fill(page, run))
         return page
@@ -211,12 +211,12 @@ class HistoryPages(QObject):
 
         if page.session.shown.live is not None:
             return
-        page.session.go_on(begin)
+        page.session.go_live(begin)
         page.session.shown.updated.connect(lambda _touched: note_id())
         live = page.session.shown.live
         assert live is not None
         # Another process may have taken the run meanwhile.
-        live.refused.connect(lambda _error: page.elsewhere.look())
+        live.refused.connect(lambda _error: page.poller.poll())
 
     def _show_again(self, page: HistoryPage, run: StoredRun) -> None:
         """Show the progress that another process has made."""

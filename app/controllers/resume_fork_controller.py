@@ -20,10 +20,10 @@ from app.controllers.history_pages import HistoryPage, HistoryPages, open_docume
 from app.controllers.run_controller import default_model, resume_options
 from app.dialogs import is_dialog_open
 from app.engine_thread import EngineThread
-from app.history.fork_dialog import ForkDialog, ForkPlace, read_place
-from app.history.resume_dialog import Budget, Standing, ask_before, budget_of, look_before
-from app.history.run_labels import name_of
-from app.history.store_client import StoreAccess
+from app.history.fork_dialog import ForkDialog, ForkPlace, read_fork_place
+from app.history.resume_dialog import Budget, ResumeInfo, ask_before_resume, budget_of, read_resume_info
+from app.history.run_labels import workflow_name
+from app.history.store_client import StoreClient
 from app.history.stored_session import StoredRun, StoredSession
 from app.runs.run_status import models_in_use
 from app.settings.preferences import Preferences, available_model_names
@@ -63,7 +63,7 @@ class ResumeForkController(QObject):
         window: QWidget,
         engine: EngineThread,
         preferences: Preferences,
-        store: StoreAccess,
+        store: StoreClient,
         documents: DocumentController,
         pages: HistoryPages,
     ) -> None:
@@ -91,11 +91,11 @@ class ResumeForkController(QObject):
     def _resume(self, summary: RunSummary) -> None:
         opened = open_document(summary, self._documents.all)
 
-        def look(store: Store) -> tuple[Standing, ToolNeeds]:
-            standing = look_before(store, summary, opened)
+        def look(store: Store) -> tuple[ResumeInfo, ToolNeeds]:
+            standing = read_resume_info(store, summary, opened)
             return standing, needs_of(standing.ran)
 
-        def asked(found: tuple[Standing, ToolNeeds]) -> None:
+        def asked(found: tuple[ResumeInfo, ToolNeeds]) -> None:
             if is_dialog_open():
                 return
             standing, needs = found
@@ -112,7 +112,7 @@ class ResumeForkController(QObject):
                 else:
                     self._start_fork_with(summary, document, standing.budget, retry_in_flight=retry)
 
-            ask_before(self._window, standing, continue_with)
+            ask_before_resume(self._window, standing, continue_with)
 
         self._ask(look, asked)
 
@@ -149,7 +149,7 @@ class ResumeForkController(QObject):
             return
 
         def read(store: Store) -> tuple[RunSummary, ForkPlace, ToolNeeds, Budget]:
-            found = read_place(store, run_id, place)
+            found = read_fork_place(store, run_id, place)
             ran = found.structure.workflow
             return store.find(run_id), found, needs_of(ran), budget_of(store, run_id, ran)
 
@@ -213,7 +213,7 @@ class ResumeForkController(QObject):
         return resume_options(models, self._engine, self._preferences, store, permissions)
 
     def _fork_page(self, parent: RunSummary, at: str, workflow: Workflow) -> HistoryPage:
-        session = StoredSession(self._engine, self._store, workflow, f"{name_of(parent)} · fork")
+        session = StoredSession(self._engine, self._store, workflow, f"{workflow_name(parent)} · fork")
         page = self._pages.make_page(session)
         page.show_fork(parent.run_id, at)
         return page

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 from app.controllers.consent_controller import ConsentController
 from app.dialogs import FileDialogs, ask_question
 from app.engine_thread import EngineThread
-from app.history.store_client import StoreAccess
+from app.history.store_client import StoreClient
 from app.run_view_state import LiveRun
 from app.runs.run_status import ModelsInUse, budget_limit, models_in_use, run_budget
 from app.session import Session, analyse_document
@@ -163,7 +163,7 @@ class RunController(QObject):
     run_wanted = Signal(str)
 
     def __init__(
-        self, window: QWidget, engine: EngineThread, preferences: Preferences, dialogs: FileDialogs, store: StoreAccess
+        self, window: QWidget, engine: EngineThread, preferences: Preferences, dialogs: FileDialogs, store: StoreClient
     ) -> None:
         super().__init__(window)
         self._store = store

@@ -11,8 +11,8 @@ from app.controllers.consent_controller import is_known
 from app.controllers.document_controller import DocumentController
 from app.engine_thread import EngineThread
 from app.history.iterations_panel import crumbs
-from app.history.past_run_bar import PartBar
-from app.history.stored_session import PartSession, workflow_in
+from app.history.past_run_bar import SubflowBar
+from app.history.stored_session import SubflowSession, subflow_workflow
 from app.session import Session
 from app.theme.widgets import MessageBars
 from app.window.document_page import DocumentPage
@@ -45,7 +45,7 @@ class SubflowController(QObject):
     def __init__(self, documents: DocumentController, engine: EngineThread) -> None:
         super().__init__(documents)
         self._documents, self._engine = documents, engine
-        self._pages: dict[DocumentPage, PartSession] = {}
+        self._pages: dict[DocumentPage, SubflowSession] = {}
         self.refreshers: dict[DocumentPage, SubflowRefresher] = {}
         documents.opened.connect(self._follow)
         documents.closed.connect(self._close_inner)
@@ -83,19 +83,19 @@ class SubflowController(QObject):
 
     def _show_run(self, document: DocumentPage, node_id: str) -> bool:
         """Show a subflow's part of the document's run; returns whether there is one."""
-        workflow = workflow_in(document.session, node_id)
+        workflow = subflow_workflow(document.session, node_id)
         if workflow is None:
             return False
         there = self._page_of(document.session, node_id)
         if there is not None:
             self._documents.shown.emit(there)
             return True
-        session = PartSession(self._engine, document.session, node_id, workflow)
+        session = SubflowSession(self._engine, document.session, node_id, workflow)
         page = self._documents.open_past(session)
         self._pages[page] = session
-        bar = PartBar(page)
+        bar = SubflowBar(page)
         bar.back_wanted.connect(lambda place: self._go_back(session, place))
-        bar.workflow_wanted.connect(lambda: self._open_workflow(self._document_of(session.around), node_id))
+        bar.workflow_wanted.connect(lambda: self._open_workflow(self._document_of(session.outer), node_id))
         page.put_on_top(bar)
 
         def update_bar() -> None:
@@ -109,40 +109,40 @@ class SubflowController(QObject):
     def _page_of(self, around: Session, node_id: str) -> DocumentPage | None:
         pages = self._pages.items()
         return next(
-            (page for page, part in pages if part.around is around and part.node_id == node_id and part.is_followed),
+            (page for page, part in pages if part.outer is around and part.node_id == node_id and part.is_followed),
             None,
         )
 
     def _document_of(self, session: Session) -> DocumentPage:
         return next(document for document in self._documents.all if document.session is session)
 
-    def _go_back(self, session: PartSession, place: int) -> None:
+    def _go_back(self, session: SubflowSession, place: int) -> None:
         outer = _outer_sessions(session)
         inner = [*outer, session][place + 1]
         document = self._document_of(outer[place])
         self._documents.shown.emit(document)
-        assert isinstance(inner, PartSession)
+        assert isinstance(inner, SubflowSession)
         document.show_node(inner.node_id)
 
     def _close_inner(self, document: DocumentPage) -> None:
         """Close the subflow tabs of a document's run together with it."""
         self._pages.pop(document, None)
         self.refreshers.pop(document, None)
-        for page in [page for page, part in self._pages.items() if part.around is document.session]:
+        for page in [page for page, part in self._pages.items() if part.outer is document.session]:
             self._documents.drop(page)
 
 
-def _outer_sessions(session: PartSession) -> list[Session]:
+def _outer_sessions(session: SubflowSession) -> list[Session]:
     """The sessions around a subflow's, the outermost first."""
-    outer: list[Session] = [session.around]
-    while isinstance(outer[0], PartSession):
-        outer.insert(0, outer[0].around)
+    outer: list[Session] = [session.outer]
+    while isinstance(outer[0], SubflowSession):
+        outer.insert(0, outer[0].outer)
     return outer
 
 
-def subflow_run_title(session: PartSession) -> str:
+def subflow_run_title(session: SubflowSession) -> str:
     """The title of a subflow's run: its name, and the iteration it belongs to."""
-    around, parts = session.around, [session.name]
+    around, parts = session.outer, [session.name]
     view_model, ran = around.shown.view_model, around.shown.workflow
     loop = view_model.parents.get(session.node_id) if view_model is not None else None
     if view_model is not None and ran is not None and loop is not None:

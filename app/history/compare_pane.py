@@ -1,6 +1,6 @@
-"""One side of a comparison: a text that is read and not written, with the words marked that only it has.
+"""Comparison of two texts, and a read-only pane that shows one side with its changes highlighted.
 
-A large text is put in piece by piece, so that the window goes on meanwhile.
+A large text is inserted in chunks, so that the window stays responsive.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from engine.formatting import format_count
 from engine.text_diff import Check, Kind, Span, differences
 
 Range = tuple[int, int]
-"""From a place, to a place behind the last."""
+"""Start and end of a range in UTF-16 units."""
 
 _LINE_ENDS: Final = re.compile("\r\n|[\r\u2029]")
 _NOT_SHOWN: Final = re.compile("[\x00\ud800-\udfff\ufdd0\ufdd1]")
-"""What a text document cannot hold or takes for a mark of its own."""
+"""Characters that a text document cannot contain or interprets itself."""
 _LONGEST_LINE: Final = 2_000
-"""Where a line is broken for the eye: Qt lays out a whole line at once, however long it is."""
+"""Length at which a line is broken for display: Qt lays out a whole line at once."""
 _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One place where the texts differ: what only the left has, and what only the right has; either may be empty."""
+    """A difference: the range that only the left text has, and that of the right one; either may be empty."""
 
     left: Range
     right: Range
@@ -44,11 +44,11 @@ class Comparison:
     """Two texts side by side.
 
     Attributes:
-        left: The first text, as it is shown.
-        right: The second.
-        changes: Where they differ, in order.
-        words_left: How many words only the first has.
-        words_right: How many words only the second has.
+        left: The left text as displayed.
+        right: The right text as displayed.
+        changes: The differences in order.
+        words_left: Number of words that only the left text has.
+        words_right: Number of words that only the right text has.
     """
 
     left: str
@@ -58,12 +58,12 @@ class Comparison:
     words_right: int
 
     def marks(self, *, is_left: bool) -> list[Range]:
-        """The places that only one of the texts has, in order."""
+        """Return the ranges that only one of the texts has, in order."""
         ranges = (change.left if is_left else change.right for change in self.changes)
         return [place for place in ranges if place[0] < place[1]]
 
-    def across(self, place: int, *, is_left: bool) -> int:
-        """The place in the other text that stands beside a place in one of them."""
+    def matching_position(self, place: int, *, is_left: bool) -> int:
+        """Return the position in the other text that corresponds to a position in one of them."""
         here = [change.left if is_left else change.right for change in self.changes]
         there = [change.right if is_left else change.left for change in self.changes]
         before = bisect_right(here, (place, place)) - 1
@@ -76,21 +76,21 @@ class Comparison:
 
 
 def shown(text: str) -> str:
-    """A text as a pane can show it: signs that it could not hold are replaced, one for one."""
+    """Replace characters that a pane cannot show, one for one."""
     return _NOT_SHOWN.sub("\ufffd", _LINE_ENDS.sub("\n", text))
 
 
 def compare(left: str, right: str, check: Check = lambda: None) -> Comparison:
-    """Compare two texts word by word. Takes its time with large ones.
+    """Compare two texts word by word, which takes long for large ones.
 
     Args:
-        left: The one.
-        right: The other.
-        check: Called every few milliseconds; what it raises ends the work.
+        left: Left text.
+        right: Right text.
+        check: Called every few milliseconds; its exceptions cancel the comparison.
     """
     left, right = shown(left), shown(right)
     spans = differences(left, right, check)
-    words = {kind: sum(_words(span.text) for span in spans if span.kind is kind) for kind in Kind}
+    words = {kind: sum(_word_count(span.text) for span in spans if span.kind is kind) for kind in Kind}
     changes = list(_changes(spans))
     left, lefts = _broken(left, [change.left for change in changes])
     right, rights = _broken(right, [change.right for change in changes])
@@ -99,7 +99,7 @@ def compare(left: str, right: str, check: Check = lambda: None) -> Comparison:
 
 
 def summary(comparison: Comparison) -> str:
-    """How much differs, in a sentence."""
+    """Describe in one sentence how much differs."""
     count = len(comparison.changes)
     if not count:
         return "The texts are identical." if comparison.left or comparison.right else "Both texts are empty."
@@ -109,7 +109,7 @@ def summary(comparison: Comparison) -> str:
 
 
 def _broken(text: str, ranges: list[Range]) -> tuple[str, list[Range]]:
-    """Break the lines that are too long, and move the places of the text accordingly."""
+    """Break long lines and shift the ranges accordingly."""
     if all(len(line) <= _LONGEST_LINE for line in text.split("\n")):
         return text, ranges
     units = to_utf16_units(text)
@@ -117,7 +117,7 @@ def _broken(text: str, ranges: list[Range]) -> tuple[str, list[Range]]:
     start = 0
     for line in units.split("\n"):
         for at in range(start + _LONGEST_LINE, start + len(line), _LONGEST_LINE):
-            is_half = "\udc00" <= units[at] <= "\udfff"  # the second half of a character that Qt counts twice
+            is_half = "\udc00" <= units[at] <= "\udfff"  # the second half of a surrogate pair
             breaks.append(at + is_half)
         start += len(line) + 1
     pieces = (units[begin:end] for begin, end in zip([0, *breaks], [*breaks, len(units)], strict=True))
@@ -125,11 +125,11 @@ def _broken(text: str, ranges: list[Range]) -> tuple[str, list[Range]]:
     return from_utf16_units("\n".join(pieces)), [(start, max(start, end)) for start, end in moved]
 
 
-def _words(text: str) -> int:
+def _word_count(text: str) -> int:
     return len(_WORD.findall(text))
 
 
-def _units(text: str) -> int:
+def _utf16_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
@@ -137,7 +137,7 @@ def _changes(spans: Sequence[Span]) -> Iterator[Change]:
     left = right = 0
     open_left = open_right = None
     for span in spans:
-        length = _units(span.text)
+        length = _utf16_length(span.text)
         if span.kind is Kind.EQUAL:
             if open_left is not None and open_right is not None:
                 yield Change((open_left, left), (open_right, right))
@@ -154,12 +154,12 @@ def _changes(spans: Sequence[Span]) -> Iterator[Change]:
         yield Change((open_left, left), (open_right, right))
 
 
-PIECE: Final = 8_000
-"""How many characters are put in at once: some milliseconds."""
+CHUNK: Final = 8_000
+"""Number of characters that are inserted at once, which takes a few milliseconds."""
 
 
-class Marks(QSyntaxHighlighter):
-    """Marks words by colour and by a line: through what is gone, under what is new."""
+class ChangeHighlighter(QSyntaxHighlighter):
+    """Highlights changed words by color, and with a line: struck through if removed, underlined if added."""
 
     def __init__(self, document: QTextDocument, *, is_left: bool) -> None:
         super().__init__(document)
@@ -167,15 +167,15 @@ class Marks(QSyntaxHighlighter):
         self._ranges: list[Range] = []
         self._starts: list[int] = []
         self._look = QTextCharFormat()
-        self.dress()
+        self.apply_theme()
 
     def mark(self, ranges: list[Range]) -> None:
-        """Mark these places of the text that is put in from now on."""
+        """Highlight these ranges of the text that is inserted next."""
         self._ranges = ranges
         self._starts = [start for start, _ in ranges]
 
-    def dress(self) -> None:
-        """Take on the colours of the theme."""
+    def apply_theme(self) -> None:
+        """Apply the colors of the theme."""
         theme, look = style().theme, QTextCharFormat()
         look.setForeground(QColor(theme.bad if self._is_left else theme.good))
         look.setBackground(QColor(theme.bad_soft if self._is_left else theme.good_soft))
@@ -184,7 +184,7 @@ class Marks(QSyntaxHighlighter):
         self._look = look
 
     def highlightBlock(self, text: str) -> None:  # Qt's name
-        """Mark what of a line is marked."""
+        """Highlight the ranges within a line."""
         del text
         block = self.currentBlock()
         first, last = block.position(), block.position() + block.length()
@@ -197,11 +197,11 @@ class Marks(QSyntaxHighlighter):
 
 
 class ComparePane(QPlainTextEdit):
-    """One side.
+    """The pane of one side.
 
     Signals:
-        filled: All of the text stands there.
-        moved: It was scrolled by a person; the place of the first character that is seen.
+        filled: The whole text was inserted.
+        moved: The user has scrolled; the position of the first visible character.
     """
 
     filled = Signal()
@@ -214,25 +214,25 @@ class ComparePane(QPlainTextEdit):
         self.setAccessibleName(name)
         self.setTabChangesFocus(True)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-        self._marks = Marks(self.document(), is_left=is_left)
+        self._marks = ChangeHighlighter(self.document(), is_left=is_left)
         self._shown: tuple[str, list[Range]] = ("", [])
         self._pending = ""
         self._is_following = False
         self._current: Range | None = None
-        self._is_awaited = False  # the change that was gone to is not put in yet
+        self._is_awaited = False  # whether the current change has still to be inserted
         self._filling = QTimer(self)
         self._filling.setInterval(0)
         self._filling.timeout.connect(self._put_in)
         self.verticalScrollBar().valueChanged.connect(self._note_scroll)
-        style().changed.connect(self._dress)
+        style().changed.connect(self._apply_theme)
 
     @property
     def is_filled(self) -> bool:
-        """Whether all of the text stands there."""
+        """Whether the whole text was inserted."""
         return not self._pending
 
     def show_text(self, text: str, ranges: list[Range]) -> None:
-        """Show a text from its beginning, with these places marked."""
+        """Show a text from its start with highlighted ranges."""
         self._is_following = True
         self._shown = (text, ranges)
         self.clear()
@@ -244,7 +244,7 @@ class ComparePane(QPlainTextEdit):
         self._is_following = False
 
     def go_to(self, place: Range) -> None:
-        """Show a change in the middle, and put the cursor at its start, as soon as it is put in."""
+        """Scroll to a change and put the cursor at its start, as soon as it was inserted."""
         self._is_awaited = bool(self._pending) and place[1] >= self.document().characterCount()
         if self._is_awaited:
             self._current = place
@@ -257,8 +257,8 @@ class ComparePane(QPlainTextEdit):
         self._is_following = False
         self._show_current(place)
 
-    def follow(self, place: int) -> None:
-        """Scroll so that this place is the first that is seen, without telling."""
+    def scroll_to_position(self, place: int) -> None:
+        """Scroll so that this position is the first visible one, without a signal."""
         block = self.document().findBlock(place)
         if not block.isValid():
             block = self.document().lastBlock()
@@ -269,7 +269,7 @@ class ComparePane(QPlainTextEdit):
         self._is_following = False
 
     def _put_in(self) -> None:
-        piece, self._pending = self._pending[:PIECE], self._pending[PIECE:]
+        piece, self._pending = self._pending[:CHUNK], self._pending[CHUNK:]
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
         cursor.insertText(piece)
@@ -290,7 +290,7 @@ class ComparePane(QPlainTextEdit):
             self.moved.emit(block.position() + within)
 
     def _show_current(self, place: Range | None) -> None:
-        """Draw the change that was gone to last in the colour of a selection."""
+        """Draw the current change in the selection color."""
         self._current = place
         if place is None or place[0] == place[1]:
             self.setExtraSelections([])
@@ -303,9 +303,9 @@ class ComparePane(QPlainTextEdit):
         selection.format.setForeground(QColor(style().theme.on_accent))
         self.setExtraSelections([selection])
 
-    def _dress(self) -> None:
-        self._marks.dress()
-        if len(self._shown[0]) > PIECE:  # all at once would take too long
+    def _apply_theme(self) -> None:
+        self._marks.apply_theme()
+        if len(self._shown[0]) > CHUNK:  # rehighlighting all of it takes too long
             current = self._current
             self.show_text(*self._shown)
             if current is not None:

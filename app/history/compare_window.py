@@ -1,4 +1,4 @@
-"""The window *Compare*: two texts of runs side by side, with the words that changed marked."""
+"""The Compare window: two texts of runs side by side, with changed words highlighted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QComboBox, QDialog, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.history.compare_pane import ComparePane, Comparison, compare, summary
-from app.history.run_labels import full_title_of, place_words
-from app.history.store_client import StoreAccess
+from app.history.run_labels import full_run_title, path_label
+from app.history.store_client import StoreClient
 from app.history.stored_session import StoredRun, read_level, read_outline
 from app.inspector.result_text import value_text
 from app.runs.loop_status import unit_of
@@ -42,13 +42,13 @@ _OF_ITEM: Final = ((RESULT, "Result"), (INPUT, "Item"))
 
 
 @dataclass(frozen=True, slots=True)
-class What:
-    """What of a place is looked at.
+class TextChoice:
+    """A text of an iteration, node or run that can be compared.
 
     Attributes:
-        node: A node's id; empty for the iteration, or the run, itself.
+        node: Id of the node; empty for the iteration or run itself.
         part: `result`, `feedback`, `input`; of a node `output`, `prompt`, `input`.
-        title: For people: `Result`, `Draft · prompt`.
+        title: Display name: `Result`, `Draft · prompt`.
     """
 
     node: str
@@ -57,19 +57,19 @@ class What:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes it the same in another place or run."""
+        """The identity of the choice in another iteration or run."""
         return self.node, self.part
 
 
-class Source:
-    """One run whose texts are compared.
+class ComparedRun:
+    """A run whose texts are compared.
 
     Args:
-        run_id: The run; empty for one that is not kept.
-        title: What people call it.
-        structure: The document as it ran, taken apart.
-        view_model: What it told.
-        fill: Sees to it that the picture has a level of the run in full.
+        run_id: The run; empty if it is not stored.
+        title: Display name.
+        structure: Structure of the document as it ran.
+        view_model: The run's view model.
+        fill: Loads a level of the run completely. May read the store, so call it in a worker.
     """
 
     def __init__(
@@ -83,26 +83,26 @@ class Source:
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing can come to the run any more; one that failed or was stopped may go on."""
+        """Whether the run can no longer change. A failed or stopped run can be resumed."""
         return self._picture.status == "completed"
 
     def places(self) -> list[tuple[str, str]]:
-        """The iterations, each with its words, those of outer loops first; then the run as a whole (`""`)."""
+        """Return the iterations with their labels, outer loops first; then the whole run (`""`)."""
         found = [
-            (f"{path}[{index}]", place_words(f"{path}[{index}]").replace("iteration", self._unit(node_of(path))))
+            (f"{path}[{index}]", path_label(f"{path}[{index}]").replace("iteration", self._unit(node_of(path))))
             for path, loop in self._picture.loops.items()
             for index in range(loop.current + 1)
         ]
         several = len({path for path in self._picture.loops if "." not in path}) > 1
-        if several:  # then the number alone does not tell which loop it was
+        if several:  # the number alone does not identify the loop
             found = [(place, f"{place.partition('[')[0]}: {words}") for place, words in found]
         return [*((place, words[:1].upper() + words[1:]) for place, words in found), ("", "Whole run")]
 
-    def offers(self, place: str) -> list[What]:
-        """What there is to look at in a place."""
+    def offers(self, place: str) -> list[TextChoice]:
+        """Return the texts that an iteration has."""
         loop = place.rpartition("[")[0].rpartition(".")[2]
         parts = (_OF_ITEM if self._unit(loop) == "item" else _OF_ITERATION) if place else ((RESULT, "Results"),)
-        offers = [What("", part, title) for part, title in parts]
+        offers = [TextChoice("", part, title) for part, title in parts]
         for node in self._structure.workflow.nodes:
             if self._structure.parent.get(node.id, "") != loop or node.type in _PAIRED:
                 continue
@@ -110,11 +110,11 @@ class Source:
             resolved = self._structure.resolution.nodes.get(node.id)
             calls_model = resolved is not None and resolved.spec.model(resolved.config) is not None
             parts = (OUTPUT, PROMPT, INPUT) if calls_model else (OUTPUT, INPUT)
-            offers += [What(node.id, part, f"{name} · {part}") for part in parts]
+            offers += [TextChoice(node.id, part, f"{name} · {part}") for part in parts]
         return offers
 
-    def text(self, place: str, what: What) -> str:
-        """The text itself; empty where there is none.
+    def text(self, place: str, what: TextChoice) -> str:
+        """Return the text; empty if there is none.
 
         Raises:
             EngineError: It cannot be read.
@@ -139,8 +139,8 @@ class Source:
         return there.iteration(int(index)) if there is not None else None
 
 
-def stored_source(store: Store, run_id: str) -> Source:
-    """The texts of a run of the store.
+def read_compared_run(store: Store, run_id: str) -> ComparedRun:
+    """Read a stored run for comparison.
 
     Raises:
         EngineError: It cannot be read.
@@ -152,16 +152,16 @@ def stored_source(store: Store, run_id: str) -> Source:
         if level not in run.levels:
             run.add_level(read_level(store, run, level))
 
-    return Source(run_id, full_title_of(run.summary), run.structure, run.view_model, fill)
+    return ComparedRun(run_id, full_run_title(run.summary), run.structure, run.view_model, fill)
 
 
-def live_source(title: str, structure: Structure, view_model: RunViewModel) -> Source:
-    """The texts of a run that is shown and not kept."""
-    return Source("", title, structure, view_model, lambda _level: None)
+def live_compared_run(title: str, structure: Structure, view_model: RunViewModel) -> ComparedRun:
+    """Return a displayed run that is not stored for comparison."""
+    return ComparedRun("", title, structure, view_model, lambda _level: None)
 
 
 def _read_outputs(store: Store, run: StoredRun) -> None:
-    """The outline has only the beginnings of what came out."""
+    """Load the complete outputs, of which the outline has only previews."""
     for event in store.events(run.summary.run_id, kinds={RunCompleted, RunFailed, RunCancelled}):
         run.view_model.apply(event)
 
@@ -178,7 +178,7 @@ def _of_node(execution: NodeExecution, part: str) -> str:
 
 
 def _by_name(values: dict[str, Value]) -> str:
-    """Values by name: one alone as it is, several with their names."""
+    """Format values; a single one without its name."""
     if len(values) == 1:
         return _written(next(iter(values.values())))
     return "\n\n".join(f"{name}:\n{_written(value)}" for name, value in values.items())
@@ -189,15 +189,15 @@ def _written(value: Value) -> str:
 
 
 class CompareSide(QWidget):
-    """Three lists to choose from.
+    """The three selection lists of one side.
 
     Args:
-        name: `Left` or `Right`, for those who hear what they see.
+        name: `Left` or `Right`, for screen readers.
 
     Signals:
-        run_chosen: Another run was chosen; its id.
-        place_chosen: Another iteration of the run was chosen.
-        what_chosen: Something else of the iteration was chosen.
+        run_chosen: The user selected another run; its id.
+        place_chosen: The user selected another iteration.
+        what_chosen: The user selected another text of the iteration.
     """
 
     run_chosen = Signal(str)
@@ -206,7 +206,7 @@ class CompareSide(QWidget):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.source: Source | None = None
+        self.source: ComparedRun | None = None
         self.run = _box(f"{name}: run")
         self.place = _box(f"{name}: iteration")
         self.what = _box(f"{name}: what of it")
@@ -225,16 +225,16 @@ class CompareSide(QWidget):
 
     @property
     def chosen_place(self) -> str:
-        """The iteration that is shown (`loop[2]`); empty for the whole run."""
+        """The selected iteration (`loop[2]`); empty for the whole run."""
         return self.place.currentData() or ""
 
     @property
-    def chosen_what(self) -> What | None:
-        """What of it is shown."""
+    def chosen_what(self) -> TextChoice | None:
+        """The selected text."""
         return self.what.currentData()
 
     def offer_runs(self, runs: Sequence[tuple[str, str]]) -> None:
-        """Offer runs: id and title of each; the one that is shown stays chosen."""
+        """List runs by id and title, and keep the selection."""
         with QSignalBlocker(self.run):
             chosen = self.run.currentData()
             self.run.clear()
@@ -242,13 +242,13 @@ class CompareSide(QWidget):
                 self.run.addItem(title, run_id)
             self.run.setCurrentIndex(max(self.run.findData(chosen), 0))
 
-    def show_source(self, source: Source, place: str | None = None, what: tuple[str, str] | None = None) -> None:
+    def show_source(self, source: ComparedRun, place: str | None = None, what: tuple[str, str] | None = None) -> None:
         """Show another run.
 
         Args:
             source: The run.
             place: The iteration; None for the same as before, or the last.
-            what: What of it; None for the same as before.
+            what: Key of the text; None for the same as before.
         """
         wanted = self.chosen_place if place is None and self.source is not None else place
         self.source = source
@@ -265,12 +265,12 @@ class CompareSide(QWidget):
         self._offer_what(what)
 
     def keep_run(self) -> None:
-        """Name the run that is shown: the one that was chosen cannot be."""
+        """Select the displayed run again, because another one could not be read."""
         if self.source is not None:
             self.run.setCurrentIndex(self.run.findData(self.source.run_id))
 
     def choose_place(self, place: str) -> bool:
-        """Show another iteration; false where the run has none of that name."""
+        """Select another iteration; return False if the run does not have it."""
         at = self.place.findData(place)
         if at < 0:
             return False
@@ -279,7 +279,7 @@ class CompareSide(QWidget):
         return True
 
     def choose_what(self, key: tuple[str, str]) -> bool:
-        """Show something else of the iteration; false where it has no such thing."""
+        """Select another text; return False if the iteration does not have it."""
         for at in range(self.what.count()):
             if self.what.itemData(at).key == key:
                 self.what.setCurrentIndex(at)
@@ -312,42 +312,42 @@ def _box(name: str) -> QComboBox:
 
 
 SIZE: Final = QSize(1120, 680)
-RECENT: Final = 50
-"""How many runs are offered beside those that are shown."""
+MAX_RECENT: Final = 50
+"""Number of recent runs in the lists."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a side is to show.
+class SideContent:
+    """What a side shows.
 
     Attributes:
-        run: A run of the history, by id, or the run itself.
+        run: A stored run by id, or the run itself.
         place: The iteration; None for the last.
-        what: What of it, as `What.key`; None for its result.
+        what: The text, as `TextChoice.key`; None for the result.
     """
 
-    run: str | Source
+    run: str | ComparedRun
     place: str | None = None
     what: tuple[str, str] | None = None
 
 
-class _OvertakenError(EngineError):
-    """A comparison is wanted no more."""
+class _SupersededError(EngineError):
+    """A newer comparison has replaced this one."""
 
 
 class CompareWindow(QDialog):
-    """The window; it blocks no other.
+    """The non-modal Compare window.
 
     Args:
-        access: The way to the history.
+        access: Access to the history.
 
     Signals:
-        compared: The comparison of what was chosen last stands there.
+        compared: The comparison of the latest selection is displayed.
     """
 
     compared = Signal()
 
-    def __init__(self, access: StoreAccess, parent: QWidget | None = None) -> None:
+    def __init__(self, access: StoreClient, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Compare")
         self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
@@ -356,7 +356,7 @@ class CompareWindow(QDialog):
         self._worker = Worker(self)
         self._round = 0
         self._change = -1
-        self._unkept: Source | None = None  # no store can give it a second time
+        self._unkept: ComparedRun | None = None  # cannot be read from a store again
         self.comparison: Comparison | None = None
         self.left, self.right = CompareSide("Left"), CompareSide("Right")
         self.panes = (
@@ -374,8 +374,8 @@ class CompareWindow(QDialog):
         self._arrange()
         self._connect()
 
-    def show_pair(self, left: Wanted, right: Wanted) -> None:
-        """Compare these."""
+    def show_pair(self, left: SideContent, right: SideContent) -> None:
+        """Compare two texts."""
         self.show()
         self.raise_()
         self.activateWindow()
@@ -385,7 +385,7 @@ class CompareWindow(QDialog):
         self._read(self.right, right)
 
     def step(self, distance: int) -> None:
-        """Go to a change after or before the present one; behind the last comes the first."""
+        """Go to the next or previous change, wrapping around."""
         changes = self.comparison.changes if self.comparison is not None else ()
         if not changes or self.comparison is None:
             return
@@ -431,7 +431,7 @@ class CompareWindow(QDialog):
 
     def _connect(self) -> None:
         for side, other in ((self.left, self.right), (self.right, self.left)):
-            side.run_chosen.connect(lambda run_id, side=side: self._read(side, Wanted(run_id, side.chosen_place)))
+            side.run_chosen.connect(lambda run_id, side=side: self._read(side, SideContent(run_id, side.chosen_place)))
             side.place_chosen.connect(self._compare)
             side.what_chosen.connect(lambda side=side, other=other: self._follow(side, other))
         left, right = self.panes
@@ -439,14 +439,14 @@ class CompareWindow(QDialog):
         right.moved.connect(lambda place: self._follow_scroll(left, place, is_left=False))
 
     def _follow(self, side: CompareSide, other: CompareSide) -> None:
-        """Who looks at a prompt on one side most often wants the prompt on the other too."""
+        """Follow the selection of the left side, because users usually compare the same kind of text."""
         if side is self.left and side.chosen_what is not None:
             other.choose_what(side.chosen_what.key)
         self._compare()
 
     def _follow_scroll(self, pane: ComparePane, place: int, *, is_left: bool) -> None:
         if self.comparison is not None and pane.is_filled:
-            pane.follow(self.comparison.across(place, is_left=is_left))
+            pane.scroll_to_position(self.comparison.matching_position(place, is_left=is_left))
 
     def _offer_runs(self) -> None:
         def answered(runs: list[tuple[str, str]]) -> None:
@@ -455,12 +455,12 @@ class CompareWindow(QDialog):
                 side.offer_runs([*(run for run in there if run not in runs), *runs])
 
         def work(store: Store) -> list[tuple[str, str]]:
-            return [(run.run_id, full_title_of(run)) for run in store.runs(limit=RECENT)]
+            return [(run.run_id, full_run_title(run)) for run in store.runs(limit=MAX_RECENT)]
 
         self._access.ask(work, answered, self._fail, worker=self._worker)
 
-    def _read(self, side: CompareSide, wanted: Wanted) -> None:
-        def answered(source: Source) -> None:
+    def _read(self, side: CompareSide, wanted: SideContent) -> None:
+        def answered(source: ComparedRun) -> None:
             side.show_source(source, wanted.place, wanted.what)
             if self.left.source is not None and self.right.source is not None:
                 self._compare()
@@ -469,7 +469,7 @@ class CompareWindow(QDialog):
             side.keep_run()
             self._fail(error)
 
-        if isinstance(wanted.run, Source):
+        if isinstance(wanted.run, ComparedRun):
             self._unkept = wanted.run
             answered(wanted.run)
             return
@@ -479,11 +479,11 @@ class CompareWindow(QDialog):
         elif side.source is not None and side.source.run_id == run_id and side.source.is_final:
             answered(side.source)
         else:
-            self._round += 1  # whatever is being compared is wanted no more
-            self._access.ask(lambda store: stored_source(store, run_id), answered, failed, worker=self._worker)
+            self._round += 1  # cancels a running comparison
+            self._access.ask(lambda store: read_compared_run(store, run_id), answered, failed, worker=self._worker)
 
     def _compare(self) -> None:
-        """Work out the differences in the worker, and show them."""
+        """Compare in the worker and show the result."""
         sides = [(side.source, side.chosen_place, side.chosen_what) for side in (self.left, self.right)]
         self._round += 1
         this = self._round
@@ -491,7 +491,7 @@ class CompareWindow(QDialog):
 
         def check() -> None:
             if this != self._round:
-                raise _OvertakenError("Another selection was made.")
+                raise _SupersededError("Another selection was made.")
 
         def work() -> Comparison:
             check()
@@ -535,5 +535,5 @@ class CompareWindow(QDialog):
         self._say(str(error))
 
 
-def _text(source: Source | None, place: str, what: What | None) -> str:
+def _text(source: ComparedRun | None, place: str, what: TextChoice | None) -> str:
     return source.text(place, what) if source is not None and what is not None else ""

@@ -1,4 +1,4 @@
-"""The dialog *Fork from here*: what a fork does differently, and before it runs, what it reuses and may cost."""
+"""The "Fork from here" dialog: changes of the fork, what it reuses, and its estimated cost."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.history.run_labels import capital, place_words
-from app.history.store_client import StoreAccess
+from app.history.run_labels import capitalized, path_label
+from app.history.store_client import StoreClient
 from app.history.stored_session import read_level, read_outline
 from app.inspector.choice_editors import narrow_combo
 from app.inspector.field_spec import FieldSpec, field_specs
@@ -59,35 +59,35 @@ from engine.store.resume import Changes, ForkPlan, plan_fork
 from engine.store.store_protocol import Store, level_of
 from engine.values import Value
 
-MOST_ITERATIONS: Final = 10_000
+MAX_ITERATIONS: Final = 10_000
 _SINGLE: Final = (EVALUATOR, STABLE_OUTPUT, JUDGE)
-"""The conditions that the form offers."""
+"""Conditions that the form can edit."""
 
 
 def config_of(node: Node, name: str) -> Value:
-    """A setting of a node, or what it is where nothing is said."""
+    """Return a setting of a node, or its default."""
     spec = builtin_registry().find(node.type)
     usual = spec.config.model_fields[name].get_default(call_default_factory=True) if spec is not None else None
     return node.config.get(name, usual)
 
 
-class ForkLoop(QWidget):
-    """The loop's part of the form: when it stops, its maximum of iterations and its budget.
+class LoopSettingsForm(QWidget):
+    """Form with the settings of the loop: exit conditions, max iterations and budget.
 
     Args:
         loop: The loop as it ran.
 
     Signals:
-        edited: A person changed something.
+        edited: The user changed something.
 
     Attributes:
-        condition: The condition at which it stops; None where it has several, which stay as they ran.
-        similarity: The similarity at which results are stable.
-        criteria: The judge's criteria.
-        score: The score that satisfies the judge; empty where the judge decides.
-        until: An expression that stops the loop besides.
-        most: The maximum number of iterations.
-        budget: The budget of the loop for the new iterations, in US dollars; empty for no budget of its own.
+        condition: The exit condition; None if there are several, which stay unchanged.
+        similarity: Threshold of stable output.
+        criteria: Criteria of the judge.
+        score: Score at which the judge accepts; empty if the judge decides.
+        until: An additional expression that ends the loop.
+        iteration_limit: Max iterations.
+        budget: Budget of the loop for the new iterations in US dollars; empty for none.
     """
 
     edited = Signal()
@@ -107,16 +107,16 @@ class ForkLoop(QWidget):
         self.criteria = self._criteria_edit(judge["criteria"])
         self._criteria_at_first = self.criteria.text()
         self.score = self._number(judge["threshold"], self._judge)
-        self.until = self._until_line()
+        self.until = self._until_edit()
         self.iteration_limit = self._make_iteration_limit()
         budget = self._fields["budget_usd"]
         told = f"{budget.help} Reused iterations cost nothing."
         self.budget = self._number(replace(budget, title="Loop budget (USD)", help=told), loop.config)
-        self._show_fitting()
+        self._show_fields_of_condition()
 
     @property
     def settings(self) -> dict[str, Value]:
-        """The loop's settings that have been changed, but the count."""
+        """The changed settings of the loop, without max iterations."""
         changed: dict[str, Value] = {}
         now = replace(self._ran, until=self.until.text(), others=self._conditions)
         if now != self._ran:
@@ -130,7 +130,7 @@ class ForkLoop(QWidget):
 
     @property
     def _conditions(self) -> list[Value]:
-        """The conditions that are chosen now, without the expression besides."""
+        """The selected conditions, without the additional expression."""
         if self.condition is None:
             return self._ran.others
         name = self.condition.currentData()
@@ -146,12 +146,12 @@ class ForkLoop(QWidget):
 
     @property
     def max_iterations(self) -> int | None:
-        """The count, where it has been changed."""
-        return self.iteration_limit.value() if self.iteration_limit.value() != self._most else None
+        """Max iterations, if changed."""
+        return self.iteration_limit.value() if self.iteration_limit.value() != self._iteration_limit_ran else None
 
     @property
     def _judge(self) -> dict[str, Any]:
-        """The judge's settings as they ran; empty where there was none."""
+        """The settings of the judge as they ran; empty if there was none."""
         found = self._loop.config.get("judge")
         return found if isinstance(found, dict) else {}
 
@@ -197,7 +197,7 @@ class ForkLoop(QWidget):
         self._add(declared.title, box, declared.help)
         return box
 
-    def _until_line(self) -> QLineEdit:
+    def _until_edit(self) -> QLineEdit:
         declared = field_specs(UntilConfig)["expression"]
         line = QLineEdit()
         line.setText(self._ran.until)
@@ -207,21 +207,21 @@ class ForkLoop(QWidget):
 
     def _make_iteration_limit(self) -> QSpinBox:
         limit = QSpinBox()
-        limit.setRange(1, MOST_ITERATIONS)
+        limit.setRange(1, MAX_ITERATIONS)
         inset_number(limit)
         count = self._old("max_iterations")
-        self._most = clamped(count, shown_cap()) if isinstance(count, int) else 1
-        limit.setValue(self._most)
+        self._iteration_limit_ran = clamped(count, shown_cap()) if isinstance(count, int) else 1
+        limit.setValue(self._iteration_limit_ran)
         limit.valueChanged.connect(lambda _number: self.edited.emit())
         self._add("Max iterations (including reused ones)", limit)
         return limit
 
     def _choose(self) -> None:
-        self._show_fitting()
+        self._show_fields_of_condition()
         self.edited.emit()
 
-    def _show_fitting(self) -> None:
-        """Show what belongs to the condition that is chosen."""
+    def _show_fields_of_condition(self) -> None:
+        """Show the fields of the selected condition."""
         name = self.condition.currentData() if self.condition is not None else ""
         judged = bool(self._judge) or name == JUDGE
         shown = {self.similarity: name == STABLE_OUTPUT, self.criteria: judged, self.score: judged}
@@ -250,7 +250,7 @@ class _StopWhen:
     """The conditions of a loop as this form divides them: an expression, and the others.
 
     Attributes:
-        until: The expression at the head of the list; empty without one.
+        until: The expression at the start of the list; empty if there is none.
         others: The other conditions.
         mode: Whether `any` or `all` of the others must hold.
     """
@@ -261,7 +261,7 @@ class _StopWhen:
 
     @staticmethod
     def read(config: dict[str, Any]) -> _StopWhen:
-        """Divide the conditions of a loop's settings."""
+        """Read the conditions from the settings of a loop."""
         listed, mode = config.get("stop_when", []), config.get("stop_mode", "any")
         entries = list(listed) if isinstance(listed, list) else []
         if mode == "any" and entries and isinstance(entries[0], dict) and entries[0].get(KEY) == UNTIL:
@@ -270,18 +270,18 @@ class _StopWhen:
 
     @property
     def is_single(self) -> bool:
-        """Whether the others are at most one, and one that the form can show."""
+        """Whether there is at most one other condition, and the form can edit it."""
         return not self.others or (len(self.others) == 1 and self.single.get(KEY) in _SINGLE)
 
     @property
     def single(self) -> dict[str, Any]:
-        """The first of the others; empty without one."""
+        """The first of the others; empty if there is none."""
         first = self.others[0] if self.others else None
         return first if isinstance(first, dict) else {}
 
     @property
     def settings(self) -> dict[str, Value]:
-        """The settings of the loop that say so."""
+        """These conditions as settings of a loop."""
         if not self.until.strip():
             return {"stop_when": self.others}
         expression: Value = {KEY: UNTIL, "expression": self.until}
@@ -290,17 +290,17 @@ class _StopWhen:
         return {"stop_when": [expression, *self.others]}
 
 
-AS_IT_RAN: Final = "Unchanged"
+UNCHANGED: Final = "Unchanged"
 
 
 @dataclass(frozen=True, slots=True)
 class ForkPlace:
-    """Where a fork begins.
+    """Where a fork starts.
 
     Attributes:
-        path: The place (`loop[2]`, `loop[2].critique`, `critique`).
-        structure: The document as it ran, taken apart.
-        value: What the iteration started from, or what the node gave; None where it is not known.
+        path: The path (`loop[2]`, `loop[2].critique`, `critique`).
+        structure: Structure of the document as it ran.
+        value: Input of the iteration, or output of the node; None if unknown.
     """
 
     path: str
@@ -309,23 +309,23 @@ class ForkPlace:
 
     @property
     def is_iteration(self) -> bool:
-        """Whether it is an iteration, and not a node."""
+        """Whether it is an iteration rather than a node."""
         return self.path.endswith("]")
 
     @property
     def loop(self) -> Node | None:
-        """The loop or iterator that the place lies in; None outside of all."""
+        """The loop or iterator that contains it; None if there is none."""
         name = self.path.rpartition("[")[0].rpartition(".")[2]
         return self.structure.workflow.nodes_by_id.get(name)
 
     @property
     def unit(self) -> str:
-        """What an iteration is called there: `item` of an iterator."""
+        """`item` in an iterator, `iteration` otherwise."""
         return "iteration" if self.loop is None else unit_of(self.structure.workflow, self.loop.id)
 
     @property
     def prompted(self) -> list[Node]:
-        """The nodes with prompts that are done anew: those of the loop's body, or of the whole document."""
+        """The nodes with prompts that run again: those of the loop body, or of the whole document."""
         loop = self.loop
         body = self.structure.bodies.get(loop.id) if loop is not None else None
         nodes = self.structure.workflow.nodes
@@ -334,14 +334,14 @@ class ForkPlace:
 
 
 class ForkForm(QWidget):
-    """The form.
+    """Form with the changes of the fork.
 
     Args:
-        place: Where the fork begins.
-        model_names: Lists names of models.
+        place: Where the fork starts.
+        model_names: Lists model names.
 
     Signals:
-        edited: A person changed something.
+        edited: The user changed something.
     """
 
     edited = Signal()
@@ -362,17 +362,17 @@ class ForkForm(QWidget):
         for node in place.prompted:
             self._add_prompts(node)
         self.model = self._model_box()
-        self.loop = ForkLoop(place.loop) if place.loop is not None and place.loop.type == "loop" else None
+        self.loop = LoopSettingsForm(place.loop) if place.loop is not None and place.loop.type == "loop" else None
         if self.loop is not None:
             self.loop.edited.connect(self.edited)
             self._column.addWidget(self.loop)
         self._column.addStretch(1)
 
     def changes(self) -> Changes:
-        """What has been changed.
+        """Return what was changed.
 
         Raises:
-            ValueError: The value is to be JSON and cannot be read as such; the text says so to a person.
+            ValueError: The value must be JSON and is invalid; the message is for the user.
         """
         settings: dict[str, dict[str, Value]] = {}
         for (node_id, name), edit in self.prompts.items():
@@ -385,11 +385,11 @@ class ForkForm(QWidget):
                 settings[loop.id] = self.loop.settings
         has_value, value = self._changed_value()
         model = self.model.currentText().strip()
-        return Changes(settings, value, has_value, model if model not in {"", AS_IT_RAN} else None, max_iterations)
+        return Changes(settings, value, has_value, model if model not in {"", UNCHANGED} else None, max_iterations)
 
     def _changed_value(self) -> tuple[bool, Value]:
         text, old = _text_of(self.value), self._place.value
-        if text == self._value_at_first:  # not its own text: a field shows some signs otherwise
+        if text == self._value_at_first:  # not the original value, because a field replaces some characters
             return False, None
         if old is None or isinstance(old, str):
             return True, text
@@ -432,7 +432,7 @@ class ForkForm(QWidget):
         box = narrow_combo()
         box.setEditable(True)
         box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        box.addItems([AS_IT_RAN, *self._model_names()])
+        box.addItems([UNCHANGED, *self._model_names()])
         line = box.lineEdit()
         assert line is not None
         line.setAccessibleName("Model")
@@ -450,7 +450,7 @@ class ForkForm(QWidget):
 
 
 def _prompts(node: Node) -> list[tuple[str, str]]:
-    """The fields of a node that a model is told: name and title."""
+    """Return name and title of the prompt fields of a node."""
     spec = builtin_registry().find(node.type)
     if spec is None or not node.enabled:
         return []
@@ -459,7 +459,7 @@ def _prompts(node: Node) -> list[tuple[str, str]]:
 
 
 def _text_of(edit: QPlainTextEdit) -> str:
-    """The text in a field, with its spaces that do not break, which `toPlainText` gives as ordinary ones."""
+    """Return the text of a field with its non-breaking spaces, which `toPlainText` replaces."""
     return edit.document().toRawText().replace("\u2029", "\n")
 
 
@@ -468,23 +468,22 @@ def _shown(value: Value) -> str:
 
 
 SIZE: Final = QSize(920, 640)
-PLAN_AFTER_MS: Final = 300
+PLAN_DELAY_MS: Final = 300
 
 
 class ForkDialog(QDialog):
-    """The dialog.
+    """The fork dialog.
 
     Args:
-        access: The way to the history.
+        access: Access to the history.
         run_id: The run to fork.
-        at: The place (`loop[2]`, `loop[2].critique`).
-        place: What is known of it; see `read_place`.
-        model_names: Lists names of models.
-        permissions: What the fork may touch on this machine, to be ticked.
+        place: Where the fork starts; see `read_fork_place`.
+        model_names: Lists model names.
+        permissions: Widget with the permissions of the fork.
 
     Signals:
-        wanted: A person wants the fork to run; its plan.
-        planned: What the form says has been thought through.
+        wanted: The user wants to run the fork; its plan.
+        planned: The plan for the current form was computed.
     """
 
     wanted = Signal(object)
@@ -492,7 +491,7 @@ class ForkDialog(QDialog):
 
     def __init__(
         self,
-        access: StoreAccess,
+        access: StoreClient,
         run_id: str,
         place: ForkPlace,
         model_names: Callable[[], Sequence[str]],
@@ -526,13 +525,13 @@ class ForkDialog(QDialog):
         self._arrange()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
-        self._timer.setInterval(PLAN_AFTER_MS)
-        self._timer.timeout.connect(self._think)
-        self.form.edited.connect(self._wait)
-        self._think()
+        self._timer.setInterval(PLAN_DELAY_MS)
+        self._timer.timeout.connect(self._update_plan)
+        self.form.edited.connect(self._plan_later)
+        self._update_plan()
 
     def _arrange(self) -> None:
-        where = place_words(self._place.path).replace("iteration", self._place.unit)
+        where = path_label(self._place.path).replace("iteration", self._place.unit)
         title = PlainLabel(f"Fork from {where}", look="title")
         told = PlainLabel(
             "A new run reuses everything before this point and runs the rest again. The original run is not changed.",
@@ -582,13 +581,13 @@ class ForkDialog(QDialog):
         scroll.setWidget(card)
         return scroll
 
-    def _wait(self) -> None:
+    def _plan_later(self) -> None:
         self.plan = None
         self.run.setEnabled(False)
         self._timer.start()
 
-    def _think(self) -> None:
-        """Find out in the worker what the fork would be."""
+    def _update_plan(self) -> None:
+        """Compute the plan in the worker."""
         self._round += 1
         this, at = self._round, self._place.path
         self.run.setEnabled(False)
@@ -636,11 +635,11 @@ class ForkDialog(QDialog):
             self.accept()
 
 
-def read_place(store: Store, run_id: str, at: str) -> ForkPlace:
-    """What there is to know of a place before a fork is made from it.
+def read_fork_place(store: Store, run_id: str, at: str) -> ForkPlace:
+    """Read what the dialog needs to know about a fork point.
 
     Raises:
-        EngineError: The run cannot be read, or never came to that place.
+        EngineError: The run cannot be read, or did not reach it.
     """
     run = read_outline(store, run_id)
     if at.endswith("]"):
@@ -652,7 +651,7 @@ def read_place(store: Store, run_id: str, at: str) -> ForkPlace:
 
 
 def _listed(lines: Sequence[str]) -> str:
-    return "\n".join(f"• {capital(line)}" for line in lines)
+    return "\n".join(f"• {capitalized(line)}" for line in lines)
 
 
 def _price(plan: ForkPlan) -> str:

@@ -1,6 +1,6 @@
-"""The chart over the table: a point an iteration. A click chooses, the mouse shows values, keys step.
+"""Chart of the iterations above the table: click to select, hover for values, keys to step.
 
-It is painted by hand: a plotting library takes half a second to import and 80 MB on the disk, for a few lines.
+Painted directly: a plotting library takes half a second to import and 80 MB on disk, for a few lines.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from engine.nodes.spec import Category
 from engine.run_state.state import LoopExecution
 
 
-class Kind(StrEnum):
-    """The series that every loop has. A condition may add one, called by its name."""
+class BaseSeries(StrEnum):
+    """The series that every loop has. Conditions can add others by name."""
 
     SIMILARITY = "similarity"
     SCORE = "score"
@@ -57,10 +57,10 @@ class Series:
 
     Attributes:
         title: Its title.
-        colour: Its colour in a theme.
-        corners: The corners of its points, which tell lines apart without colour; 0 for a circle.
+        colour: Returns its color in a theme.
+        corners: Corners of its points, which distinguish lines without color; 0 for a circle.
         format: Formats a value.
-        value: Returns the value of an iteration; None where it has none.
+        value: Returns the value of an iteration, or None.
     """
 
     title: str
@@ -72,31 +72,33 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The value of a series at which the loop stops, and what the line at it says."""
+    """The value of a series at which the loop stops, and the label of its line."""
 
     value: float
     label: str
 
 
 _BASE: Final = {
-    Kind.SIMILARITY: Series("Similarity", lambda theme: theme.accent, 0, format_percent, lambda it: it.similarity),
-    Kind.SCORE: Series("Score", lambda theme: theme.good, 3, format_score, lambda it: it.score),
-    Kind.COST: Series("Cost", lambda theme: theme.warning, 4, format_money, lambda it: it.cost_usd),
-    Kind.TOKENS: Series(
+    BaseSeries.SIMILARITY: Series(
+        "Similarity", lambda theme: theme.accent, 0, format_percent, lambda it: it.similarity
+    ),
+    BaseSeries.SCORE: Series("Score", lambda theme: theme.good, 3, format_score, lambda it: it.score),
+    BaseSeries.COST: Series("Cost", lambda theme: theme.warning, 4, format_money, lambda it: it.cost_usd),
+    BaseSeries.TOKENS: Series(
         "Tokens",
         lambda theme: theme.category[Category.IO],
         5,
         format_count,
         lambda it: float(it.usage.total_tokens),
     ),
-    Kind.TIME: Series(
+    BaseSeries.TIME: Series(
         "Time", lambda theme: theme.category[Category.TOOLS], 6, format_duration, lambda it: it.duration_s
     ),
 }
 
 
 def all_series() -> dict[str, Series]:
-    """The series by name: those of every loop, then those that conditions declare."""
+    """Return the series by name: those of every loop, then those of conditions."""
     found: dict[str, Series] = {str(kind): series for kind, series in _BASE.items()}
     for name, spec in condition_specs().items():
         if spec.series is not None and spec.series.source is SeriesSource.TESTED:
@@ -116,7 +118,7 @@ def _number(iteration: LoopIterationCompleted, condition: str) -> float | None:
 
 
 def thresholds(config: LoopConfig) -> dict[str, Threshold]:
-    """The values at which a loop stops, by series."""
+    """Return the values at which a loop stops, by series."""
     found: dict[str, Threshold] = {}
     for condition in config.leaf_conditions:
         series = condition.spec.series
@@ -127,16 +129,16 @@ def thresholds(config: LoopConfig) -> dict[str, Threshold]:
     return found
 
 
-class Figures:
-    """The figures of one run of a loop, read from its iterations once.
+class ChartData:
+    """The values of all series of one loop run. Each iteration is read once.
 
     Args:
-        similarities: Knows those that the run has not recorded.
+        similarities: Provides similarities that the run has not recorded.
 
     Attributes:
         series: The series by name.
-        loop: The run of the loop.
-        unit: What one figure belongs to: an `iteration`, or an `item` of an iterator.
+        loop: The loop run.
+        unit: `iteration`, or `item` of an iterator.
         version: Changes whenever the chart must be redrawn.
     """
 
@@ -150,22 +152,22 @@ class Figures:
         self._values: dict[str, list[float | None]] = {name: [] for name in self.series}
 
     def __len__(self) -> int:
-        return len(self._values[Kind.TIME])
+        return len(self._values[BaseSeries.TIME])
 
     def of(self, kind: str) -> Sequence[float | None]:
-        """The figures of one kind, an iteration each."""
+        """Return the values of a series, one for each iteration."""
         return self._values[kind]
 
     def has(self, kind: str) -> bool:
-        """Whether there is anything to draw; a loop without a model call has no tokens and costs nothing."""
-        if kind in {Kind.COST, Kind.TOKENS}:
-            return any(self._values[Kind.TOKENS]) or any(self._values[Kind.COST])
-        if kind == Kind.SIMILARITY:
+        """Return whether a series has anything to draw. Without model calls, a loop has no tokens and costs."""
+        if kind in {BaseSeries.COST, BaseSeries.TOKENS}:
+            return any(self._values[BaseSeries.TOKENS]) or any(self._values[BaseSeries.COST])
+        if kind == BaseSeries.SIMILARITY:
             return self.unit != "item"
-        return kind == Kind.TIME or any(value is not None for value in self._values[kind])
+        return kind == BaseSeries.TIME or any(value is not None for value in self._values[kind])
 
     def take(self, loop: LoopExecution, unit: str = "iteration") -> None:
-        """Read what is new."""
+        """Read new iterations."""
         self.unit = unit
         known = len(self)
         if loop is not self.loop or known > len(loop.iterations):
@@ -183,24 +185,24 @@ class Figures:
             self.take_similarities(known, len(self) - 1)
 
     def take_similarities(self, first: int, last: int) -> None:
-        """Read the similarities of some iterations again: they have been worked out."""
+        """Update similarities that have been computed."""
         self.version += 1
         for index in range(first, min(last, len(self) - 1) + 1):
-            self._values[Kind.SIMILARITY][index] = self._similarities.of(self.loop, index)
+            self._values[BaseSeries.SIMILARITY][index] = self._similarities.of(self.loop, index)
 
     def words(self, kind: str, index: int) -> str:
-        """One figure for people; empty where there is none."""
+        """Format a value; empty if there is none."""
         value = self._values[kind][index] if 0 <= index < len(self) else None
         return self.series[kind].format(value) if value is not None else ""
 
 
 def scale(series: Series, values: Sequence[float | None], threshold: float | None = None) -> tuple[float, float]:
-    """The least and the greatest value of the axis: round numbers around all figures.
+    """Return minimum and maximum of the axis: round numbers around all values.
 
     Args:
-        series: What is drawn.
-        values: Its figures.
-        threshold: A share that is drawn too.
+        series: The series.
+        values: Its values.
+        threshold: A threshold that is drawn too.
     """
     known = [value for value in values if value is not None]
     if series.format is format_percent:
@@ -211,7 +213,7 @@ def scale(series: Series, values: Sequence[float | None], threshold: float | Non
 
 
 def _round_up(value: float) -> float:
-    """The next number of 1, 2, 2.5 or 5 times a power of ten."""
+    """Round up to 1, 2, 2.5 or 5 times a power of ten."""
     if value <= 0 or not math.isfinite(value):
         return 0.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -219,11 +221,11 @@ def _round_up(value: float) -> float:
 
 
 def ticks(count: int, most: int) -> list[int]:
-    """Numbers of iterations to write below the axis, from 1 on.
+    """Return the iteration numbers below the axis.
 
     Args:
-        count: The number of the last iteration.
-        most: How many there is room for.
+        count: Number of the last iteration.
+        most: Maximum number of ticks.
     """
     if count <= max(most, 1):
         return list(range(1, count + 1))
@@ -233,10 +235,10 @@ def ticks(count: int, most: int) -> list[int]:
 
 
 class Legend(QWidget):
-    """The buttons.
+    """Buttons that select the series.
 
     Signals:
-        changed: Others are on.
+        changed: The selection changed.
     """
 
     changed = Signal()
@@ -257,7 +259,7 @@ class Legend(QWidget):
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             button.setProperty("small", True)
             button.setCheckable(True)
-            button.setChecked(kind == Kind.SIMILARITY)
+            button.setChecked(kind == BaseSeries.SIMILARITY)
             button.clicked.connect(lambda _checked=False: self.changed.emit())
             row.addWidget(button)
             self.buttons[kind] = button
@@ -266,16 +268,16 @@ class Legend(QWidget):
 
     @property
     def chosen(self) -> list[str]:
-        """What is to be drawn."""
+        """The selected series."""
         return [kind for kind, button in self.buttons.items() if button.isChecked() and not button.isHidden()]
 
     def choose(self, kinds: list[str]) -> None:
-        """Have these on."""
+        """Select series."""
         for kind, button in self.buttons.items():
             button.setChecked(kind in kinds)
 
-    def offer(self, figures: Figures) -> None:
-        """Offer what there are figures for."""
+    def offer(self, figures: ChartData) -> None:
+        """Show the buttons of series that have values."""
         for kind, button in self.buttons.items():
             if button.isHidden() is figures.has(kind):
                 button.setVisible(figures.has(kind))
@@ -288,14 +290,14 @@ class Legend(QWidget):
 
 
 def mark(centre: QPointF, radius: float, corners: int) -> QPolygonF:
-    """The mark of one value: a circle, or a figure of so many corners with one of them on top."""
+    """Return the marker of a value: a circle, or a polygon with a corner at the top."""
     count = corners or 16
     steps = [2 * math.pi * corner / count - math.pi / 2 for corner in range(count)]
     return QPolygonF([centre + QPointF(math.cos(step) * radius, math.sin(step) * radius) for step in steps])
 
 
 def _sample(series: Series, side: int, ratio: float) -> QIcon:
-    """A piece of the line with a point on it."""
+    """Draw a piece of the line with a marker."""
     pixmap = QPixmap(QSize(side + 4, side) * ratio)
     pixmap.setDevicePixelRatio(ratio)
     pixmap.fill(Qt.GlobalColor.transparent)
@@ -313,28 +315,28 @@ def _sample(series: Series, side: int, ratio: float) -> QIcon:
 
 _RADIUS: Final = 3.5
 _INSET: Final = 2 * UNIT
-"""Room between the ends of the axis and the first and the last iteration."""
+"""Space between the ends of the axis and the first and last iteration."""
 _POINTS_FROM: Final = 9.0
-"""So many pixels lie between two iterations where each has a point; where they are closer there is a line only."""
+"""Minimum distance of two iterations in pixels for markers; otherwise only the line is drawn."""
 _TICK_ROOM: Final = 44
 
 _Place = Callable[[int, float], QPointF]
 
 
 class Plot:
-    """One drawing: made for a size, a theme and the figures as they are now.
+    """A drawing of the chart for a size, theme and data.
 
     Args:
-        figures: What is drawn.
-        shown: Which of it; the first has its axis on the left, the second on the right.
-        count: How many iterations the axis is long.
+        figures: The data.
+        shown: Names of the series; the first has its axis on the left, the second on the right.
+        count: Number of iterations on the axis.
         thresholds: The values at which the loop stops, by series.
-        size: The room.
+        size: Size of the drawing.
     """
 
     def __init__(
         self,
-        figures: Figures,
+        figures: ChartData,
         shown: Sequence[str],
         count: int,
         thresholds: Mapping[str, Threshold],
@@ -353,7 +355,7 @@ class Plot:
         side = metrics.horizontalAdvance("$0.0000") + 3 * UNIT
         right = side if len(shown) > 1 else 4.0 * UNIT
         self._has_threshold = any(kind in thresholds for kind in self._drawn)
-        above = self._line + 2 if self._has_threshold else 2 * UNIT * self._scale  # there its line says what it is
+        above = self._line + 2 if self._has_threshold else 2 * UNIT * self._scale  # room for the label of the line
         self.area = QRectF(QPointF(), size).adjusted(side, above, -right, -self._line - UNIT)
         between = self.area.width() - 2 * _INSET
         self._step = between / (count - 1) if count > 1 else 0.0
@@ -365,20 +367,20 @@ class Plot:
         return not self._drawn
 
     def place_of(self, index: int) -> float:
-        """Where an iteration is, in pixels from the left."""
+        """Return the x position of an iteration in pixels."""
         return self._first + self._step * index
 
     def nearest(self, x: float) -> int:
-        """The iteration nearest to a place; -1 where none has ended."""
+        """Return the iteration nearest to an x position; -1 if there is none."""
         wanted = round((x - self._first) / self._step) if self._step else 0
         return min(max(wanted, 0), len(self._figures) - 1)
 
     def draw(self, painter: QPainter, nothing: str) -> None:
-        """Draw everything that stays the same whatever is looked at.
+        """Draw everything that does not depend on the selected iteration.
 
         Args:
-            painter: Draws.
-            nothing: What to say where there is nothing to draw.
+            painter: The painter.
+            nothing: Text to show if there is nothing to draw.
         """
         area = self.area
         painter.setFont(self._font)
@@ -395,7 +397,7 @@ class Plot:
             self._draw_series(painter, kind, place)
 
     def draw_mark(self, painter: QPainter, index: int, colour: str) -> None:
-        """Draw a line through all figures of an iteration, each with a large point."""
+        """Draw a line through an iteration with large markers."""
         x = self.place_of(index)
         painter.setPen(QPen(QColor(colour), 1.5))
         painter.drawLine(QPointF(x, self.area.top()), QPointF(x, self.area.bottom()))
@@ -419,7 +421,7 @@ class Plot:
             painter.drawText(place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, str(number))
 
     def _draw_returned(self, painter: QPainter) -> None:
-        """A tick on the axis at the iteration that was returned."""
+        """Draw a tick on the axis at the returned iteration."""
         returned = self._figures.loop.returned
         if returned is not None:
             x, bottom = self.place_of(returned), self.area.bottom()
@@ -468,7 +470,7 @@ class Plot:
 
 
 def lines(values: Sequence[float | None], at: _Place, width: float) -> Iterator[QPolygonF]:
-    """The lines through the values, broken where there is none; of many in one pixel the least and the greatest."""
+    """Yield lines through the values, interrupted at gaps; of many values in a pixel only minimum and maximum."""
     bucket = max(math.ceil(len(values) / max(width, 1)), 1)
     start = 0
     for is_gap, run in groupby(values, key=lambda value: value is None):
@@ -481,7 +483,7 @@ def lines(values: Sequence[float | None], at: _Place, width: float) -> Iterator[
 
 
 def _ends(values: Sequence[float], start: int, bucket: int) -> Iterator[tuple[int, float]]:
-    """Of so many values each, the least and the greatest, in their order; the first value has the index `start`."""
+    """Yield index and value of minimum and maximum of each bucket in order; `start` is the index of the first value."""
     for first in range(0, len(values), bucket):
         part = values[first : first + bucket]
         for place in sorted({part.index(min(part)), part.index(max(part))}):
@@ -489,20 +491,20 @@ def _ends(values: Sequence[float], start: int, bucket: int) -> Iterator[tuple[in
 
 
 _HEIGHTS: Final = (56, 88, 144)
-"""The least, the usual and the greatest height, in pixels at the usual size of texts."""
+"""Minimum, preferred and maximum height in pixels at the default text size."""
 
 
 class Chart(QWidget):
-    """Draws the figures of one run of a loop.
+    """Shows the chart of one loop run.
 
     Signals:
-        chosen: A person chose an iteration; its index.
+        chosen: The user selected an iteration; its index.
         hovered: The mouse is on an iteration, or on none (-1).
-        stepped: Look at the iteration so many further on.
-        latest_wanted: Follow the run again.
+        stepped: The user wants to go this many iterations further.
+        latest_wanted: The user wants to follow the run again.
 
     Attributes:
-        shown: What is drawn; the first has its axis on the left, the second on the right.
+        shown: Names of the displayed series; the first has its axis on the left, the second on the right.
     """
 
     chosen = Signal(int)
@@ -510,10 +512,10 @@ class Chart(QWidget):
     stepped = Signal(int)
     latest_wanted = Signal()
 
-    def __init__(self, figures: Figures, parent: QWidget | None = None) -> None:
+    def __init__(self, figures: ChartData, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._figures = figures
-        self.shown: list[str] = [Kind.SIMILARITY]
+        self.shown: list[str] = [BaseSeries.SIMILARITY]
         self._thresholds: dict[str, Threshold] = {}
         self._index = -1
         self._hovered = -1
@@ -529,11 +531,11 @@ class Chart(QWidget):
         self._restyle()
 
     def show_loop(self, index: int, total: int, thresholds: dict[str, Threshold]) -> None:
-        """Show what the figures are now.
+        """Show the current data.
 
         Args:
-            index: The iteration that is looked at.
-            total: How many iterations there may be; the axis is that long.
+            index: The selected iteration.
+            total: Maximum number of iterations, which is the length of the axis.
             thresholds: The values at which the loop stops, by series.
         """
         self._index, self._thresholds = index, thresholds
@@ -542,13 +544,13 @@ class Chart(QWidget):
         self.update()
 
     def show_kinds(self, kinds: Sequence[str]) -> None:
-        """Draw other figures."""
+        """Show other series."""
         self.shown = list(kinds)
         self.setAccessibleDescription(self.readout(self._index))
         self.update()
 
     def readout(self, index: int, between: str = " · ") -> str:
-        """The figures of an iteration in words, with that between them."""
+        """Return the values of an iteration as text, separated by `between`."""
         if not 0 <= index < len(self._figures):
             return ""
         figures = [
@@ -560,33 +562,33 @@ class Chart(QWidget):
 
     @property
     def focus_index(self) -> int:
-        """The iteration that the mouse is on, else the one that is looked at."""
+        """The iteration below the mouse, or the selected one."""
         return self._hovered if self._hovered >= 0 else self._index
 
     @property
     def nothing(self) -> str:
-        """What is said where there is nothing to draw."""
+        """Text to show if there is nothing to draw."""
         if not self.shown:
             return "Choose what to show above."
         count = len(self._figures)
-        if self.shown == [Kind.SIMILARITY] and count == 1:
+        if self.shown == [BaseSeries.SIMILARITY] and count == 1:
             return "There is only one iteration, so there is no similarity yet."
         return "Calculating…" if count else f"No completed {self._figures.unit}s yet."
 
     def place_of(self, index: int) -> float:
-        """Where an iteration is, in pixels from the left."""
+        """Return the x position of an iteration in pixels."""
         return self._current().place_of(index)
 
     def sizeHint(self) -> QSize:
-        """Wide, and as high as it usually is."""
+        """Return a wide size with the preferred height."""
         return QSize(320, round(_HEIGHTS[1] * style().scale))
 
     def minimumSizeHint(self) -> QSize:
-        """High enough to tell up from down."""
+        """Return a size at which differences are still visible."""
         return QSize(120, round(_HEIGHTS[0] * style().scale))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Left and right step, Home and End go to the first and the last, Esc follows the run again."""
+        """Handle Left and Right (step), Home and End (first and last) and Esc (follow the run)."""
         key = Qt.Key(event.key())
         if key in {Qt.Key.Key_Left, Qt.Key.Key_Right}:
             self.stepped.emit(-1 if key == Qt.Key.Key_Left else 1)
@@ -598,13 +600,13 @@ class Chart(QWidget):
             super().keyPressEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose the nearest iteration."""
+        """Select the nearest iteration."""
         nearest = self._current().nearest(event.position().x())
         if event.button() is Qt.MouseButton.LeftButton and nearest >= 0:
             self.chosen.emit(nearest)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Show the figures of the nearest; choose while dragging."""
+        """Show the values of the nearest iteration; select it while dragging."""
         nearest = self._current().nearest(event.position().x())
         self._hover(nearest)
         QToolTip.showText(event.globalPosition().toPoint(), plain_tool_tip(self.readout(nearest, "\n")), self)
@@ -612,12 +614,12 @@ class Chart(QWidget):
             self.chosen.emit(nearest)
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Show those of the chosen one again."""
+        """Show the values of the selected iteration again."""
         super().leaveEvent(event)
         self._hover(-1)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw axes and lines, and on them the iterations that are looked at and that the mouse is on."""
+        """Draw the plot, the selected iteration and the one below the mouse."""
         plot = self._current()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -633,7 +635,7 @@ class Chart(QWidget):
         painter.end()
 
     def _current(self) -> Plot:
-        """The plot, rebuilt only when its data has changed, because that takes longer than a frame."""
+        """Return the plot, rebuilt only if its data has changed, because that takes longer than a frame."""
         look = (style().theme.name, style().scale, self.size(), self.devicePixelRatioF())
         figures = (
             self._figures.version,

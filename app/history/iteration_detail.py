@@ -1,4 +1,4 @@
-"""The chosen iteration: its result, its feedback, what it started from, and what each node of the body did in it."""
+"""The selected loop and iteration, and its details: result, feedback, input, exit conditions and nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.history.iteration_table import ROW_HEIGHT, facts
+from app.history.iteration_table import ROW_HEIGHT, facts_line
 from app.inspector.result_page import STATE_COLOURS, ResultPage, ResultSectionView
 from app.inspector.result_text import STATE_ICONS, ResultSection, state_label
 from app.runs.loop_status import body_outputs, condition_values, judge_execution, loop_explanation, score_lines, unit_of
@@ -41,7 +41,7 @@ NO_RUN = "No iterations yet. Run the workflow to see one row for each iteration 
 
 
 def loops_of(workflow: Workflow, parents: Mapping[str, str], around: str | None) -> list[tuple[str, str]]:
-    """The loops right inside another, or outside all (None), by id and title, in the order of the document."""
+    """Return the loops directly inside another, or the outermost (None), by id and title in document order."""
     return [
         (node.id, node.title or node.id)
         for node in workflow.nodes
@@ -49,7 +49,7 @@ def loops_of(workflow: Workflow, parents: Mapping[str, str], around: str | None)
     ]
 
 
-class LookedAt:
+class LoopSelection:
     """The displayed loop: the selected one, the one around the selection, or the first of the document.
 
     Args:
@@ -108,10 +108,10 @@ class LookedAt:
         return f"{self.path}[{self.index}]" if self.index >= 0 else ""
 
     def loop_explanation(self, similarity: float | None = None) -> str:
-        """Why it stopped, or how far it has come.
+        """Explain why it stopped, or how far it is.
 
         Args:
-            similarity: Of its last two results, from 0 to 1; None where it is not known.
+            similarity: Similarity of its last two results, from 0 to 1; None if unknown.
         """
         view_model, workflow = self._session.shown.view_model, self._session.shown.workflow
         if view_model is None or workflow is None:
@@ -171,7 +171,7 @@ class LookedAt:
 
 
 _WIDTHS: Final = (96, 164)
-"""The least and the most that the list takes, in pixels at the usual size of texts."""
+"""Minimum and maximum width of the list in pixels at the default text size."""
 HEADING: Final = "Nodes"
 _KEY_ROLE: Final = Qt.ItemDataRole.UserRole
 _STATE_ROLE: Final = Qt.ItemDataRole.UserRole + 1
@@ -183,18 +183,18 @@ _ICONS: Final = {
 }
 
 
-class PartList(QListWidget):
-    """The list.
+class SectionList(QListWidget):
+    """List of the sections of an iteration.
 
     Signals:
-        chosen: A person chose a part; its key.
+        chosen: The user selected a section; its key.
     """
 
     chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._tabs: list[Tab] = []
+        self._tabs: list[SectionTab] = []
         self._shown: tuple[str, Callable[[str], NodeExecution]] | None = None
         self._is_showing = False
         self.setAccessibleName("Iteration sections")
@@ -210,16 +210,16 @@ class PartList(QListWidget):
 
     @property
     def titles(self) -> list[str]:
-        """What the list says, headings included."""
+        """The titles, headings included."""
         return [self.item(row).text() or HEADING for row in range(self.count())]
 
-    def show_parts(self, tabs: list[Tab], chosen: str, execution: Callable[[str], NodeExecution]) -> None:
-        """Show what there is.
+    def show_parts(self, tabs: list[SectionTab], chosen: str, execution: Callable[[str], NodeExecution]) -> None:
+        """Show sections.
 
         Args:
-            tabs: The parts, those of the iteration first.
-            chosen: The key of the part that is seen.
-            execution: Gives what a node did, by its id.
+            tabs: The sections, those of the iteration first.
+            chosen: Key of the selected section.
+            execution: Returns the execution of a node by its id.
         """
         self._shown = (chosen, execution)
         self._is_showing = True
@@ -259,7 +259,7 @@ class PartList(QListWidget):
         self.setFixedWidth(min(max(wanted + side + 13 * UNIT, least), most))
 
     def _add_heading(self) -> None:
-        """Add a line that can be read and not chosen. Its text is a label: what is off in a list is hard to read."""
+        """Add a heading that cannot be selected. Its text is a label, because disabled list items are hard to read."""
         item = QListWidgetItem()
         item.setFlags(Qt.ItemFlag.NoItemFlags)
         item.setData(Qt.ItemDataRole.AccessibleTextRole, HEADING)
@@ -273,7 +273,7 @@ class PartList(QListWidget):
             self.chosen.emit(item.data(_KEY_ROLE))
 
     def _restyle(self) -> None:
-        """Have all icons in the colours of another theme."""
+        """Update the icon colors for a new theme."""
         tabs, self._tabs = self._tabs, []
         if self._shown is not None:
             self.show_parts(tabs, *self._shown)
@@ -293,13 +293,13 @@ RESULT: Final = "result"
 
 
 @dataclass(frozen=True, slots=True)
-class Tab:
-    """One tab.
+class SectionTab:
+    """An entry of the section list.
 
     Attributes:
-        key: Says which it is, the same for all iterations.
-        title: What it says.
-        node_id: The node of the body that it is about; empty for the iteration itself.
+        key: Its key, the same in all iterations.
+        title: Its title.
+        node_id: The node of the loop body; empty for a section of the iteration itself.
     """
 
     key: str
@@ -307,26 +307,26 @@ class Tab:
     node_id: str = ""
 
 
-def body_tabs(workflow: Workflow, parents: Mapping[str, str], loop_id: str) -> list[Tab]:
-    """A tab for each node of a loop's body, in the order of the document; what closes it tells nothing of its own."""
+def node_tabs(workflow: Workflow, parents: Mapping[str, str], loop_id: str) -> list[SectionTab]:
+    """Return an entry for each node of a loop body in document order, without end nodes."""
     return [
-        Tab(f"node:{node.id}", node.title or node.id, node.id)
+        SectionTab(f"node:{node.id}", node.title or node.id, node.id)
         for node in workflow.nodes
         if node.type not in PAIR_BY_END and parents.get(node.id) == loop_id
     ]
 
 
-def iteration_parts(
+def iteration_sections(
     loop: LoopExecution, index: int, was_tested: str, *, is_over: bool, unit: str = "iteration"
 ) -> dict[str, ResultSection]:
-    """What there is of the iteration itself, by the key of its tab.
+    """Return the sections of an iteration itself by key.
 
     Args:
-        loop: The run of the loop.
-        index: The iteration, which has begun.
-        was_tested: What was tested after it, for people.
-        is_over: Whether nothing more can come.
-        unit: What it is called: an `item` of an iterator feeds nothing back, and nothing is tested after it.
+        loop: The loop run.
+        index: The iteration, which has started.
+        was_tested: Description of the tested conditions.
+        is_over: Whether the run has ended.
+        unit: `iteration`, or `item` of an iterator, which has no feedback and no conditions.
     """
     iteration = loop.iteration(index)
     if iteration is None:
@@ -364,34 +364,34 @@ class IterationDetail(QWidget):
 
     Args:
         session: The document with its run.
-        there: Which iteration is looked at.
+        selection: The selected loop and iteration.
         parent: Its parent.
 
     Signals:
-        compare_wanted: Compare this iteration with another; the place, such as `loop[2]` or `loop[2].critique`.
-        fork_wanted: Go on from that place as a new run.
+        compare_wanted: The user wants to compare a path, such as `loop[2]` or `loop[2].critique`.
+        fork_wanted: The user wants to fork from a path.
 
     Attributes:
-        parts: Which part of it is shown.
-        text: The part, where it is about the iteration itself.
-        node: The part, where it is about a node of the body.
+        parts: The section list.
+        text: Shows a section of the iteration itself.
+        node: Shows the result of a node.
     """
 
     compare_wanted = Signal(str)
     fork_wanted = Signal(str)
 
-    def __init__(self, session: Session, there: LookedAt, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, selection: LoopSelection, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self._there = there
-        self._tabs: list[Tab] = []
+        self._selection = selection
+        self._tabs: list[SectionTab] = []
         self._wanted = RESULT
         self._parts: dict[str, ResultSection] = {}
         self._known: tuple[object, ...] = ()
         self.title = PlainLabel(look="title")
         self.returned = Badge("✓ returned", "good")
         self.facts = ElidedLabel(look="dim small")
-        self.parts = PartList()
+        self.parts = SectionList()
         self.parts.chosen.connect(self._choose_part)
         self.text = ResultSectionView(fills=True)
         self.node = ResultPage(session)
@@ -436,42 +436,42 @@ class IterationDetail(QWidget):
 
     @property
     def key(self) -> str:
-        """The part that is shown: the one that a person wants, the result where the iteration has none such."""
+        """Key of the displayed section: the selected one, or the result if the iteration does not have it."""
         return self._wanted if any(tab.key == self._wanted for tab in self._tabs) else RESULT
 
     @property
     def place(self) -> str:
-        """What is looked at, as a place in a run: the iteration, or a node in it; empty where none has begun."""
+        """Path of the displayed iteration or node; empty if no iteration has started."""
         node_id = next((tab.node_id for tab in self._tabs if tab.key == self.key), "")
-        around = self._there.place
+        around = self._selection.place
         return f"{around}.{node_id}" if around and node_id else around
 
     def show_iteration(self, similarity: float | None) -> None:
-        """Show the iteration that is looked at, which has begun, with the part that was shown of the one before.
+        """Show the selected iteration with the same section as before.
 
         Args:
-            similarity: Of its result to the one before; None where it is not known.
+            similarity: Similarity of its result to the previous one; None if unknown.
         """
         view_model, workflow = self._session.shown.view_model, self._session.shown.workflow
         assert view_model is not None
         assert workflow is not None
-        there = self._there
-        loop, index, place = there.loop, there.index, there.place
-        self.title.setText(f"{there.unit.capitalize()} {index + 1}")
+        selection = self._selection
+        loop, index, place = selection.loop, selection.index, selection.place
+        self.title.setText(f"{selection.unit.capitalize()} {index + 1}")
         self.returned.setVisible(index == loop.returned)
-        iteration, is_item = loop.iteration(index), there.unit == "item"
-        known = (place, iteration, similarity, there.is_over)
-        if iteration is None or known != self._known:  # an iteration that has ended is written out once
+        iteration, is_item = loop.iteration(index), selection.unit == "item"
+        known = (place, iteration, similarity, selection.is_over)
+        if iteration is None or known != self._known:  # a completed iteration is formatted once
             self._known, was_tested = known, ""
             if iteration is not None and not is_item:
-                given = there.given(index)
-                was_tested = condition_values(loop, index, there.config, similarity=similarity, outputs=given)
-                scores = score_lines(workflow, there.loop_id, judge_execution(view_model, there.loop_id, place))
+                given = selection.given(index)
+                was_tested = condition_values(loop, index, selection.config, similarity=similarity, outputs=given)
+                scores = score_lines(workflow, selection.loop_id, judge_execution(view_model, selection.loop_id, place))
                 was_tested = "\n\n".join([was_tested, *(["\n".join(["Scores:", *scores])] if scores else [])])
-            self.facts.set_full_text(facts(iteration, similarity) if iteration is not None else "")
-            self._parts = iteration_parts(loop, index, was_tested, is_over=there.is_over, unit=there.unit)
-        own = [Tab(key, (ITEM_TITLES if is_item else TITLES)[key]) for key in self._parts]
-        self._tabs = own + body_tabs(workflow, view_model.parents, there.loop_id)
+            self.facts.set_full_text(facts_line(iteration, similarity) if iteration is not None else "")
+            self._parts = iteration_sections(loop, index, was_tested, is_over=selection.is_over, unit=selection.unit)
+        own = [SectionTab(key, (ITEM_TITLES if is_item else TITLES)[key]) for key in self._parts]
+        self._tabs = own + node_tabs(workflow, view_model.parents, selection.loop_id)
         self.parts.show_parts(self._tabs, self.key, lambda node_id: view_model.nodes.get(f"{place}.{node_id}", NO_NODE))
         self._show_section()
 

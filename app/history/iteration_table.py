@@ -1,4 +1,4 @@
-"""The table of iterations: a row each, drawn by hand, so that thousands scroll as smoothly as three."""
+"""The table of iterations. Rows are painted directly, so that thousands scroll smoothly."""
 
 from __future__ import annotations
 
@@ -60,24 +60,24 @@ def beginning(value: Value, most: int = PREVIEW) -> str:
 
 
 def token_count(usage: Usage) -> str:
-    """Tokens in and out together, `~` before an estimate; empty where no model was called."""
+    """Format input and output tokens, with `~` before an estimate; empty without model calls."""
     return format_count(usage.total_tokens, exact=usage.exact) if usage.total_tokens else ""
 
 
 def cost(iteration: LoopIterationCompleted) -> str:
-    """What it cost; empty where no model was called."""
+    """Format the cost; empty without model calls."""
     is_free = not iteration.usage.total_tokens and not iteration.cost_usd
     return "" if is_free else format_money(iteration.cost_usd)
 
 
 def verdict(iteration: LoopIterationCompleted) -> str:
-    """What was decided about it, and why, in one line."""
+    """Return the decision after the iteration and its reason in one line."""
     reason = beginning(iteration.reason) if iteration.reason else ""
     return " · ".join(part for part in (iteration.branch or "", reason) if part)
 
 
-def facts(iteration: LoopIterationCompleted, similarity: float | None) -> str:
-    """What is to be known of an iteration in one line, without its verdict's reason."""
+def facts_line(iteration: LoopIterationCompleted, similarity: float | None) -> str:
+    """Summarize an iteration in one line, without the reason of its verdict."""
     parts: list[str] = []
     if iteration.branch:
         parts.append(iteration.branch)
@@ -96,8 +96,8 @@ def facts(iteration: LoopIterationCompleted, similarity: float | None) -> str:
 
 
 _ROOT: Final = QModelIndex()
-_LONG: Final = 1000
-"""The most characters of a value in a tool tip."""
+_TOOLTIP_LENGTH: Final = 1000
+"""Maximum number of characters of a value in a tooltip."""
 
 
 class Column(IntEnum):
@@ -125,21 +125,20 @@ HEADINGS: Final = {
     Column.WARNINGS: ("Warnings", "Warnings of the iteration and its nodes"),
 }
 NUMBERS: Final = frozenset({Column.SCORE, Column.SIMILAR, Column.TOKENS, Column.COST, Column.TIME, Column.WARNINGS})
-"""Columns of figures, set to the right."""
+"""Right-aligned columns with numbers."""
 
 
 class IterationModel(QAbstractTableModel):
-    """The rows.
+    """Table model of the iterations.
 
     Args:
-        similarities: Knows those that the run has not recorded.
+        similarities: Provides similarities that the run has not recorded.
         parent: Its parent.
 
     Attributes:
-        loop: The run of a loop that is shown.
-        unit: What one row is called: `iteration`, or `item` of an iterator.
-        longest: The number of characters of the longest text of each column of figures, and of the verdict; 0 where
-            all of its cells are empty.
+        loop: The displayed loop run.
+        unit: `iteration`, or `item` of an iterator.
+        longest: Length of the longest text of the verdict and of each number column; 0 for empty columns.
     """
 
     def __init__(self, similarities: Similarities, parent: QObject | None = None) -> None:
@@ -167,12 +166,12 @@ class IterationModel(QAbstractTableModel):
         similarities.found.connect(self._note_similarities)
 
     def show_loop(self, loop: LoopExecution, *, is_over: bool, unit: str = "iteration") -> None:
-        """Show a run of a loop, or what has come to it; rows that are there already cost nothing.
+        """Show a loop run, or update it with new iterations only.
 
         Args:
-            loop: The run of the loop.
-            is_over: Whether nothing more can come to it.
-            unit: What one row is called.
+            loop: The loop run.
+            is_over: Whether the run has ended.
+            unit: What a row is called.
         """
         self.unit = unit
         rows, done = max(loop.current + 1, len(loop.iterations)), len(loop.iterations)
@@ -195,22 +194,22 @@ class IterationModel(QAbstractTableModel):
             self.endInsertRows()
         if is_over != self._is_over or done > was_done or self._out_of_turn != was_out:
             self._is_over = is_over
-            self._tell(was_done, before - 1)
+            self._emit_changed(was_done, before - 1)
         if was_returned != loop.returned:
             for row in (was_returned, loop.returned):
                 if row is not None:
-                    self._tell(row, row)
+                    self._emit_changed(row, row)
 
     def rowCount(self, parent: _Index = _ROOT) -> int:
-        """One for each iteration that has begun."""
+        """Return the number of started iterations."""
         return 0 if parent.isValid() else self._rows
 
     def columnCount(self, parent: _Index = _ROOT) -> int:
-        """All of them, whether they are shown or not."""
+        """Return the number of columns, hidden ones included."""
         return 0 if parent.isValid() else len(Column)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """The headings."""
+        """Return the headings."""
         if orientation is Qt.Orientation.Vertical:
             return None
         short, full = self.heading(Column(section))
@@ -224,7 +223,7 @@ class IterationModel(QAbstractTableModel):
         return None
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """What a cell shows."""
+        """Return the content of a cell."""
         row, column = index.row(), Column(index.column())
         if role == Qt.ItemDataRole.DisplayRole:
             return self.text(row, column)
@@ -235,7 +234,7 @@ class IterationModel(QAbstractTableModel):
         return self._tip(iteration, column) if iteration is not None else None
 
     def heading(self, column: Column) -> tuple[str, str]:
-        """What stands over a column, and what it is in full."""
+        """Return the heading of a column, short and full."""
         if column is Column.NUMBER:
             return "#", self.unit.capitalize()
         if column is Column.VERDICT and self.unit == "item":
@@ -243,15 +242,15 @@ class IterationModel(QAbstractTableModel):
         return HEADINGS[column]
 
     def is_returned(self, row: int) -> bool:
-        """Whether that iteration's result is the loop's."""
+        """Return whether the result of the iteration is the result of the loop."""
         return row == self._returned
 
-    def is_under_way(self, row: int) -> bool:
-        """Whether it has not ended."""
+    def is_running(self, row: int) -> bool:
+        """Return whether the iteration has not ended."""
         return self.loop.iteration(row) is None
 
     def text(self, row: int, column: int) -> str:
-        """The text of a cell."""
+        """Return the text of a cell."""
         iteration = self.loop.iteration(row)
         if iteration is not None:
             return self._texts[column](iteration)
@@ -269,15 +268,15 @@ class IterationModel(QAbstractTableModel):
 
     def _tip(self, iteration: LoopIterationCompleted, column: Column) -> str | None:
         if column is Column.RESULT:
-            return plain_tool_tip(beginning(iteration.result, _LONG))
+            return plain_tool_tip(beginning(iteration.result, _TOOLTIP_LENGTH))
         if column is Column.VERDICT:
-            return plain_tool_tip(f"{iteration.branch or ''}\n{(iteration.reason or '')[:_LONG]}".strip())
+            return plain_tool_tip(f"{iteration.branch or ''}\n{(iteration.reason or '')[:_TOOLTIP_LENGTH]}".strip())
         if column is Column.WARNINGS and iteration.warnings:
-            return plain_tool_tip("\n".join(iteration.warnings)[:_LONG])
+            return plain_tool_tip("\n".join(iteration.warnings)[:_TOOLTIP_LENGTH])
         return None
 
     def _measure(self, first: int, end: int) -> None:
-        """Note the longest texts of some iterations. Of tokens and times only the largest is written out."""
+        """Update the longest texts. Of tokens and times only the largest is formatted."""
         new = [*self.loop.iterations[first:end], *self.loop.ahead.values()]
         if not new:
             return
@@ -293,27 +292,30 @@ class IterationModel(QAbstractTableModel):
             self.longest[column] = max(self.longest.get(column, 0), *map(len, texts), 0)
 
     def _note_similarities(self, first: int, last: int) -> None:
-        self._tell(first, min(last, self._rows - 1), Column.SIMILAR, Column.SIMILAR)
+        self._emit_changed(first, min(last, self._rows - 1), Column.SIMILAR, Column.SIMILAR)
 
-    def _tell(self, first: int, last: int, left: Column = Column.NUMBER, right: Column = Column.WARNINGS) -> None:
+    def _emit_changed(
+        self, first: int, last: int, left: Column = Column.NUMBER, right: Column = Column.WARNINGS
+    ) -> None:
         if first <= last:
             self.dataChanged.emit(self.index(first, left), self.index(last, right))
 
 
 ROW_HEIGHT: Final = 6 * UNIT
-"""In pixels at the usual size of texts."""
+"""Height in pixels at the default text size."""
 
 _PADDING: Final = 2 * UNIT
 _BAR: Final = 3
-"""Width of the bar at the left of the chosen row."""
+"""Width of the bar at the left of the selected row."""
 _VERDICT: Final = (88, 280)
-"""The least and the most that the verdict takes, in pixels at the usual size of texts."""
-_SPARE: Final = {Column.TOKENS: 176, Column.TIME: 176, Column.COST: 176, Column.VERDICT: 40, Column.SIMILAR: 40}
-"""What is hidden, in this order, where the result would have less room than so many pixels at the usual size of texts:
-the details of an iteration say it too."""
+"""Minimum and maximum width of the verdict in pixels at the default text size."""
+_HIDE_BELOW: Final = {Column.TOKENS: 176, Column.TIME: 176, Column.COST: 176, Column.VERDICT: 40, Column.SIMILAR: 40}
+"""Columns that are hidden in this order if the result would be narrower than this at the default text size. The
+iteration details show them too.
+"""
 RETURNED: Final = "returned"
-_BESIDE_WORD: Final = 56
-"""So much room stays for the result beside that word, in pixels at the usual size of texts."""
+_BESIDE_RETURNED: Final = 56
+"""Width that remains for the result beside that word, in pixels at the default text size."""
 _SELECTED: Final = QStyle.StateFlag.State_Selected
 _LEFT: Final = (Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter).value | Qt.TextFlag.TextSingleLine.value
 _RIGHT: Final = (Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter).value | Qt.TextFlag.TextSingleLine.value
@@ -324,13 +326,13 @@ class IterationTable(QTableView):
     """The table.
 
     Signals:
-        chosen: A person chose an iteration; its index.
-        latest_wanted: Follow the run again.
-        stepped: Look at the iteration so many further on.
+        chosen: The user selected an iteration; its index.
+        latest_wanted: The user wants to follow the run again.
+        stepped: The user wants to go this many iterations further.
 
     Attributes:
-        rows: The iterations.
-        hovered: The row that the mouse is on; -1 for none.
+        rows: The model.
+        hovered: The row below the mouse; -1 for none.
     """
 
     chosen = Signal(int)
@@ -360,7 +362,7 @@ class IterationTable(QTableView):
         self._restyle()
 
     def show_chosen(self, row: int) -> None:
-        """Mark a row and bring it into sight, as if it had been chosen, without telling so."""
+        """Select a row and scroll to it, without a signal."""
         index = self.rows.index(row, 0)
         if index.isValid() and self.currentIndex().row() == row and self.selectionModel().isRowSelected(row):
             return
@@ -374,7 +376,7 @@ class IterationTable(QTableView):
             self._is_showing = False
 
     def fit(self) -> None:
-        """Give each column the room that it needs; what is empty is hidden, and what finds no room."""
+        """Set the column widths; hide empty columns and those without room."""
         scale, longest = style().scale, self.rows.longest
         figures = QFontMetrics(style().font())
         heads = QFontMetrics(style().font(FONT_SIZE_SMALL, QFont.Weight.DemiBold))
@@ -384,7 +386,7 @@ class IterationTable(QTableView):
             return max(heading, figures.horizontalAdvance("0") * count) + 2 * _PADDING + 2
 
         widths = {Column.NUMBER: width(Column.NUMBER, len(str(self.rows.rowCount())) + 1)}
-        if self.rows.unit != "item":  # items have nothing to do with each other
+        if self.rows.unit != "item":  # items are independent of each other
             widths[Column.SIMILAR] = width(Column.SIMILAR, 6)
         for column in (Column.SCORE, Column.TOKENS, Column.COST, Column.TIME, Column.WARNINGS):
             if longest.get(column):
@@ -394,7 +396,7 @@ class IterationTable(QTableView):
             least, most = (round(side * scale) for side in _VERDICT)
             wanted = figures.averageCharWidth() * longest[Column.VERDICT] + 2 * _PADDING
             widths[Column.VERDICT] = min(max(min(wanted, room * 3 // 10), least), most)
-        for column, least_result in _SPARE.items():
+        for column, least_result in _HIDE_BELOW.items():
             if room - sum(widths.values()) < least_result * scale:
                 widths.pop(column, None)
         widths[Column.RESULT] = max(room - sum(widths.values()), UNIT)
@@ -405,13 +407,13 @@ class IterationTable(QTableView):
                 self.setColumnWidth(column, widths[column])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Share the room out anew."""
+        """Update the column widths."""
         super().resizeEvent(event)
         self.fit()
         self.scrollTo(self.currentIndex())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Left and right step as up and down do; Home and End go to the first and the last; Esc follows the run."""
+        """Handle Left and Right (step), Home and End (first and last) and Esc (follow the run)."""
         key = Qt.Key(event.key())
         if event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
             super().keyPressEvent(event)
@@ -425,12 +427,12 @@ class IterationTable(QTableView):
             super().keyPressEvent(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Show which row the mouse is on."""
+        """Highlight the row below the mouse."""
         super().mouseMoveEvent(event)
         self._hover(self.rowAt(event.position().toPoint().y()))
 
     def leaveEvent(self, event: QEvent) -> None:
-        """It is on none."""
+        """Remove the highlight."""
         super().leaveEvent(event)
         self._hover(-1)
 
@@ -449,7 +451,7 @@ class IterationTable(QTableView):
 
 
 class _Delegate(QStyledItemDelegate):
-    """Draws cells."""
+    """Paints cells."""
 
     def __init__(self, table: IterationTable) -> None:
         super().__init__(table)
@@ -473,7 +475,7 @@ class _Delegate(QStyledItemDelegate):
         self._side, self._scale = side, scale
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        """Draw one cell. The model is asked without the way through Qt, since this is done for hundreds of cells."""
+        """Paint a cell. Calls the model directly rather than through Qt, because this happens for hundreds of cells."""
         row, column, place, rows = index.row(), index.column(), option.rect, self._table.rows
         is_chosen = bool(option.state & _SELECTED)
         if is_chosen or row == self._table.hovered:
@@ -488,31 +490,31 @@ class _Delegate(QStyledItemDelegate):
         if not text:
             return
         painter.setFont(self._font)
-        dim = column == Column.VERDICT or rows.is_under_way(row)
+        dim = column == Column.VERDICT or rows.is_running(row)
         painter.setPen(self._colours["warning" if column == Column.WARNINGS else "dim" if dim else "text"])
         painter.drawText(inner, _RIGHT if column in NUMBERS else _LEFT, self._fitting(text, inner.width()))
 
     def _fitting(self, text: str, width: int) -> str:
-        """As much of a text as there is room for."""
-        most = width // self._letter + 1  # more letters than that have no room, however narrow they are
+        """Elide a text."""
+        most = width // self._letter + 1  # no more letters than that fit, however narrow they are
         if len(text) * self._metrics.maxWidth() <= width:
             return text
         return self._metrics.elidedText(text[:most], Qt.TextElideMode.ElideRight, width)
 
     def sizeHint(self, _option: QStyleOptionViewItem, _index: _Index) -> QSize:
-        """Rows have one height."""
+        """Return the same height for all rows."""
         return QSize(0, round(ROW_HEIGHT * self._scale))
 
     def _draw_returned(self, painter: QPainter, place: QRect) -> int:
-        """Draw the mark of the iteration that was returned, without its word where there is little room.
+        """Draw the marker of the returned iteration, without its text if there is little room.
 
         Returns:
-            The room that it takes.
+            Its width.
         """
         word = self._small_metrics.horizontalAdvance(RETURNED)
         height = round(18 * self._scale)
         width = self._side + word + 5 * UNIT
-        has_word = place.width() >= width + _BESIDE_WORD * self._scale
+        has_word = place.width() >= width + _BESIDE_RETURNED * self._scale
         pill = QRectF(place.left(), place.center().y() - height / 2 + 1, width if has_word else height, height)
         inset = 2 * UNIT if has_word else (height - self._side) / 2
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

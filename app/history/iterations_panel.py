@@ -24,8 +24,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.history.iteration_chart import Chart, Figures, Kind, Legend, thresholds
-from app.history.iteration_detail import IterationDetail, LookedAt, loops_of
+from app.history.iteration_chart import BaseSeries, Chart, ChartData, Legend, thresholds
+from app.history.iteration_detail import IterationDetail, LoopSelection, loops_of
 from app.history.iteration_table import IterationModel, IterationTable
 from app.history.similarity_worker import Similarities
 from app.runs.run_view_model import RunViewModel
@@ -40,15 +40,15 @@ from engine.run_state.state import LoopExecution
 
 @dataclass(frozen=True, slots=True)
 class Crumb:
-    """One part of the way.
+    """A step of the breadcrumb.
 
     Attributes:
-        text: What it says.
-        loop_id: The loop that is shown when it is clicked.
-        index: The iteration that is looked at then; None for a part that names a loop.
-        others: The loops beside it, by id and title, itself included; empty where it stands alone.
-        is_here: Whether it is the loop that is shown.
-        is_deeper: Whether it is a loop in the body of the one that is shown.
+        text: Its text.
+        loop_id: The loop to show on a click.
+        index: The iteration to select on a click; None for a step that names a loop.
+        others: The sibling loops by id and title, itself included; empty if there are none.
+        is_here: Whether it is the displayed loop.
+        is_deeper: Whether it is a loop in the body of the displayed one.
     """
 
     text: str
@@ -60,7 +60,7 @@ class Crumb:
 
 
 def crumbs(workflow: Workflow, view_model: RunViewModel, chosen: Mapping[str, int], loop_id: str) -> list[Crumb]:
-    """The way to a loop from outside, with the iterations that are looked at, and the loops in its body."""
+    """Return the path to a loop with the selected iterations, and the loops in its body."""
     way: list[Crumb] = []
     there: str | None = loop_id
     while there is not None:
@@ -81,15 +81,15 @@ def crumbs(workflow: Workflow, view_model: RunViewModel, chosen: Mapping[str, in
 
 
 _WIDEST: Final = 160
-"""The widest part, in pixels at the usual size of texts; a longer title ends in `…`."""
+"""Maximum width of a step in pixels at the default text size; longer titles are elided."""
 
 
 class Breadcrumb(QWidget):
-    """Shows where one is.
+    """Path to the displayed loop, such as `outer › iteration 2 › inner`.
 
     Signals:
-        loop_wanted: Show that loop.
-        iteration_wanted: Show that loop, and look at its iteration of that index.
+        loop_wanted: The user wants to see a loop.
+        iteration_wanted: The user wants to see an iteration of a loop.
     """
 
     loop_wanted = Signal(str)
@@ -105,7 +105,7 @@ class Breadcrumb(QWidget):
         style().changed.connect(self._build)
 
     def show_crumbs(self, crumbs: list[Crumb]) -> None:
-        """Show a way."""
+        """Show a path."""
         if crumbs != self._crumbs:
             self._crumbs = crumbs
             self._build()
@@ -121,11 +121,11 @@ class Breadcrumb(QWidget):
             if place:
                 sign = "·" if crumb.is_deeper and self._crumbs[place - 1].is_deeper else "›"
                 self._row.addWidget(PlainLabel(sign, look="dim"))
-            self._row.addWidget(self._part(crumb))
+            self._row.addWidget(self._step_widget(crumb))
         if had_focus is not None and had_focus < len(self.buttons):
             self.buttons[had_focus].setFocus()
 
-    def _part(self, crumb: Crumb) -> QWidget:
+    def _step_widget(self, crumb: Crumb) -> QWidget:
         is_only = crumb.is_here and not crumb.others
         widest = round(_WIDEST * style().scale)
         if is_only:
@@ -154,7 +154,7 @@ class Breadcrumb(QWidget):
         return button
 
     def _add_menu(self, button: QToolButton, crumb: Crumb) -> None:
-        """Offer the loops beside this one."""
+        """Add a menu with the sibling loops."""
         menu = QMenu(button)
         for loop_id, title in crumb.others:
             action = menu.addAction(title.replace("&", "&&"))
@@ -164,7 +164,7 @@ class Breadcrumb(QWidget):
         button.setMenu(menu)
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setLayoutDirection(Qt.LayoutDirection.RightToLeft)  # the arrow stands behind the name
+        button.setLayoutDirection(Qt.LayoutDirection.RightToLeft)  # puts the arrow behind the name
         ThemedIcon(button, "mdi6.chevron-down", "dim")
 
 
@@ -273,7 +273,7 @@ class IterationSlider(QSlider):
     def _x(self, index: int) -> float:
         if self._total <= 1:
             return self._margin()
-        # Few dots stand together, many share all the room.
+        # Few dots are close together; many share the whole width.
         step = min(self._step(), 48 * style().scale)
         return self._margin() + index * step
 
@@ -291,19 +291,19 @@ def _only(index: int | None) -> tuple[int, ...]:
 
 _SHARES: Final = (52, 48)
 """Initial widths of table and details in percent."""
-_NEWS_MS: Final = 60
+_UPDATE_DELAY_MS: Final = 60
 """Delay after an event before the panel updates, so that a burst of events causes a single update."""
-_SENTENCE: Final = 200
+_EXPLANATION_LENGTH: Final = 200
 """Maximum length of the exit explanation; its tooltip shows all of it."""
 _READOUT_FROM: Final = 168
-_LEAST: Final = (320, 128)
+_MIN_SIZE: Final = (320, 128)
 """Minimum width, and minimum height at the default text size."""
 _CHART_FROM: Final = 208
 """Below this height, in pixels at the default text size, the chart is hidden."""
 _NARROW: Final = 520
 """Below this width at the default text size the panel scrolls sideways, and its explanation needs more lines. The chart
-then needs `_MORE` pixels more."""
-_MORE: Final = 40
+then needs `_NARROW_EXTRA` pixels more."""
+_NARROW_EXTRA: Final = 40
 
 
 class IterationsPanel(QWidget):
@@ -325,11 +325,11 @@ class IterationsPanel(QWidget):
         super().__init__(parent)
         self._session = session
         self._picture: RunViewModel | None = None
-        self._looked_at = LookedAt(session)
+        self._selection = LoopSelection(session)
         self._is_behind = True
         self._ended = 0
         self.similarities = Similarities(self)
-        self.figures = Figures(self.similarities)
+        self.figures = ChartData(self.similarities)
         self.model = IterationModel(self.similarities, self)
         self.breadcrumb = Breadcrumb(self)
         self.slider = IterationSlider(self)
@@ -340,15 +340,15 @@ class IterationsPanel(QWidget):
         self.chart = Chart(self.figures, self)
         self.table = IterationTable(self.model, self)
         self.why = PlainLabel("", self, look="small", wrap=True)
-        self.detail = IterationDetail(session, self._looked_at, self)
+        self.detail = IterationDetail(session, self._selection, self)
         self.empty = PlainLabel("", self, look="dim", wrap=True)
         self.split = QSplitter(Qt.Orientation.Horizontal, self)
         self._header = QWidget(self)
-        self.room = QScrollArea(self)
-        self._news = QTimer(self)
-        self._news.setSingleShot(True)
-        self._news.setInterval(_NEWS_MS)
-        self._news.timeout.connect(self.refresh)
+        self.scroll_area = QScrollArea(self)
+        self._update_timer = QTimer(self)
+        self._update_timer.setSingleShot(True)
+        self._update_timer.setInterval(_UPDATE_DELAY_MS)
+        self._update_timer.timeout.connect(self.refresh)
         self._arrange()
         self._connect()
         self.refresh()
@@ -392,29 +392,29 @@ class IterationsPanel(QWidget):
         page.setSizeConstraint(QVBoxLayout.SizeConstraint.SetNoConstraint)
         page.setContentsMargins(3 * UNIT, UNIT, 3 * UNIT, 2 * UNIT)
         page.setSpacing(2 * UNIT)
-        page.addWidget(self._room(), 1)
+        page.addWidget(self._scroll_area(), 1)
         page.addWidget(self.empty, 1)
 
-    def _room(self) -> QScrollArea:
+    def _scroll_area(self) -> QScrollArea:
         """Return the loop view in an area that scrolls sideways if the panel is narrow."""
         inside = QWidget()
-        inside.setMinimumHeight(1)  # a low panel is not scrolled: its table and texts are
+        inside.setMinimumHeight(1)  # in a low panel its table and texts scroll instead
         column = QVBoxLayout(inside)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2 * UNIT)
         column.addWidget(self._header)
         column.addWidget(self.split, 1)
-        self.room.setFrameShape(QFrame.Shape.NoFrame)
-        self.room.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.room.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.room.setWidgetResizable(True)
-        self.room.setWidget(inside)
-        return self.room
+        self.scroll_area.setFrameShape(QFrame.Shape.NoFrame)
+        self.scroll_area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.scroll_area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.scroll_area.setWidgetResizable(True)
+        self.scroll_area.setWidget(inside)
+        return self.scroll_area
 
     def _connect(self) -> None:
         session = self._session
         for widget in (self.slider, self.chart, self.table):
-            widget.chosen.connect(self._look_at)
+            widget.chosen.connect(self._select)
             widget.latest_wanted.connect(session.shown.look_at_latest)
         for widget in (self.chart, self.table):
             widget.stepped.connect(self.step)
@@ -423,11 +423,11 @@ class IterationsPanel(QWidget):
         self.detail.compare_wanted.connect(self.compare_wanted)
         self.detail.fork_wanted.connect(self.fork_wanted)
         self.breadcrumb.loop_wanted.connect(self.show_loop)
-        self.breadcrumb.iteration_wanted.connect(self._go_out)
+        self.breadcrumb.iteration_wanted.connect(self._show_outer_iteration)
         self.chart.hovered.connect(lambda _index: self._show_readout())
         self.legend.changed.connect(self._choose_kinds)
         self.split.splitterMoved.connect(lambda *_: self._note_split())
-        self.similarities.found.connect(self._take_similarities)
+        self.similarities.found.connect(self._update_similarities)
         session.shown.updated.connect(self._note_update)
         session.selection_changed.connect(self._follow_selection)
         for signal in (session.shown.started, session.shown.ended, session.shown.view_changed):
@@ -436,19 +436,19 @@ class IterationsPanel(QWidget):
     @property
     def loop_id(self) -> str:
         """The displayed loop; empty if the run has none."""
-        return self._looked_at.loop_id
+        return self._selection.loop_id
 
     def show_loop(self, loop_id: str) -> None:
         """Show the iterations of a loop."""
-        self._looked_at.choose(loop_id)
+        self._selection.choose(loop_id)
         self.refresh()
 
     def step(self, distance: int) -> bool:
         """Select the previous or next iteration; return False if no loop has run."""
-        latest = self._looked_at.loop.current
+        latest = self._selection.loop.current
         if latest < 0:
             return False
-        wanted = self._looked_at.index + distance
+        wanted = self._selection.index + distance
         self._session.shown.look_at(self.loop_id, max(wanted, 0) if wanted <= latest else None)
         return True
 
@@ -467,32 +467,32 @@ class IterationsPanel(QWidget):
 
     def refresh(self) -> None:
         """Show the selected loop and iteration; a hidden panel waits until it is shown."""
-        self._news.stop()
+        self._update_timer.stop()
         self._is_behind = not self.isVisible()
         if self._session.shown.view_model is not self._picture:
             self._picture = self._session.shown.view_model
             self.similarities.forget(self._session.shown.read_results)
-        has_run = self._looked_at.loop.current >= 0
-        self.room.setVisible(has_run)
+        has_run = self._selection.loop.current >= 0
+        self.scroll_area.setVisible(has_run)
         self.empty.setVisible(not has_run)
         if not has_run:
-            self.empty.setText(self._looked_at.nothing())
+            self.empty.setText(self._selection.nothing())
         elif not self._is_behind:
             self._show()
 
     def _show(self) -> None:
-        there, session = self._looked_at, self._session
+        selection, session = self._selection, self._session
         assert session.shown.view_model is not None
         assert session.shown.workflow is not None
-        loop, index, is_over = there.loop, there.index, there.is_over
+        loop, index, is_over = selection.loop, selection.index, selection.is_over
         self.breadcrumb.show_crumbs(
-            crumbs(session.shown.workflow, session.shown.view_model, session.shown.chosen, there.loop_id)
+            crumbs(session.shown.workflow, session.shown.view_model, session.shown.chosen, selection.loop_id)
         )
         self.latest.setEnabled(bool(session.shown.chosen))
-        unit, ended = there.unit, len(loop.iterations) + len(loop.ahead)
+        unit, ended = selection.unit, len(loop.iterations) + len(loop.ahead)
         self.slider.show_loop(loop, index, unit)
         if unit != "item":
-            self.similarities.look_at(there.path, loop)
+            self.similarities.look_at(selection.path, loop)
         has_more = loop is not self.model.loop or self._ended != ended
         self._ended = ended
         self.model.show_loop(loop, is_over=is_over, unit=unit)
@@ -501,24 +501,24 @@ class IterationsPanel(QWidget):
         self.table.show_chosen(index)
         self.figures.take(loop, unit)
         self.legend.offer(self.figures)
-        # Items have nothing to do with each other: where only similarity is asked for, there is their time.
-        self.chart.show_kinds(self.legend.chosen or ([Kind.TIME] if unit == "item" else []))
-        self.chart.show_loop(index, 0 if is_over else loop.total, thresholds(there.config))
-        self._show_words()
+        # Items are independent of each other, so show their time instead of similarity.
+        self.chart.show_kinds(self.legend.chosen or ([BaseSeries.TIME] if unit == "item" else []))
+        self.chart.show_loop(index, 0 if is_over else loop.total, thresholds(selection.config))
+        self._show_explanations()
 
-    def _show_words(self) -> None:
+    def _show_explanations(self) -> None:
         """Show what depends on similarities, which may have to be calculated."""
-        there = self._looked_at
-        loop, index, last = there.loop, there.index, len(there.loop.iterations) - 1
+        selection = self._selection
+        loop, index, last = selection.loop, selection.index, len(selection.loop.iterations) - 1
         self._show_readout()
-        why = there.loop_explanation(self.similarities.of(loop, last) if last >= 0 else None)
-        self.why.setText(why if len(why) <= _SENTENCE else f"{why[:_SENTENCE]}…")
-        self.why.setToolTip(plain_tool_tip(why) if len(why) > _SENTENCE else "")
+        why = selection.loop_explanation(self.similarities.of(loop, last) if last >= 0 else None)
+        self.why.setText(why if len(why) <= _EXPLANATION_LENGTH else f"{why[:_EXPLANATION_LENGTH]}…")
+        self.why.setToolTip(plain_tool_tip(why) if len(why) > _EXPLANATION_LENGTH else "")
         self.detail.show_iteration(self.similarities.of(loop, index) if index <= last else None)
 
     def minimumSizeHint(self) -> QSize:
         """Return the minimum size without the chart."""
-        return QSize(_LEAST[0], round(_LEAST[1] * style().scale))
+        return QSize(_MIN_SIZE[0], round(_MIN_SIZE[1] * style().scale))
 
     def showEvent(self, event: QShowEvent) -> None:
         """Update what changed while hidden."""
@@ -529,18 +529,18 @@ class IterationsPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Hide the chart if the panel is low."""
         super().resizeEvent(event)
-        least = _CHART_FROM + (_MORE if event.size().width() < _NARROW * style().scale else 0)
+        least = _CHART_FROM + (_NARROW_EXTRA if event.size().width() < _NARROW * style().scale else 0)
         is_roomy = event.size().height() >= least * style().scale
         for widget in (self.chart, self.legend, self.readout):
             widget.setVisible(is_roomy)
-        QTimer.singleShot(0, self, self._show_readout)  # once its label has its new width
+        QTimer.singleShot(0, self, self._show_readout)  # after its label has its new width
 
     def _note_update(self, touched: set[str]) -> None:
-        if self._looked_at.is_touched(touched) and not self._news.isActive():
-            self._news.start()
+        if self._selection.is_touched(touched) and not self._update_timer.isActive():
+            self._update_timer.start()
 
     def _follow_selection(self) -> None:
-        self._looked_at.follow_selection()
+        self._selection.follow_selection()
         self.refresh()
 
     def _note_split(self) -> None:
@@ -552,23 +552,23 @@ class IterationsPanel(QWidget):
         self._show_readout()
         self.layout_changed.emit()
 
-    def _take_similarities(self, first: int, last: int) -> None:
+    def _update_similarities(self, first: int, last: int) -> None:
         self.figures.take_similarities(first, last)
-        if self._news.isActive():  # all of it is shown in a moment
+        if self._update_timer.isActive():  # everything is updated in a moment
             return
         self.chart.update()
-        if self._looked_at.loop is self.figures.loop:  # not where a loop that has not begun is looked at by now
-            self._show_words()
+        if self._selection.loop is self.figures.loop:  # the selected loop may not have started
+            self._show_explanations()
 
     def _show_readout(self) -> None:
-        # A short piece of it tells nobody anything; the mouse on the chart shows all of it.
+        # A short part would be useless; the chart's tooltip shows all of it.
         is_roomy = self.readout.width() >= _READOUT_FROM * style().scale
         self.readout.set_full_text(self.chart.readout(self.chart.focus_index) if is_roomy else "")
 
-    def _go_out(self, loop_id: str, index: int) -> None:
-        self._looked_at.choose(loop_id)
+    def _show_outer_iteration(self, loop_id: str, index: int) -> None:
+        self._selection.choose(loop_id)
         self._session.shown.look_at(loop_id, index)
         self.refresh()
 
-    def _look_at(self, index: int) -> None:
+    def _select(self, index: int) -> None:
         self._session.shown.look_at(self.loop_id, index)

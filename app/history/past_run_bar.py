@@ -1,4 +1,4 @@
-"""Bar above a past run: its name, how it differs from the current workflow, and actions."""
+"""Bars above past runs and subflows, and the differences of a past run from the current workflow."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from engine.formatting import format_count
 from engine.nodes.node_registry import Registry, builtin_registry
 
 
-class PastBar(QFrame):
-    """The bar."""
+class PastRunBar(QFrame):
+    """Bar above a past run: its name, origin, differences from the current workflow, and actions."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -42,34 +42,34 @@ class PastBar(QFrame):
 
     @property
     def text(self) -> str:
-        """What run it says that this is."""
+        """Title of the run."""
         return self._title.full_text
 
     @property
     def origin(self) -> str:
-        """What it says of where the run comes from; empty where it is no fork."""
+        """Where the run comes from; empty if it is not a fork."""
         return self._origin
 
     @property
     def differences(self) -> str:
-        """What it says of the differences; empty where there are none."""
+        """Description of the differences; empty if there are none."""
         return self._differences
 
     def say(self, text: str, origin: str = "") -> None:
-        """Say what run this is, and below it where it comes from."""
+        """Set the title of the run, and where it comes from."""
         self._title.set_full_text(text)
         self._origin = origin
         self._show_more()
 
     def show_differences(self, lines: list[str]) -> None:
-        """Say how the document has changed since; nothing where it has not, as far as is known."""
+        """Show the differences from the current workflow."""
         count = len(lines)
         words = f"{format_count(count, 'difference')} from the current workflow: {' '.join(lines)}"
         self._differences = words if lines else ""
         self._show_more()
 
     def add_button(self, title: str, pressed: Callable[[], object]) -> QPushButton:
-        """Add a button for something that can be done."""
+        """Add a button for an action."""
         button = QPushButton(title)
         button.setAccessibleName(title.rstrip("…"))
         button.clicked.connect(lambda _checked=False: pressed())
@@ -78,7 +78,7 @@ class PastBar(QFrame):
         return button
 
     def offer(self, title: str, *, can: bool) -> None:
-        """Show a button, or not."""
+        """Show or hide a button."""
         self._by_title[title].setVisible(can)
 
     def _show_more(self) -> None:
@@ -89,18 +89,18 @@ class PastBar(QFrame):
 
 
 _WIDEST = 160
-"""The widest part of the way, in pixels at the usual size of texts; a longer title ends in `…`."""
+"""Maximum width of a step in pixels at the default text size; longer titles are elided."""
 
 
-class PartBar(QFrame):
-    """The bar.
+class SubflowBar(QFrame):
+    """Bar above a subflow of a run, with the path to it.
 
     Signals:
-        back_wanted: Show what it is a part of; 0 is the whole run, 1 the outermost subflow.
-        workflow_wanted: Open the workflow in the subflow as a document that can be changed.
+        back_wanted: The user wants to go back: 0 is the whole run, 1 the outermost subflow.
+        workflow_wanted: The user wants to open the workflow of the subflow for editing.
 
     Attributes:
-        steps: The buttons of the way, the whole run first.
+        steps: Buttons of the path, the whole run first.
         open: Opens the workflow.
     """
 
@@ -127,15 +127,15 @@ class PartBar(QFrame):
 
     @property
     def text(self) -> str:
-        """Where one is: the way and what is shown."""
+        """The path as text."""
         return " › ".join([*(button.accessibleDescription() for button in self.steps), self._here.full_text])
 
     def show_way(self, names: Sequence[str], here: str) -> None:
-        """Say where one is.
+        """Show a path.
 
         Args:
-            names: What it is a part of, the whole run first.
-            here: What is shown, and in which iteration.
+            names: The run and the subflows that contain this one, outermost first.
+            here: This subflow with its iteration.
         """
         self._here.set_full_text(here)
         if [button.accessibleDescription() for button in self.steps] != list(names):
@@ -165,12 +165,12 @@ class PartBar(QFrame):
             self._way.addWidget(PlainLabel("›", look="dim"))
 
 
-def differences(ran: Workflow, other: Workflow, registry: Registry | None = None) -> list[str]:
-    """What has changed from the document as it ran to the other, a sentence each, in the order of the documents.
+def workflow_differences(ran: Workflow, other: Workflow, registry: Registry | None = None) -> list[str]:
+    """List the changes between a document as it ran and another version, a sentence each, in document order.
 
     Args:
         ran: The document as it ran.
-        other: Another state of it, such as today's.
+        other: The other version.
         registry: The node types; None for the built-in ones.
     """
     types = registry or builtin_registry()
@@ -214,7 +214,7 @@ def _edges(ran: Workflow, other: Workflow) -> Iterator[str]:
     for workflow, edges, what in ((ran, before - after, "removed"), (other, after - before, "added")):
         for edge in workflow.edges:
             ends = (edge.source[0], edge.target[0])
-            # That a node came or went tells of its edges too.
+            # edges of added and removed nodes are not listed
             if (edge.from_, edge.to) in edges and all(end in kept_ids for end in ends):
                 first, second = (_name(workflow.nodes_by_id[end]) for end in ends)
                 yield f"The connection from “{first}” to “{second}” was {what}."

@@ -1,6 +1,6 @@
-"""The runs of the history as a table that grows while one scrolls, forks under the runs that they were forked from.
+"""The list of runs: its queries and its Qt model, with forks below their parents.
 
-It fetches nothing itself: it is given pages.
+The model grows while the user scrolls. It does not read the history itself; it is given pages.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from PySide6.QtGui import QBrush, QColor, QIcon
 
 from app.history.run_labels import (
     STATUS_ICONS,
-    STATUS_WORDS,
-    branch_words,
-    capital,
-    fork_words,
-    moment,
-    name_of,
+    STATUS_LABELS,
+    branch_label,
+    capitalized,
+    fork_label,
+    time_label,
+    workflow_name,
 )
 from app.runs.run_status import model_label
 from app.theme.style import icon, style
@@ -41,7 +41,7 @@ _NO_INDEX: Final = QModelIndex()
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """One run in the table, with its forks below it."""
+    """A run in the list, with its forks."""
 
     summary: RunSummary
     parent: Row | None = None
@@ -51,12 +51,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some runs, the newest first.
+    """Some runs, newest first.
 
     Attributes:
         runs: The runs.
-        ancestors: The runs, not among them, that they were forked from, and those before these; by id.
-        is_last: Whether there are no more.
+        ancestors: Their direct and indirect parents that are not among them, by id.
+        is_last: Whether there are no more runs.
     """
 
     runs: Sequence[RunSummary]
@@ -65,10 +65,10 @@ class Page:
 
 
 class RunsModel(QAbstractItemModel):
-    """The table.
+    """Tree model of the runs.
 
     Attributes:
-        has_more: Whether there are runs that it was not given yet.
+        has_more: Whether there are runs that were not loaded yet.
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -81,58 +81,58 @@ class RunsModel(QAbstractItemModel):
 
     @property
     def fetched(self) -> int:
-        """How many runs were given in pages, those that were ancestors only not counted."""
+        """Number of runs from pages, without ancestors."""
         return self._fetched
 
     def summaries(self) -> Iterator[RunSummary]:
-        """All runs that are there."""
+        """Return all loaded runs."""
         return (row.summary for row in self._by_id.values())
 
     def summary(self, run_id: str) -> RunSummary | None:
-        """The run of that id; None where it is not there."""
+        """Return a run, or None if it is not loaded."""
         row = self._by_id.get(run_id)
         return row.summary if row is not None else None
 
     def index_of(self, run_id: str) -> QModelIndex:
-        """Where a run stands; no valid index where it is not there."""
+        """Return the index of a run; invalid if it is not loaded."""
         row = self._by_id.get(run_id)
         return self._index(row) if row is not None else QModelIndex()
 
     def show(self, page: Page) -> None:
-        """Show these runs and no others."""
+        """Show these runs only."""
         self.beginResetModel()
         self._rows, self._by_id, self._fetched = [], {}, 0
-        for row in self._made(page):
-            self._take_in(row)
+        for row in self._new_rows(page):
+            self._add(row)
         self._note(page)
         self.endResetModel()
 
     def append(self, page: Page) -> None:
-        """Add more runs at the end; forks of runs that are there go to these."""
+        """Add runs at the end, forks below their parents."""
         first = len(self._rows)
         new: list[Row] = []
         unannounced: set[Row] = set()
-        for row in self._made(page):
+        for row in self._new_rows(page):
             if row.parent is None:
                 new.append(row)
                 unannounced.add(row)
             elif row.parent in unannounced:
-                self._take_in(row)
+                self._add(row)
                 unannounced.add(row)
             else:
                 place = len(row.parent.children)
                 self.beginInsertRows(self._index(row.parent), place, place)
-                self._take_in(row)
+                self._add(row)
                 self.endInsertRows()
         if new:
             self.beginInsertRows(QModelIndex(), first, first + len(new) - 1)
             for row in new:
-                self._take_in(row)
+                self._add(row)
             self.endInsertRows()
         self._note(page)
 
     def update(self, runs: Iterable[RunSummary]) -> bool:
-        """Show what has changed of runs that are there; false where there is one among them that is not."""
+        """Update loaded runs; return False if one of them is not loaded."""
         for summary in runs:
             row = self._by_id.get(summary.run_id)
             if row is None:
@@ -147,12 +147,12 @@ class RunsModel(QAbstractItemModel):
         self._fetched += len(page.runs)
         self.has_more = not page.is_last
 
-    def _made(self, page: Page) -> Iterator[Row]:
-        """The rows of runs that are not there yet, each after the one that it stands under."""
+    def _new_rows(self, page: Page) -> Iterator[Row]:
+        """Create the rows of new runs, parents first."""
         for summary in page.runs:
             line = {summary.run_id: summary}
             above = page.ancestors.get(summary.parent)
-            # A run that was taken in from a file may call one of its own forks its parent.
+            # An imported run may have one of its own forks as its parent.
             while above is not None and above.run_id not in self._by_id and above.run_id not in line:
                 line[above.run_id] = above
                 above = page.ancestors.get(above.parent)
@@ -162,7 +162,7 @@ class RunsModel(QAbstractItemModel):
                     self._by_id[one.run_id] = row
                     yield row
 
-    def _take_in(self, row: Row) -> None:
+    def _add(self, row: Row) -> None:
         siblings = self._siblings(row.parent)
         row.at = len(siblings)
         siblings.append(row)
@@ -207,7 +207,7 @@ class RunsModel(QAbstractItemModel):
         row: Row = index.internalPointer()
         summary, column = row.summary, index.column()
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole}:
-            return branch_words(summary) if column == 1 and row.parent is not None else cell(summary, column)
+            return branch_label(summary) if column == 1 and row.parent is not None else cell(summary, column)
         if role == SUMMARY_ROLE:
             return summary
         look = _LOOKS.get(role)
@@ -215,11 +215,11 @@ class RunsModel(QAbstractItemModel):
 
 
 _CELLS: Final[tuple[Callable[[RunSummary], str], ...]] = (
-    lambda run: capital(moment(run.started)),
-    lambda run: " · ".join(part for part in (name_of(run), fork_words(run)) if part),
-    lambda run: STATUS_WORDS[run.status],
+    lambda run: capitalized(time_label(run.started)),
+    lambda run: " · ".join(part for part in (workflow_name(run), fork_label(run)) if part),
+    lambda run: STATUS_LABELS[run.status],
     lambda run: format_count(run.iterations) if run.iterations else "–",
-    lambda run: run.error or capital(format_exit_reason(run.exit_reason)) or "–",
+    lambda run: run.error or capitalized(format_exit_reason(run.exit_reason)) or "–",
     lambda run: format_money(run.cost_usd),
     lambda run: format_count(run.tokens),
     lambda run: format_duration(run.duration_s) if run.duration_s is not None else "–",
@@ -228,7 +228,7 @@ _CELLS: Final[tuple[Callable[[RunSummary], str], ...]] = (
 
 
 def cell(summary: RunSummary, column: int) -> str:
-    """What a cell says of a run."""
+    """Return the text of a cell."""
     return " ".join(_CELLS[column](summary).split())
 
 
@@ -255,7 +255,7 @@ def _decoration(summary: RunSummary, column: int) -> object:
 
 @cache
 def _icon(name: str, colour: str) -> QIcon:
-    """An icon that is made once: a table asks for one with each row that it draws."""
+    """Return a cached icon, because tables request one for every painted row."""
     return icon(name, colour)
 
 
@@ -277,7 +277,7 @@ PAGE: Final = 200
 
 
 class Since(Enum):
-    """How far back runs are shown: any, or from so many days before today on."""
+    """How far back runs are listed: any time, or from this many days before today."""
 
     ANY = None
     TODAY = 0
@@ -286,14 +286,14 @@ class Since(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Which runs are to be seen.
+class RunListFilter:
+    """Filter of the list.
 
     Attributes:
         text: Part of the workflow's name or file.
-        statuses: Their states; empty for any.
+        statuses: Their statuses; empty for any.
         since: How far back.
-        pinned: Only pinned ones.
+        pinned: Only pinned runs.
     """
 
     text: str = ""
@@ -303,11 +303,11 @@ class Wish:
 
     @property
     def is_all(self) -> bool:
-        """Whether all runs are meant."""
-        return self == Wish()
+        """Whether it matches all runs."""
+        return self == RunListFilter()
 
     def filter(self, now: float | None = None) -> RunFilter:
-        """The filter of the store."""
+        """Return the filter for the store."""
         since = None
         if self.since.value is not None:
             today = datetime.fromtimestamp(time.time() if now is None else now).astimezone()
@@ -317,40 +317,40 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """How the list stands now: its first runs, and what all come to."""
+class RunListUpdate:
+    """The first runs of the list, and the totals of all."""
 
     runs: list[RunSummary]
     totals: Totals
 
 
-def read_page(store: Store, wish: Wish, offset: int, known: Collection[str], size: int = PAGE) -> Page:
-    """Read some runs.
+def read_page(store: Store, list_filter: RunListFilter, offset: int, known: Collection[str], size: int = PAGE) -> Page:
+    """Read a page of runs.
 
     Args:
         store: The history.
-        wish: Which ones.
-        offset: How many to leave out, the newest first.
-        known: Ids of runs that are in the list already.
-        size: How many.
+        list_filter: The filter.
+        offset: Number of newest runs to skip.
+        known: Ids of runs that are already loaded.
+        size: Size of the page.
 
     Raises:
         StoreError: They cannot be read.
     """
-    runs = store.runs(wish.filter(), limit=size, offset=offset)
-    # Where only some runs are shown, those that do not fit stay away: a fork then stands by itself.
-    ancestors = _ancestors(store, runs, known) if wish.is_all else {}
+    runs = store.runs(list_filter.filter(), limit=size, offset=offset)
+    # A filtered list contains only matching runs, so forks are not below their parents.
+    ancestors = _ancestors(store, runs, known) if list_filter.is_all else {}
     return Page(runs, ancestors, len(runs) < size)
 
 
-def read_news(store: Store, wish: Wish, size: int = PAGE) -> News:
+def read_update(store: Store, list_filter: RunListFilter, size: int = PAGE) -> RunListUpdate:
     """Read what may have changed.
 
     Raises:
         StoreError: It cannot be read.
     """
-    which = wish.filter()
-    return News(store.runs(which, limit=size), store.totals(which))
+    which = list_filter.filter()
+    return RunListUpdate(store.runs(which, limit=size), store.totals(which))
 
 
 def _ancestors(store: Store, runs: list[RunSummary], known: Collection[str]) -> dict[str, RunSummary]:
@@ -361,7 +361,7 @@ def _ancestors(store: Store, runs: list[RunSummary], known: Collection[str]) -> 
         while parent and parent not in known and parent not in found:
             try:
                 above = there.get(parent) or store.find(parent)
-            except StoreError:  # it was deleted: its forks stand by themselves
+            except StoreError:  # deleted, so its forks have no parent
                 break
             found[parent] = above
             parent = above.parent

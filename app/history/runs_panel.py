@@ -35,9 +35,20 @@ from PySide6.QtWidgets import (
 )
 
 from app.dialogs import FileDialogs, ask_question
-from app.history.run_labels import STATUS_WORDS, may_resume, name_of, short_id, title_of, total_words
-from app.history.runs_model import COLUMNS, PAGE, SUMMARY_ROLE, News, Page, RunsModel, Since, Wish, read_news, read_page
-from app.history.store_client import StoreAccess
+from app.history.run_labels import STATUS_LABELS, can_resume, run_title, short_id, totals_label, workflow_name
+from app.history.runs_model import (
+    COLUMNS,
+    PAGE,
+    SUMMARY_ROLE,
+    Page,
+    RunListFilter,
+    RunListUpdate,
+    RunsModel,
+    Since,
+    read_page,
+    read_update,
+)
+from app.history.store_client import StoreClient
 from app.theme.style import ICON_SIZE, ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import MessageBar, PlainLabel, ResponsiveRow
@@ -50,15 +61,15 @@ from engine.store.run_file import head_of, import_run_file, run_to_json
 from engine.store.run_sections import state_of
 from engine.store.store_protocol import RunStatus, RunSummary, Store, StoreError, Totals
 
-FORMS: Final = {
+EXPORT_FORMATS: Final = {
     "markdown": ("md", "Markdown (*.md)"),
     "json": ("json", "JSON (*.json)"),
     "csv": ("csv", "CSV (*.csv)"),
 }
-"""The forms in which a run is handed on: the ending of the file, and what the dialog calls it."""
+"""Export formats: the file extension, and the filter of the file dialog."""
 
 
-def write_run(store: Store, run_id: str, form: str, path: Path) -> None:
+def export_run(store: Store, run_id: str, form: str, path: Path) -> None:
     """Write a run to a file.
 
     Args:
@@ -77,15 +88,6 @@ def write_run(store: Store, run_id: str, form: str, path: Path) -> None:
         raise StoreError(f"Cannot write {path.name}: {reason}.", "Choose another folder or name.") from error
 
 
-def take_in_run(store: Store, path: Path) -> str:
-    """Import a run that was written as JSON, and give its id.
-
-    Raises:
-        StoreError: The file holds no run, or it cannot be kept.
-    """
-    return import_run_file(store, path)[1]
-
-
 def _pieces(store: Store, run_id: str, form: str) -> Iterable[str]:
     if form == "json":
         return run_to_json(head_of(store, run_id), store.events(run_id))
@@ -98,28 +100,28 @@ def _pieces(store: Store, run_id: str, form: str) -> Iterable[str]:
 _Role = QMessageBox.ButtonRole
 
 
-class Errands(QObject):
-    """Does it.
+class RunActions(QObject):
+    """Pins, deletes, exports and imports runs. The history does the work in a thread.
 
     Args:
-        access: The way to the history.
-        asker: Asks for files.
-        parent: The widget over which questions are asked.
+        access: Access to the history.
+        dialogs: Shows file dialogs.
+        parent: Parent of the dialogs.
 
     Signals:
-        told: Something is done or cannot be; the text, and whether it is `info` or `bad`.
+        reported: Something is done or failed; the text, and `info` or `bad`.
     """
 
-    told = Signal(str, str)
+    reported = Signal(str, str)
 
-    def __init__(self, access: StoreAccess, asker: FileDialogs, parent: QWidget) -> None:
+    def __init__(self, access: StoreClient, dialogs: FileDialogs, parent: QWidget) -> None:
         super().__init__(parent)
         self._access = access
-        self._asker = asker
+        self._dialogs = dialogs
         self._widget = parent
 
     def pin(self, runs: Sequence[RunSummary]) -> None:
-        """Pin runs; where all of them are, take the pins away."""
+        """Pin runs, or unpin them if all are pinned."""
         pinned = not all(run.pinned for run in runs)
 
         def work(store: Store) -> None:
@@ -129,10 +131,10 @@ class Errands(QObject):
         self._access.ask(work, lambda _done: self._access.changed.emit(), self._fail)
 
     def delete(self, runs: Sequence[RunSummary]) -> None:
-        """Ask whether these runs shall go, and delete them."""
+        """Delete runs after confirmation."""
         if not runs:
             return
-        what = f"the run “{title_of(runs[0])}”" if len(runs) == 1 else f"these {len(runs)} runs"
+        what = f"the run “{run_title(runs[0])}”" if len(runs) == 1 else f"these {len(runs)} runs"
         pinned = sum(run.pinned for run in runs)
         more = f" {pinned} of them {'is' if pinned == 1 else 'are'} pinned." if pinned and len(runs) > 1 else ""
         ids = [run.run_id for run in runs]
@@ -149,17 +151,17 @@ class Errands(QObject):
         )
 
     def export(self, runs: Sequence[RunSummary], form: str) -> None:
-        """Ask where to, and write a run into a file.
+        """Export a run to a file that the user chooses.
 
         Args:
-            runs: The run, alone.
+            runs: A list with one run.
             form: `markdown`, `json` or `csv`.
         """
         if len(runs) != 1:
             return
-        ending, filters = FORMS[form]
+        ending, filters = EXPORT_FORMATS[form]
         run = runs[0]
-        kept = "".join(letter if letter.isalnum() else "-" for letter in name_of(run).casefold()).strip("-")
+        kept = "".join(letter if letter.isalnum() else "-" for letter in workflow_name(run).casefold()).strip("-")
         suggestion = Path.home() / f"{kept[:60] or 'run'}-{short_id(run.run_id)}.{ending}"
 
         def write(path: Path) -> None:
@@ -172,32 +174,32 @@ class Errands(QObject):
             else:
                 self._write(run.run_id, form, target)
 
-        self._asker.save_file(self._widget, suggestion, filters, write)
+        self._dialogs.save_file(self._widget, suggestion, filters, write)
 
-    def choose_form(self, runs: Sequence[RunSummary]) -> QMenu:
-        """Ask in which form, where the pointer is, and write a run into a file."""
+    def choose_format(self, runs: Sequence[RunSummary]) -> QMenu:
+        """Show a menu of export formats at the pointer, and export a run."""
         menu = QMenu(self._widget)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        for form, (_, words) in FORMS.items():
+        for form, (_, words) in EXPORT_FORMATS.items():
             action = menu.addAction(f"Export as {words.partition(' ')[0]}…")
             action.triggered.connect(lambda _checked=False, form=form: self.export(runs, form))
         menu.popup(QCursor.pos())
         return menu
 
-    def take_in(self) -> None:
-        """Ask for a file that a run was exported to as JSON, and take the run in."""
+    def import_file(self) -> None:
+        """Import a run from a JSON file that the user chooses."""
 
-        def taken(_run_id: str) -> None:
-            self.told.emit("The run was imported.", "info")
+        def imported(_ids: tuple[str, str]) -> None:
+            self.reported.emit("The run was imported.", "info")
             self._access.changed.emit()
 
         def import_file(path: Path) -> None:
-            self._access.ask(lambda store: take_in_run(store, path), taken, self._fail)
+            self._access.ask(lambda store: import_run_file(store, path), imported, self._fail)
 
-        self._asker.open_text(self._widget, import_file)
+        self._dialogs.open_text(self._widget, import_file)
 
     def _ask_to_replace(self, target: Path, replace: Callable[[], object]) -> None:
-        """Ask as the dialog for files would have, had the ending been typed."""
+        """Ask like a file dialog that did not know the added extension."""
         ask_question(
             self._widget,
             f"Replace {target.name}?",
@@ -207,8 +209,8 @@ class Errands(QObject):
 
     def _write(self, run_id: str, form: str, target: Path) -> None:
         self._access.ask(
-            lambda store: write_run(store, run_id, form, target),
-            lambda _done: self.told.emit(f"The run was exported to {target}.", "info"),
+            lambda store: export_run(store, run_id, form, target),
+            lambda _done: self.reported.emit(f"The run was exported to {target}.", "info"),
             self._fail,
         )
 
@@ -216,15 +218,15 @@ class Errands(QObject):
         self._access.ask(lambda store: store.delete(run_ids), lambda _done: self._access.changed.emit(), self._fail)
 
     def _fail(self, error: EngineError) -> None:
-        self.told.emit(str(error), "bad")
-        self._access.changed.emit()  # some of it may be done all the same
+        self.reported.emit(str(error), "bad")
+        self._access.changed.emit()  # part of it may be done
 
 
 WIDTHS: Final = (160, 0, 112, 80, 0, 80, 72, 72, 104)
 _KEYS: Final = frozenset({Qt.Key.Key_Delete, Qt.Key.Key_Return, Qt.Key.Key_Enter})
-LEAST: Final = 120
+MIN_STRETCHED_WIDTH: Final = 120
 """Minimum width of the stretched columns at the default text size."""
-FIRST_TO_GO: Final = (8, 7, 6, 3)
+HIDE_ORDER: Final = (8, 7, 6, 3)
 """Columns hidden in a narrow table, in this order: model, duration, tokens, iterations."""
 STRETCHED: Final = frozenset({1, 4})
 """Workflow and exit reason share the remaining width."""
@@ -265,8 +267,8 @@ class RunsView(QTreeView):
         model.rowsInserted.connect(self._open_new)
         self.verticalScrollBar().valueChanged.connect(lambda _value: self._note_end())
         self.verticalScrollBar().rangeChanged.connect(lambda _least, _most: self._note_end())
-        style().changed.connect(self._dress)
-        self._dress()
+        style().changed.connect(self._apply_theme)
+        self._apply_theme()
 
     @property
     def selected(self) -> list[RunSummary]:
@@ -323,8 +325,8 @@ class RunsView(QTreeView):
 
     def _fit_columns(self) -> None:
         scale = style().scale
-        room = self.viewport().width() - round((sum(WIDTHS) + len(STRETCHED) * LEAST) * scale)
-        for column in FIRST_TO_GO:
+        room = self.viewport().width() - round((sum(WIDTHS) + len(STRETCHED) * MIN_STRETCHED_WIDTH) * scale)
+        for column in HIDE_ORDER:
             self.setColumnHidden(column, room < 0)
             room += round(WIDTHS[column] * scale) if room < 0 else 0
 
@@ -346,7 +348,7 @@ class RunsView(QTreeView):
         if bar.value() >= bar.maximum() - bar.pageStep():
             self.end_reached.emit()
 
-    def _dress(self) -> None:
+    def _apply_theme(self) -> None:
         for column in range(len(COLUMNS)):
             stretches = column in STRETCHED
             mode = QHeaderView.ResizeMode.Stretch if stretches else QHeaderView.ResizeMode.Interactive
@@ -362,7 +364,7 @@ class RunsView(QTreeView):
 POLL_MS: Final = 2000
 TYPING_MS: Final = 200
 PINNED: Final = "pinned"
-MOST_AGAIN: Final = 1000
+MAX_RELOADED: Final = 1000
 """Maximum number of runs to reload at once; the others are loaded when scrolled to."""
 _SINCE: Final = {"Any time": Since.ANY, "Today": Since.TODAY, "Last 7 days": Since.WEEK, "Last 30 days": Since.MONTH}
 
@@ -372,7 +374,7 @@ class RunsPanel(QWidget):
 
     Args:
         access: Access to the history.
-        asker: Shows file dialogs.
+        dialogs: Shows file dialogs.
 
     Signals:
         open_wanted: The user wants to open a run; its ID.
@@ -388,7 +390,7 @@ class RunsPanel(QWidget):
     compare_wanted = Signal(str, str)
     listed = Signal()
 
-    def __init__(self, access: StoreAccess, asker: FileDialogs, parent: QWidget | None = None) -> None:
+    def __init__(self, access: StoreClient, dialogs: FileDialogs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._access = access
         self._worker = Worker(self)
@@ -396,7 +398,7 @@ class RunsPanel(QWidget):
         self._round = 0
         self._is_reading_more = False
         self._sought = ""
-        self.errands = Errands(access, asker, self)
+        self.run_actions = RunActions(access, dialogs, self)
         self.model = RunsModel(self)
         self.notice = MessageBar("", "warning", self)
         self.notice.hide()
@@ -404,7 +406,7 @@ class RunsPanel(QWidget):
         self.view = RunsView(self.model, list(self.actions_by_name.values())[:-1], self)
         self.view.end_reached.connect(self._read_more)
         self.view.opened.connect(self.open_wanted)
-        self.view.selection_changed.connect(self._show_possible)
+        self.view.selection_changed.connect(self._update_actions)
         self.view.delete_wanted.connect(self.actions_by_name["delete"].trigger)
         self.empty = PlainLabel("", self, look="dim", wrap=True)
         self.total = PlainLabel("", self, look="dim small")
@@ -412,35 +414,35 @@ class RunsPanel(QWidget):
         self._arrange()
         self._poll = QTimer(self)
         self._poll.setInterval(POLL_MS)
-        self._poll.timeout.connect(self._look_for_news)
+        self._poll.timeout.connect(self._poll_changes)
         self._typing = QTimer(self)
         self._typing.setSingleShot(True)
         self._typing.setInterval(TYPING_MS)
         self._typing.timeout.connect(self.reload)
-        self.errands.told.connect(self._tell)
+        self.run_actions.reported.connect(self._report)
         access.opened.connect(self._reload_if_shown)
         access.failed.connect(lambda _text: self._show_empty())
         access.changed.connect(self._reload_if_shown)
-        self._show_possible()
+        self._update_actions()
         self._show_empty()
 
     @property
-    def wish(self) -> Wish:
+    def run_filter(self) -> RunListFilter:
         """The current filters."""
-        state = self.status.currentData()  # a text: Qt knows no enumerations of ours
+        state = self.status.currentData()  # a text, because Qt cannot hold our enums
         statuses = frozenset({RunStatus(state)}) if state and state != PINNED else frozenset[RunStatus]()
-        return Wish(self.text.text().strip(), statuses, Since[self.since.currentData()], state == PINNED)
+        return RunListFilter(self.text.text().strip(), statuses, Since[self.since.currentData()], state == PINNED)
 
     def reload(self) -> None:
         """Reload the list and keep the selection."""
         self._round += 1
-        this, wish = self._round, self.wish
-        size = min(max(PAGE, self.model.fetched), MOST_AGAIN)
+        this, run_filter = self._round, self.run_filter
+        size = min(max(PAGE, self.model.fetched), MAX_RELOADED)
 
-        def work(store: Store) -> tuple[Page, News]:
-            return read_page(store, wish, 0, (), size), read_news(store, wish, 1)
+        def work(store: Store) -> tuple[Page, RunListUpdate]:
+            return read_page(store, run_filter, 0, (), size), read_update(store, run_filter, 1)
 
-        def answered(found: tuple[Page, News]) -> None:
+        def answered(found: tuple[Page, RunListUpdate]) -> None:
             if this == self._round:
                 self._show(*found)
 
@@ -470,12 +472,12 @@ class RunsPanel(QWidget):
             ("open", "Open", "mdi6.folder-open-outline", self._open),
             ("resume", "Resume…", "mdi6.play", self._resume),
             ("compare", "Compare", "mdi6.compare-horizontal", self._compare),
-            ("pin", "Pin", "mdi6.pin", lambda: self.errands.pin(self.view.selected)),
-            ("export_md", "Export as Markdown…", "", lambda: self.errands.export(self.view.selected, "markdown")),
-            ("export_json", "Export as JSON…", "", lambda: self.errands.export(self.view.selected, "json")),
-            ("export_csv", "Export as CSV…", "", lambda: self.errands.export(self.view.selected, "csv")),
-            ("delete", "Delete…", "mdi6.delete-outline", lambda: self.errands.delete(self.view.selected)),
-            ("import", "Import…", "mdi6.import", self.errands.take_in),
+            ("pin", "Pin", "mdi6.pin", lambda: self.run_actions.pin(self.view.selected)),
+            ("export_md", "Export as Markdown…", "", lambda: self.run_actions.export(self.view.selected, "markdown")),
+            ("export_json", "Export as JSON…", "", lambda: self.run_actions.export(self.view.selected, "json")),
+            ("export_csv", "Export as CSV…", "", lambda: self.run_actions.export(self.view.selected, "csv")),
+            ("delete", "Delete…", "mdi6.delete-outline", lambda: self.run_actions.delete(self.view.selected)),
+            ("import", "Import…", "mdi6.import", self.run_actions.import_file),
         )
         made: dict[str, QAction] = {}
         for name, text, sign, act in specs:
@@ -496,7 +498,7 @@ class RunsPanel(QWidget):
         self.status = QComboBox(self)
         self.status.setAccessibleName("Filter by status")
         self.status.addItem("Any status", "")
-        for status, word in STATUS_WORDS.items():
+        for status, word in STATUS_LABELS.items():
             self.status.addItem(word, status.value)
         self.status.addItem("Pinned", PINNED)
         self.since = QComboBox(self)
@@ -508,7 +510,7 @@ class RunsPanel(QWidget):
 
     def _arrange(self) -> None:
         self.buttons = {name: self._button(name) for name in ("open", "resume", "compare", "import")}
-        self.more = QPushButton("More   ", self)  # room for the arrow of its menu
+        self.more = QPushButton("More   ", self)  # space for the arrow of its menu
         self.more.setAccessibleName("More actions for the selected runs")
         menu = QMenu(self.more)
         menu.addActions([self.actions_by_name[name] for name in ("pin", "export_md", "export_json", "export_csv")])
@@ -537,7 +539,7 @@ class RunsPanel(QWidget):
         if not self.model.has_more or self._is_reading_more:
             return
         self._is_reading_more = True
-        this, wish, offset = self._round, self.wish, self.model.fetched
+        this, run_filter, offset = self._round, self.run_filter, self.model.fetched
         known = {summary.run_id for summary in self.model.summaries()}
 
         def answered(page: Page) -> None:
@@ -546,42 +548,44 @@ class RunsPanel(QWidget):
                 self.model.append(page)
                 self.listed.emit()
 
-        self._access.ask(lambda store: read_page(store, wish, offset, known), answered, self._fail, worker=self._worker)
+        self._access.ask(
+            lambda store: read_page(store, run_filter, offset, known), answered, self._fail, worker=self._worker
+        )
 
-    def _look_for_news(self) -> None:
+    def _poll_changes(self) -> None:
         if self._worker.is_busy:
             return
-        this, wish = self._round, self.wish
+        this, run_filter = self._round, self.run_filter
 
-        def answered(news: News) -> None:
+        def answered(update: RunListUpdate) -> None:
             if this != self._round:
                 return
-            same = self._totals is not None and news.totals.count == self._totals.count
-            if not self.model.update(news.runs) or not same:
+            same = self._totals is not None and update.totals.count == self._totals.count
+            if not self.model.update(update.runs) or not same:
                 self.reload()
             else:
-                self._show_totals(news.totals)
-            self._show_possible()
+                self._show_totals(update.totals)
+            self._update_actions()
 
-        self._access.ask(lambda store: read_news(store, wish), answered, self._fail, worker=self._worker)
+        self._access.ask(lambda store: read_update(store, run_filter), answered, self._fail, worker=self._worker)
 
-    def _show(self, page: Page, news: News) -> None:
+    def _show(self, page: Page, update: RunListUpdate) -> None:
         selected = [summary.run_id for summary in self.view.selected]
         place = self.view.verticalScrollBar().value()
         self.model.show(page)
         self.view.expandAll()
         self.view.select(selected)
         self.view.verticalScrollBar().setValue(place)
-        self._find_sought()
-        self._show_totals(news.totals)
+        self._select_sought()
+        self._show_totals(update.totals)
         self._show_empty()
-        self._show_possible()
+        self._update_actions()
         self.listed.emit()
 
-    def _find_sought(self) -> None:
+    def _select_sought(self) -> None:
         index = self.model.index_of(self._sought)
         if index.isValid():
-            self.view.setVisible(True)  # it was not, where this is the first run
+            self.view.setVisible(True)  # it is hidden before the first run
             self.view.select([self._sought])
             self.view.scrollTo(index)
             self.view.setFocus()
@@ -589,7 +593,7 @@ class RunsPanel(QWidget):
 
     def _show_totals(self, totals: Totals) -> None:
         self._totals = totals
-        self.total.setText(total_words(totals))
+        self.total.setText(totals_label(totals))
 
     def _show_empty(self) -> None:
         has_rows = self.model.rowCount() > 0
@@ -600,17 +604,17 @@ class RunsPanel(QWidget):
             text = f"Runs are not stored. {self._access.failure}"
         elif self._access.store is None:
             text = "Opening the history…"
-        elif self.wish.is_all:
+        elif self.run_filter.is_all:
             text = "No runs yet. Every run of a workflow is stored here."
         else:
             text = "No matching runs. Change the filters."
         self.empty.setText(text)
 
-    def _show_possible(self) -> None:
+    def _update_actions(self) -> None:
         chosen, actions = self.view.selected, self.actions_by_name
         one = len(chosen) == 1
         actions["open"].setEnabled(one)
-        actions["resume"].setEnabled(one and may_resume(chosen[0]))
+        actions["resume"].setEnabled(one and can_resume(chosen[0]))
         actions["compare"].setEnabled(len(chosen) == 2 or one)
         for name in ("export_md", "export_json", "export_csv"):
             actions[name].setEnabled(one)
@@ -639,12 +643,12 @@ class RunsPanel(QWidget):
         if self.isVisible():
             self.reload()
         self._show_empty()
-        self._show_possible()
+        self._update_actions()
 
-    def _tell(self, text: str, kind: str) -> None:
+    def _report(self, text: str, kind: str) -> None:
         self.notice.say(text, kind)
         self.notice.show()
 
     def _fail(self, error: EngineError) -> None:
         self._is_reading_more = False
-        self._tell(str(error), "bad")
+        self._report(str(error), "bad")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 
-class StoreAccess(QObject):
+class StoreClient(QObject):
     """Access to the history.
 
     Args:
@@ -112,7 +112,7 @@ class StoreAccess(QObject):
         return True
 
     def close(self) -> None:
-        """Let go of the history, after what was asked of it before; `app.worker.wait_for_workers` waits for that."""
+        """Close the history after all pending requests; `app.worker.wait_for_workers` waits for that."""
         store, self.store = self.store, None
         if store is not None:
             self._worker.ask(store.close)
@@ -135,7 +135,7 @@ class StoreAccess(QObject):
 
 
 def _open(path: Path | None) -> Store:
-    # Imported in the worker: the first window is up before.
+    # Imported in the worker, so that the window appears sooner.
     from engine.store import open_store
 
     return open_store(path)

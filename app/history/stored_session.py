@@ -1,6 +1,6 @@
-"""A past run as a read-only document, loaded piece by piece, and a poller for runs of other processes.
+"""Past runs as read-only documents, loaded piece by piece, their subflows, and a poller for runs of other processes.
 
-Canvas, inspector and panels use it like any session. The outline is loaded first, an iteration when it is displayed.
+Canvas, inspector and panels use them like any session. The outline is loaded first, an iteration when it is displayed.
 When the run is resumed, it becomes live and replays all of its events.
 """
 
@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.engine_thread import EngineThread
-from app.history.store_client import StoreAccess
+from app.history.store_client import StoreClient
 from app.runs.run_view_model import RunViewModel, SubflowViewModel, node_of
 from app.session import Session
 from app.worker import Worker
@@ -35,17 +35,17 @@ from engine.store.store_protocol import OPEN, RunStatus, RunSummary, Store, leve
 from engine.values import Value
 
 PREVIEW: Final = 200
-"""How many characters of a text an outline has: what a table shows of it."""
+"""Characters of a text in an outline, as many as a table shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of a run (`""`, `loop[2]`), in full.
+    """One level of a run (`""`, `loop[2]`), completely.
 
     Attributes:
         name: The level.
-        nodes: The executions of its nodes, by path.
-        iteration: The iteration itself; None for the outermost level and for one that has not completed.
+        nodes: The executions of its nodes by path.
+        iteration: The iteration itself; None for the outermost level, or if it has not completed.
     """
 
     name: str
@@ -55,14 +55,14 @@ class Level:
 
 @dataclass(slots=True)
 class StoredRun:
-    """A run that was read from a store.
+    """A run as far as it was loaded. Loading takes time, so it belongs in a worker; `add_level` is quick.
 
     Attributes:
-        summary: What lists show of it.
-        structure: The structure of the document as it ran.
-        view_model: Its view model, as far as it was read.
-        levels: The levels that were read in full.
-        is_owned: Whether it waits for a person in another process.
+        summary: Its summary.
+        structure: Structure of the document as it ran.
+        view_model: Its view model, as far as it was loaded.
+        levels: The levels that were loaded completely.
+        is_owned: Whether it waits for input in another process.
     """
 
     summary: RunSummary
@@ -88,8 +88,8 @@ class StoredRun:
                 loop.ahead[index] = level.iteration
 
 
-def waits_elsewhere(store: Store, summary: RunSummary) -> bool:
-    """Whether a run waits for a person in a process that is there.
+def is_waiting_elsewhere(store: Store, summary: RunSummary) -> bool:
+    """Return whether a run waits for input in a live process.
 
     Raises:
         StoreError: It cannot be read.
@@ -102,24 +102,24 @@ def read_outline(store: Store, run_id: str, registry: Registry | None = None) ->
 
     Raises:
         StoreError: It cannot be read.
-        DocumentError: Its document cannot be read.
+        DocumentError: Its document is invalid.
     """
     summary = store.find(run_id)
     workflow = loads(store.document(run_id), source="The document of that run")
     structure = analyse(workflow, registry)
     events = store.events(run_id, kinds=RESULT_EVENTS, preview=PREVIEW)
     view_model = RunViewModel(structure.parent, state=reduce_events(events, run_id, Detail.LOOPS))
-    run = StoredRun(summary, structure, view_model, is_owned=waits_elsewhere(store, summary))
+    run = StoredRun(summary, structure, view_model, is_owned=is_waiting_elsewhere(store, summary))
     view_model.interruption = _interruption(run)
     return run
 
 
 def read_level(store: Store, run: StoredRun, name: str) -> Level:
-    """Read all that happened on a level, in full.
+    """Read a level completely.
 
     Args:
-        store: The store.
-        run: Its outline.
+        store: The history.
+        run: The outline of the run.
         name: The level: `""` for the outermost, `loop[2]`.
 
     Raises:
@@ -147,15 +147,15 @@ def _iteration(store: Store, run: StoredRun, level: str) -> LoopIterationComplet
 def read_results(
     store: Store, run_id: str, loops: Mapping[str, LoopExecution], path: str, first: int, last: int
 ) -> list[Value]:
-    """Read results of iterations in full.
+    """Read complete results of iterations.
 
     Args:
-        store: The store.
+        store: The history.
         run_id: The run.
-        loops: Its loops, by path.
+        loops: Its loops by path.
         path: The loop.
         first: The first iteration; it must have completed.
-        last: The last one.
+        last: The last iteration.
 
     Raises:
         StoreError: They cannot be read.
@@ -172,7 +172,7 @@ def read_results(
 
 
 def _interruption(run: StoredRun) -> str:
-    """Why a run has not ended and does not run here; empty for one that has ended or runs."""
+    """Return why a run has not ended and is not running; empty otherwise."""
     if run.summary.status is RunStatus.INTERRUPTED:
         return "The program ended during the run."
     if run.summary.status is RunStatus.WAITING:
@@ -205,13 +205,13 @@ class StoredSession(Session):
     def __init__(
         self,
         engine: EngineThread,
-        access: StoreAccess,
+        access: StoreClient,
         workflow: Workflow,
         title: str,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(engine, workflow, parent=parent)
-        self.is_trusted = False  # an imported file may hold it
+        self.is_trusted = False  # it may be imported
         self.shown.workflow = workflow
         self._access = access
         self._title = title
@@ -259,7 +259,7 @@ class StoredSession(Session):
             lambda store: write(store.events(run_id, preview=PREVIEW)), told, self._refuse, worker=self._worker
         )
 
-    def go_on(self, begin: Callable[[], Run]) -> None:
+    def go_live(self, begin: Callable[[], Run]) -> None:
         """Resume or start the run, which is live from now on.
 
         Args:
@@ -280,7 +280,7 @@ class StoredSession(Session):
                 self._asked.add(name)
                 self._access.ask(
                     lambda store, name=name: read_level(store, run, name),
-                    self._take_up_level,
+                    self._add_level,
                     self._refuse,
                     worker=self._worker,
                 )
@@ -294,7 +294,7 @@ class StoredSession(Session):
         if self._stored is not None:
             self.read(self._stored.view_model.levels(self._stored.structure.bodies, self.shown.chosen))
 
-    def _take_up_level(self, level: Level) -> None:
+    def _add_level(self, level: Level) -> None:
         run = self._stored
         self._asked.discard(level.name)
         if run is None:
@@ -312,10 +312,10 @@ class StoredSession(Session):
         self.refused.emit(str(error))
 
 
-LOOK_MS: Final = 2000
+POLL_MS: Final = 2000
 
 
-class Elsewhere(QObject):
+class ExternalRunPoller(QObject):
     """Polls the status of a run of another process while its page is visible.
 
     That process sends no notifications; the stored events are the only source.
@@ -330,22 +330,22 @@ class Elsewhere(QObject):
 
     changed = Signal(object)
 
-    def __init__(self, access: StoreAccess, page: QWidget) -> None:
+    def __init__(self, access: StoreClient, page: QWidget) -> None:
         super().__init__(page)
         self._access, self._page = access, page
         self._worker = Worker(self)
         self._run_id = ""
         self._known: tuple[RunStatus, bool] | None = None
         self._timer = QTimer(self)
-        self._timer.setInterval(LOOK_MS)
-        self._timer.timeout.connect(self._look_if_seen)
+        self._timer.setInterval(POLL_MS)
+        self._timer.timeout.connect(self._poll_if_visible)
 
-    def follow(self, summary: RunSummary, *, is_owned: bool) -> None:
+    def start(self, summary: RunSummary, *, is_owned: bool) -> None:
         """Poll a run, unless it has ended.
 
         Args:
             summary: Its last known summary.
-            is_owned: Whether another process holds it while it waits for input.
+            is_owned: Whether another process owns it while it waits for input.
         """
         self._run_id, self._known = summary.run_id, (summary.status, is_owned)
         if summary.status in OPEN:
@@ -353,132 +353,133 @@ class Elsewhere(QObject):
         else:
             self._timer.stop()
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """Stop polling, because the run is live here."""
         self._timer.stop()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Poll now."""
         run_id, known = self._run_id, self._known
 
         def work(store: Store) -> StoredRun | None:
             summary = store.find(run_id)
-            return None if (summary.status, waits_elsewhere(store, summary)) == known else read_outline(store, run_id)
+            return (
+                None if (summary.status, is_waiting_elsewhere(store, summary)) == known else read_outline(store, run_id)
+            )
 
         def answered(run: StoredRun | None) -> None:
             if run is not None and self._known == known:
                 self.changed.emit(run)
 
-        # A run that cannot be read just now stays as it was shown.
+        # if the run cannot be read, keep the last status
         self._access.ask(work, answered, worker=self._worker)
 
-    def _look_if_seen(self) -> None:
+    def _poll_if_visible(self) -> None:
         if self._page.isVisible() and not self._worker.is_busy:
-            self.look()
+            self.poll()
 
 
 SUBFLOW_READ_ONLY: Final = "This subflow of a past run is read-only. Choose “Open workflow” to edit its workflow."
 
 
-class PartSession(Session):
-    """One subflow of a run.
+class SubflowSession(Session):
+    """Session of a subflow of a displayed run, with its live events, stored levels and selected iterations.
 
     Args:
-        engine: The engine's thread.
-        around: The session that shows the run, or the subflow around this one.
-        node_id: The subflow in its document.
-        workflow: The workflow in it, as it ran.
+        engine: The engine thread.
+        outer: The session of the run, or of the subflow that contains this one.
+        node_id: The subflow in the document of `outer`.
+        workflow: The workflow of the subflow as it ran.
 
     Attributes:
-        around: The session that shows what it is a part of.
-        node_id: The subflow in its document.
-        is_followed: Whether it still shows the run that is shown around it; not where that has begun anew with another
-            workflow in the subflow, or without it.
+        outer: The session of the run, or of the subflow that contains this one.
+        node_id: The subflow in the document of `outer`.
+        is_followed: Whether it still shows the run of `outer`; not if that was restarted without this workflow.
     """
 
     is_past = True
 
     def __init__(
-        self, engine: EngineThread, around: Session, node_id: str, workflow: Workflow, parent: QObject | None = None
+        self, engine: EngineThread, outer: Session, node_id: str, workflow: Workflow, parent: QObject | None = None
     ) -> None:
-        super().__init__(engine, workflow, parent=parent, registry=around.registry)
-        self.around, self.node_id = around, node_id
+        super().__init__(engine, workflow, parent=parent, registry=outer.registry)
+        self.outer, self.node_id = outer, node_id
         self.shown.workflow = workflow
         self.is_followed = True
-        self._title = _title_of(around, node_id)
+        self._title = _title_of(outer, node_id)
         self._bind()
-        around.shown.started.connect(self._take_up_run)
-        around.shown.updated.connect(self._take_up_update)
-        around.shown.ended.connect(self._show_all)
-        around.shown.view_changed.connect(self._take_up_view)
+        outer.shown.started.connect(self._show_outer_run)
+        outer.shown.updated.connect(self._update)
+        outer.shown.ended.connect(self._show_all)
+        outer.shown.view_changed.connect(self._follow_view)
         self.shown.view_changed.connect(self._read_shown)
-        self.analysed.connect(self._begin)
+        self.analysed.connect(self._restart)
         self._read_shown()
 
     @property
     def name(self) -> str:
-        """What to call it: the subflow's title."""
+        """Title of the subflow."""
         return self._title
 
     def do(self, operation: Operation) -> bool:
-        """Nothing changes what has run."""
+        """Refuse every change."""
         del operation
         self.refused.emit(SUBFLOW_READ_ONLY)
         return False
 
     def read(self, levels: Iterable[str]) -> None:
-        """Have levels of the run read, where it is one of the history."""
-        if self.is_followed and isinstance(self.around, (StoredSession, PartSession)):
-            self.around.read(levels)
+        """Load levels of a stored run."""
+        if self.is_followed and isinstance(self.outer, (StoredSession, SubflowSession)):
+            self.outer.read(levels)
 
     def _bind(self) -> None:
-        """Show the execution in the iterations that are looked at around it."""
-        shown, around = self.shown, self.around.shown
+        """Show the execution in the iterations that are selected in `outer`."""
+        shown, around = self.shown, self.outer.shown
         assert around.view_model is not None
         path = around.view_model.path_of(self.node_id, around.chosen)
-        shown.view_model = self._part = SubflowViewModel(around.view_model, path, self.structure.parent)
+        shown.view_model = self._subflow = SubflowViewModel(around.view_model, path, self.structure.parent)
         shown.run_id, shown.read_results, shown.chosen = around.run_id, around.read_results, {}
 
-    def _begin(self) -> None:
+    def _restart(self) -> None:
         self._bind()
         self.shown.started.emit()
         self._read_shown()
 
-    def _take_up_run(self) -> None:
-        """The run around it is another one: the same subflow in it is shown."""
-        if self.around.shown.view_model is None or workflow_in(self.around, self.node_id) != self.workflow:
+    def _show_outer_run(self) -> None:
+        """Show the same subflow in another run of `outer`."""
+        if self.outer.shown.view_model is None or subflow_workflow(self.outer, self.node_id) != self.workflow:
             self.is_followed = False
             self.shown.updated.emit(set())
         else:
             self.is_followed = True
-            self._begin()
+            self._restart()
 
-    def _take_up_update(self, touched: set[str]) -> None:
-        around = self.around.shown
+    def _update(self, touched: set[str]) -> None:
+        around = self.outer.shown
         if not self.is_followed or around.view_model is None:
             return
-        if around.view_model.path_of(self.node_id, around.chosen) != self._part.path:
-            self._begin()
+        if around.view_model.path_of(self.node_id, around.chosen) != self._subflow.path:
+            self._restart()
         elif self.node_id in touched:
             self._show_all()
 
-    def _take_up_view(self) -> None:
+    def _follow_view(self) -> None:
         if self.is_followed:
-            self._take_up_update({self.node_id})
+            self._update({self.node_id})
 
     def _show_all(self) -> None:
         if not self.is_followed:
             return
-        self.shown.run_id = self.around.shown.run_id
+        self.shown.run_id = self.outer.shown.run_id
         self.shown.updated.emit({node.id for node in self.workflow.nodes})
         self._read_shown()
 
     def _read_shown(self) -> None:
-        self.read(self._part.levels(self.structure.bodies, self.shown.chosen))
+        self.read(self._subflow.levels(self.structure.bodies, self.shown.chosen))
 
 
-def workflow_in(session: Session, node_id: str) -> Workflow | None:
-    """The workflow in a subflow of the run that a session shows, as it ran; None where there is none."""
+def subflow_workflow(session: Session, node_id: str) -> Workflow | None:
+    """Return the workflow of a subflow in the displayed run; None if there is none."""
     ran = session.shown.workflow
     if session.shown.view_model is None or ran is None:
         return None

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.engine_thread import EngineThread
-from app.history.store_client import StoreAccess
+from app.history.store_client import StoreClient
 from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.settings.extensions_controller import ExtensionsController
 from app.settings.extensions_section import McpServersSection, PluginsSection
@@ -328,7 +328,7 @@ class HistoryStorage(QWidget):
         preferences: Contain the limits of the history.
     """
 
-    def __init__(self, access: StoreAccess, preferences: Preferences, parent: QWidget | None = None) -> None:
+    def __init__(self, access: StoreClient, preferences: Preferences, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._access = access
         self._preferences = preferences
@@ -428,7 +428,7 @@ class SettingsDialog(QDialog):
         engine: EngineThread,
         parent: QWidget | None = None,
         *,
-        history: StoreAccess | None = None,
+        history: StoreClient | None = None,
         additions: ExtensionsController | None = None,
     ) -> None:
         super().__init__(parent)

@@ -1,8 +1,8 @@
-"""From the form of a document that an older version of the program wrote to the form of this one.
+"""Migrate documents of older versions of the file format.
 
-A migration is a pure function from the JSON object of version n to that of version n + 1. It gets an unchecked object:
-what has not the shape that it looks for, it passes on as it is, and the check of the structure names it afterwards. A
-form newer than ours is passed on untouched, so that a save keeps what we do not understand.
+A migration is a pure function from the JSON object of version n to that of version n + 1. Its input is unchecked: parts
+with an unexpected shape are passed on unchanged, and parsing reports them afterwards. Documents of newer versions are
+passed on unchanged, so that a save preserves unknown content.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from engine.text_sanitizing import shown
 from engine.values import Value
 
 Migration: TypeAlias = Callable[[Mapping[str, Value]], dict[str, Value]]
-"""Gives the object of the next version. It sets no `version` and changes nothing in place."""
+"""Returns the object of the next version. It does not set `version` and changes nothing in place."""
 
 FIRST_VERSION: Final = 1
 
 
 def upgraded_copy(document: dict[str, Value]) -> dict[str, Value]:
-    """The copy of a workflow in a subflow in the present form; one that is no workflow is returned unchanged."""
+    """Migrate the copy of a workflow in a subflow; anything else is returned unchanged."""
     version = document.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or not FIRST_VERSION <= version < VERSION:
         return document
@@ -31,15 +31,15 @@ def upgraded_copy(document: dict[str, Value]) -> dict[str, Value]:
 
 
 def upgraded_config(node_type: str, config: Mapping[str, Value]) -> dict[str, Value]:
-    """The config of a node with settings of earlier versions in the present form."""
+    """Migrate the config of a node."""
     return stop_conditions_in_one_list(config) if node_type == "loop" else dict(config)
 
 
 def stop_conditions_in_one_list(config: Mapping[str, Value]) -> dict[str, Value]:
-    """The config of a loop with all its conditions in `stop_when` (version 2).
+    """Move all conditions of a loop to `stop_when` (version 2).
 
-    Version 1 had one `exit_condition` with its settings beside it, or a list `exit_conditions`, and an expression
-    `until` besides. Settings that had no effect are dropped; what has not the expected type is passed on.
+    Version 1 had one `exit_condition` with its settings beside it, or a list `exit_conditions`, and an additional
+    expression `until`. Settings without effect are dropped; values of an unexpected type are passed on.
     """
     if "stop_when" in config or _OLD_STOP_FIELDS.isdisjoint(config):
         return dict(config)
@@ -61,7 +61,7 @@ def stop_conditions_in_one_list(config: Mapping[str, Value]) -> dict[str, Value]
     for key, value in config.items():
         if key not in _OLD_STOP_FIELDS:
             upgraded[key] = value
-        elif new:  # where the first of the old ones stood
+        elif new:  # at the position of the first old field
             upgraded |= new
             new = {}
     return upgraded
@@ -99,7 +99,7 @@ def _single_condition(config: Mapping[str, Value]) -> list[Value]:
 
 
 def _condition(entry: Value) -> Value:
-    """An entry of `exit_conditions` without the settings of other conditions; one of a plugin by its own name."""
+    """Migrate an entry of `exit_conditions`: drop settings of other conditions, call a plugin condition by its name."""
     name = entry.get("condition") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(name, str) or name not in _OLD_CONDITION_FIELDS:
         return entry
@@ -137,11 +137,11 @@ def _node_to_version_2(node: Value) -> Value:
 
 
 MIGRATIONS: Final[Mapping[int, Migration]] = MappingProxyType({1: _to_version_2})
-"""By the version that it starts from, one for each version before the present one."""
+"""By the version from which each migrates."""
 
 
 def is_newer(workflow: Workflow) -> bool:
-    """Whether a newer version of the program wrote the document: it may hold what this one does not know."""
+    """Return whether a newer version of the program wrote the document, which may have unknown content."""
     return workflow.version > VERSION
 
 
@@ -152,16 +152,16 @@ def migrate(
     migrations: Mapping[int, Migration] = MIGRATIONS,
     current: int = VERSION,
 ) -> dict[str, Value]:
-    """Bring a document to the present form.
+    """Migrate a document to the current version.
 
     Args:
         document: The object of the file.
-        source: What to call it in messages.
-        migrations: By the version that each starts from.
+        source: Name of the document for messages.
+        migrations: By the version from which each migrates.
         current: The version to reach.
 
     Raises:
-        DocumentError: It is no workflow, or its version is none that ever was.
+        DocumentError: It is not a workflow, or has an invalid version.
     """
     version = _version(document, source)
     while version < current:

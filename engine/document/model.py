@@ -1,4 +1,4 @@
-"""The document model: a workflow as stored in a `NAME.loop.json` file, and node ids.
+"""The document model: a workflow as stored in a `NAME.loop.json` file, node ids, and the workflow's settings.
 
 Frozen pydantic models that hold what the file says and no derived data. They are tolerant: a document with problems is
 still a document (`engine.plan.validation` finds the problems), and unknown keys survive a save. Knows no node types.

@@ -1,8 +1,11 @@
 """The operations on a document: nodes, edges, settings, name, description and layout.
 
-Each is frozen data; see `engine.document.operations` for how operations are applied and undone. They keep a document
-well-formed (ids, ends of edges, JSON) and know no node types: whether a config fits its type, or a port exists, is
-found by validation.
+An operation is frozen data. Applied to a workflow, it returns a new workflow and the inverse operation; the old
+workflow is unchanged. An inverse shares the previous parts instead of copying them, so undo is exact, including the
+order of nodes, edges and keys, whatever problems the document has.
+
+Operations keep a document well-formed (ids, ends of edges, JSON) and know no node types: whether a config fits its
+type, or a port exists, is found by validation.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def _part(document: dict[str, Value], key: str | int, index: str | int) -> dict[
 
 _SHOWN_LENGTH: Final = 40
 
-_WANTED: Final = {
+_EXPECTED_TYPES: Final = {
     "string_type": "a text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -181,9 +181,9 @@ _WANTED: Final = {
     "model_type": "an object",
     "string_pattern_mismatch": "small letters, digits and underscores with a letter first",
 }
-"""What a value of the wrong kind should have been."""
+"""Expected type, by the kind of error."""
 
-_SAID: Final = {
+_VIOLATIONS: Final = {
     "missing": ("is missing", "Add it."),
     "extra_forbidden": ("is not known here", "Remove it."),
     "string_unicode": ("holds half of a character (a lone surrogate)", "Remove that character."),
@@ -198,14 +198,14 @@ _SAID: Final = {
     "too_long": ("has more than {max_length} entries", "Remove some."),
     "too_short": ("has fewer entries than the {min_length} that it needs", "Add what is missing."),
 }
-"""What is wrong, and what to do about it, for all other kinds."""
+"""Description and remedy of all other kinds of errors."""
 
 
 def config_errors(model: type[BaseModel], error: ValidationError) -> Iterator[tuple[str, str, str]]:
-    """Each fault of a config as field (a dotted path), message and remedy."""
+    """Yield each error of a config as field (a dotted path), message and remedy."""
     for detail in error.errors(include_url=False):
         path = [shown(step, _SHOWN_LENGTH) for step in detail["loc"]]
-        wrong, remedy = _words(detail["type"], detail.get("ctx", {}), detail["input"])
+        wrong, remedy = _describe(detail["type"], detail.get("ctx", {}), detail["input"])
         yield ".".join(path), f"{_title(model, path)} {wrong}.", remedy
 
 
@@ -217,16 +217,16 @@ def _title(model: type[BaseModel], path: list[str]) -> str:
     return f'"{title}"' if len(path) <= 1 else f'"{title}" ({".".join(path[1:])})'
 
 
-def _words(kind: str, context: Mapping[str, Any], value: Any) -> tuple[str, str]:
+def _describe(kind: str, context: Mapping[str, Any], value: Any) -> tuple[str, str]:
     if kind in {"enum", "literal_error"}:
         choices = str(context.get("expected", "")).replace("'", "")
         return f"is {_shown(value)}, not one of {choices}", f"Give one of {choices}."
-    if kind in _SAID:
-        wrong, remedy = _SAID[kind]
+    if kind in _VIOLATIONS:
+        wrong, remedy = _VIOLATIONS[kind]
         facts = {**context, "shown": _shown(value)}
         return wrong.format(**facts), remedy.format(**facts)
-    if kind in _WANTED:
-        return f"is {_shown(value)}, not {_WANTED[kind]}", f"Give {_WANTED[kind]}."
+    if kind in _EXPECTED_TYPES:
+        return f"is {_shown(value)}, not {_EXPECTED_TYPES[kind]}", f"Give {_EXPECTED_TYPES[kind]}."
     return f"is {_shown(value)}, which does not fit", "Correct it."
 
 

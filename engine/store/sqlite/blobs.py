@@ -1,5 +1,9 @@
 """The blob table: each text is stored once, compressed, as a delta against stored texts where that is shorter.
 
+Texts of a run repeat each other. A prompt contains the previous result; in `append` mode the input of each iteration is
+the previous input and a little more. A delta is a sequence of ranges copied from stored texts (`CopyRange`) and new
+bytes between them, like the COPY and ADD instructions of VCDIFF (RFC 3284).
+
 A blob can be a delta against another blob, which is itself a delta, thousands of levels deep. The reader copies only
 the byte ranges that it needs, without recursion.
 """

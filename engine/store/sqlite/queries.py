@@ -1,4 +1,7 @@
-"""Read queries: lists of runs, and the events of a run."""
+"""Read queries (lists of runs, events of a run), and the columns of a run's row to and from Python.
+
+Texts with arbitrary content are stored as bytes, because SQLite refuses lone surrogates in text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema of the history file: create, recognize and migrate it.
+"""Schema of the history file: create, recognize and migrate it; errors of SQLite and the disk as `StoreError`.
 
 The key of an event combines its run and its number, so the events of a run are adjacent and need no other index. Long
 texts, and lists and objects with long JSON, are in `blobs`, each once. `links` lists the bases of delta-encoded blobs,

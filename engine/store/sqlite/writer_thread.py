@@ -1,7 +1,10 @@
-"""The thread of a store that writes to the history file.
+"""The thread of a store that writes to the history file, and the leases of processes on their runs.
 
-It commits everything that is queued in one transaction (group commit), so parallel runs share the cost of syncing to
-disk. If that fails, each run's items are tried alone, so one bad value does not affect the others.
+The thread commits everything that is queued in one transaction (group commit), so parallel runs share the cost of
+syncing to disk. If that fails, each run's items are tried alone, so one bad value does not affect the others.
+
+A process that writes runs has a row with its process id, host and a heartbeat. It is alive while the heartbeat is
+recent and, on the same host, while the process exists.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from app.canvas.edge_item import EdgeFlow
 from app.canvas.node_status_item import LoopProgress
 from app.canvas.operation_builders import add
 from app.canvas.run_view import RunDecorations
-from app.history.iteration_detail import LookedAt
+from app.history.iteration_detail import LoopSelection
 from app.inspector.template_variables import variables_at
 from app.runs.run_view_model import RunViewModel
 from app.window.problems_panel import quick_fixes
@@ -79,7 +79,7 @@ def test_a_run_marks_the_items(hand: Hand, qtbot: QtBot) -> None:
     mark = hand.item("mark").status_item
     assert mark is not None
     assert mark.status.line == "x0x"
-    looked_at = LookedAt(hand.session)
+    looked_at = LoopSelection(hand.session)
     assert (looked_at.loop_id, looked_at.place) == ("each", "each[0]")
 
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.history.store_client import StoreAccess
+from app.history.store_client import StoreClient
 from app.settings.preferences import Preferences
 from app.workbench import Workbench
 from engine.store import Store, open_store
@@ -33,10 +33,10 @@ def store(store_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def access(store: Store, store_path: Path, qtbot: QtBot) -> Iterator[StoreAccess]:
+def access(store: Store, store_path: Path, qtbot: QtBot) -> Iterator[StoreClient]:
     """The way of the window to that history."""
     owner = QObject()
-    access = StoreAccess(store_path, owner)
+    access = StoreClient(store_path, owner)
     access.open()
     qtbot.waitUntil(lambda: access.store is not None)
     yield access

@@ -161,7 +161,7 @@ def test_a_page_follows_a_run_that_is_at_work_in_another_program(
 ) -> None:
     there = begun_elsewhere
     page = opened(workbench, there.shown.run_id, qtbot)
-    page.elsewhere._timer.setInterval(20)
+    page.poller._timer.setInterval(20)
     shown = f"Run {there.shown.run_id[:6]}, as it ran · "
     assert page.bar.text == f"{shown}Paused"
     assert titles(page) == ["Open as new document"]
@@ -181,7 +181,7 @@ def test_a_page_follows_a_run_that_is_at_work_in_another_program(
     qtbot.waitUntil(lambda: page.bar.text == f"{shown}Done")
     assert titles(page) == ["Open as new document"]
     assert page.session.shown.view_model.outputs == {"out": "the note"}
-    assert not page.elsewhere._timer.isActive()
+    assert not page.poller._timer.isActive()
     qtbot.waitUntil(lambda: any(line.text.startswith("Done in ") for line in page.document.log.model.lines))
     written = [line.written for line in page.document.log.model.lines]
     assert len(written) == len(set(written)), "nothing is told twice"
@@ -191,7 +191,7 @@ def test_a_run_that_waited_in_a_program_that_is_gone_is_resumed_instead_of_answe
     workbench: Workbench, elsewhere: Session, qtbot: QtBot
 ) -> None:
     page = opened(workbench, elsewhere.shown.run_id, qtbot)
-    page.elsewhere._timer.setInterval(20)
+    page.poller._timer.setInterval(20)
     assert elsewhere.shown.live is not None
     elsewhere.shown.live.suspend()
     qtbot.waitUntil(lambda: titles(page) == ["Resume", "Open as new document"])

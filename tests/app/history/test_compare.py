@@ -17,8 +17,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.history.compare_pane import Change, ComparePane, Comparison, compare, shown, summary
-from app.history.compare_window import CompareWindow, Wanted, live_source
-from app.history.store_client import StoreAccess
+from app.history.compare_window import CompareWindow, SideContent, live_compared_run
+from app.history.store_client import StoreClient
 from app.theme.style import style
 from engine.document.files import dumps
 from engine.errors import EngineError
@@ -54,9 +54,9 @@ def test_what_a_text_document_cannot_hold_is_replaced() -> None:
 
 def test_a_place_has_its_place_in_the_other_text() -> None:
     found = compare("one two three", "one 2 three")
-    assert found.across(0, is_left=True) == 0
-    assert found.across(8, is_left=True) == 6
-    assert found.across(6, is_left=False) == 8
+    assert found.matching_position(0, is_left=True) == 0
+    assert found.matching_position(8, is_left=True) == 6
+    assert found.matching_position(6, is_left=False) == 8
 
 
 texts = st.lists(st.sampled_from(["word ", "😀", "line\n", "x" * 5000, "é", "\u2029"]), max_size=8).map("".join)
@@ -118,7 +118,7 @@ def test_a_megabyte_is_put_in_piece_by_piece(pane: ComparePane, qtbot: QtBot) ->
 
 
 @pytest.fixture
-def compared(access: StoreAccess, qtbot: QtBot) -> Iterator[CompareWindow]:
+def compared(access: StoreClient, qtbot: QtBot) -> Iterator[CompareWindow]:
     window = CompareWindow(access)
     window.resize(900, 600)
     yield window
@@ -127,7 +127,7 @@ def compared(access: StoreAccess, qtbot: QtBot) -> Iterator[CompareWindow]:
     window.deleteLater()
 
 
-def show(window: CompareWindow, qtbot: QtBot, left: Wanted, right: Wanted) -> None:
+def show(window: CompareWindow, qtbot: QtBot, left: SideContent, right: SideContent) -> None:
     with qtbot.waitSignal(window.compared, timeout=10_000):
         window.show_pair(left, right)
 
@@ -146,7 +146,7 @@ def test_two_iterations_of_a_run_are_compared(
     store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
-    show(compared, qtbot, Wanted(run_id, "loop[0]"), Wanted(run_id, "loop[2]"))
+    show(compared, qtbot, SideContent(run_id, "loop[0]"), SideContent(run_id, "loop[2]"))
     assert [pane.toPlainText() for pane in compared.panes] == [
         "The sea is wide, draft 1.",
         "The sea is wide, draft 3.",
@@ -172,7 +172,12 @@ def test_another_run_is_chosen_and_keeps_iteration_and_part(
 ) -> None:
     first = run_kept(store, refine(name="One"), refine_script(tmp_path / "s.json"))
     run_kept(store, refine(name="Two"), refine_script(tmp_path / "t.json", count=1))
-    show(compared, qtbot, Wanted(first, "loop[1]", ("draft", "output")), Wanted(first, "loop[1]", ("draft", "output")))
+    show(
+        compared,
+        qtbot,
+        SideContent(first, "loop[1]", ("draft", "output")),
+        SideContent(first, "loop[1]", ("draft", "output")),
+    )
     other = next(text for at in range(compared.right.run.count()) if "Two" in (text := compared.right.run.itemText(at)))
     choose(compared, qtbot, compared.right.run, other)
     assert compared.right.place.currentText() == "Iteration 2"
@@ -210,7 +215,7 @@ def test_both_sides_scroll_together_to_what_belongs_together(compared: CompareWi
 
 def test_the_sides_are_swapped(store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
-    show(compared, qtbot, Wanted(run_id, "loop[0]"), Wanted(run_id, "loop[1]", ("draft", "input")))
+    show(compared, qtbot, SideContent(run_id, "loop[0]"), SideContent(run_id, "loop[1]", ("draft", "input")))
     before = [pane.toPlainText() for pane in compared.panes]
     with qtbot.waitSignal(compared.compared, timeout=10_000):
         QTest.mouseClick(compared.swap, Qt.MouseButton.LeftButton)
@@ -219,7 +224,7 @@ def test_the_sides_are_swapped(store: Store, compared: CompareWindow, tmp_path: 
 
 
 def test_a_run_that_is_gone_is_told_in_a_sentence(store: Store, compared: CompareWindow, qtbot: QtBot) -> None:
-    compared.show_pair(Wanted("nobody"), Wanted("nobody"))
+    compared.show_pair(SideContent("nobody"), SideContent("nobody"))
     qtbot.waitUntil(lambda: "There is no run" in compared.line.text())
 
 
@@ -228,7 +233,7 @@ def test_a_run_that_is_gone_does_not_stand_over_the_texts_of_another(
 ) -> None:
     first = run_kept(store, refine(name="One"), refine_script(tmp_path / "s.json"))
     other = run_kept(store, refine(name="Two"), refine_script(tmp_path / "t.json", count=1))
-    show(compared, qtbot, Wanted(first, "loop[0]"), Wanted(first, "loop[1]"))
+    show(compared, qtbot, SideContent(first, "loop[0]"), SideContent(first, "loop[1]"))
     store.delete([other])
     box = compared.right.run
     box.setCurrentIndex(box.findData(other))
@@ -241,8 +246,8 @@ def test_a_run_that_is_not_kept_is_chosen_again_after_one_that_is(
     store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
     run_kept(store, refine(name="Kept"), refine_script(tmp_path / "s.json"))
-    unkept = live_source("Not kept", analyse(one_loop()), told("the sea", "a sea"))
-    show(compared, qtbot, Wanted(unkept, "loop[0]"), Wanted(unkept, "loop[1]"))
+    unkept = live_compared_run("Not kept", analyse(one_loop()), told("the sea", "a sea"))
+    show(compared, qtbot, SideContent(unkept, "loop[0]"), SideContent(unkept, "loop[1]"))
     qtbot.waitUntil(lambda: compared.left.run.count() == 2)
     kept = next(text for at in range(2) if "Kept" in (text := compared.left.run.itemText(at)))
     for side in (compared.left, compared.right):
@@ -284,12 +289,12 @@ def test_another_choice_ends_the_comparison_before_it_and_the_window_goes_on_mea
 
     monkeypatch.setattr("app.history.compare_window.compare", watched)
     view_model = told(noise(1, 50_000), noise(2, 50_000), "the sea", "a sea")
-    source = live_source("Noise", analyse(one_loop()), view_model)
-    compared.show_pair(Wanted(source, "loop[0]"), Wanted(source, "loop[1]"))
+    source = live_compared_run("Noise", analyse(one_loop()), view_model)
+    compared.show_pair(SideContent(source, "loop[0]"), SideContent(source, "loop[1]"))
     qtbot.waitUntil(begun.is_set)  # the window's thread goes on while it is compared
     assert outcomes == []
     with qtbot.waitSignal(compared.compared, timeout=10_000):
-        compared.show_pair(Wanted(source, "loop[2]"), Wanted(source, "loop[3]"))
+        compared.show_pair(SideContent(source, "loop[2]"), SideContent(source, "loop[3]"))
     assert outcomes == ["ended", "compared"]
     assert [pane.toPlainText() for pane in compared.panes] == ["the sea", "a sea"]
     assert compared.line.text() == "1 place differs: 1 word removed, 1 word added."
@@ -321,10 +326,10 @@ def test_a_run_that_has_gone_on_since_is_read_anew(store: Store, compared: Compa
         tell(RunStarted("", 0, 1.0, "", "Refine", {}, ("scripted:x",), "", ""))
         iterate(0)
         iterate(1)
-        show(compared, qtbot, Wanted("aaaa", "loop[0]"), Wanted("aaaa", "loop[1]"))
+        show(compared, qtbot, SideContent("aaaa", "loop[0]"), SideContent("aaaa", "loop[1]"))
         assert [pane.toPlainText() for pane in compared.panes] == ["draft 1", "draft 2"]
         iterate(2)
-        show(compared, qtbot, Wanted("aaaa", "loop[1]"), Wanted("aaaa", "loop[2]"))
+        show(compared, qtbot, SideContent("aaaa", "loop[1]"), SideContent("aaaa", "loop[2]"))
         assert [pane.toPlainText() for pane in compared.panes] == ["draft 2", "draft 3"]
         assert compared.right.chosen_place == "loop[2]"
     finally:

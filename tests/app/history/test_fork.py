@@ -11,8 +11,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.history.fork_dialog import ForkDialog, ForkForm, ForkLoop, ForkPlace, read_place
-from app.history.store_client import StoreAccess
+from app.history.fork_dialog import ForkDialog, ForkForm, ForkPlace, LoopSettingsForm, read_fork_place
+from app.history.store_client import StoreClient
 from app.theme.widgets import PlainLabel
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
@@ -33,15 +33,15 @@ def form_of(place: ForkPlace, qtbot: QtBot) -> ForkForm:
     return form
 
 
-def choose(loop: ForkLoop, condition: str) -> None:
+def choose(loop: LoopSettingsForm, condition: str) -> None:
     """Choose at what the loop stops."""
     assert loop.condition is not None
     loop.condition.setCurrentIndex(loop.condition.findData(condition))
 
 
-def loop_of(qtbot: QtBot, **config: object) -> ForkLoop:
+def loop_of(qtbot: QtBot, **config: object) -> LoopSettingsForm:
     """The part of the form for a loop with these settings."""
-    loop = ForkLoop(refine(**config).nodes_by_id["loop"])  # type: ignore[arg-type]
+    loop = LoopSettingsForm(refine(**config).nodes_by_id["loop"])  # type: ignore[arg-type]
     qtbot.addWidget(loop)
     loop.show()
     return loop
@@ -58,7 +58,7 @@ def test_the_form_shows_how_it_ran_and_tells_nothing_where_nothing_is_changed(
     store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
-    form = form_of(read_place(store, run_id, "loop[2]"), qtbot)
+    form = form_of(read_fork_place(store, run_id, "loop[2]"), qtbot)
     assert form.value.toPlainText() == "Say more, advice 2."
     assert {key: edit.text() for key, edit in form.prompts.items()} == {
         ("draft", "system"): "",
@@ -76,7 +76,7 @@ def test_the_form_shows_how_it_ran_and_tells_nothing_where_nothing_is_changed(
 
 def test_all_that_is_changed_is_told(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
-    form = form_of(read_place(store, run_id, "loop[1]"), qtbot)
+    form = form_of(read_fork_place(store, run_id, "loop[1]"), qtbot)
     form.show()
     edited: list[bool] = []
     form.edited.connect(lambda: edited.append(True))
@@ -175,7 +175,7 @@ def test_several_conditions_are_left_as_they_ran(qtbot: QtBot) -> None:
 
 def test_a_value_that_was_json_must_stay_so(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
-    read = read_place(store, run_id, "loop[1]")
+    read = read_fork_place(store, run_id, "loop[1]")
     form = form_of(ForkPlace(read.path, read.structure, {"a": [1]}), qtbot)
     form.value.setPlainText('{"a": [2]}')
     assert form.changes() == Changes(value={"a": [2]}, has_value=True)
@@ -186,10 +186,10 @@ def test_a_value_that_was_json_must_stay_so(store: Store, tmp_path: Path, qtbot:
 
 def test_a_node_is_a_place_too(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
-    form = form_of(read_place(store, run_id, "loop[1].draft"), qtbot)
+    form = form_of(read_fork_place(store, run_id, "loop[1].draft"), qtbot)
     assert form.value.accessibleName() == "Node output"
     assert form.value.toPlainText() == "The sea is wide, draft 2."
-    outside = form_of(read_place(store, run_id, "task"), qtbot)
+    outside = form_of(read_fork_place(store, run_id, "task"), qtbot)
     assert outside.loop is None
 
 
@@ -221,7 +221,7 @@ def test_an_item_of_an_iterator_is_called_so_and_is_done_anew_with_another(
 
 def test_a_run_that_is_not_there_is_refused(store: Store) -> None:
     with pytest.raises(EngineError, match="There is no run"):
-        read_place(store, "nobody", "loop[0]")
+        read_fork_place(store, "nobody", "loop[0]")
 
 
 def dialog_of(workbench: Workbench, qtbot: QtBot) -> ForkDialog:
@@ -353,10 +353,10 @@ def test_json_that_no_run_could_hold_is_refused_in_a_sentence(text: str, qtbot: 
 
 
 def test_the_wheel_scrolls_the_form_and_changes_nothing_on_the_way(
-    access: StoreAccess, store: Store, tmp_path: Path, qtbot: QtBot
+    access: StoreClient, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
-    place = read_place(store, run_id, "loop[1]")
+    place = read_fork_place(store, run_id, "loop[1]")
     dialog = ForkDialog(access, run_id, place, lambda: ["embedded", "openai/x"], QWidget())
     qtbot.addWidget(dialog)
     with qtbot.waitSignal(dialog.planned):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPointF
 
-from app.history.iteration_chart import Kind, Threshold, all_series, lines, scale, thresholds, ticks
-from app.history.iteration_table import PREVIEW, beginning, cost, facts, token_count, verdict
+from app.history.iteration_chart import BaseSeries, Threshold, all_series, lines, scale, thresholds, ticks
+from app.history.iteration_table import PREVIEW, beginning, cost, facts_line, token_count, verdict
 from app.history.iterations_panel import Crumb, crumbs
 from app.runs.loop_status import condition_values, loop_status
 from app.runs.run_view_model import RunViewModel
@@ -69,10 +69,10 @@ def test_a_cell_is_one_short_line(value: Any) -> None:
 
 
 def test_facts_have_only_what_there_is() -> None:
-    assert facts(iteration(0), None) == "0.5 s"
+    assert facts_line(iteration(0), None) == "0.5 s"
     usage = Usage(input_tokens=400, output_tokens=96, exact=True)
     full = iteration(1, branch="continue", reason="vague", score=7.0, usage=usage, cost_usd=0.0041, duration_s=1.9)
-    assert facts(full, 0.784) == "continue · score 7 · 78.4% similar · 496 tokens · $0.0041 · 1.9 s"
+    assert facts_line(full, 0.784) == "continue · score 7 · 78.4% similar · 496 tokens · $0.0041 · 1.9 s"
     assert verdict(full) == "continue · vague"
     assert token_count(Usage(input_tokens=1000, output_tokens=1, exact=False)) == "~1,001"
     assert (token_count(Usage()), cost(iteration(0))) == ("", "")
@@ -140,25 +140,25 @@ def test_the_way_to_a_nested_loop() -> None:
 @pytest.mark.parametrize(
     ("kind", "values", "ends"),
     [
-        (Kind.SIMILARITY, [None, 0.2, 0.9], (0.0, 1.0)),
-        (Kind.SIMILARITY, [None, 0.6, 0.9], (0.5, 1.0)),
-        (Kind.SIMILARITY, [None, 0.99], (0.9, 1.0)),
-        (Kind.COST, [0.003, 0.0041, None], (0.0, 0.005)),
-        (Kind.COST, [None], (0.0, 1.0)),
-        (Kind.TOKENS, [0.0, 0.0], (0.0, 1.0)),
-        (Kind.TIME, [0.7], (0.0, 1.0)),
-        (Kind.SCORE, [-3.0, 8.0], (-5.0, 10.0)),
-        (Kind.SCORE, [-3.0], (-5.0, 0.0)),
+        (BaseSeries.SIMILARITY, [None, 0.2, 0.9], (0.0, 1.0)),
+        (BaseSeries.SIMILARITY, [None, 0.6, 0.9], (0.5, 1.0)),
+        (BaseSeries.SIMILARITY, [None, 0.99], (0.9, 1.0)),
+        (BaseSeries.COST, [0.003, 0.0041, None], (0.0, 0.005)),
+        (BaseSeries.COST, [None], (0.0, 1.0)),
+        (BaseSeries.TOKENS, [0.0, 0.0], (0.0, 1.0)),
+        (BaseSeries.TIME, [0.7], (0.0, 1.0)),
+        (BaseSeries.SCORE, [-3.0, 8.0], (-5.0, 10.0)),
+        (BaseSeries.SCORE, [-3.0], (-5.0, 0.0)),
     ],
 )
 def test_the_scale_has_round_ends_around_all_figures(
-    kind: Kind, values: list[float | None], ends: tuple[float, float]
+    kind: BaseSeries, values: list[float | None], ends: tuple[float, float]
 ) -> None:
     assert scale(all_series()[kind], values) == pytest.approx(ends)
 
 
 def test_the_threshold_lies_on_the_scale_of_similarities() -> None:
-    assert scale(all_series()[Kind.SIMILARITY], [None, 0.97], 0.3) == (0.0, 1.0)
+    assert scale(all_series()[BaseSeries.SIMILARITY], [None, 0.97], 0.3) == (0.0, 1.0)
 
 
 @given(st.integers(1, 20_000), st.integers(1, 40))

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
-from app.history.iteration_chart import Figures, Kind
+from app.history.iteration_chart import BaseSeries, ChartData
 from app.history.iteration_table import Column, IterationModel
 from app.history.similarity_worker import Similarities
 from app.runs.run_view_model import RunViewModel
@@ -53,7 +53,7 @@ def test_rows_come_as_iterations_do(model: IterationModel, qtbot: QtBot) -> None
         model.show_loop(loop, is_over=False)
     assert inserted.args[1:] == [1, 1]
     assert column(model, Column.RESULT) == ["one", "Running…"]
-    assert model.is_under_way(1)
+    assert model.is_running(1)
 
     view_model.apply(iteration(1, "two", branch="done", reason="good", score=9.0))
     with qtbot.waitSignal(model.dataChanged):
@@ -83,7 +83,7 @@ def test_an_item_that_has_ended_is_there_although_one_before_it_is_under_way(
     with qtbot.waitSignal(model.dataChanged):
         model.show_loop(loop, is_over=False, unit="item")
     assert column(model, Column.RESULT) == ["one", "Running…", "three", "Running…"]
-    assert [model.is_under_way(row) for row in range(4)] == [False, True, False, True]
+    assert [model.is_running(row) for row in range(4)] == [False, True, False, True]
     assert column(model, Column.SIMILAR) == ["–", "", "–", ""]
     assert model.longest[Column.VERDICT] == len("It failed.")
     assert model.index(2, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "Item: 3"
@@ -119,7 +119,7 @@ def test_similarities_that_were_not_recorded_are_worked_out(
     model: IterationModel, similarities: Similarities, qtbot: QtBot
 ) -> None:
     loop = told("abcd", "abcx", "abcx").loops["loop"]
-    figures = Figures(similarities)
+    figures = ChartData(similarities)
     similarities.look_at("loop", loop)
     model.show_loop(loop, is_over=True)
     assert column(model, Column.SIMILAR) == ["–", "…", "…"]
@@ -127,8 +127,8 @@ def test_similarities_that_were_not_recorded_are_worked_out(
         pass
     assert column(model, Column.SIMILAR) == ["–", "75%", "100%"]
     figures.take(loop)
-    assert figures.of(Kind.SIMILARITY) == [None, 0.75, 1.0]
-    assert not figures.has(Kind.COST)
+    assert figures.of(BaseSeries.SIMILARITY) == [None, 0.75, 1.0]
+    assert not figures.has(BaseSeries.COST)
 
 
 def test_recorded_similarities_are_taken_as_they_are(similarities: Similarities) -> None:

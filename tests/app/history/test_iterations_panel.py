@@ -16,10 +16,10 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from app.history.iteration_chart import Kind
+from app.history.iteration_chart import BaseSeries
 from app.history.iteration_table import Column
 from app.history.iterations_panel import IterationsPanel
-from app.history.store_client import StoreAccess
+from app.history.store_client import StoreClient
 from app.history.stored_session import StoredSession, read_outline
 from app.runs.run_view_model import RunViewModel
 from app.session import Session
@@ -186,7 +186,7 @@ def test_the_mouse_on_the_chart_shows_values(ran: Bench) -> None:
     QTest.mouseMove(chart, QPoint(round(chart.place_of(2)), chart.height() // 2))
     assert ran.panel.readout.full_text == "Iteration 3 · similarity 75%"
     assert ran.session.shown.chosen == {}, "only a click chooses"
-    QTest.mouseClick(ran.panel.legend.buttons[Kind.TIME], Qt.MouseButton.LeftButton)
+    QTest.mouseClick(ran.panel.legend.buttons[BaseSeries.TIME], Qt.MouseButton.LeftButton)
     assert ran.panel.readout.full_text.startswith("Iteration 3 · similarity 75% · time 0.")
 
 
@@ -194,7 +194,7 @@ def test_the_legend_offers_what_there_is(open_panel: OpenPanel) -> None:
     bench = open_panel(judged())
     bench.run()
     offered = [kind for kind, button in bench.panel.legend.buttons.items() if button.isVisible()]
-    assert offered == [Kind.SIMILARITY, Kind.SCORE, Kind.TIME]
+    assert offered == [BaseSeries.SIMILARITY, BaseSeries.SCORE, BaseSeries.TIME]
     assert bench.shown_columns >= {Column.VERDICT, Column.SCORE}
     model = bench.panel.model
     assert [model.index(row, Column.VERDICT).data().partition(" ")[0] for row in range(3)] == [
@@ -364,7 +364,7 @@ def test_a_very_narrow_table_keeps_result_and_warnings_on_the_screen(open_panel:
 def test_a_very_narrow_panel_is_scrolled_sideways_and_nothing_lies_on_anything(ran: Bench, height: int) -> None:
     panel, detail = ran.panel, ran.panel.detail
     panel.resize(360, height)
-    room = panel.room.horizontalScrollBar()
+    room = panel.scroll_area.horizontalScrollBar()
     ran.qtbot.waitUntil(lambda: room.maximum() > 0)
     for button in (panel.latest, panel.export, detail.compare, detail.fork):
         assert button.width() >= button.sizeHint().width(), button.text()
@@ -384,16 +384,16 @@ def test_the_arrangement_is_kept(open_panel: OpenPanel) -> None:
     first = open_panel(one_loop())
     first.run()
     with first.qtbot.waitSignal(first.panel.layout_changed):
-        QTest.mouseClick(first.panel.legend.buttons[Kind.TIME], Qt.MouseButton.LeftButton)
+        QTest.mouseClick(first.panel.legend.buttons[BaseSeries.TIME], Qt.MouseButton.LeftButton)
     first.panel.split.setSizes([400, 600])
     state = first.panel.layout_state()
     second = open_panel(one_loop())
     second.panel.restore_layout(state)
     second.run()
-    assert second.panel.chart.shown == [Kind.SIMILARITY, Kind.TIME]
+    assert second.panel.chart.shown == [BaseSeries.SIMILARITY, BaseSeries.TIME]
     assert second.panel.split.sizes() == first.panel.split.sizes()
     second.panel.restore_layout({"split": ["a"], "series": 5})
-    assert second.panel.chart.shown == [Kind.SIMILARITY, Kind.TIME]
+    assert second.panel.chart.shown == [BaseSeries.SIMILARITY, BaseSeries.TIME]
 
 
 def test_a_text_is_shown_as_it_stands_and_cannot_be_markup(open_panel: OpenPanel) -> None:
@@ -427,7 +427,7 @@ def test_similarities_that_come_while_news_wait_are_shown_with_them(
     ran: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     panel, shown = ran.panel, list[int]()
-    monkeypatch.setattr(panel, "_show_words", lambda: shown.append(len(panel.figures)))
+    monkeypatch.setattr(panel, "_show_explanations", lambda: shown.append(len(panel.figures)))
     panel.similarities.found.emit(1, 3)
     assert shown == [4]
     ran.session.shown.updated.emit({"loop"})
@@ -437,7 +437,7 @@ def test_similarities_that_come_while_news_wait_are_shown_with_them(
 
 
 def test_a_stored_run_is_filled_in_as_it_is_looked_at_with_similarities_of_whole_results(
-    engine_thread: EngineThread, access: StoreAccess, store: Store, tmp_path: Path, qtbot: QtBot
+    engine_thread: EngineThread, access: StoreClient, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     same = "The sea is wide. " * 40  # longer than what an outline has of it
     rules = [
@@ -487,13 +487,13 @@ def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_h
     bench.choose_part("Item")
     assert bench.text == "z"
     assert Column.SIMILAR not in bench.shown_columns
-    assert panel.legend.buttons[Kind.SIMILARITY].isHidden()
+    assert panel.legend.buttons[BaseSeries.SIMILARITY].isHidden()
 
     for index in range(2):
         view_model.apply(iteration(index, "done", "each", feedback=None))
     session.shown.updated.emit({"each"})
     bench.qtbot.waitUntil(lambda: bench.panel.why.text() == "3 of 3 items done.")
-    assert panel.chart.shown == [Kind.TIME]
+    assert panel.chart.shown == [BaseSeries.TIME]
     assert panel.chart.readout(1) == "Item 2 · time 0.5 s"
 
 

@@ -15,7 +15,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.history.past_run_bar import differences
+from app.history.past_run_bar import workflow_differences
 from app.history.stored_session import READ_ONLY, read_level, read_outline
 from app.window.document_page import DocumentPage
 from app.window.log_panel import LogLine, LogWriter
@@ -55,13 +55,16 @@ def test_what_a_document_lost_gained_and_changed_is_said_in_words() -> None:
     ran = refine()
     other, _ = SetConfig("draft", ("prompt",), "Write well: {{input}}").apply(ran)
     other, _ = SetConfig("loop", ("max_iterations",), 9).apply(other)
-    assert differences(ran, ran) == []
-    assert differences(ran, other) == ["“Max iterations” of “Loop” was changed.", "“Prompt” of “Draft” was changed."]
+    assert workflow_differences(ran, ran) == []
+    assert workflow_differences(ran, other) == [
+        "“Max iterations” of “Loop” was changed.",
+        "“Prompt” of “Draft” was changed.",
+    ]
     less, _ = RemoveNode("text").apply(ran)
-    assert differences(ran, less) == ["“text” was removed."]
-    assert differences(less, ran) == ["“text” was added."]
+    assert workflow_differences(ran, less) == ["“text” was removed."]
+    assert workflow_differences(less, ran) == ["“text” was added."]
     named, _ = SetName("Other").apply(ran)
-    assert differences(ran, named) == []
+    assert workflow_differences(ran, named) == []
 
 
 def past(workbench: Workbench, run_id: str, qtbot: QtBot) -> DocumentPage:
@@ -228,7 +231,7 @@ def test_after_a_run_the_status_line_says_where_it_is_kept_and_leads_there(
     assert workbench.bottom_panel.open_panel == "runs"
     qtbot.waitUntil(lambda: [run.run_id for run in panel.view.selected] == [run_id], timeout=10_000)
     assert panel.view.hasFocus()
-    assert panel.wish.is_all
+    assert panel.run_filter.is_all
     workbench.documents.new()
     assert not kept.isVisible()
 

@@ -150,7 +150,7 @@ def test_a_run_that_another_program_has_taken_over_stays_shown_and_the_refusal_i
 ) -> None:
     document = past(workbench, failed, qtbot)
     page = workbench.history.pages[failed]
-    page.elsewhere._timer.setInterval(20)
+    page.poller._timer.setInterval(20)
     journal = store.reopen(failed)
     journal.write(RunResumed(failed, max(event.seq for event in store.events(failed)) + 1, 1.0, ""))
     qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.RUNNING)

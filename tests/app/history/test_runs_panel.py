@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.history.runs_panel import RunsPanel
-from app.history.store_client import StoreAccess
+from app.history.store_client import StoreClient
 from app.worker import wait_for_workers
 from engine.errors import EngineError
 from engine.store import RunStatus, Store
@@ -24,7 +24,7 @@ NOW = time.time()
 
 
 @pytest.fixture
-def panel(access: StoreAccess, answers: Answers, qtbot: QtBot) -> Iterator[RunsPanel]:
+def panel(access: StoreClient, answers: Answers, qtbot: QtBot) -> Iterator[RunsPanel]:
     panel = RunsPanel(access, answers)
     panel.resize(1100, 400)
     yield panel
@@ -197,7 +197,7 @@ def test_a_run_is_written_to_a_file(
     shown(panel, qtbot)
     panel.view.select(["aaaabbbb"])
     answers.to_save = tmp_path / f"out.{ending}"
-    with qtbot.waitSignal(panel.errands.told) as told:
+    with qtbot.waitSignal(panel.run_actions.reported) as told:
         panel.actions_by_name[f"export_{ending}"].trigger()
     assert told.args == [f"The run was exported to {answers.to_save}.", "info"]
     assert answers.suggested is not None
@@ -214,7 +214,7 @@ def test_a_run_that_was_written_as_json_is_taken_in_again(
     panel.view.select(["aaaa"])
     answers.to_save = answers.to_read = tmp_path / "run.json"
     before = list(store.events("aaaa"))
-    with qtbot.waitSignal(panel.errands.told):
+    with qtbot.waitSignal(panel.run_actions.reported):
         panel.actions_by_name["export_json"].trigger()
     store.delete(["aaaa"])
     until_listed(panel, qtbot, panel.reload)
@@ -230,7 +230,7 @@ def test_a_file_that_holds_no_run_is_refused_in_a_sentence(
     shown(panel, qtbot)
     answers.to_read = tmp_path / "no-run.json"
     answers.to_read.write_text("{}")
-    with qtbot.waitSignal(panel.errands.told) as told:
+    with qtbot.waitSignal(panel.run_actions.reported) as told:
         panel.actions_by_name["import"].trigger()
     text, kind = told.args
     assert kind == "bad"
@@ -245,7 +245,7 @@ def test_a_file_that_cannot_be_written_is_told_and_leaves_nothing(
     shown(panel, qtbot)
     panel.view.select(["aaaa"])
     answers.to_save = tmp_path / "nowhere" / "run.csv"
-    with qtbot.waitSignal(panel.errands.told) as told:
+    with qtbot.waitSignal(panel.run_actions.reported) as told:
         panel.actions_by_name["export_csv"].trigger()
     assert told.args[1] == "bad"
     assert "Cannot write" in told.args[0]
@@ -299,7 +299,7 @@ def test_a_history_that_cannot_be_opened_is_told_in_the_panel(answers: Answers, 
     owner = QWidget()
     bad = tmp_path / "bad.sqlite3"
     bad.write_bytes(b"no database at all" * 100)
-    access = StoreAccess(bad, owner)
+    access = StoreClient(bad, owner)
     panel = RunsPanel(access, answers)
     with qtbot.waitSignal(access.failed) as failed:
         access.open()
@@ -316,7 +316,7 @@ def test_a_history_that_cannot_be_opened_is_told_in_the_panel(answers: Answers, 
 
 def test_what_was_asked_for_while_it_is_being_opened_is_done_afterwards(tmp_path: Path, qtbot: QtBot) -> None:
     owner = QWidget()
-    access = StoreAccess(tmp_path / "x.sqlite3", owner, make=_no_store)
+    access = StoreClient(tmp_path / "x.sqlite3", owner, make=_no_store)
     told: list[str] = []
     access.when_settled(lambda: told.append("at once"))
     access.open()

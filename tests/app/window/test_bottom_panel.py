@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.history.iteration_chart import Kind
+from app.history.iteration_chart import BaseSeries
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from tests.app.window.conftest import MakeWindow
@@ -48,14 +48,14 @@ def test_heights_and_chart_settings_survive_a_restart(make_window: MakeWindow, q
     first.bottom_panel.unfold("iterations")
     drag(first, -40)
     wanted = height(first)
-    two.iterations.legend.buttons[Kind.TIME].click()
-    assert one.iterations.chart.shown == [Kind.SIMILARITY, Kind.TIME], "all documents are arranged alike"
+    two.iterations.legend.buttons[BaseSeries.TIME].click()
+    assert one.iterations.chart.shown == [BaseSeries.SIMILARITY, BaseSeries.TIME], "all documents are arranged alike"
     first.window.close()
     qtbot.waitUntil(lambda: not first.closing.background)
 
     second = make_window()
     third = second.documents.new()
-    assert third.iterations.chart.shown == [Kind.SIMILARITY, Kind.TIME]
+    assert third.iterations.chart.shown == [BaseSeries.SIMILARITY, BaseSeries.TIME]
     second.bottom_panel.fold()
     second.bottom_panel.unfold("iterations")
     assert height(second) == wanted

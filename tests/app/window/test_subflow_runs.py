@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.canvas.node_status_item import NodeStatus
-from app.history.past_run_bar import PartBar
+from app.history.past_run_bar import SubflowBar
 from app.history.stored_session import SUBFLOW_READ_ONLY
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
@@ -83,8 +83,8 @@ def opened(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> Docume
     return part
 
 
-def bar_of(document: DocumentPage) -> PartBar:
-    (bar,) = document.findChildren(PartBar)
+def bar_of(document: DocumentPage) -> SubflowBar:
+    (bar,) = document.findChildren(SubflowBar)
     return bar
 
 
