@@ -15,7 +15,7 @@ from engine.export.python_source import literal, one_line_docstring
 from engine.nodes.agent_tools import (
     ASK_PERSON,
     EXIT_LOOP,
-    EXIT_LOOP_TOOL,
+    EXIT_LOOP_DEFINITION,
     FINISH,
     SEND_NOTE,
     TOOL_CALLING,
@@ -113,7 +113,7 @@ class NodeWriter:
         if not config.may_exit_loop:
             return self.model_call(node, config, scope, "'output': output")
         self.may_exit_loop(scope)
-        definition = EXIT_LOOP_TOOL.definition
+        definition = EXIT_LOOP_DEFINITION
         tool: Value = {
             "name": definition.name, "description": definition.description, "parameters": definition.parameters
         }  # fmt: skip

@@ -1,4 +1,7 @@
-"""The tools that an agent may be given: those of the registry, and its own, which reach into the run around it."""
+"""Settings of agents and their tools: definitions for the model, approval by a person, and the calls.
+
+A failed call is reported to the model; it never ends the agent.
+"""
 
 from __future__ import annotations
 
@@ -24,119 +27,7 @@ from engine.tools.registry import all_tools, find_tool
 from engine.tools.tool import AnyTool, Consent, ToolError
 from engine.values import Value, compact_json, to_text
 
-FINISH: Final = "finish"
-ASK_PERSON: Final = "ask_person"
-EXIT_LOOP: Final = "exit_loop"
-SEND_NOTE: Final = "send_note"
-
-
-@dataclass(frozen=True, slots=True)
-class OwnTool:
-    """A tool that the agent itself carries out.
-
-    Attributes:
-        name: How models and documents call it.
-        title: How people call it.
-        help: One line on what it does, for people.
-        description: What it does, for the model.
-        parameters: A JSON Schema of what it takes.
-    """
-
-    name: str
-    title: str
-    help: str
-    description: str
-    parameters: dict[str, Any]
-
-    @property
-    def definition(self) -> ToolDefinition:
-        """The tool as a model is told of it."""
-        return ToolDefinition(self.name, self.description, self.parameters)
-
-
-def _text_parameters(**descriptions: str) -> dict[str, Any]:
-    """The schema of an object of texts, all required."""
-    return {
-        "type": "object",
-        "properties": {name: {"type": "string", "description": text} for name, text in descriptions.items()},
-        "required": list(descriptions),
-        "additionalProperties": False,
-    }
-
-
-EXIT_LOOP_TOOL: Final = OwnTool(
-    EXIT_LOOP,
-    "End the loop",
-    "Ends the loop around it; what stands then is the result.",
-    "Ends the loop that you work in. Call it only when nothing is left to improve, and write nothing beside it.",
-    {"type": "object", "properties": {}, "additionalProperties": False},
-)
-_OWN: Final = {
-    tool.name: tool
-    for tool in (
-        OwnTool(
-            ASK_PERSON,
-            "Ask a person",
-            "Asks a person a question, and waits for the answer.",
-            "Asks a person a question and waits for the answer. Ask only what you cannot find out by yourself.",
-            _text_parameters(question="The question."),
-        ),
-        EXIT_LOOP_TOOL,
-        OwnTool(
-            SEND_NOTE,
-            "Send a note",
-            "Sends a note to another node, which gets it with its next model call.",
-            "Sends a note to another node of the workflow, which reads it with its next call.",
-            _text_parameters(to="The node's id, such as worker or loop[0].worker.", text="What it is to know."),
-        ),
-    )
-}
-
-
-def finish_tool(reply_schema: dict[str, Any] | None) -> ToolDefinition:
-    """The tool by which an agent ends its work, with an answer of that form."""
-    answer = reply_schema if reply_schema is not None else {"type": "string", "description": "The final answer."}
-    # What the form refers to is looked for at the top of the whole.
-    definitions = {key: answer[key] for key in ("$defs", "definitions") if key in answer}
-    form = {key: part for key, part in answer.items() if key not in definitions}
-    parameters: dict[str, Any] = {
-        "type": "object",
-        "properties": {"answer": form},
-        "required": ["answer"],
-    } | definitions
-    return ToolDefinition(FINISH, "Ends your work with the final answer.", parameters)
-
-
-def tool_choices() -> dict[str, tuple[str, str]]:
-    """Title and help of each tool that an agent may be given, by name, in the order in which they are offered."""
-    ordinary = {tool.name: (tool.title, tool.help) for tool in all_tools().values()}
-    return ordinary | {tool.name: (tool.title, tool.help) for tool in _OWN.values()}
-
-
-def tool_definition(name: str) -> ToolDefinition:
-    """A tool as a model is told of it.
-
-    Raises:
-        ToolError: There is none of that name.
-    """
-    if name in _OWN:
-        return _OWN[name].definition
-    try:
-        tool = find_tool(name)
-    except ToolError:
-        raise unknown_tool(name, tuple(tool_choices())) from None
-    return ToolDefinition(tool.name, tool.help, tool.parameters.model_json_schema())
-
-
-def unknown_tool(name: str, known: tuple[str, ...]) -> ToolError:
-    """The error that says that there is no such tool among these."""
-    near = difflib.get_close_matches(name[:100].lower(), known, n=1)
-    question = f'Did you mean "{near[0]}"? ' if near else ""
-    return ToolError(f'There is no tool "{name[:100]}".', f"{question}The tools are: {', '.join(known)}.")
-
-
 MAX_TURNS: Final = 50
-"""The most turns that an agent may be given."""
 
 TOOL_CALLING: Final = "tool_calling"
 
@@ -193,19 +84,117 @@ class AgentConfig(PromptFields, OutputKey):
     )
 
 
+FINISH: Final = "finish"
+ASK_PERSON: Final = "ask_person"
+EXIT_LOOP: Final = "exit_loop"
+SEND_NOTE: Final = "send_note"
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnTool:
+    """A tool that acts on the run around the agent: its texts in the window, and its definition for the model."""
+
+    title: str
+    help: str
+    definition: ToolDefinition
+
+
+def _text_parameters(**descriptions: str) -> dict[str, Any]:
+    """The JSON Schema of an object with required texts."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": text} for name, text in descriptions.items()},
+        "required": list(descriptions),
+        "additionalProperties": False,
+    }
+
+
+EXIT_LOOP_DEFINITION: Final = ToolDefinition(
+    EXIT_LOOP,
+    "Ends the loop that you work in. Call it only when nothing is left to improve, and write nothing beside it.",
+    {"type": "object", "properties": {}, "additionalProperties": False},
+)
+_OWN: Final = {
+    ASK_PERSON: _OwnTool(
+        "Ask a person",
+        "Asks a person a question, and waits for the answer.",
+        ToolDefinition(
+            ASK_PERSON,
+            "Asks a person a question and waits for the answer. Ask only what you cannot find out by yourself.",
+            _text_parameters(question="The question."),
+        ),
+    ),
+    EXIT_LOOP: _OwnTool(
+        "End the loop", "Ends the loop around it; what stands then is the result.", EXIT_LOOP_DEFINITION
+    ),
+    SEND_NOTE: _OwnTool(
+        "Send a note",
+        "Sends a note to another node, which gets it with its next model call.",
+        ToolDefinition(
+            SEND_NOTE,
+            "Sends a note to another node of the workflow, which reads it with its next call.",
+            _text_parameters(to="The node's id, such as worker or loop[0].worker.", text="What it is to know."),
+        ),
+    ),
+}
+
+
+def finish_tool(reply_schema: dict[str, Any] | None) -> ToolDefinition:
+    """The tool with which an agent ends its work and returns an answer that matches the schema."""
+    answer = reply_schema if reply_schema is not None else {"type": "string", "description": "The final answer."}
+    # References are resolved from the top of the whole schema.
+    definitions = {key: answer[key] for key in ("$defs", "definitions") if key in answer}
+    form = {key: part for key, part in answer.items() if key not in definitions}
+    parameters: dict[str, Any] = {
+        "type": "object",
+        "properties": {"answer": form},
+        "required": ["answer"],
+        **definitions,
+    }
+    return ToolDefinition(FINISH, "Ends your work with the final answer.", parameters)
+
+
+def tool_choices() -> dict[str, tuple[str, str]]:
+    """Title and help of all tools for agents, by name."""
+    ordinary = {tool.name: (tool.title, tool.help) for tool in all_tools().values()}
+    return ordinary | {name: (tool.title, tool.help) for name, tool in _OWN.items()}
+
+
+def tool_definition(name: str) -> ToolDefinition:
+    """The definition of a tool for the model.
+
+    Raises:
+        ToolError: There is no tool of that name.
+    """
+    if name in _OWN:
+        return _OWN[name].definition
+    try:
+        tool = find_tool(name)
+    except ToolError:
+        raise unknown_tool(name, tuple(tool_choices())) from None
+    return ToolDefinition(tool.name, tool.help, tool.parameters.model_json_schema())
+
+
+def unknown_tool(name: str, known: tuple[str, ...]) -> ToolError:
+    """The error about a tool that is not among the known ones."""
+    near = difflib.get_close_matches(name[:100].lower(), known, n=1)
+    question = f'Did you mean "{near[0]}"? ' if near else ""
+    return ToolError(f'There is no tool "{name[:100]}".', f"{question}The tools are: {', '.join(known)}.")
+
+
 CHOICES: Final = (APPROVE, REJECT)
 
 
 def approval_question(tool: str) -> str:
-    """What a person is asked before a call."""
+    """The question to a person before a call."""
     return f'May the tool "{tool}" be called with these arguments?'
 
 
 def approved_arguments(answer: Answer, arguments: Mapping[str, Value]) -> Mapping[str, Value]:
-    """The arguments as a person leaves them who lets the call be made.
+    """The arguments of an approved call, edited by the person or unchanged.
 
     Raises:
-        ToolError: They refused it.
+        ToolError: The person refused the call.
     """
     if answer.choice != APPROVE:
         reason = f" {answer.comment}" if answer.comment else ""
@@ -213,12 +202,12 @@ def approved_arguments(answer: Answer, arguments: Mapping[str, Value]) -> Mappin
     if answer.value is None:
         return arguments
     if not isinstance(answer.value, dict):
-        raise ToolError("The arguments that a person gave instead are no JSON object.", "Call it again.")
+        raise ToolError("The arguments as the person edited them are not a JSON object.", "Call it again.")
     return answer.value
 
 
-def confirmed_as(tool: AnyTool, arguments: Mapping[str, Value]) -> str:
-    """What tells one confirmed call from another; empty where a tool needs no confirmation."""
+def confirmation_key(tool: AnyTool, arguments: Mapping[str, Value]) -> str:
+    """The key under which a confirmed call counts for later ones; empty if a tool needs no confirmation."""
     if tool.consents_to_calls:
         return compact_json([tool.name, dict(arguments)])
     return f"{tool.name} {_host(arguments.get('url'))}" if tool.consent is Consent.HOST else ""
@@ -231,15 +220,15 @@ def _host(address: Value) -> str:
         return str(address)
 
 
-_LONGEST_RESULT: Final = 50_000
-"""Characters of a result that the model is told."""
+_MAX_RESULT_LENGTH: Final = 50_000
+"""Characters of a tool's result that the model receives."""
 
 
 class Toolbox:
-    """The tools of one agent.
+    """The tools of a running agent.
 
     Attributes:
-        definitions: What the model is told of them; `finish` is always among them.
+        definitions: Their definitions for the model, with `finish`.
     """
 
     def __init__(self, context: NodeContext[AgentConfig]) -> None:
@@ -250,18 +239,18 @@ class Toolbox:
         self.definitions: tuple[ToolDefinition, ...] = (*chosen, finish_tool(self._config.reply_schema))
 
     async def call(self, call: ToolCall) -> ToolOutcome:
-        """Carry out a call that the model wants made."""
-        return await self._context.act(call.name, call.arguments, partial(self._carry_out, call))
+        """Make a tool call of the model."""
+        return await self._context.act(call.name, call.arguments, partial(self._result, call))
 
     async def refuse(self, call: ToolCall, error: str) -> ToolOutcome:
-        """Not carry out a call that the model wants made."""
+        """Report an error for a tool call of the model instead of making it."""
 
         async def refusal() -> Value:
             raise ToolError(error)
 
         return await self._context.act(call.name, call.arguments, refusal)
 
-    async def _carry_out(self, call: ToolCall) -> Value:
+    async def _result(self, call: ToolCall) -> Value:
         names = tuple(tool.name for tool in self.definitions)
         if call.name not in names:
             raise unknown_tool(call.name, names)
@@ -303,7 +292,6 @@ class Toolbox:
             raise ToolError(f"The answer does not follow its schema: {error}", "Correct it.") from error
 
     async def _approved(self, name: str, arguments: dict[str, Value]) -> dict[str, Value]:
-        """The arguments as a person leaves them who lets the call be made."""
         schema = next(tool.parameters for tool in self.definitions if tool.name == name)
         answer = await self._context.ask(
             "approval", approval_question(name), value=arguments, choices=CHOICES, value_schema=schema
@@ -330,12 +318,12 @@ class Toolbox:
 
 
 def outcome_text(outcome: ToolOutcome) -> str:
-    """What the model is told of a call's outcome."""
+    """The text of a call's outcome for the model."""
     if outcome.error:
         return f"Error: {outcome.error}"
     text = to_text(outcome.result)
-    if len(text) > _LONGEST_RESULT:
-        return f"{text[:_LONGEST_RESULT]}\n[cut: {format_count(len(text), 'character')} in all]"
+    if len(text) > _MAX_RESULT_LENGTH:
+        return f"{text[:_MAX_RESULT_LENGTH]}\n[cut: {format_count(len(text), 'character')} in all]"
     return text or "(nothing)"
 
 

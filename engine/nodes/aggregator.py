@@ -1,6 +1,6 @@
-"""The `aggregator` node: makes one value of what all items of its iterator came to.
+"""The `aggregator` node: combines the results of all items of its iterator.
 
-`engine.runner.iterator_run` runs it once the last item has ended; its port `input` collects the results of the items.
+`engine.runner.iterator_run` runs it after the last item; its port `input` collects the results of the items.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from engine.nodes.spec import (
 from engine.values import Value, compact_json, to_text
 
 RESULT_NAMES: Final = frozenset({"items", "results", "failures"})
-"""What its expression may name: all items, what they came to, and which failed."""
+"""Names for its expression: all items, their results, and the failures."""
 
 
 class AggregatorConfig(NodeConfig, OutputKey):
@@ -74,7 +74,7 @@ def _check(config: AggregatorConfig) -> Iterator[FieldProblem]:
 
 def _outputs(config: AggregatorConfig) -> tuple[Port, ...]:
     kinds = {"collect": PortType.LIST, "join": PortType.TEXT}
-    return (Port("output", kinds.get(config.mode, PortType.ANY), "What all items came to, put together."),)
+    return (Port("output", kinds.get(config.mode, PortType.ANY), "The combined results of all items."),)
 
 
 def _prepare(config: AggregatorConfig) -> Expression | None:
@@ -98,9 +98,9 @@ async def _run(context: NodeContext[AggregatorConfig]) -> Outputs:
 
 
 def _most_frequent(results: list[Value]) -> Value:
-    """The value that stands there most often, of equally many the one that came first; null where there is none.
+    """The most frequent value, or the first of several; null without any.
 
-    White space around a text does not make it another one.
+    White space around a text makes no difference.
     """
     votes: dict[str, list[Value]] = {}
     for result in results:
@@ -116,7 +116,7 @@ SPEC = NodeSpec(
     help="Ends the part of an iterator and combines the results.",
     icon="mdi6.set-merge",
     config=AggregatorConfig,
-    inputs=lambda _config: (Port("input", help="What an item came to.", many=True),),
+    inputs=lambda _config: (Port("input", help="The result of an item.", many=True),),
     outputs=_outputs,
     run=_run,
     prepare=_prepare,

@@ -1,4 +1,4 @@
-"""The `approval` node: a person looks at a value, perhaps edits it, and lets it go on or not."""
+"""The `approval` node: a person approves, rejects or edits a value."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _texts(config: ApprovalConfig) -> tuple[NamedText, ...]:
 
 def _inputs(config: ApprovalConfig) -> tuple[Port, ...]:
     return (
-        Port("input", help="What is to be approved.", required=True, many=True),
+        Port("input", help="The value to approve.", required=True, many=True),
         *named_ports(_texts(config), beside=("input",)),
     )
 
@@ -111,9 +111,9 @@ SPEC = NodeSpec(
     config=ApprovalConfig,
     inputs=_inputs,
     outputs=lambda _config: (
-        Port("approved", help="The value as the person left it, where they approved it.", branch=True),
-        Port("rejected", help="The value as the person left it, where they rejected it.", branch=True),
-        Port(_COMMENT_PORT, PortType.TEXT, "What the person said; empty where they said nothing."),
+        Port("approved", help="The value, if it was approved; edited or unchanged.", branch=True),
+        Port("rejected", help="The value, if it was rejected; edited or unchanged.", branch=True),
+        Port(_COMMENT_PORT, PortType.TEXT, "The comment of the person; may be empty."),
     ),
     run=_run,
     prepare=_prepare,

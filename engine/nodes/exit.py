@@ -1,4 +1,4 @@
-"""The `exit` node: where a loop's body ends. `engine.runner.loop_run` gives it its value."""
+"""The `exit` node: ends a loop body. This is its declaration; `engine.runner.loop_run` runs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ExitConfig(NodeConfig):
 
 _INPUTS = (
     Port("input", help="The iteration's result.", many=True),
-    Port("feedback", help="What the next iteration starts from; without it, the result.", many=True),
+    Port("feedback", help="The input of the next iteration; without it, the result.", many=True),
 )
 _OUTPUTS = (Port("output", help="The final result, after the loop."),)
 

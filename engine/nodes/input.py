@@ -41,15 +41,15 @@ def _check(config: InputConfig) -> list[FieldProblem]:
             FieldProblem(
                 "bad-default",
                 "default",
-                f"The default is no {config.type}: {error.message}",
-                "Give a default of the declared type, or change the type.",
+                f"The default is not of the type {config.type}: {error.message}",
+                "Write a default of the declared type, or change the type.",
             )
         ]
     return []
 
 
 async def _run(context: NodeContext[InputConfig]) -> Outputs:
-    # The run has made the value fit the declared type before it began; a JSON text read twice would be another value.
+    # The run has converted the value to the declared type; parsing a JSON text twice would change it.
     return {"value": context.services.parameter(context.config.name or context.path.rpartition(".")[2])}
 
 
@@ -61,7 +61,7 @@ SPEC = NodeSpec(
     icon="mdi6.login",
     config=InputConfig,
     inputs=lambda _config: (),
-    outputs=lambda config: (Port("value", config.type, "The value that the run was given."),),
+    outputs=lambda config: (Port("value", config.type, "The value that the run received."),),
     run=_run,
     check=_check,
     summary=lambda config: f"{config.type}, {'optional' if config.default is not None else 'required'}",

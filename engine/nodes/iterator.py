@@ -1,6 +1,6 @@
-"""The `iterator` node: where the part begins that runs once for each item of a list.
+"""The `iterator` node: starts the part that runs once for each item of a list.
 
-Only its declaration; `engine.runner.iterator_run` runs it. Its other end is the `aggregator` node.
+This is its declaration; `engine.runner.iterator_run` runs it. The part ends at the `aggregator` node.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engine.nodes.spec import (
 )
 
 MAX_ITEMS: Final = 10_000
-"""The most items that one iterator works on: a slip in an expression is not to start a million model calls."""
+"""Maximum number of items, so that a mistake in an expression does not start a million model calls."""
 
 
 class IteratorConfig(NodeConfig):
@@ -124,8 +124,8 @@ SPEC = NodeSpec(
         Port("item", help="Into the part: the item."),
         Port("index", PortType.NUMBER, "Into the part: the item's number, from 0."),
         Port("iterations", PortType.LIST, "After the last item: a record of every item."),
-        Port("count", PortType.NUMBER, "After the last item: how many items were worked on."),
-        Port("failures", PortType.LIST, "After the last item: index, item and error of each that failed."),
+        Port("count", PortType.NUMBER, "After the last item: the number of items."),
+        Port("failures", PortType.LIST, "After the last item: index, item and error of each failure."),
     ),
     run=None,
     texts=_texts,

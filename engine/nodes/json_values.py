@@ -1,6 +1,7 @@
-"""How a value becomes what a port takes.
+"""JSON values of nodes: parsing of text, conversion to a port's type, and checks against a JSON Schema.
 
-Text and JSON turn into each other where nothing is lost; where something would be, that is an error that says so.
+Text and JSON are converted to each other if nothing is lost; else that is an error. Patterns in schemas cannot hang,
+and references lead to nothing outside. `jsonschema_rs` does the checks; it is imported on first use.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 
 
 def parse_json(text: str) -> Value:
-    """The value that a text of JSON stands for.
+    """Parse JSON from a model, a person or another node, with the rules of documents.
+
+    Python's reader alone would accept NaN, 1e999 and any depth, which cannot be written again.
 
     Raises:
-        ValueError: It is no JSON, or holds a number that is not finite or objects too deep inside one another.
+        ValueError: It is not JSON, holds a number that is not finite, or is nested too deeply.
     """
     try:
         value: Value = json.loads(text, parse_constant=_refuse_constant)
@@ -60,19 +63,19 @@ _NEVER: Final = frozenset(
 
 
 class ConversionError(EngineError):
-    """A value that does not fit the port that it reached."""
+    """A value does not fit the port."""
 
 
 def can_ever_fit(source: PortType, target: PortType) -> bool:
-    """Whether some value of a port of type `source` fits a port of type `target`."""
+    """Whether any value of the type `source` fits the type `target`."""
     return (source, target) not in _NEVER
 
 
 def convert(value: Value, target: PortType) -> Value:
-    """Make a value fit a port.
+    """Convert a value to a port's type.
 
     Raises:
-        ConversionError: It cannot without losing something.
+        ConversionError: It cannot be converted without loss.
     """
     if target is PortType.ANY or value is None:
         return value
@@ -116,7 +119,7 @@ _MOST_ERRORS = 20
 
 
 class SchemaError(EngineError):
-    """A JSON Schema that cannot be used."""
+    """A JSON Schema is invalid."""
 
 
 class Schema:
@@ -126,11 +129,11 @@ class Schema:
         self._validator = validator
 
     def errors(self, value: Value) -> list[str]:
-        """What is wrong with a value, a sentence each, at most 20; empty where it fits."""
+        """What is wrong with a value: at most 20 sentences; empty if it is valid."""
         return [sentence for _, sentence in self.faults(value)]
 
     def faults(self, value: Value) -> list[tuple[int, str]]:
-        """The same errors, each with the depth at which it lies."""
+        """The same errors, each with its depth in the value."""
         found: list[tuple[int, str]] = []
         try:
             for error in self._validator.iter_errors(value):
@@ -151,7 +154,7 @@ def compile_schema(schema: dict[str, Any]) -> Schema:
     """Compile a JSON Schema.
 
     Raises:
-        SchemaError: It is no valid schema, or refers to something outside itself.
+        SchemaError: It is invalid, or refers to something outside itself.
     """
     try:
         return _compiled(json.dumps(schema, sort_keys=True))
@@ -172,7 +175,7 @@ def schema_problems(schema: dict[str, Any] | None, field: str) -> Iterator[Field
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what is wrong, without what the library says around an error of ours."""
+    """The first line of an error, without the library's text around an error of ours."""
     return str(error).partition("\n")[0].rpartition("ValueError: ")[2].rstrip(".")
 
 
@@ -180,7 +183,7 @@ def _reason(error: Exception) -> str:
 def _compiled(schema: str) -> Schema:
     import jsonschema_rs
 
-    # Patterns without backtracking: a schema or a model's text must not be able to hang the program.
+    # Patterns without backtracking: neither a schema nor a model's text can hang the program.
     return Schema(
         jsonschema_rs.validator_for(
             json.loads(schema), retriever=_refuse_reference, pattern_options=jsonschema_rs.RegexOptions()

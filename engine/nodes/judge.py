@@ -1,7 +1,7 @@
-"""The judge of a loop: a model that is asked, after an iteration, how good its result is and whether it is done.
+"""The judge of a loop: a model that scores the result of each iteration and decides whether it is done.
 
-It is no node of the canvas but a part of the loop, and is run and told like a node: `loop[2].judge`. A verdict that
-cannot be read is asked for once more; then it counts as not done, with a warning. It never ends a loop as done.
+It is a part of the loop, not a node of the canvas, but runs and appears in the history like one: `loop[2].judge`. If a
+verdict cannot be read, the judge is asked once more; then it counts as not done, with a warning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.nodes.structured_replies import read_judgement
 from engine.values import Value, to_text
 
 JUDGE: Final = "judge"
-"""What the judge is called in paths, unless a node of the body is called so."""
+"""The judge's id in paths, unless a node of the body has it."""
 
 HIGHEST_SCORE: Final = 10.0
 
@@ -97,18 +97,18 @@ class JudgeConfig(ModelFields):
 
     @property
     def is_set(self) -> bool:
-        """Whether it is said by what the judge decides."""
+        """Whether the judge has criteria."""
         return bool(self.criteria.strip()) or bool(self.rubric)
 
 
 def judge_text(config: JudgeConfig, names: frozenset[str]) -> NamedText:
-    """The judge's text, as part of its loop's settings."""
+    """The criteria as a named text of the loop's settings."""
     after = frozenset({"loop", "nodes", "state"})
     return NamedText("judge.criteria", TextKind.TEMPLATE, config.criteria, names, ports=False, namespaces=after)
 
 
 def judge_schema(config: JudgeConfig) -> dict[str, Any]:
-    """What a judge's verdict is to look like."""
+    """The JSON Schema of a verdict."""
     score = {"type": "number", "minimum": 0, "maximum": HIGHEST_SCORE}
     properties: dict[str, Any] = {"reason": {"type": "string"}}
     required = ["reason", "done"]
@@ -129,7 +129,7 @@ def judge_schema(config: JudgeConfig) -> dict[str, Any]:
 
 
 def judge_question(config: JudgeConfig, criteria: str, output: str) -> list[Message]:
-    """What the judge is asked about a result, by the criteria and the rubric."""
+    """The messages that ask the judge about a result."""
     lines = ["Judge the text below. Reply with one JSON object and nothing else."]
     if criteria:
         lines.append(f"It is done when this holds:\n{criteria}")
@@ -159,11 +159,11 @@ async def _run(context: NodeContext[JudgeConfig]) -> Outputs:
             context.warn(f"The verdict could not be read, asked twice: {error} It counts as not done.")
     if not verdicts:
         return {"done": False, "score": None, "reason": "", "scores": {}}
-    return _together(verdicts, config)
+    return _combined(verdicts, config)
 
 
-def _together(verdicts: list[dict[str, Any]], config: JudgeConfig) -> Outputs:
-    """Several verdicts as one: means of the scores; done where the mean is high enough, or most say so."""
+def _combined(verdicts: list[dict[str, Any]], config: JudgeConfig) -> Outputs:
+    """Combine verdicts: mean scores; done if the mean reaches the threshold, else by majority."""
     count = len(verdicts)
     score = sum(verdict["score"] for verdict in verdicts) / count
     names = verdicts[0]["scores"]
@@ -172,7 +172,7 @@ def _together(verdicts: list[dict[str, Any]], config: JudgeConfig) -> Outputs:
         done = score >= config.threshold
     else:
         done = 2 * sum(verdict["done"] for verdict in verdicts) > config.runs
-    # The reason of a verdict that agrees with what came out.
+    # The reason of a verdict that agrees with the combined one.
     reason = next((verdict["reason"] for verdict in verdicts if verdict["done"] == done), verdicts[0]["reason"])
     return {"done": done, "score": score, "reason": reason, "scores": scores}
 
@@ -191,4 +191,4 @@ JUDGE_SPEC = NodeSpec(
     recorded=dict,
     model=lambda config: config.choice,
 )
-"""How the judge is run. It is in no palette: a loop brings its own."""
+"""How the judge runs. It is not in the palette, because it belongs to a loop."""

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from engine.models.protocol import Reply
-from engine.nodes.agent_tools import EXIT_LOOP, EXIT_LOOP_TOOL
+from engine.nodes.agent_tools import EXIT_LOOP, EXIT_LOOP_DEFINITION
 from engine.nodes.context import NodeContext, no_text
 from engine.nodes.json_values import schema_problems
 from engine.nodes.model_calls import (
@@ -75,7 +75,7 @@ async def _run(context: NodeContext[LlmConfig]) -> Outputs:
         output = await structured_reply(context, context.config, prompt_messages(context), schema)
         return {"output": output, "usage": _usage(context)}
     config = context.config
-    tools = (EXIT_LOOP_TOOL.definition,) if config.may_exit_loop else ()
+    tools = (EXIT_LOOP_DEFINITION,) if config.may_exit_loop else ()
     reply = await call_model(context, config, prompt_messages(context), tools=tools)
     if reply.tool_calls and await _exits_loop(context, reply):
         return {"usage": _usage(context)}
@@ -85,7 +85,7 @@ async def _run(context: NodeContext[LlmConfig]) -> Outputs:
 
 
 async def _exits_loop(context: NodeContext[LlmConfig], reply: Reply) -> bool:
-    """Whether the model ended the loop, where it may; it is told as the tool call that it is."""
+    """Whether the model ended the loop; the tool call becomes part of the history."""
 
     async def nothing() -> Value:
         return None

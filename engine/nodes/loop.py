@@ -1,6 +1,6 @@
-"""The `loop` node: where the part that runs again and again begins.
+"""The `loop` node: starts the loop body, which runs repeatedly.
 
-Only its declaration; `engine.runner.loop_run` runs it. Its other end is the `exit` node.
+This is its declaration; `engine.runner.loop_run` runs it. The body ends at the `exit` node.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from engine.nodes.spec import (
 MAX_ITERATIONS_DEFAULT: Final = 5
 
 ITERATION_NAMES: Final = frozenset({"output", "similarity", "cost_usd", "elapsed_s"})
-"""What `until` and `score` may name of the iteration just ended, beside `nodes.ID` and `loop.…`."""
+"""Names for `until` and `score` about the completed iteration, besides `nodes.ID` and `loop.…`."""
 
 
 class _ConditionSchema:
@@ -55,8 +55,8 @@ class _ConditionSchema:
 StopCondition = Annotated[dict[str, Any], _ConditionSchema]
 """An entry of `stop_when`: `condition` names it, the other keys are its settings.
 
-It is read by `LoopConfig.conditions`: an unknown one, such as that of a plugin that is not enabled, is a problem and
-not a loop that cannot be read.
+`LoopConfig.conditions` reads it. So an unknown condition, such as one of a disabled plugin, is a problem, and the other
+settings of the loop can still be read.
 """
 
 
@@ -345,13 +345,13 @@ def _need_problems(config: LoopConfig) -> Iterator[FieldProblem]:
 
 
 def range_problem(max_iterations: int, cap: int = MAX_ITERATIONS_CAP) -> FieldProblem | None:
-    """The warning about a count outside 1 to the cap; None where it lies inside."""
+    """The warning about a maximum outside 1 to the cap, or None."""
     if 1 <= max_iterations <= cap:
         return None
     return FieldProblem(
         "iterations-clamped",
         "max_iterations",
-        f"{max_iterations} lies outside 1 to {cap}; at most {clamped(max_iterations, cap)} iterations are run.",
+        f"{max_iterations} is outside 1 to {cap}; at most {clamped(max_iterations, cap)} iterations are run.",
         f"Choose a number from 1 to {cap}.",
         Severity.WARNING,
     )
@@ -365,14 +365,14 @@ def _summary(config: LoopConfig) -> str:
     return " · ".join([*names, most])
 
 
-_INPUTS = (Port("input", help="What the first iteration starts from.", required=True, many=True),)
+_INPUTS = (Port("input", help="The input of the first iteration.", required=True, many=True),)
 _OUTPUTS = (
-    Port("body", help="Into the loop: what this iteration starts from."),
+    Port("body", help="Into the loop: the iteration input."),
     Port("output", help="After the loop: the final result."),
     Port("iterations", PortType.LIST, "After the loop: a record of every iteration."),
-    Port("count", PortType.NUMBER, "After the loop: how many iterations ran."),
-    Port("exit_reason", PortType.TEXT, "After the loop: why it stopped."),
-    Port("converged", PortType.BOOLEAN, "After the loop: whether something else than count, money or time ended it."),
+    Port("count", PortType.NUMBER, "After the loop: the number of iterations."),
+    Port("exit_reason", PortType.TEXT, "After the loop: the exit reason."),
+    Port("converged", PortType.BOOLEAN, "After the loop: whether a condition that is more than a limit ended it."),
 )
 
 SPEC = NodeSpec(

@@ -77,7 +77,6 @@ def _plain(name: str) -> str:
 
 
 def _names(parameters: dict[str, Value]) -> Iterator[str]:
-    """Every name at any depth."""
     pending: list[Value] = [parameters]
     while pending:
         value = pending.pop()
@@ -89,7 +88,10 @@ def _names(parameters: dict[str, Value]) -> Iterator[str]:
 
 
 ExtraParameters = Annotated[dict[str, Any], AfterValidator(_checked)]
-"""A JSON object whose top-level names are none of the request's own, and which holds no limit of tokens."""
+"""A JSON object of a provider's own parameters, without names that the request sets and without token limits.
+
+Secrets in it are found with those of the whole document (`engine.plan.secrets`).
+"""
 
 
 MAX_TOKENS_DEFAULT = 1024
@@ -206,7 +208,7 @@ class ModelFields(NodeConfig):
 
     @cached_property
     def choice(self) -> ModelChoice:
-        """The model that these settings name."""
+        """The model and its fallbacks."""
         return ModelChoice(self.model or None, self.api_base or None, tuple(self.fallback_models))
 
     @property
@@ -273,7 +275,7 @@ class PromptFields(ModelFields):
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The prompts, compiled once a run."""
+    """Compiled prompts."""
 
     system: Template | None
     prompt: Template
@@ -281,7 +283,7 @@ class Prompts:
 
 
 def prompt_texts(config: PromptFields) -> tuple[NamedText, ...]:
-    """The prompts as texts that name values."""
+    """The prompts as named texts."""
     return _texts(config.system, config.prompt)
 
 
@@ -317,7 +319,7 @@ def _prompts(system: str, prompt: str) -> Prompts:
 
 
 def prompt_messages(context: NodeContext[Any]) -> list[Message]:
-    """The messages that a conversation begins with."""
+    """The first messages of a conversation."""
     prompts: Prompts = context.prepared
     scope: Scope = context.scope
     prompt = prompts.prompt.render(scope)
@@ -335,7 +337,7 @@ def prompt_messages(context: NodeContext[Any]) -> list[Message]:
 _JSON_BEGINS = ("{", "[", "```")
 _JSON_ENDS = ("}", "]", "```")
 
-_CUT_OFF: Final = {Finish.LENGTH: "at its token limit", Finish.CONTENT_FILTER: "by the provider's content filter"}
+_TRUNCATED: Final = {Finish.LENGTH: "at its token limit", Finish.CONTENT_FILTER: "by the provider's content filter"}
 
 ReadT = TypeVar("ReadT")
 
@@ -348,32 +350,28 @@ async def ask(
     read_reply: Callable[[str], ReadT],
     what: str = "reply",
 ) -> ReadT:
-    """Ask for a structured reply; once more, with the error, where the first cannot be read.
+    """Ask for a structured reply; if the first cannot be read, ask once more with the error.
 
     Args:
         context: The node that asks.
-        config: Its model and how it is asked.
-        messages: The question.
-        schema: The JSON Schema that the reply is to follow.
+        config: Its model settings.
+        messages: The conversation.
+        schema: The JSON Schema for the reply.
         read_reply: Reads a reply, or raises `UnreadableReplyError`.
-        what: What a warning calls the reply.
+        what: The noun for the reply in the warning.
 
     Raises:
         UnreadableReplyError: The second reply could not be read either.
-        ModelError, BudgetError: A call gave no reply, or did not fit into the budget.
+        ModelError, BudgetError: A call failed, or did not fit the budget.
     """
-
-    async def answer(asked: list[Message]) -> Reply:
-        return await call_model(context, config, asked, schema=schema)
-
-    reply = await answer(messages)
+    reply = await call_model(context, config, messages, schema=schema)
     try:
         return read_whole(reply, read_reply)
     except UnreadableReplyError as failure:
         context.warn(f"The {what} could not be read ({str(failure).rstrip('.')}); asked once more.")
         again = f"That could not be read: {shown(str(failure), 500)} Answer again, with the JSON object alone."
-    said = [Message("assistant", reply.text)] if reply.text.strip() else []  # servers refuse empty messages
-    second = await answer([*messages, *said, Message("user", again)])
+    answer = [Message("assistant", reply.text)] if reply.text.strip() else []  # servers refuse empty messages
+    second = await call_model(context, config, [*messages, *answer, Message("user", again)], schema=schema)
     return read_whole(second, read_reply)
 
 
@@ -396,14 +394,14 @@ async def structured_reply(
 
 
 def read_whole(reply: Reply, read_reply: Callable[[str], ReadT]) -> ReadT:
-    """Read a reply. One that was cut off counts only if its JSON is whole, and begins or ends it.
+    """Read a reply. A truncated one counts only if it starts or ends with complete JSON.
 
-    In the middle it may be an example, with the answer still to come; and "done" may be the beginning of a sentence.
+    JSON in the middle may be an example before the answer, and "done" may be the start of a sentence.
 
     Raises:
-        UnreadableReplyError: It cannot be read, or was cut off before what is to be read had ended.
+        UnreadableReplyError: It cannot be read, or was truncated too early.
     """
-    if reply.finish not in _CUT_OFF:
+    if reply.finish not in _TRUNCATED:
         return read_reply(reply.text)
     text = reply.text.strip()
     try:
@@ -411,23 +409,23 @@ def read_whole(reply: Reply, read_reply: Callable[[str], ReadT]) -> ReadT:
             return read_reply(f"{text} [cut off]")
     except UnreadableReplyError:
         pass
-    raise UnreadableReplyError(f"the reply was cut off {_CUT_OFF[reply.finish]}, before its end.")
+    raise UnreadableReplyError(f"the reply was cut off {_TRUNCATED[reply.finish]}, before its end.")
 
 
 def read(text: str, schema: dict[str, Value]) -> Value:
-    """The JSON value in a reply.
+    """Read the JSON value in a reply.
 
     Raises:
-        UnreadableReplyError: There is none, it does not fit the schema, or there are several that differ.
+        UnreadableReplyError: There is none, it does not follow the schema, or several values differ.
     """
     return read_structured(text, schema, faults_by(schema))
 
 
 def faults_by(schema: dict[str, Value]) -> Faults:
-    """Checks values against a schema, and against the rules that hold for all values.
+    """Return a check of values against a schema and the JSON rules of documents.
 
     Raises:
-        UnreadableReplyError: The schema cannot be used.
+        UnreadableReplyError: The schema is invalid.
     """
     try:
         compiled = compile_schema(schema)

@@ -1,7 +1,7 @@
-"""Which node types there are.
+"""The registry of node types.
 
-The built-in types are listed here and nowhere else. Loading a plugin executes it, so nothing is loaded because a
-document was opened: types from elsewhere are added by whoever starts the program, through `Registry.add`.
+The built-in types are listed here and nowhere else. Loading a plugin executes it, so opening a document loads none: the
+program adds the types of plugins at its start, with `Registry.add`.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ class Registry:
         self._specs = {spec.type: spec for spec in specs}
 
     def find(self, node_type: str) -> AnySpec | None:
-        """The type of that name; None where there is none."""
+        """The type of that name, or None."""
         return self._specs.get(node_type)
 
     def suggestion(self, node_type: str) -> str | None:
-        """The name most like one that is not there; None where none is like it."""
+        """The known name that is most similar to an unknown one, or None."""
         return next(iter(difflib.get_close_matches(node_type, self._specs, n=1)), None)
 
     def with_types(self, specs: Iterable[AnySpec]) -> Registry:
-        """A registry with further types; one of the same name takes the place of the old one."""
+        """A registry with more types; a type replaces one of the same name."""
         return Registry([*self._specs.values(), *specs])
 
     def add(self, specs: Iterable[AnySpec]) -> None:
-        """Add types, as a plugin does when the program starts: all of them, or none.
+        """Add the types of a plugin: all or none.
 
         Raises:
-            ValueError: There is one of that name.
+            ValueError: There is another type of that name.
         """
         added = {spec.type: spec for spec in specs}
         taken = next((name for name, spec in added.items() if self._specs.get(name, spec) is not spec), None)
@@ -62,10 +62,10 @@ class Registry:
         return iter(self._specs.values())
 
 
-_PLAIN = (input_node, output, llm, agent, router, transform, validator, approval, tool)
-_BUILTIN = Registry(module.SPEC for module in (*_PLAIN, loop, exit_node, iterator, aggregator, subflow))
+_BASIC = (input_node, output, llm, agent, router, transform, validator, approval, tool)
+_BUILT_IN = Registry(module.SPEC for module in (*_BASIC, loop, exit_node, iterator, aggregator, subflow))
 
 
 def builtin_registry() -> Registry:
-    """The node types of the program, and those that enabled plugins have added; the same one in all threads."""
-    return _BUILTIN
+    """The registry of the built-in node types and those of enabled plugins; the same object in all threads."""
+    return _BUILT_IN

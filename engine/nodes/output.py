@@ -20,7 +20,7 @@ class OutputConfig(NodeConfig):
 
 
 async def _run(context: NodeContext[OutputConfig]) -> Outputs:
-    # The value is no port (an output leads nowhere), but the run finds its results under this name.
+    # Not a port, since no edge starts at an output, but the run reads its results under this name.
     return {"value": context.inputs["value"]}
 
 

@@ -1,7 +1,7 @@
-"""The `router` node: picks exactly one branch and passes its input on there, unchanged.
+"""The `router` node: chooses exactly one branch and passes its input on there, unchanged.
 
-In a loop that is controlled by an evaluator, the router whose branch `done` leads to the exit decides whether the
-loop goes on. A verdict that cannot be read is never taken for `done`.
+In a loop with the condition `evaluator`, the router whose branch `done` leads to the exit decides whether the loop
+continues. A verdict that cannot be read never counts as `done`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TAKEN_NAMES: Final = frozenset({_REASON_PORT, "error"})
 
 
 class Branch(BaseModel):
-    """One way that a router may choose."""
+    """A branch that a router can choose."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -56,7 +56,7 @@ class Branch(BaseModel):
     )
 
 
-def _usual_branches() -> list[Branch]:
+def _default_branches() -> list[Branch]:
     return [
         Branch(name=DONE, description="the criteria are met"),
         Branch(name=CONTINUE, description="the criteria are not met yet"),
@@ -78,7 +78,7 @@ class RouterConfig(ModelFields):
         json_schema_extra={"widget": "prompt", "shown_when": {"mode": "model"}},
     )
     branches: list[Branch] = Field(
-        default_factory=_usual_branches,
+        default_factory=_default_branches,
         min_length=1,
         max_length=20,
         title="Branches",
@@ -119,7 +119,9 @@ def _check(config: RouterConfig) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     if config.mode == "model" and not config.criteria.strip():
         problems.append(
-            FieldProblem("no-criteria", "criteria", "It says nowhere by what the model decides.", "Write the criteria.")
+            FieldProblem(
+                "no-criteria", "criteria", "The model has no criteria for its decision.", "Write the criteria."
+            )
         )
     seen: set[str] = set()
     last = len(config.branches) - 1
@@ -202,7 +204,7 @@ async def _by_model(context: NodeContext[RouterConfig], criteria: Template) -> t
     if fallback is None:
         raise NodeError(
             f"The model's verdict could not be read, asked twice: {failure}.",
-            "Word the criteria more simply, or take a stronger model.",
+            "Simplify the criteria, or use a stronger model.",
             retryable=True,
         )
     context.warn(f'The verdict could not be read ({failure}); it counts as "{fallback}".')
@@ -210,7 +212,7 @@ async def _by_model(context: NodeContext[RouterConfig], criteria: Template) -> t
 
 
 def fallback_branch(names: Sequence[str]) -> str | None:
-    """What an unreadable verdict counts as: `continue`, else the only branch that is not `done`; never `done`."""
+    """The branch for an unreadable verdict: `continue`, else the only branch besides `done`; never `done`."""
     if CONTINUE in names:
         return CONTINUE
     others = [name for name in names if name != DONE]
@@ -218,7 +220,7 @@ def fallback_branch(names: Sequence[str]) -> str | None:
 
 
 def verdict_schema(names: Sequence[str]) -> dict[str, Value]:
-    """What a model's verdict is to look like."""
+    """The JSON Schema of a model's verdict."""
     return {
         "type": "object",
         "properties": {
@@ -231,7 +233,7 @@ def verdict_schema(names: Sequence[str]) -> dict[str, Value]:
 
 
 def router_question(config: RouterConfig, criteria: str, value: str) -> list[Message]:
-    """What a model is asked: to choose a branch for the value, by the criteria."""
+    """The messages that ask a model to choose a branch."""
     branches = "\n".join(
         f"- {branch.name}" + (f": {branch.description}" if branch.description else "") for branch in config.branches
     )
@@ -271,7 +273,7 @@ SPEC = NodeSpec(
     help="Selects one branch, by a model or by rules, and passes its input on.",
     icon="mdi6.source-branch",
     config=RouterConfig,
-    inputs=lambda _config: (Port("input", help="What is judged and passed on.", required=True, many=True),),
+    inputs=lambda _config: (Port("input", help="The value that is judged and passed on.", required=True, many=True),),
     outputs=_outputs,
     run=_run,
     prepare=_prepare,

@@ -1,9 +1,10 @@
-"""Reading what a model decided: a structured reply, a router's verdict, a judge's.
+"""Lenient parser of structured replies: JSON for a schema, a router's verdict, a judge's verdict.
 
-The form is read leniently; what was decided is never guessed. Everything in a reply that could be the answer is looked
-at, and the answer counts only if all that fits says the same.
+The form is read leniently, but the answer is never guessed: everything in a reply that could be the answer is read, and
+it counts only if all candidates agree. JSON is fitted to its schema where only the form differs: "8" for 8, "yes" for
+true, "Done" for done. A value is changed only if the schema allows a single reading, and nothing is lost.
 
-Exported LangGraph modules carry this module's source, so of the engine it imports only what they carry too.
+LangGraph exports contain this module's source, so it imports from the engine only what they contain too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Final, cast
 from engine.lenient_json import GAP, find_json, parse_strict
 
 _DEEPEST: Final = 100
-"""How many schemas inside one another are followed; a schema may refer to itself."""
+"""Maximum depth of nested schemas; a schema may refer to itself."""
 
 _TRUE: Final = frozenset({"true", "yes"})
 _FALSE: Final = frozenset({"false", "no"})
@@ -29,9 +30,9 @@ _LONGEST_AMOUNT: Final = 60
 
 
 def fold(text: str) -> str:
-    """Reduce a name to what tells it from others: no case, no full-width letters, no punctuation around it.
+    """Normalize a name: no case, no full-width letters, no punctuation around it.
 
-    White space and hyphens inside count as underscores. A question mark stays: "done?" is no answer.
+    White space and hyphens inside become underscores. A question mark stays: "done?" is no answer.
     """
     plain = unicodedata.normalize("NFKC", text).casefold()
     first, last = 0, len(plain)
@@ -50,13 +51,13 @@ def _is_around_names(sign: str) -> bool:
 
 
 def coerced(value: Any, schema: Any, root: Any = None, depth: int = 0) -> Any:
-    """A value in the form that a schema asks for, as far as nothing is lost.
+    """Convert a value to the form of a schema, as far as nothing is lost.
 
     Args:
-        value: A JSON value; it is not changed itself.
+        value: A JSON value; it is not modified.
         schema: The JSON Schema, or a part of one.
-        root: The schema that the part belongs to; None where it is the whole.
-        depth: How many schemas are already around it.
+        root: The whole schema of the part; None if it is the whole.
+        depth: The number of schemas around it.
     """
     root = schema if root is None else root
     schema = _referred(schema, root)
@@ -81,7 +82,7 @@ def coerced(value: Any, schema: Any, root: Any = None, depth: int = 0) -> Any:
 
 
 def _referred(schema: Any, root: Any) -> Any:
-    """The schema that a reference inside the document leads to."""
+    """Resolve a reference inside the schema."""
     for _ in range(_DEEPEST):
         if not isinstance(schema, dict) or "$ref" not in schema:
             return cast("Any", schema)
@@ -96,7 +97,7 @@ def _referred(schema: Any, root: Any) -> Any:
 
 
 def _by_option(value: Any, options: list[Any], root: Any, depth: int) -> Any:
-    """The value in the form of the only option that would change it; unchanged where one takes it as it is."""
+    """Convert a value to the only option that changes it; unchanged if an option accepts it."""
     if isinstance(value, str) and any(_takes_text(_referred(option, root), value) for option in options):
         return value
     changed = [one for option in options if (one := coerced(value, option, root, depth + 1)) != value]
@@ -114,13 +115,13 @@ def _takes_text(rules: Any, value: str) -> bool:
 
 
 def types_of(rules: dict[str, Any]) -> list[Any]:
-    """The types that a schema names itself."""
+    """The types that a schema lists."""
     types: Any = rules.get("type", ())
     return [types] if isinstance(types, str) else list(types)
 
 
 def members(rules: dict[str, Any]) -> list[Any] | None:
-    """The values that a schema lists; None where it lists none."""
+    """The values that a schema lists; None without a list."""
     if "const" in rules:
         return [rules["const"]]
     listed: Any = rules.get("enum")
@@ -138,7 +139,7 @@ def _coerced_object(value: dict[str, Any], rules: dict[str, Any], root: Any, dep
 
 
 def _with_keys_of(value: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """The object with each key as the schema writes it, where only one of each is like the other."""
+    """Rename keys to the spelling of the schema, where only one key and one property match."""
     spelled = [fold(name) for name in names]
     keys = [fold(key) for key in value]
     renamed: dict[str, str] = {}
@@ -149,7 +150,7 @@ def _with_keys_of(value: dict[str, Any], names: list[str]) -> dict[str, Any]:
 
 
 def _coerced_text(value: str, rules: dict[str, Any]) -> Any:
-    """What a text stands for where the schema takes none, or only certain ones."""
+    """Convert a text for a schema that accepts no text, or only certain ones."""
     listed = members(rules)
     types = types_of(rules)
     if listed is not None:
@@ -168,7 +169,6 @@ def _coerced_text(value: str, rules: dict[str, Any]) -> Any:
 
 
 def _inside(value: str) -> Any:
-    """The object or list that a text holds as JSON."""
     try:
         inside = parse_strict(value)
     except ValueError:
@@ -191,11 +191,11 @@ def _member(value: str, listed: list[Any]) -> Any:
 
 
 def amount(text: str, lowest: Any = None, highest: Any = None) -> float | int | None:
-    """The number that a text stands for; None where it is none, or can be read in two ways.
+    """Read a number; None if the text is none or is ambiguous.
 
     Args:
         text: Such as 8, 8.5, 8,5, and on a scale from 0 also 8/10, 8 out of 10 and 80%.
-        lowest: The lower end of the scale, where there is one.
+        lowest: The lower end of the scale, if there is one.
         highest: Its upper end.
     """
     plain = unicodedata.normalize("NFKC", text).replace("\u2212", "-").replace("\u2044", "/").strip()
@@ -236,22 +236,22 @@ _LABELS: Final = frozenset(
     {"branch", "decision", "verdict", "choice", "answer", "selected_branch", "chosen_branch"}
     | {f"{which}_{what}" for which in ("final", "my") for what in ("branch", "decision", "verdict", "choice", "answer")}
 )
-"""What a router's branch may be called in a reply."""
+"""Names of a router's branch in replies."""
 
 _NUMBERS: Final = ("number", "integer")
 _LONGEST_LINE: Final = 2000
 _LONGEST_QUOTE: Final = 60
 
 Faults = Callable[[Any], Sequence[tuple[int, str]]]
-"""What is wrong with a value: of each fault how deep it lies, and a sentence."""
+"""A check of a value: the depth of each fault, and a sentence."""
 
 
 class UnreadableReplyError(ValueError):
-    """A reply in which there is no answer that fits; the text says why, for the model and for the history.
+    """A reply has no valid answer; the text says why, for the model and for the history.
 
     Attributes:
-        asked: What the model was asked, where whoever asked has said so.
-        said: What it answered.
+        asked: The request to the model, if the caller has set it.
+        said: The reply.
     """
 
     asked = ""
@@ -263,11 +263,11 @@ def read_structured(text: str, schema: Mapping[str, Any], faults: Faults) -> Any
 
     Args:
         text: The reply.
-        schema: The JSON Schema that the value is to follow.
+        schema: The JSON Schema of the value.
         faults: Checks a value against the schema.
 
     Raises:
-        UnreadableReplyError: There is none that follows the schema, or there are several that differ.
+        UnreadableReplyError: No value follows the schema, or several values differ.
     """
     fitting: dict[str, Any] = {}
     failures: list[tuple[bool, int, int, str]] = []
@@ -286,7 +286,7 @@ def read_structured(text: str, schema: Mapping[str, Any], faults: Faults) -> Any
 
 
 def read_given(value: Any, schema: Mapping[str, Any], faults: Faults) -> Any:
-    """Fit a value to its schema that a model gave as JSON, such as an argument of a tool; or as a text of JSON.
+    """Fit a value from a model, such as an argument of a tool, to its schema; a text may contain the JSON.
 
     Raises:
         UnreadableReplyError: It does not follow the schema.
@@ -302,11 +302,11 @@ def read_given(value: Any, schema: Mapping[str, Any], faults: Faults) -> Any:
 def read_branch(text: str, names: Sequence[str]) -> tuple[str, str]:
     """Read the branch that a model chose, and its reason.
 
-    It is a JSON object with a `branch`, a line such as "Decision: done", or a reply that is nothing but a branch's
-    name. A name somewhere in a sentence does not count ("not done").
+    The reply is a JSON object with a `branch`, a line such as "Decision: done", or only the name of a branch. A name in
+    a sentence does not count ("not done").
 
     Raises:
-        UnreadableReplyError: There is none, or there are several.
+        UnreadableReplyError: There is no branch, or there are several.
     """
     if len(text) <= _LONGEST_LINE and fold(text) in names:
         return fold(text), ""
@@ -334,7 +334,6 @@ def read_branch(text: str, names: Sequence[str]) -> tuple[str, str]:
 
 
 def _branch_in(value: Any, names: Sequence[str]) -> tuple[str, str]:
-    """Branch and reason of a verdict in JSON."""
     value = _unwrapped(value)
     if not isinstance(value, dict):
         raise UnreadableReplyError("the verdict is to be a JSON object.")
@@ -363,11 +362,11 @@ def read_judgement(
         text: The reply.
         schema: The JSON Schema of a verdict.
         faults: Checks a value against the schema.
-        weights: How much each criterion of the rubric counts; empty without one.
-        threshold: The score from which it is done; None where the judge says so itself.
+        weights: The weights of the rubric's criteria; empty without a rubric.
+        threshold: The minimum score for `done`; None if the judge decides.
 
     Raises:
-        UnreadableReplyError: There is none, or there are several that differ.
+        UnreadableReplyError: There is no verdict, or several verdicts differ.
     """
     values, around = _found(text)
     properties: Mapping[str, Any] = schema["properties"]
@@ -405,9 +404,9 @@ def _judgement(value: dict[str, Any], weights: Mapping[str, float], threshold: f
 
 
 def _from_lines(around: str, properties: Mapping[str, Any], criteria: list[str]) -> dict[str, Any]:
-    """The verdict that stands in lines such as "Score: 8/10", as an object; empty where there are none.
+    """The verdict in lines such as "Score: 8/10"; empty without such lines.
 
-    A label with two values is left out of it, and so makes the verdict incomplete.
+    A label with two values is omitted, so the verdict is incomplete.
     """
     stated: dict[str, set[str]] = {}
     for label, value in _labelled(around):
@@ -421,7 +420,7 @@ def _from_lines(around: str, properties: Mapping[str, Any], criteria: list[str])
 def _refuse_contradiction(
     verdict: dict[str, Any], plain: dict[str, Any], schema: Mapping[str, Any], threshold: float | None
 ) -> None:
-    """Refuse a verdict next to which a line says something else, as "Done: no" above {"done": true}."""
+    """Refuse a verdict that a line contradicts, such as "Done: no" above {"done": true}."""
     said: dict[str, Any] = coerced(plain, schema)
     pairs = [(said.get("score"), verdict["score"])]
     pairs += [(said.get("done"), verdict["done"])] if threshold is None else []
@@ -432,7 +431,7 @@ def _refuse_contradiction(
 
 
 def _key_conflicts(value: Any, names: Mapping[str, Any]) -> list[tuple[int, str]]:
-    """Keys that are a property in another case, beside that property itself with another value."""
+    """Keys that differ from a property only in case, beside that property with another value."""
     if not isinstance(value, dict):
         return []
     verdict = cast("dict[str, Any]", value)
@@ -442,7 +441,7 @@ def _key_conflicts(value: Any, names: Mapping[str, Any]) -> list[tuple[int, str]
 
 
 def _fitted(value: Any, schema: Mapping[str, Any], faults: Faults) -> tuple[Any, Sequence[tuple[int, str]]]:
-    """A value in the form that the schema asks for, and what is wrong with it."""
+    """A value in the form of the schema, and its faults."""
     changed = coerced(value, schema)
     wrong = faults(changed)
     if wrong and changed != value and not faults(value):
@@ -451,7 +450,7 @@ def _fitted(value: Any, schema: Mapping[str, Any], faults: Faults) -> tuple[Any,
 
 
 def _candidates(text: str, schema: Mapping[str, Any]) -> Iterator[Any]:
-    """Everything in a reply that could be its value: all outermost JSON in it, else the plain value that it is."""
+    """All candidates for a reply's value: its outermost JSON, else the reply as a plain value."""
     values, around = _found(text, takes_text=_takes(schema, "string"))
     for value in values:
         yield value if _takes(schema, "array") else _unwrapped(value)
@@ -467,16 +466,16 @@ def _candidates(text: str, schema: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _unwrapped(value: Any) -> Any:
-    """The only element of a list, where there is only one."""
+    """The element of a list with one element; other values unchanged."""
     inside: list[Any] = cast("list[Any]", value) if isinstance(value, list) else []
     return inside[0] if len(inside) == 1 else cast("Any", value)
 
 
 def _found(text: str, *, takes_text: bool = False) -> tuple[list[Any], str]:
-    """The outermost JSON in a reply, and the text around it. JSON that was written as a JSON text is read in turn.
+    """The outermost JSON in a reply, and the text around it. JSON inside a JSON text is read too.
 
     Raises:
-        UnreadableReplyError: The reply ends inside of it.
+        UnreadableReplyError: The reply ends inside the JSON.
     """
     if not takes_text and text.lstrip().startswith('"'):
         try:
@@ -491,13 +490,13 @@ def _found(text: str, *, takes_text: bool = False) -> tuple[list[Any], str]:
 
 
 def _are_examples(around: str) -> bool:
-    """Whether everything that was cut out of a text is introduced as an example there ("Example:", "e.g.:")."""
+    """Whether all JSON of a text is introduced as an example ("Example:", "e.g.:")."""
     *before, _ = around.split(GAP)
     return bool(before) and all(_EXAMPLE.search(_FENCE_LINE.sub("", text)[-_LONGEST_LINE:]) for text in before)
 
 
 def _labelled(text: str) -> Iterator[tuple[str, str]]:
-    """The lines of the form "**Label:** value" in a text; a value may stand on the next line instead."""
+    """The lines of the form "**Label:** value" in a text; the value may be on the next line."""
     label = ""
     for line in text.splitlines():
         plain = unicodedata.normalize("NFKC", line[:_LONGEST_LINE]).strip()

@@ -1,7 +1,7 @@
 """The `subflow` node: another workflow as one node. The engine itself runs it.
 
-The document carries a copy of the other workflow beside the name of its file: opening it reads no other file, it runs
-wherever it is taken, and the history has what really ran. `engine.document.subflows` brings the copy up to date.
+The document contains a copy of the other workflow beside the path of its file. So opening it reads no other file, it
+runs anywhere, and the history contains what really ran. `engine.document.subflows` updates the copy.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class SubflowConfig(NodeConfig):
 
 
 def json_objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list of any JSON; none where it is no list."""
+    """The objects in a JSON list; none for any other value."""
     items = cast("list[object]", value) if isinstance(value, list) else []
     return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
 
 
 def json_object(value: Any) -> dict[str, Any]:
-    """A value of any JSON that is an object; an empty one where it is none."""
+    """A JSON object; an empty one for any other value."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _nodes(config: SubflowConfig, node_type: str) -> Iterator[tuple[str, dict[str, Any], bool]]:
-    """Id and settings of the copy's nodes of one type, as far as they are such, and whether each is enabled."""
+    """Id and settings of the copy's nodes of one type, and whether each is enabled; malformed nodes are skipped."""
     for node in json_objects((config.workflow or {}).get("nodes")):
         node_id = node.get("id")
         if node.get("type") == node_type and isinstance(node_id, str):
@@ -63,7 +63,7 @@ def _inputs(config: SubflowConfig) -> tuple[Port, ...]:
         except ValidationError:
             continue
         name, is_open = declared.name or node_id, declared.default is not None
-        if not is_enabled:  # what edges bring there is not used
+        if not is_enabled:  # its edges have no effect
             ports.setdefault(name, Port(name, declared.type, declared.description))
             continue
         ports[name] = Port(name, declared.type, declared.description, required=not is_open, gate=is_open)
@@ -82,7 +82,7 @@ def _outputs(config: SubflowConfig) -> tuple[Port, ...]:
 
 def _check(config: SubflowConfig) -> list[FieldProblem]:
     if not config.file.strip() and config.workflow is None:
-        return [FieldProblem("no-subflow", "file", "It does not say which workflow it runs.", "Choose a file.")]
+        return [FieldProblem("no-subflow", "file", "The workflow file is missing.", "Choose a file.")]
     if config.workflow is None:
         message = f'The workflow file "{config.file}" has not been read.'
         return [FieldProblem("subflow-not-read", "file", message, "Save this workflow beside it, and choose it again.")]

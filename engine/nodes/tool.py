@@ -1,7 +1,7 @@
-"""The `tool` node: one call of a registered tool.
+"""The `tool` node: a call of a tool.
 
-The tool's declared parameters are the node's input ports; a parameter that nothing is connected to takes its value
-from the settings, else from the tool's own default.
+The tool's parameters are the input ports. A parameter without an edge gets its value from the settings, else the tool's
+default.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _PORT_TYPES: Final = {
 
 
 def _port_type(parameter: dict[str, Any]) -> PortType:
-    kind = parameter.get("type")  # a list of types, in some schemas that servers give
+    kind = parameter.get("type")  # a list of types in the schemas of some servers
     return _PORT_TYPES.get(kind, PortType.ANY) if isinstance(kind, str) else PortType.ANY
 
 
@@ -81,7 +81,7 @@ def _inputs(config: ToolConfig) -> tuple[Port, ...]:
 def _outputs(config: ToolConfig) -> tuple[Port, ...]:
     tool = _tool(config)
     kind = PortType.ANY if tool is None else PortType(tool.output_type)
-    return (Port("output", kind, "What the tool gave."),)
+    return (Port("output", kind, "The result of the tool."),)
 
 
 def _check(config: ToolConfig) -> list[FieldProblem]:

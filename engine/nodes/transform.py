@@ -1,4 +1,4 @@
-"""The `transform` node: makes a new value of its inputs, by a template or an expression, without a model."""
+"""The `transform` node: computes a value with a template or an expression, without a model."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def _ports(texts: tuple[NamedText, ...]) -> tuple[Port, ...]:
     )
 
 
-_OUTPUTS = (Port("output", PortType.TEXT, "What was made."),), (Port("output", PortType.ANY, "What was made."),)
+_OUTPUTS = (
+    (Port("output", PortType.TEXT, "The computed value."),),
+    (Port("output", PortType.ANY, "The computed value."),),
+)
 
 
 def _outputs(config: TransformConfig) -> tuple[Port, ...]:

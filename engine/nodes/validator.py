@@ -1,4 +1,4 @@
-"""The `validator` node: lets a value pass or not, by a JSON Schema or an expression."""
+"""The `validator` node: checks a value against a JSON Schema or an expression."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def _run(context: NodeContext[ValidatorConfig]) -> Outputs:
 
 
 def _examine(context: NodeContext[ValidatorConfig]) -> tuple[Value, list[Value]]:
-    """The value as it was read, and what is wrong with it."""
+    """The parsed value and its errors."""
     prepared: Schema | Expression = context.prepared
     value = context.inputs["input"]
     if isinstance(prepared, Schema):
@@ -103,11 +103,11 @@ SPEC = NodeSpec(
     help="Checks a value against a JSON Schema or a condition.",
     icon="mdi6.check-decagram",
     config=ValidatorConfig,
-    inputs=lambda _config: (Port("input", help="What is checked.", required=True, many=True),),
+    inputs=lambda _config: (Port("input", help="The value to check.", required=True, many=True),),
     outputs=lambda _config: (
-        Port("valid", help="The value, where it is valid; a text read as JSON comes out as JSON.", branch=True),
-        Port("invalid", help="The value as it came, where it is not.", branch=True),
-        Port("errors", PortType.LIST, "What is wrong, a text each; empty where nothing is."),
+        Port("valid", help="The value, if it is valid; text that was parsed as JSON is JSON here.", branch=True),
+        Port("invalid", help="The value, unchanged, if it is invalid.", branch=True),
+        Port("errors", PortType.LIST, "The errors as texts; empty if there are none."),
     ),
     run=_run,
     prepare=_prepare,

@@ -44,7 +44,7 @@ from engine.models.protocol import (
     clean_reply,
     clean_request,
 )
-from engine.nodes.agent_tools import CHOICES, approval_question, approved_arguments, confirmed_as
+from engine.nodes.agent_tools import CHOICES, approval_question, approved_arguments, confirmation_key
 from engine.nodes.context import Answer, IterationNote, NodeContext, QuestionKind, ToolOutcome, failure_of
 from engine.nodes.spec import ModelCall, ModelChoice, NodeError, Outputs
 from engine.plan.execution_plan import GraphPlan, NodePlan
@@ -541,7 +541,7 @@ class RunScope:
         known = all_tools().get(tool)
         if not self.run_context.confirms_calls or known is None:
             return arguments
-        key = confirmed_as(known, arguments)
+        key = confirmation_key(known, arguments)
         if not key:
             return arguments
         answer = self.run_context.confirmed.get(key)

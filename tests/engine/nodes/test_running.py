@@ -36,7 +36,7 @@ def test_a_default_that_does_not_fit_its_type_is_a_problem() -> None:
     (fault,) = spec.check(spec.config.model_validate({"type": "number", "default": "many"}))
 
     assert (fault.code, fault.field) == ("bad-default", "default")
-    assert fault.message == 'The default is no number: The text "many" is not a number.'
+    assert fault.message == 'The default is not of the type number: The text "many" is not a number.'
     assert list(spec.check(spec.config.model_validate({"type": "number", "default": "5"}))) == []
 
 
