@@ -24,9 +24,11 @@ from engine.cli.common_options import (
     models_with,
     with_run_flags,
 )
-from engine.cli.exit_codes import ExitCode
+from engine.cli.exit_codes import ExitCode, Interrupts
+from engine.cli.output import Screen, err, out, write_json
 from engine.errors import EngineError
 from engine.formatting import format_count, format_duration, format_money, format_score
+from engine.text_sanitizing import harmless, shown
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -35,12 +37,11 @@ if TYPE_CHECKING:
 
     from engine import Batch, BatchResult
     from engine.batch.rows import BatchRow, BatchSummary, RowResult
-    from engine.cli.output import Screen
 
 _MAX_FAILURES = 10
 
 
-@with_run_flags
+@with_run_flags()
 def batch_command(
     file: SourceName,
     table: Annotated[
@@ -153,8 +154,6 @@ def batch_command(
 
 
 async def _watched(batch: Batch, view: BatchView) -> tuple[BatchResult, int]:
-    from engine.cli.exit_codes import Interrupts
-
     loop = asyncio.get_running_loop()
     with Interrupts(lambda: loop.call_soon_threadsafe(batch.stop)) as interrupts:
         async with view:
@@ -167,8 +166,6 @@ def _columns(given: list[str] | tuple[str, ...]) -> dict[str, str]:
     for text in given:
         name, sign, column = text.partition("=")
         if not sign:
-            from engine.text_sanitizing import shown
-
             raise EngineError(f'"--column {shown(text, 60)}" is malformed.', "Use --column INPUT=COLUMN.")
         columns[name] = column
     return columns
@@ -181,8 +178,6 @@ def _executor(where: str | None, workers: int) -> Generator[Executor | None]:
         return
     kind, _, address = where.partition("=")
     if kind != "dask":
-        from engine.text_sanitizing import shown
-
         raise EngineError(f'The executor "{shown(where, 60)}" is unknown.', "Use dask, or dask=ADDRESS.")
     from engine.batch.executors import dask_executor
 
@@ -201,8 +196,6 @@ class BatchView:
     def __init__(self, rows: int, *, is_quiet: bool) -> None:
         self._rows = rows
         self._is_quiet = is_quiet
-        from engine.cli.output import err
-
         self._screen = err()
         self._ended = self._failed = self._running = 0
         self._cost: float | None = 0.0
@@ -250,7 +243,6 @@ class BatchView:
     def finish(self, result: BatchResult, out_path: Path | None, *, as_json: bool, stopped_code: int | None) -> int:
         """Write the summary, and return the exit code."""
         from engine.batch.executors import RESUME_ROW
-        from engine.cli.output import err, out, write_json
 
         if as_json:
             write_json({"batch": result.batch, "summary": result.summary.to_json()})
@@ -277,8 +269,6 @@ class BatchView:
 
     def _draw(self) -> None:
         if self._bar is not None and self._task is not None:
-            from engine.text_sanitizing import harmless
-
             failed = f", {self._failed} failed" if self._failed else ""
             text = harmless(f"{self._running} running{failed}, {format_money(self._cost)}")
             self._bar.update(self._task, completed=self._ended, text=text)

@@ -1,4 +1,7 @@
-"""Implements `loopwright nodes`, `tools`, `models`, `templates` and `plugins`: the commands that list what there is."""
+"""Implements `loopwright nodes`, `tools`, `models`, `templates` and `plugins`, which list what is available.
+
+The descriptions of settings, ports and parameters are also used by the reference pages.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from engine.cli.exit_codes import ExitCode
+from engine.cli.output import Screen, err, out, write_json
+from engine.errors import EngineError
 from engine.formatting import format_count
+from engine.text_sanitizing import one_line, shown
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from engine.cli.output import Screen
-    from engine.nodes.node_registry import Registry
     from engine.nodes.spec import AnySpec, Port
     from engine.tools.tool import AnyTool
 
@@ -57,42 +61,31 @@ def nodes_command(
 
     Example: loopwright nodes loop
     """
-    from engine.cli.output import out, write_json
     from engine.nodes.node_registry import builtin_registry
 
     registry = builtin_registry()
     if node_type is None:
         if as_json:
-            write_json({"nodes": [spec_to_json(spec) for spec in registry]})
+            write_json({"nodes": [_spec_to_json(spec) for spec in registry]})
         else:
             out().table(
                 ("Type", "Category", "Description"), [(spec.type, str(spec.category), spec.help) for spec in registry]
             )
         return ExitCode.DONE
-    spec = _find_node_type(registry, node_type)
+    spec = registry.find(node_type)
+    if spec is None:
+        near = registry.suggestion(node_type)
+        question = f'Did you mean "{near}"? ' if near else ""
+        known = ", ".join(spec.type for spec in registry)
+        raise EngineError(f'There is no node type "{shown(node_type, 60)}".', f"{question}Node types: {known}.")
     if as_json:
-        write_json(spec_to_json(spec))
+        write_json(_spec_to_json(spec))
     else:
         _show_node_type(out(), spec)
     return ExitCode.DONE
 
 
-def _find_node_type(registry: Registry, node_type: str) -> AnySpec:
-    spec = registry.find(node_type)
-    if spec is None:
-        from engine.errors import EngineError
-        from engine.text_sanitizing import shown
-
-        near = registry.suggestion(node_type)
-        question = f'Did you mean "{near}"? ' if near else ""
-        there_are = ", ".join(spec.type for spec in registry)
-        raise EngineError(f'There is no node type "{shown(node_type, 60)}".', f"{question}Node types: {there_are}.")
-    return spec
-
-
 def _show_node_type(screen: Screen, spec: AnySpec) -> None:
-    from engine.text_sanitizing import one_line
-
     screen.line(f"{spec.title} ({spec.type}, {spec.category})", style="bold")
     screen.line(spec.help)
     for title, ports in zip(("Input", "Output"), default_ports(spec), strict=True):
@@ -103,13 +96,12 @@ def _show_node_type(screen: Screen, spec: AnySpec) -> None:
                 [(port.name, str(port.type), port_notes(port), port.help) for port in ports],
             )
     screen.line()
-    screen.table(
-        ("Setting", "Type", "Default", "Description"),
-        [
-            (field.name, ", ".join(filter(None, (field.kind, field.limits))), one_line(field.default, 40), field.help)
-            for field in fields(spec.config)
-        ],
-    )
+    _write_fields(screen, "Setting", spec.config)
+
+
+def _write_fields(screen: Screen, head: str, model: type[BaseModel]) -> None:
+    rows = [(field.name, field.type_and_limits, one_line(field.default, 40), field.help) for field in fields(model)]
+    screen.table((head, "Type", "Default", "Description"), rows)
 
 
 def tools_command(
@@ -129,7 +121,6 @@ def tools_command(
 
     Example: loopwright tools --refresh files
     """
-    from engine.cli.output import out, write_json
     from engine.tools.registry import all_tools, find_tool
 
     if refresh:
@@ -138,15 +129,20 @@ def tools_command(
     if as_json:
         write_json({"tools": [_tool_to_json(tool) for tool in tools]})
     elif name is None:
-        _list_tools(out(), tools)
+        rows = [(tool.name, tool.output_type, one_line(tool.help, 100)) for tool in tools]
+        out().table(("Tool", "Output", "Description"), rows)
     else:
-        _show_tool(out(), tools[0])
+        screen, tool = out(), tools[0]
+        screen.line(f"{tool.title} ({tool.name})", style="bold")
+        screen.line(tool.help)
+        if tool.runs_code:
+            screen.line("It runs code on this machine and needs --allow-code.")
+        screen.line()
+        _write_fields(screen, "Parameter", tool.parameters)
     return ExitCode.DONE
 
 
 def _refresh(names: Iterable[str]) -> None:
-    from engine.cli.output import err
-    from engine.errors import EngineError
     from engine.extensions import extensions_path, listings_path, read_extensions, refresh_server
     from engine.runner.event_loop import run_in_background_loop
 
@@ -154,38 +150,12 @@ def _refresh(names: Iterable[str]) -> None:
     servers = read_extensions(path).servers
     for name in names:
         if name not in servers:
-            there_are = ", ".join(servers) or "none"
-            raise EngineError(f'There is no MCP server "{name[:60]}" in {path}.', f"Servers: {there_are}.")
+            known = ", ".join(servers) or "none"
+            raise EngineError(f'There is no MCP server "{name[:60]}" in {path}.', f"Servers: {known}.")
         listing = run_in_background_loop(refresh_server(name, servers[name], listings_path(path)))
-        count = len(listing.tools)
-        err().line(f"{name} offers {format_count(count, 'tool')}.")
+        err().line(f"{name} offers {format_count(len(listing.tools), 'tool')}.")
         for sentence in listing.left_out:
             err().line(sentence)
-
-
-def _list_tools(screen: Screen, tools: Iterable[AnyTool]) -> None:
-    from engine.text_sanitizing import one_line
-
-    screen.table(
-        ("Tool", "Output", "Description"), [(tool.name, tool.output_type, one_line(tool.help, 100)) for tool in tools]
-    )
-
-
-def _show_tool(screen: Screen, tool: AnyTool) -> None:
-    from engine.text_sanitizing import one_line
-
-    screen.line(f"{tool.title} ({tool.name})", style="bold")
-    screen.line(tool.help)
-    if tool.runs_code:
-        screen.line("It runs code on this machine and needs --allow-code.")
-    screen.line()
-    screen.table(
-        ("Parameter", "Type", "Default", "Description"),
-        [
-            (field.name, ", ".join(filter(None, (field.kind, field.limits))), one_line(field.default, 40), field.help)
-            for field in fields(tool.parameters)
-        ],
-    )
 
 
 def _tool_to_json(tool: AnyTool) -> dict[str, object]:
@@ -217,24 +187,14 @@ def models_command(
     """
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
-    from engine.cli.output import out, write_json
     from engine.models.catalog import default_model_name, known_models
     from engine.models.keys import Keys
 
     default = default_model_name()
     known = known_models(Keys())
     if as_json:
-        listed = [
-            {
-                "name": model.name,
-                "title": model.title,
-                "note": model.note,
-                "available": model.available,
-                "how_to_get": model.how_to_get,
-            }
-            for model in known
-        ]
-        write_json({"default": default, "models": listed})
+        names = ("name", "title", "note", "available", "how_to_get")
+        write_json({"default": default, "models": [{name: getattr(model, name) for name in names} for model in known]})
         return ExitCode.DONE
     rows = [
         (
@@ -257,10 +217,9 @@ def set_key(provider: ProviderName) -> int:
 
     Example: loopwright models set-key openai
     """
-    from engine.cli.output import out
     from engine.models.keys import Keys
 
-    _check(provider)
+    _check_provider(provider)
     if sys.stdin.isatty():
         import getpass
 
@@ -278,19 +237,16 @@ def remove_key(provider: ProviderName) -> int:
 
     Example: loopwright models remove-key openai
     """
-    from engine.cli.output import out
     from engine.models.keys import Keys
 
-    _check(provider)
+    _check_provider(provider)
     Keys().delete(provider)
     out().line(f"Removed the key for {provider} from the keyring.")
     return ExitCode.DONE
 
 
-def _check(provider: str) -> None:
-    from engine.errors import EngineError
+def _check_provider(provider: str) -> None:
     from engine.models.providers import PROVIDERS
-    from engine.text_sanitizing import shown
 
     if provider not in PROVIDERS and not provider.startswith("host:"):
         raise EngineError(
@@ -307,7 +263,6 @@ def templates_command(
     Example: loopwright templates
     """
     from engine.cli.arguments import template_files, template_name
-    from engine.cli.output import out, write_json
     from engine.document.files import load
     from engine.runner.declared_inputs import declared_inputs
 
@@ -340,17 +295,16 @@ def plugins_command(as_json: Annotated[bool, typer.Option("--json", help="Write 
 
     Example: loopwright --plugin example nodes
     """
-    from engine.cli.output import out, write_json
     from engine.extensions import enable_plugin, installed_plugins
 
     installed = installed_plugins()
     adds = {plugin.name: enable_plugin(plugin.name).summary if plugin.is_enabled else "" for plugin in installed}
     if as_json:
-        facts = [
+        listed = [
             {"name": one.name, "package": one.package, "enabled": one.is_enabled, "adds": adds[one.name]}
             for one in installed
         ]
-        write_json({"plugins": facts})
+        write_json({"plugins": listed})
     elif not installed:
         out().line("No plugins are installed.")
     else:
@@ -381,6 +335,11 @@ class FieldDescription:
     default: str
     help: str
 
+    @property
+    def type_and_limits(self) -> str:
+        """The type of its values and their limits."""
+        return ", ".join(filter(None, (self.kind, self.limits)))
+
 
 def default_ports(spec: AnySpec) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
     """The input and output ports of a node with default settings."""
@@ -388,40 +347,26 @@ def default_ports(spec: AnySpec) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
     return spec.inputs(config), spec.all_outputs(config)
 
 
-def config_schema(spec: AnySpec) -> dict[str, Any]:
-    """The JSON Schema of the type's `config`."""
-    return spec.config.model_json_schema()
-
-
-def port_to_json(port: Port) -> dict[str, Any]:
-    """A port as a JSON object."""
-    return {
-        "name": port.name,
-        "type": str(port.type),
-        "help": port.help,
-        "required": port.required,
-        "many": port.many,
-        "branch": port.branch,
-    }
-
-
 def port_notes(port: Port) -> str:
     """Notes on a port: whether it is required, and so on."""
     notes = (("required", port.required), ("takes several edges", port.many), ("branch", port.branch))
-    return ", ".join(word for word, holds in notes if holds)
+    return ", ".join(note for note, applies in notes if applies)
 
 
-def spec_to_json(spec: AnySpec) -> dict[str, Any]:
-    """A node type as a JSON object."""
-    inputs, outputs = default_ports(spec)
+def _spec_to_json(spec: AnySpec) -> dict[str, Any]:
+    names = ("name", "type", "help", "required", "many", "branch")
+    inputs, outputs = (
+        [{**{name: getattr(port, name) for name in names}, "type": str(port.type)} for port in ports]
+        for ports in default_ports(spec)
+    )
     return {
         "type": spec.type,
         "title": spec.title,
         "category": str(spec.category),
         "help": spec.help,
-        "inputs": [port_to_json(port) for port in inputs],
-        "outputs": [port_to_json(port) for port in outputs],
-        "config_schema": config_schema(spec),
+        "inputs": inputs,
+        "outputs": outputs,
+        "config_schema": spec.config.model_json_schema(),
     }
 
 
@@ -435,13 +380,13 @@ def fields(model: type[BaseModel]) -> list[FieldDescription]:
     schema = model.model_json_schema()
     properties = schema.get("properties", {})
     own = {name: field for name, field in properties.items() if name not in NodeConfig.model_fields}
-    facts: list[FieldDescription] = []
+    found: list[FieldDescription] = []
     for name, field in {**own, **properties}.items():
         declared = model.model_fields[name]
         default = "" if declared.is_required() else _as_json(declared.get_default(call_default_factory=True))
-        facts.append(_field(name, field, schema, default))
-        facts += _entry_fields(name, field, schema)
-    return facts
+        found.append(_field(name, field, schema, default))
+        found += _entry_fields(name, field, schema)
+    return found
 
 
 def _as_json(value: object) -> str:
@@ -461,18 +406,18 @@ def _entry_fields(name: str, field: Mapping[str, Any], schema: Mapping[str, Any]
             if isinstance(inner_field, dict) and inner not in own:
                 declared = cast("dict[str, Any]", inner_field)
                 default = _as_json(declared["default"]) if "default" in declared else ""
-                fact = _field(f"{name}[].{inner}", declared, schema, default)
+                described = _field(f"{name}[].{inner}", declared, schema, default)
                 kind = f"{entry['properties'][own[0]]['const']}: " if own else ""
-                yield replace(fact, help=f"{kind}{fact.help}")
+                yield replace(described, help=f"{kind}{described.help}")
 
 
 def _kind_keys(entry: Mapping[str, Any]) -> list[str]:
-    """The fields of an entry that have one fixed value, which tells it from entries of other kinds."""
+    """The fields of an entry with one fixed value, which distinguishes its kind from others."""
     return [name for name, field in entry.get("properties", {}).items() if isinstance(field, dict) and "const" in field]
 
 
 def _kind_field(name: str, entries: Sequence[Mapping[str, Any]], key: str) -> FieldDescription:
-    """The field that says of which kind an entry is."""
+    """The description of the field that has the kind of an entry."""
     kinds = {str(entry["properties"][key]["const"]): entry.get("description", "") for entry in entries}
     about = " ".join(f"{kind}: {text}" for kind, text in kinds.items())
     title = str(entries[0]["properties"][key].get("title", key))
@@ -481,7 +426,7 @@ def _kind_field(name: str, entries: Sequence[Mapping[str, Any]], key: str) -> Fi
 
 def _field(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], default: str) -> FieldDescription:
     shapes = list(_shapes(field, schema))
-    limits = [words.format(shape[key]) for shape in shapes for key, words in _LIMITS if key in shape]
+    limits = [text.format(shape[key]) for shape in shapes for key, text in _LIMITS if key in shape]
     return FieldDescription(
         name,
         field.get("title", name),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from engine.cli.output import err
 from engine.errors import EngineError
 from engine.exits import MAX_ITERATIONS_CAP
 
@@ -40,21 +41,6 @@ ModelName = Annotated[
     typer.Option("--model", "-m", metavar="NAME", help="Model for all nodes, such as openai/gpt-4o-mini."),
 ]
 BudgetTokens = Annotated[int | None, typer.Option(min=0, metavar="N", help="Token limit of the run, input and output.")]
-Folder = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="PATH",
-        exists=True,
-        file_okay=False,
-        help="Folder that file tools may read and write. Without it, they have no file access.",
-    ),
-]
-AllowPrivateAddresses = Annotated[
-    bool, typer.Option("--allow-private-addresses", help="Allow http_get to reach this machine and private networks.")
-]
-AllowCode = Annotated[
-    bool, typer.Option("--allow-code", help="Allow the tools python and shell to run code on this machine.")
-]
 Allow = Annotated[
     bool, typer.Option("--allow", help="Trust this workflow: run it without asking for consent, now and later.")
 ]
@@ -82,9 +68,22 @@ class RunFlags:
     allow_unknown_price: Annotated[
         bool, typer.Option("--allow-unknown-price", help="Allow models of unknown price despite a budget.")
     ] = False
-    folder: Folder = None
-    allow_private_addresses: AllowPrivateAddresses = False
-    allow_code: AllowCode = False
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            exists=True,
+            file_okay=False,
+            help="Folder that file tools may read and write. Without it, they have no file access.",
+        ),
+    ] = None
+    allow_private_addresses: Annotated[
+        bool,
+        typer.Option("--allow-private-addresses", help="Allow http_get to reach this machine and private networks."),
+    ] = False
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Allow the tools python and shell to run code on this machine.")
+    ] = False
 
     def options(self) -> RunOptions:
         """Return the run options."""
@@ -96,25 +95,30 @@ class RunFlags:
 NO_FLAGS = RunFlags()
 
 
-def with_run_flags(command: Callable[..., int]) -> Callable[..., int]:
-    """Replace the parameter `flags` of a command by an option for each field of `RunFlags`.
+def with_run_flags(*omitted: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Decorate a command: replace its parameter `flags` by an option for each field of `RunFlags`.
 
-    A field whose name is a parameter of the command is left out, and keeps its default in `flags`.
+    Omitted fields, and those that the command declares itself, keep their defaults in `flags`.
     """
-    signature = inspect.signature(command, eval_str=True)
-    fields = inspect.signature(RunFlags, eval_str=True).parameters.values()
-    added = [field for field in fields if field.name not in signature.parameters]
 
-    @wraps(command)
-    def run(**given: Any) -> int:
-        flags = RunFlags(**{field.name: given.pop(field.name) for field in added})
-        return command(**given, flags=flags)
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        signature = inspect.signature(command, eval_str=True)
+        excluded = {*omitted, *signature.parameters}
+        fields = inspect.signature(RunFlags, eval_str=True).parameters.values()
+        added = [field for field in fields if field.name not in excluded]
 
-    parameters: list[inspect.Parameter] = []
-    for parameter in signature.parameters.values():
-        parameters += added if parameter.name == "flags" else [parameter]
-    run.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
-    return run
+        @wraps(command)
+        def run(**given: Any) -> int:
+            flags = RunFlags(**{field.name: given.pop(field.name) for field in added})
+            return command(**given, flags=flags)
+
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            parameters += added if parameter.name == "flags" else [parameter]
+        run.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
+        return run
+
+    return decorate
 
 
 def can_ask() -> bool:
@@ -140,7 +144,6 @@ def ask_consent(workflow: Workflow, *, allow: bool, is_imported: bool = False) -
     Raises:
         NotApprovedError: There is no consent, and no terminal to ask at.
     """
-    from engine.cli.output import err
     from engine.runner.capabilities import reach_of
     from engine.store.consent import approve, is_approved, is_fully_trusted
 
@@ -203,22 +206,7 @@ def format_time(time: float) -> str:
 
 def summary_json(run: RunSummary) -> dict[str, Any]:
     """A stored run as a JSON object."""
-    return {
-        "run_id": run.run_id,
-        "workflow": run.workflow,
-        "source": run.source,
-        "status": str(run.status),
-        "started": run.started,
-        "updated": run.updated,
-        "duration_s": run.duration_s,
-        "iterations": run.iterations,
-        "exit_reason": run.exit_reason,
-        "tokens": run.tokens,
-        "cost_usd": run.cost_usd,
-        "models": list(run.models),
-        "error": run.error,
-        "parent": run.parent,
-        "forked_at": run.forked_at,
-        "pinned": run.pinned,
-        "size": run.size,
-    }
+    before = ("run_id", "workflow", "source", "status", "started", "updated", "duration_s", "iterations", "exit_reason")
+    after = ("tokens", "cost_usd", "models", "error", "parent", "forked_at", "pinned", "size")
+    values = {name: getattr(run, name) for name in (*before, *after)}
+    return {**values, "status": str(run.status), "models": list(run.models)}

@@ -13,8 +13,10 @@ import typer
 
 from engine.cli.common_options import IterationsCap, SourceName
 from engine.cli.exit_codes import ExitCode
+from engine.cli.output import count_problems, err, out, write_exactly, write_file, write_json, write_problems
 from engine.exits import MAX_ITERATIONS_CAP
 from engine.importing.importers import known_formats
+from engine.text_sanitizing import shown
 
 if TYPE_CHECKING:
     from engine.document.model import Edge, Node, Workflow
@@ -46,9 +48,7 @@ def validate_command(
 
     Example: loopwright validate my.loop.json other.loop.json
     """
-    from engine.cli.output import count_problems, out, write_json, write_problems
     from engine.document.problems import has_errors
-    from engine.text_sanitizing import shown
 
     found = {name: _problems(name, max_iterations_cap) for name in files}
     if as_json:
@@ -85,7 +85,6 @@ def graph_command(
     Example: loopwright graph self-refine
     """
     from engine.cli.arguments import open_source
-    from engine.cli.output import out, write_json
 
     text = flowchart(open_source(file).workflow)
     if as_json:
@@ -112,13 +111,11 @@ def import_command(
     Example: loopwright import dev-cycle.yaml -o dev-cycle.loop.json
     """
     from engine import validate
-    from engine.cli.output import count_problems, err, out, write_json, write_problems
     from engine.document.files import save
     from engine.document.model import FILE_SUFFIX
     from engine.document.problems import DocumentError
     from engine.importing.reader import import_file
     from engine.importing.report import Outcome
-    from engine.text_sanitizing import shown
 
     result = import_file(file)
     target = output if output is not None else file.with_name(f"{file.stem}{FILE_SUFFIX}")
@@ -161,7 +158,6 @@ def export_command(
     Example: loopwright export self-refine --to langgraph -o self_refine.py
     """
     from engine.cli.arguments import open_source
-    from engine.cli.output import err, write_exactly, write_file, write_json
     from engine.export.langgraph_module import export_langgraph
     from engine.export.python_script import export_python
 

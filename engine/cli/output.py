@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from engine.errors import EngineError
 from engine.formatting import format_count
+from engine.text_sanitizing import harmless, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,15 +50,11 @@ class Screen:
         """Write an escaped text and a newline. Long lines are left to the terminal to wrap."""
         from rich.text import Text
 
-        from engine.text_sanitizing import harmless
-
         self.console.print(Text(harmless(text), style=style), end=end, soft_wrap=True)
 
     def pieces(self, pieces: Iterable[tuple[str, str]]) -> None:
         """Write escaped texts, each with its style, and a newline."""
         from rich.text import Text
-
-        from engine.text_sanitizing import harmless
 
         line = Text()
         for text, style in pieces:
@@ -69,8 +66,6 @@ class Screen:
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
-
-        from engine.text_sanitizing import harmless
 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for number, head in enumerate(heads):
@@ -108,8 +103,6 @@ def write_json(value: Any) -> None:
 
 def write_exactly(pieces: Iterable[str]) -> None:
     """Write a text to standard output: escaped on a terminal, unchanged elsewhere."""
-    from engine.text_sanitizing import harmless
-
     is_terminal = sys.stdout.isatty()
     for piece in pieces:
         sys.stdout.write(harmless(piece) if is_terminal else piece)
@@ -122,7 +115,6 @@ def write_file(file: Path, texts: Iterable[str]) -> None:
         EngineError: The file cannot be written, and is unchanged.
     """
     from engine.safe_file_io import replace_file
-    from engine.text_sanitizing import shown
 
     try:
         replace_file(file, (text.encode("utf-8", "backslashreplace") for text in texts))

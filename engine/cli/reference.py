@@ -137,7 +137,7 @@ def _field_table(model: type[BaseModel]) -> list[str]:
         (
             f"`{field.name}`",
             field.title,
-            ", ".join(filter(None, (field.kind, field.limits))),
+            field.type_and_limits,
             f"`{field.default}`" if field.default else "",
             field.help,
         )

@@ -21,6 +21,8 @@ from engine.cli.common_options import (
     models_with,
     with_run_flags,
 )
+from engine.cli.output import count_problems, err, write_problems
+from engine.text_sanitizing import shown
 
 if TYPE_CHECKING:
     from engine import RunOptions
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from engine.store.store_protocol import Store
 
 
-@with_run_flags
+@with_run_flags()
 def run_command(
     file: SourceName,
     given: Annotated[
@@ -86,7 +88,6 @@ def open_history(path: Path | None) -> Store | None:
     Raises:
         StoreError: The file at `path` cannot be opened.
     """
-    from engine.cli.output import err
     from engine.store import open_store
     from engine.store.store_protocol import StoreError
 
@@ -106,9 +107,7 @@ def check_document(workflow: Workflow, name: str, options: RunOptions) -> None:
         DocumentError: Some problems are errors.
     """
     from engine import validate
-    from engine.cli.output import count_problems, err, write_problems
     from engine.document.problems import DocumentError, has_errors
-    from engine.text_sanitizing import shown
 
     problems = validate(workflow, max_iterations_cap=options.max_iterations_cap)
     write_problems(err(), problems)

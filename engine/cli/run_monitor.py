@@ -137,11 +137,9 @@ async def monitor(
         if options.model is not None:
             models.get(options.model)
         state = RunState()
-        shown = ShownRun(state)
-        view = _view(output, shown, models)
-        begun = time.time()
+        start_time = time.time()
         run = begin(replace(options, models=models))
-        shown.document = run.workflow
+        view = _view(output, state, run.workflow, models)
         loop = asyncio.get_running_loop()
         questions = _QuestionHandler(run, state, view, has_person=can_ask())
         with Interrupts(lambda: loop.call_soon_threadsafe(run.cancel)) as interrupts:
@@ -150,7 +148,7 @@ async def monitor(
                     try:
                         async for event in run.events():
                             apply(state, event)
-                            if event.time >= begun:
+                            if event.time >= start_time:
                                 questions.take(event)
                     finally:
                         questions.close()
@@ -163,7 +161,7 @@ async def monitor(
         await models.close()
 
 
-def _view(output: OutputFormat, shown: ShownRun, models: Models) -> View:
+def _view(output: OutputFormat, state: RunState, document: Workflow, models: Models) -> View:
     def note_of(name: str) -> str:
         try:
             return models.get(name).note
@@ -173,7 +171,8 @@ def _view(output: OutputFormat, shown: ShownRun, models: Models) -> View:
     if output.events:
         return EventView()
     screen = output.screen()
-    return LiveView(screen, shown, note_of) if screen.interactive else LineView(screen, shown, note_of)
+    view = LiveView if screen.interactive else LineView
+    return view(screen, state, document, note_of)
 
 
 class _QuestionHandler:
@@ -347,14 +346,6 @@ def _report_waiting(monitored: MonitoredRun, output: OutputFormat, *, is_stored:
     return ExitCode.WAITING
 
 
-@dataclass(slots=True)
-class ShownRun:
-    """What views show: the state of a run, and its document; None if unknown."""
-
-    state: RunState
-    document: Workflow | None = None
-
-
 class View:
     """Shows a run while it is running. This one shows nothing."""
 
@@ -388,46 +379,44 @@ class LineView(View):
 
     Args:
         screen: The output.
-        run: The run.
+        state: The state of the run.
+        document: The document of the run; None if unknown.
         note_of: Returns the note on a model.
     """
 
-    def __init__(self, screen: Screen, run: ShownRun, note_of: NoteOf) -> None:
+    shows_nodes = True
+
+    def __init__(self, screen: Screen, state: RunState, document: Workflow | None, note_of: NoteOf) -> None:
         self._screen = screen
-        self._run = run
+        self._state = state
+        self._document = document
         self._note_of = note_of
 
     def take(self, event: AnyEvent) -> None:
         """Write the lines for the event, if any."""
-        if isinstance(event, NodeCompleted) and event.node_type not in PAIR_BY_START:
+        if self.shows_nodes and isinstance(event, NodeCompleted) and event.node_type not in PAIR_BY_START:
             self._screen.line(_node_line(event))
-        line = event_line(event, self._run, self._note_of)
+        line = event_line(event, self._state, self._document, self._note_of)
         if line:
             self._screen.line(line)
 
 
-class LiveView(View):
-    """Redraws the state of the run below the lines that stay, and clears it at the end.
+class LiveView(LineView):
+    """Redraws the state of the run below the lines that stay, and clears it at the end."""
 
-    Args:
-        screen: The terminal.
-        run: The run.
-        note_of: Returns the note on a model.
-    """
+    shows_nodes = False
 
-    def __init__(self, screen: Screen, run: ShownRun, note_of: NoteOf) -> None:
+    def __init__(self, screen: Screen, state: RunState, document: Workflow | None, note_of: NoteOf) -> None:
         from rich.live import Live
 
-        self._screen = screen
-        self._run = run
-        self._note_of = note_of
+        super().__init__(screen, state, document, note_of)
         self._live = Live(
             console=screen.console,
             auto_refresh=False,
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
-            get_renderable=lambda: live_display(run.state, note_of, time.time(), screen.console.width),
+            get_renderable=lambda: live_display(state, note_of, time.time(), screen.console.width),
         )
         self._ticking: asyncio.Task[None] | None = None
 
@@ -444,12 +433,6 @@ class LiveView(View):
                 await self._ticking
         self._live.stop()
 
-    def take(self, event: AnyEvent) -> None:
-        """Write the line that stays, if any; the display follows within a tenth of a second."""
-        line = event_line(event, self._run, self._note_of)
-        if line:
-            self._screen.line(line)
-
     def suspend(self) -> None:
         """Clear the display."""
         self._live.stop()
@@ -465,7 +448,7 @@ class LiveView(View):
             await asyncio.sleep(_REFRESH_S)
 
 
-def event_line(event: AnyEvent, run: ShownRun, note_of: NoteOf) -> str:
+def event_line(event: AnyEvent, state: RunState, document: Workflow | None, note_of: NoteOf) -> str:
     """The lines for an event in every view for people; empty for most events."""
     lines: list[str] = []
     match event:
@@ -474,9 +457,9 @@ def event_line(event: AnyEvent, run: ShownRun, note_of: NoteOf) -> str:
         case LoopIterationCompleted():
             place = f"{event.path}[{event.index}]"
             own = (text.removeprefix(f"{place}: ") for text in event.warnings if not text.startswith(f"{place}."))
-            lines = [_iteration_line(event, run.state), *_with_path(event.path, own)]
+            lines = [_iteration_line(event, state), *_with_path(event.path, own)]
         case LoopCompleted():
-            lines = _with_path(event.path, (_why_stopped(event, run), *event.warnings))
+            lines = _with_path(event.path, (_explain_exit(event, state, document), *event.warnings))
         case NodeCompleted():
             lines = _with_path(event.path, (event.error, *event.warnings))
         case NodeFailed() if event.node_type not in PAIR_BY_START:  # a loop fails because a node in it has
@@ -495,11 +478,11 @@ def event_line(event: AnyEvent, run: ShownRun, note_of: NoteOf) -> str:
     return "\n".join(lines)
 
 
-def _why_stopped(event: LoopCompleted, run: ShownRun) -> str:
-    loop = run.state.loops[event.path]
-    if run.document is None:
+def _explain_exit(event: LoopCompleted, state: RunState, document: Workflow | None) -> str:
+    loop = state.loops[event.path]
+    if document is None:
         return format_exit(event.exit_reason, event.iterations_run, loop.cap)
-    config = loop_config(run.document, event.path, loop.cap)
+    config = loop_config(document, event.path, loop.cap)
     return explain_exit(config, loop.all_iterations, event.exit_reason, loop.cap)
 
 

@@ -13,10 +13,12 @@ import typer
 
 from engine.cli.common_options import RunName, StorePath, Yes, can_ask, format_time, history, summary_json
 from engine.cli.exit_codes import ExitCode
+from engine.cli.output import err, out, write_exactly, write_file, write_json
 from engine.cli.runs_resume_fork import runs_answer, runs_fork, runs_resume
 from engine.cli.runs_show import runs_diff, runs_show
 from engine.errors import EngineError
 from engine.formatting import format_bytes, format_count, format_money
+from engine.text_sanitizing import one_line, shown
 
 if TYPE_CHECKING:
     from engine.store.store_protocol import RunStatus, RunSummary, Store
@@ -63,7 +65,6 @@ def runs_command(
     context.obj = store
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
-    from engine.cli.output import err, out, write_json
     from engine.store.store_protocol import RunFilter
 
     with history(context, store) as stored:
@@ -93,9 +94,7 @@ def runs_command(
 
 
 def _status(text: str) -> RunStatus:
-    from engine.errors import EngineError
     from engine.store.store_protocol import RunStatus
-    from engine.text_sanitizing import shown
 
     try:
         return RunStatus(text.lower())
@@ -121,8 +120,6 @@ def _moment(text: str | None, option: str) -> float | None:
             return (datetime.now().astimezone() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).timestamp()
         return datetime.fromisoformat(text.strip()).astimezone().timestamp()
     except (ValueError, OverflowError, OSError):
-        from engine.text_sanitizing import shown
-
         raise EngineError(
             f'"{shown(text, 60)}" is not a valid time for {option}.',
             "Use 2026-11-28, 2026-11-28T14:30, or 7d for seven days ago.",
@@ -131,7 +128,6 @@ def _moment(text: str | None, option: str) -> float | None:
 
 def _row(before: str, run: RunSummary) -> Sequence[str]:
     from engine.exits.loop_conditions import format_exit_reason
-    from engine.text_sanitizing import one_line
 
     ended = run.error or (format_exit_reason(run.exit_reason) if run.exit_reason else "")
     return (
@@ -153,19 +149,19 @@ def _tree(runs: Sequence[RunSummary]) -> Iterator[tuple[str, RunSummary]]:
     for run in reversed(runs):
         forks.setdefault(run.parent if run.parent in listed else "", []).append(run)
 
-    shown: set[str] = set()  # an imported run may name any parent, even itself
+    seen: set[str] = set()  # an imported run may name any parent, even itself
 
     def below(run: RunSummary, before: str) -> Iterator[tuple[str, RunSummary]]:
-        children = [child for child in forks.get(run.run_id, []) if child.run_id not in shown]
-        shown.update(child.run_id for child in children)
+        children = [child for child in forks.get(run.run_id, []) if child.run_id not in seen]
+        seen.update(child.run_id for child in children)
         for number, child in enumerate(children, 1):
             last = number == len(children)
             yield f"{before}{'└─ ' if last else '├─ '}", child
             yield from below(child, f"{before}{'   ' if last else '│  '}")
 
     for run in (*reversed(forks.get("", [])), *runs):
-        if run.run_id not in shown:
-            shown.add(run.run_id)
+        if run.run_id not in seen:
+            seen.add(run.run_id)
             yield "", run
             yield from below(run, "")
 
@@ -180,9 +176,6 @@ def runs_delete(
 
     Example: loopwright runs delete ab12 cd34
     """
-    from engine.cli.output import out
-    from engine.text_sanitizing import one_line
-
     with history(context, store) as stored:
         found = {run.run_id: run for run in map(stored.find, runs)}
         named = ", ".join(f"{run.run_id} ({run.workflow})" if run.workflow else run.run_id for run in found.values())
@@ -205,8 +198,6 @@ def runs_pin(
 
     Example: loopwright runs pin ab12
     """
-    from engine.cli.output import out
-
     with history(context, store) as stored:
         run_id = stored.find(run).run_id
         stored.pin(run_id, pinned=not off)
@@ -229,8 +220,6 @@ def runs_vacuum(
 
     Example: loopwright runs vacuum --keep 200 --keep-mb 500
     """
-    from engine.cli.output import out
-
     with history(context, store) as stored:
         deleted = 0
         if keep is not None or keep_mb is not None:
@@ -255,9 +244,7 @@ def runs_export(
 
     Example: loopwright runs export ab12 --to markdown -o run.md
     """
-    from engine.cli.output import write_exactly, write_file
     from engine.store.export_csv import BYTE_ORDER_MARK
-    from engine.text_sanitizing import shown
 
     if to not in _EXPORT_FORMATS:
         raise EngineError(f'The export format "{shown(to, 40)}" is unknown.', f"Formats: {', '.join(_EXPORT_FORMATS)}.")
@@ -281,7 +268,6 @@ def runs_import(
 
     Example: loopwright runs import run.json
     """
-    from engine.cli.output import out
     from engine.store.run_file import import_run_file
 
     with history(context, store) as stored:

@@ -12,11 +12,7 @@ import typer
 from engine.cli.common_options import (
     NO_FLAGS,
     Allow,
-    AllowCode,
-    AllowPrivateAddresses,
     EventLines,
-    Folder,
-    IterationsCap,
     ModelName,
     ResultJson,
     RunFlags,
@@ -29,8 +25,9 @@ from engine.cli.common_options import (
     models_with,
     with_run_flags,
 )
+from engine.cli.exit_codes import ExitCode
+from engine.cli.output import err, write_json
 from engine.errors import EngineError
-from engine.exits import MAX_ITERATIONS_CAP
 from engine.formatting import format_money
 
 if TYPE_CHECKING:
@@ -47,7 +44,7 @@ OtherDocument = Annotated[
 ]
 
 
-@with_run_flags
+@with_run_flags()
 def runs_resume(
     context: typer.Context,
     run: RunName,
@@ -85,7 +82,7 @@ def runs_resume(
         return _watch(begin, options, stored, OutputFormat(events, as_json))
 
 
-@with_run_flags
+@with_run_flags()
 def runs_fork(
     context: typer.Context,
     run: RunName,
@@ -184,8 +181,6 @@ def _watch(begin: Callable[[RunOptions], Run], options: RunOptions, store: Store
 
 def _announce(plan: ForkPlan) -> None:
     """Show what a fork will do."""
-    from engine.cli.output import err
-
     parent, screen = plan.parent, err()
     screen.line(
         f"Fork of {parent.run_id}{f' ({parent.workflow})' if parent.workflow else ''} at {plan.at}", style="bold"
@@ -198,6 +193,7 @@ def _announce(plan: ForkPlan) -> None:
         screen.line(f"Warning: {warning}", style="yellow")
 
 
+@with_run_flags("budget_usd", "budget_tokens", "allow_unknown_price")
 def runs_answer(
     context: typer.Context,
     run: RunName,
@@ -212,11 +208,7 @@ def runs_answer(
         typer.Option(metavar="TEXT", help="Answer, or edited value. @FILE reads it from a file."),
     ] = None,
     comment: Annotated[str, typer.Option(metavar="TEXT", help="Comment on the answer.")] = "",
-    model: ModelName = None,
-    max_iterations_cap: IterationsCap = MAX_ITERATIONS_CAP,
-    folder: Folder = None,
-    allow_private_addresses: AllowPrivateAddresses = False,
-    allow_code: AllowCode = False,
+    flags: RunFlags = NO_FLAGS,
     allow: Allow = False,
     events: EventLines = False,
     as_json: ResultJson = False,
@@ -228,57 +220,34 @@ def runs_answer(
 
     Example: loopwright runs answer ab12 --reject --comment "Shorter, please."
     """
-    from engine import RunOptions
-    from engine.cli.output import err
     from engine.cli.run_monitor import OutputFormat
     from engine.cli.terminal_questions import ask_now, question_lines
+    from engine.nodes.context import APPROVE, REJECT
     from engine.store.answers import find_question, give_answer
     from engine.store.resume import resume
 
     with history(context, store) as stored:
         asked = find_question(stored, stored.find(run).run_id, node)
-        options = RunOptions(
-            model=model,
-            max_iterations_cap=max_iterations_cap,
-            folder=folder,
-            allow_private_addresses=allow_private_addresses,
-            allow_code=allow_code,
-            confirm_calls=_consent(stored, asked.run_id, _document(stored, asked.run_id, None)[1], allow),
-        )
-        answer = _given(asked, _choice(approve=approve, reject=reject, choice=choice), value, comment)
-        if answer is None:
-            if not can_ask():
-                for line in question_lines(asked):
-                    err().line(line)
-                raise EngineError("There is no answer.", _remedy(asked))
-            answer = ask_now(asked)
-        if give_answer(stored, asked, answer):
-            return _report_delivery(asked, as_json=as_json)
+        _, workflow = _document(stored, asked.run_id, None)
+        options = replace(flags.options(), confirm_calls=_consent(stored, asked.run_id, workflow, allow))
+        chosen = [name for name in (approve and APPROVE, reject and REJECT, choice) if name]
+        if len(chosen) > 1:
+            raise EngineError("There are several answers.", "Use only one of --approve, --reject and --choice.")
+        answer = _parse_answer(asked, "".join(chosen), value, comment)
+        if answer is None and not can_ask():
+            for line in question_lines(asked):
+                err().line(line)
+            raise EngineError("There is no answer.", _options_to_answer(asked))
+        if give_answer(stored, asked, answer or ask_now(asked)):
+            if as_json:
+                write_json({"run_id": asked.run_id, "status": "running", "answered": asked.path})
+            err().line(f"The process that runs {asked.run_id} has received the answer and continues.")
+            return ExitCode.DONE
         return _watch(partial(resume, stored, asked.run_id), options, stored, OutputFormat(events, as_json))
 
 
-def _report_delivery(asked: NodeWaiting, *, as_json: bool) -> int:
-    """Report that the process that runs the run has received the answer."""
-    from engine.cli.exit_codes import ExitCode
-    from engine.cli.output import err, write_json
-
-    if as_json:
-        write_json({"run_id": asked.run_id, "status": "running", "answered": asked.path})
-    err().line(f"The process that runs {asked.run_id} has received the answer and continues.")
-    return ExitCode.DONE
-
-
-def _choice(*, approve: bool, reject: bool, choice: str) -> str:
-    from engine.nodes.context import APPROVE, REJECT
-
-    chosen = [name for name in (approve and APPROVE, reject and REJECT, choice) if name]
-    if len(chosen) > 1:
-        raise EngineError("There are several answers.", "Use only one of --approve, --reject and --choice.")
-    return chosen[0] if chosen else ""
-
-
-def _given(asked: NodeWaiting, choice: str, value: str | None, comment: str) -> Answer | None:
-    """The answer given by options, or None."""
+def _parse_answer(asked: NodeWaiting, choice: str, value: str | None, comment: str) -> Answer | None:
+    """The answer from the options; None without one."""
     from engine.cli.arguments import text_or_file
     from engine.nodes.context import Answer
     from engine.runner.human_input import value_of_text
@@ -289,7 +258,7 @@ def _given(asked: NodeWaiting, choice: str, value: str | None, comment: str) -> 
     return Answer(choice, None if text is None else value_of_text(asked, text), comment)
 
 
-def _remedy(asked: NodeWaiting) -> str:
+def _options_to_answer(asked: NodeWaiting) -> str:
     from engine.nodes.context import APPROVE, REJECT
 
     if set(asked.choices) == {APPROVE, REJECT}:

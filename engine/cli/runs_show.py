@@ -11,6 +11,8 @@ import typer
 
 from engine.cli.common_options import RunName, StorePath, format_time, history, summary_json
 from engine.cli.exit_codes import ExitCode
+from engine.cli.output import Screen, out, write_json
+from engine.errors import EngineError
 from engine.formatting import (
     format_count,
     format_duration,
@@ -20,21 +22,24 @@ from engine.formatting import (
     format_tokens,
     format_value,
 )
+from engine.text_sanitizing import one_line, shown
+from engine.values import Value, to_text
 
 if TYPE_CHECKING:
-    from engine.cli.output import Screen
     from engine.document.model import Workflow
     from engine.events import LoopIterationCompleted, Place
     from engine.run_state.state import LoopExecution, NodeExecution, RunState
     from engine.store.run_sections import Section
     from engine.store.store_protocol import RunSummary, Store
     from engine.text_diff import Span
-    from engine.values import Value
 
 
 _PREVIEW_CHARACTERS: Final = 100
 _REASONING_CHARACTERS: Final = 600
 """Maximum length of a model's reasoning without `--full`."""
+_CONTEXT_LINES: Final = 3
+_STYLES: Final = {"equal": ("", "", ""), "delete": ("[-", "-]", "red"), "insert": ("{+", "+}", "green")}
+"""The marks before and after a span of a diff, and its style."""
 
 
 def runs_show(
@@ -52,27 +57,26 @@ def runs_show(
 
     Example: loopwright runs show ab12 --iteration loop[2]
     """
-    from engine.cli.output import out, write_json
     from engine.events import parse_place
 
     with history(context, store) as stored:
-        shown = _StoredRun(stored, stored.find(run))
+        reader = _RunReader(stored, stored.find(run))
         if iteration is None:
-            write_json(_run_json(shown)) if as_json else _write_run(out(), shown)
+            write_json(_run_json(reader)) if as_json else _write_run(out(), reader)
             return ExitCode.DONE
         place = parse_place(iteration)
-        node = shown.node(place) if place.last.index is None else None
+        node = reader.node(place) if place.last.index is None else None
         if as_json:
-            write_json(_node_json(node) if node is not None else _iteration_json(shown, place))
+            write_json(_node_json(node) if node is not None else _iteration_json(reader, place))
         elif node is not None:
             _write_node_details(out(), node, in_full=in_full)
         else:
-            _write_iteration(out(), shown, place, in_full=in_full)
+            _write_iteration(out(), reader, place, in_full=in_full)
     return ExitCode.DONE
 
 
 @dataclass(frozen=True, slots=True)
-class _StoredRun:
+class _RunReader:
     """A stored run. Its levels (the top level, and each iteration) are read on demand."""
 
     store: Store
@@ -121,11 +125,8 @@ class _StoredRun:
         return explain_exit(config, iterations, loop.exit_reason, loop.cap, error=state.error, given=outputs)
 
 
-def _write_run(screen: Screen, shown: _StoredRun) -> None:
-    from engine.text_sanitizing import one_line
-    from engine.values import to_text
-
-    run, state, workflow = shown.summary, shown.level(""), shown.workflow()
+def _write_run(screen: Screen, reader: _RunReader) -> None:
+    run, state, workflow = reader.summary, reader.level(""), reader.workflow()
     screen.line(
         f"{run.workflow or 'Workflow'}: {run.run_id}, {run.status}{', pinned' if run.pinned else ''}", style="bold"
     )
@@ -139,12 +140,12 @@ def _write_run(screen: Screen, shown: _StoredRun) -> None:
         screen.line(f"From {run.source}.")
     if run.parent:
         screen.line(f"Forked from {run.parent} at {run.forked_at}.")
-    for fork in shown.store.children(run.run_id):
+    for fork in reader.store.children(run.run_id):
         screen.line(f"Fork at {fork.forked_at}: {fork.run_id}, {fork.status}.")
     for name, value in state.inputs.items():
         screen.line(f"Input {name}: {one_line(to_text(value), _PREVIEW_CHARACTERS)}")
     for path in state.loops:
-        _write_loop(screen, shown, state, path, workflow)
+        _write_loop(screen, reader, state, path, workflow)
     for name, value in state.outputs.items():
         _write_value(screen, name, value)
     if state.warnings.all:
@@ -157,10 +158,10 @@ def _write_run(screen: Screen, shown: _StoredRun) -> None:
         screen.line(f"Failed{where}: {run.error} {state.remedy}".rstrip(), style="red")
 
 
-def _write_loop(screen: Screen, shown: _StoredRun, state: RunState, path: str, workflow: Workflow) -> None:
+def _write_loop(screen: Screen, reader: _RunReader, state: RunState, path: str, workflow: Workflow) -> None:
     screen.line()
     loop = state.loops[path]
-    why = shown.exit_explanation(state, path, workflow)
+    why = reader.exit_explanation(state, path, workflow)
     completed = f"{loop.completed} of {loop.total or '?'} iterations have completed."
     screen.line(f"{path}: {why or completed}", style="bold")
     if loop.completed:
@@ -169,9 +170,6 @@ def _write_loop(screen: Screen, shown: _StoredRun, state: RunState, path: str, w
 
 
 def _row(path: str, iteration: LoopIterationCompleted, loop: LoopExecution) -> tuple[str, ...]:
-    from engine.text_sanitizing import one_line
-    from engine.values import to_text
-
     returned = " (returned)" if loop.returned == iteration.index and iteration is not loop.all_iterations[-1] else ""
     return (
         f"{path}[{iteration.index}]{returned}",
@@ -186,31 +184,33 @@ def _row(path: str, iteration: LoopIterationCompleted, loop: LoopExecution) -> t
     )
 
 
-def _read_iteration(shown: _StoredRun, place: Place) -> tuple[RunState, LoopIterationCompleted | None, tuple[str, ...]]:
+def _read_iteration(
+    reader: _RunReader, place: Place
+) -> tuple[RunState, LoopIterationCompleted | None, tuple[str, ...]]:
     """The level of a loop, its iteration at a place if that has ended, and the tests of its exit conditions."""
     from engine.run_state.state import iteration_at
     from engine.store.exit_explanation import describe_conditions, loop_config
     from engine.store.run_sections import nothing_stored_at
 
-    state = shown.level(place.level)
+    state = reader.level(place.level)
     path, index = list(place.iterations())[-1]
     ended = iteration_at(state, str(place))
     if ended is None:
-        if not shown.level(str(place)).nodes:
-            raise nothing_stored_at(shown.store, shown.summary.run_id, place)
+        if not reader.level(str(place)).nodes:
+            raise nothing_stored_at(reader.store, reader.summary.run_id, place)
         return state, None, ()
     loop = state.loops[path]
-    config = loop_config(shown.workflow(), path, loop.cap)
-    return state, ended, describe_conditions(config, loop.all_iterations, index, given=shown.outputs(str(place)))
+    config = loop_config(reader.workflow(), path, loop.cap)
+    return state, ended, describe_conditions(config, loop.all_iterations, index, given=reader.outputs(str(place)))
 
 
-def _write_iteration(screen: Screen, shown: _StoredRun, place: Place, *, in_full: bool) -> None:
+def _write_iteration(screen: Screen, reader: _RunReader, place: Place, *, in_full: bool) -> None:
     from engine.nodes.spec import PAIR_BY_START
     from engine.run_state.state import nodes_on
     from engine.store.run_sections import node_result
 
-    state, ended, tested = _read_iteration(shown, place)
-    inside, workflow = shown.level(str(place)), shown.workflow()
+    state, ended, tested = _read_iteration(reader, place)
+    inside, workflow = reader.level(str(place)), reader.workflow()
     path, index = list(place.iterations())[-1]
     screen.line(f"{place}: iteration {index + 1} of at most {state.loops[path].total or '?'}", style="bold")
     if ended is None:
@@ -219,7 +219,7 @@ def _write_iteration(screen: Screen, shown: _StoredRun, place: Place, *, in_full
         if tested:
             screen.line(f"Tested: {'; '.join(tested)}.")
         is_last = ended is state.loops[path].all_iterations[-1]
-        screen.line((is_last and shown.exit_explanation(state, path, workflow)) or "The loop continued.")
+        screen.line((is_last and reader.exit_explanation(state, path, workflow)) or "The loop continued.")
         for warning in ended.warnings:
             screen.line(f"Warning: {warning}", style="yellow")
         _write_value(screen, "input", ended.input)
@@ -229,7 +229,7 @@ def _write_iteration(screen: Screen, shown: _StoredRun, place: Place, *, in_full
         if node.outputs and node.node_type not in PAIR_BY_START:
             _write_value(screen, "output", node_result(node))
     for nested in inside.loops:
-        _write_loop(screen, shown, inside, nested, workflow)
+        _write_loop(screen, reader, inside, nested, workflow)
     if ended is not None:
         _write_value(screen, "result", ended.result)
         if ended.feedback != ended.result:
@@ -284,17 +284,17 @@ def _write_reasoning(screen: Screen, node: NodeExecution, *, in_full: bool) -> N
         _write_value(screen, "reasoning", f"{text[:_REASONING_CHARACTERS]}{more}" if left > 0 else text)
 
 
-def _run_json(shown: _StoredRun) -> dict[str, Any]:
+def _run_json(reader: _RunReader) -> dict[str, Any]:
     from engine.run_state.result import loop_result
     from engine.run_state.state import nodes_on
 
-    state, workflow = shown.level(""), shown.workflow()
+    state, workflow = reader.level(""), reader.workflow()
     loops = {
-        path: {"why": shown.exit_explanation(state, path, workflow), "total": loop.cap, **loop_result(loop).to_json()}
+        path: {"why": reader.exit_explanation(state, path, workflow), "total": loop.cap, **loop_result(loop).to_json()}
         for path, loop in state.loops.items()
     }
     return {
-        **summary_json(shown.summary),
+        **summary_json(reader.summary),
         "inputs": dict(state.inputs),
         "outputs": state.outputs,
         "warnings": list(state.warnings.all),
@@ -302,18 +302,18 @@ def _run_json(shown: _StoredRun) -> dict[str, Any]:
         "nodes": [_node_json(node) for node in nodes_on(state, "")],
         "remedy": state.remedy,
         "node": state.failed_node,
-        "forks": [fork.run_id for fork in shown.store.children(shown.summary.run_id)],
+        "forks": [fork.run_id for fork in reader.store.children(reader.summary.run_id)],
     }
 
 
-def _iteration_json(shown: _StoredRun, place: Place) -> dict[str, Any]:
+def _iteration_json(reader: _RunReader, place: Place) -> dict[str, Any]:
     from engine.run_state.result import loop_result
     from engine.run_state.state import nodes_on
 
-    _, ended, tested = _read_iteration(shown, place)
-    inside = shown.level(str(place))
+    _, ended, tested = _read_iteration(reader, place)
+    inside = reader.level(str(place))
     return {
-        "run_id": shown.summary.run_id,
+        "run_id": reader.summary.run_id,
         "place": str(place),
         "iteration": None if ended is None else ended.to_json(),
         "tested": list(tested),
@@ -325,6 +325,25 @@ def _iteration_json(shown: _StoredRun, place: Place) -> dict[str, Any]:
 def _node_json(node: NodeExecution) -> dict[str, Any]:
     from engine.run_state.state import NodeState
 
+    calls = [
+        {
+            "model": call.model,
+            "messages": [{"role": message.role, "text": message.text} for message in call.request.messages],
+            "reply": call.reply.text,
+            "reasoning": call.reply.reasoning,
+            "refusal": call.reply.refusal,
+            "finish": call.reply.finish.value,
+            "warnings": list(call.reply.warnings),
+            "cost_usd": call.cost_usd,
+            "duration_s": call.duration_s,
+        }
+        for call in node.calls
+    ]
+    tool_calls = [
+        {"tool": call.tool, "arguments": call.used_arguments, "result": call.result, "error": call.error}
+        for call in node.tool_calls
+    ]
+    figures = ("output_key", "cost_usd", "duration_s", "retries", "warnings", "error", "remedy")
     return {
         "path": node.path,
         "type": node.node_type,
@@ -332,36 +351,10 @@ def _node_json(node: NodeExecution) -> dict[str, Any]:
         "cached": node.is_cached,
         "inputs": dict(node.inputs),
         "outputs": dict(node.outputs),
-        "calls": [
-            {
-                "model": call.model,
-                "messages": [{"role": message.role, "text": message.text} for message in call.request.messages],
-                "reply": call.reply.text,
-                "reasoning": call.reply.reasoning,
-                "refusal": call.reply.refusal,
-                "finish": call.reply.finish.value,
-                "warnings": list(call.reply.warnings),
-                "cost_usd": call.cost_usd,
-                "duration_s": call.duration_s,
-            }
-            for call in node.calls
-        ],
-        "tool_calls": [
-            {"tool": call.tool, "arguments": call.used_arguments, "result": call.result, "error": call.error}
-            for call in node.tool_calls
-        ],
-        "output_key": node.output_key,
-        "cost_usd": node.cost_usd,
-        "duration_s": node.duration_s,
-        "retries": node.retries,
-        "warnings": list(node.warnings),
-        "error": node.error,
-        "remedy": node.remedy,
+        "calls": calls,
+        "tool_calls": tool_calls,
+        **{name: getattr(node, name) for name in figures},
     }
-
-
-_CONTEXT_LINES: Final = 3
-_STYLES: Final = {"equal": ("", "", ""), "delete": ("[-", "-]", "red"), "insert": ("{+", "+}", "green")}
 
 
 def runs_diff(
@@ -377,7 +370,6 @@ def runs_diff(
 
     Example: loopwright runs diff ab12@loop[0] @loop[2] --node critique --part prompt
     """
-    from engine.cli.output import out, write_json
     from engine.store.run_sections import section_text
     from engine.text_diff import differences
 
@@ -402,9 +394,7 @@ def runs_diff(
 
 
 def _part(text: str) -> Section:
-    from engine.errors import EngineError
     from engine.store.run_sections import Section
-    from engine.text_sanitizing import shown
 
     try:
         return Section(text)

@@ -24,7 +24,7 @@ from engine.values import Value
 if TYPE_CHECKING:
     from engine.events import NodeWaiting
 
-_LONGEST_SHOWN: Final = 4_000
+_MAX_CHARACTERS: Final = 4_000
 
 
 def question_lines(asked: NodeWaiting) -> Iterator[str]:
@@ -35,47 +35,36 @@ def question_lines(asked: NodeWaiting) -> Iterator[str]:
         yield text if asked.value_schema is None else visible(text)
     elif asked.value is not None:
         text = format_value(asked.value)
-        yield (
-            text
-            if len(text) <= _LONGEST_SHOWN
-            else f"{text[:_LONGEST_SHOWN]} … ({format_count(len(text), 'character')} in total)"
-        )
+        more = f" … ({format_count(len(text), 'character')} in total)" if len(text) > _MAX_CHARACTERS else ""
+        yield text[:_MAX_CHARACTERS] + more
 
 
 class LineReader:
     """Reads lines from standard input without blocking the event loop."""
 
     def __init__(self) -> None:
-        self._lines_read: asyncio.Queue[str | None] = asyncio.Queue()
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._is_reading = False
 
     async def next(self, prompt: str) -> str | None:
-        """Return the next line without its end, or None at the end of input.
-
-        Args:
-            prompt: Written before the line.
-        """
+        """Write a prompt and return the next line without its end, or None at the end of input."""
         if not self._is_reading:
             self._is_reading = True
-            threading.Thread(target=_read, args=(self._put_in(asyncio.get_running_loop()),), daemon=True).start()
+            threading.Thread(target=self._read, args=(asyncio.get_running_loop(),), daemon=True).start()
         err().line(prompt, end="")
-        return await self._lines_read.get()
+        return await self._lines.get()
 
-    def _put_in(self, loop: asyncio.AbstractEventLoop) -> Callable[[str | None], None]:
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
         def put(line: str | None) -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self._lines_read.put_nowait, line)
+                loop.call_soon_threadsafe(self._lines.put_nowait, line)
 
-        return put
-
-
-def _read(put: Callable[[str | None], None]) -> None:
-    waiting = b""
-    while piece := os.read(sys.stdin.fileno(), 65_536):
-        *lines, waiting = (waiting + piece).split(b"\n")
-        for line in lines:
-            put(line.decode("utf-8", "replace").rstrip("\r"))
-    put(None)
+        rest = b""
+        while piece := os.read(sys.stdin.fileno(), 65_536):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                put(line.decode("utf-8", "replace").rstrip("\r"))
+        put(None)
 
 
 async def ask(asked: NodeWaiting, next_line: Callable[[str], Awaitable[str | None]]) -> Answer | None:

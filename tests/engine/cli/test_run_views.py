@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.cli.output import Screen
-from engine.cli.run_monitor import EventView, LineView, LiveView, ShownRun, live_display, loop_bars
+from engine.cli.run_monitor import EventView, LineView, LiveView, live_display, loop_bars
 from engine.models.protocol import Usage
 from engine.run_state.reducer import apply, reduce_events
 from engine.run_state.state import RunState, active_nodes
@@ -48,7 +48,7 @@ def drawn(state: RunState, width: int = 100, **console: Any) -> str:
 def lines(events: list[Any]) -> list[str]:
     stream = io.StringIO()
     state = RunState()
-    view = LineView(Screen(stream), ShownRun(state), note_of)
+    view = LineView(Screen(stream), state, None, note_of)
     for event in events:
         apply(state, event)
         view.take(event)
@@ -232,7 +232,7 @@ async def test_the_live_view_draws_the_bar_and_wipes_it_away(monkeypatch: pytest
     monkeypatch.delenv("NO_COLOR", raising=False)
     stream = Terminal()
     state = RunState()
-    async with LiveView(Screen(stream), ShownRun(state), note_of) as view:
+    async with LiveView(Screen(stream), state, None, note_of) as view:
         for event in two_iterations_of_three():
             apply(state, event)
             view.take(event)
