@@ -1,4 +1,4 @@
-"""What all tests of the window share: an application with its look on, an engine, sessions, and nothing left behind."""
+"""Fixtures of all tests of the window: application, engine thread, sessions, and a check for leftover threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saving a session's document on a disk that takes its time."""
+"""Saving the document of a session on a slow disk."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def over(session: Session, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: not session.is_saving)
 
 
-def test_saving_holds_nobody_up_and_tells_its_end(
+def test_saving_does_not_block_and_emits_saved(
     make_session: MakeSession, disk: SlowDisk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     session = make_session()
@@ -69,7 +69,7 @@ def test_saving_holds_nobody_up_and_tells_its_end(
     assert load(tmp_path / "a.loop.json").description == "new"
 
 
-def test_what_is_typed_while_it_is_saved_is_not_saved_yet(
+def test_changes_during_a_save_are_not_marked_as_saved(
     make_session: MakeSession, disk: SlowDisk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     session = make_session(path=tmp_path / "a.loop.json")
@@ -85,7 +85,7 @@ def test_what_is_typed_while_it_is_saved_is_not_saved_yet(
     assert not session.is_modified
 
 
-def test_saves_are_done_in_order_and_the_last_wins(
+def test_saves_run_in_order_and_the_last_one_wins(
     make_session: MakeSession, disk: SlowDisk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     session = make_session(path=tmp_path / "a.loop.json")
@@ -105,7 +105,7 @@ def test_saves_are_done_in_order_and_the_last_wins(
     assert not session.is_modified
 
 
-def test_a_save_that_fails_is_told_and_those_behind_it_are_tried(
+def test_failed_save_is_reported_and_later_ones_are_tried(
     make_session: MakeSession, disk: SlowDisk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     session = make_session(path=tmp_path / "a.loop.json")
@@ -126,7 +126,7 @@ def test_a_save_that_fails_is_told_and_those_behind_it_are_tried(
     assert load(tmp_path / "a.loop.json").description == "good"
 
 
-def test_a_document_that_is_gone_is_written_all_the_same(
+def test_document_closed_during_a_save_is_still_written(
     engine_thread: EngineThread, disk: SlowDisk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     session = Session(engine_thread, path=tmp_path / "a.loop.json")
@@ -147,11 +147,11 @@ def broken(number: int) -> Workflow:
     return Workflow(nodes=nodes, layout=layout)
 
 
-def test_a_small_document_is_analysed_when_it_is_opened(make_session: MakeSession) -> None:
+def test_small_document_is_analyzed_on_opening(make_session: MakeSession) -> None:
     assert len(make_session(broken(MAX_NODES_AT_ONCE)).problems) >= MAX_NODES_AT_ONCE
 
 
-def test_a_large_document_is_there_at_once_and_its_problems_follow(
+def test_large_document_opens_at_once_and_problems_follow(
     make_session: MakeSession, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from engine.plan.structure import analyse
@@ -174,7 +174,7 @@ def test_a_large_document_is_there_at_once_and_its_problems_follow(
     assert places == [False]
 
 
-def test_a_large_document_is_written_in_steps_between_which_the_window_goes_on(
+def test_saving_a_large_document_yields_to_the_window(
     make_session: MakeSession, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, steps = threading.current_thread(), list[bool]()

@@ -10,9 +10,7 @@ from app.engine_thread import EngineThread
 from engine.runner import event_loop
 
 
-def test_the_end_of_the_program_gives_up_a_tool_that_takes_no_notice(
-    qapp: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stop_abandons_a_tool_that_does_not_react(qapp: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_thread, "ENDS_WITHIN_S", 0.1)
     monkeypatch.setattr(event_loop, "TOOL_GRACE_S", 0.1)
     before = set(threading.enumerate())
@@ -31,7 +29,7 @@ def test_the_end_of_the_program_gives_up_a_tool_that_takes_no_notice(
     answers.set()
 
 
-def test_the_end_of_the_program_waits_for_what_is_soon_done(qapp: object) -> None:
+def test_stop_waits_for_tasks_that_end_soon(qapp: object) -> None:
     done: list[str] = []
     has_begun, may_end = threading.Event(), threading.Event()
 

@@ -14,13 +14,13 @@ from app import entry
 SCREEN = {"QT_QPA_PLATFORM": "offscreen"}
 
 
-def test_a_command_goes_to_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_runs_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.main(["templates"]) == 0
 
     assert "self-refine" in capsys.readouterr().out
 
 
-def test_the_command_line_answers_without_qt() -> None:
+def test_command_line_works_without_qt() -> None:
     program = (
         "import sys\n"
         "for name in ('PySide6', 'NodeGraphQt', 'qtawesome'): sys.modules[name] = None\n"
@@ -46,14 +46,14 @@ def run_without_window(program: str, environment: Mapping[str, str]) -> subproce
     )
 
 
-def test_without_a_screen_one_sentence_says_so() -> None:
+def test_missing_screen_is_reported_in_one_sentence() -> None:
     done = run_without_window("", {})
 
     assert done.returncode == 2
     assert done.stderr == f"{entry.NO_SCREEN}\n"
 
 
-def test_without_pyside_one_sentence_names_what_to_install() -> None:
+def test_missing_pyside_is_reported_with_what_to_install() -> None:
     done = run_without_window("sys.modules['PySide6'] = None", SCREEN)
 
     assert done.returncode == 2
@@ -61,7 +61,7 @@ def test_without_pyside_one_sentence_names_what_to_install() -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_missing_system_library_is_named_with_its_package() -> None:
+def test_missing_system_library_is_reported_with_its_package() -> None:
     breaking = (
         "class Finder:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
@@ -86,15 +86,15 @@ def test_a_missing_system_library_is_named_with_its_package() -> None:
         ("undefined symbol: x", "Qt cannot be loaded: undefined symbol: x."),
     ],
 )
-def test_the_sentence_for_a_library(message: str, told: str) -> None:
+def test_sentence_for_a_missing_library(message: str, told: str) -> None:
     assert told in entry.missing_library(message)
 
 
-def test_nothing_is_in_the_way_where_there_is_a_screen() -> None:
+def test_no_obstacle_with_a_screen() -> None:
     assert entry.window_obstacle(SCREEN) == ""
 
 
-def test_a_missing_canvas_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_canvas_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "NodeGraphQt" else find(name))
 
@@ -102,14 +102,14 @@ def test_a_missing_canvas_library_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="X11 is Linux's")
-def test_what_x11_lacks_is_named_before_qt_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_x11_library_is_named_before_qt_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "X11_LIBRARIES", ("libxcb-nonsense.so.9",))
 
     assert "libxcb-nonsense.so.9" in entry.window_obstacle({"DISPLAY": ":0"})
     assert entry.window_obstacle({"WAYLAND_DISPLAY": "wayland-0"}) == ""
 
 
-def test_files_to_open_are_handed_to_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_passed_to_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     import app.main
 
     seen: list[list[str]] = []
@@ -129,29 +129,29 @@ def test_files_to_open_are_handed_to_the_window(monkeypatch: pytest.MonkeyPatch)
         ["open", "--store", "h.sqlite3"],
     ],
 )
-def test_the_window_is_told_where_its_history_lies(given: list[str]) -> None:
+def test_store_option_is_passed_to_the_window(given: list[str]) -> None:
     assert entry.window_arguments(given) == ([], Path("h.sqlite3"))
 
 
-def test_files_and_history_may_stand_in_any_order() -> None:
+def test_files_and_store_option_may_be_in_any_order() -> None:
     expected = (["a.loop.json"], Path("h.sqlite3"))
     assert entry.window_arguments(["open", "a.loop.json", "--store", "h.sqlite3"]) == expected
     assert entry.window_arguments(["--store", "h.sqlite3", "open", "a.loop.json"]) == expected
 
 
-def test_a_command_with_a_history_is_no_window() -> None:
+def test_command_with_store_option_opens_no_window() -> None:
     assert entry.window_arguments(["runs", "--store", "h.sqlite3"]) is None
     assert entry.window_arguments(["--store", "h.sqlite3", "runs"]) is None
 
 
-def test_the_console_script_is_this_program() -> None:
+def test_console_script_calls_this_module() -> None:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
 
     assert 'loopwright = "app.entry:main"' in text
 
 
 @pytest.mark.slow
-def test_a_tool_that_hangs_keeps_the_program_from_ending_only_for_a_moment(tmp_path: Path) -> None:
+def test_hanging_tool_delays_the_end_of_the_program_only_briefly(tmp_path: Path) -> None:
     home = {name: str(tmp_path) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
 
     done = subprocess.run(

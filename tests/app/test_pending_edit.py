@@ -1,4 +1,4 @@
-"""What is being typed, added to the document as it is by then."""
+"""An edit that is being typed, applied to the current document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.document.model import Node, Workflow
 from engine.document.operations import SetTitle
 
 
-def test_what_is_typed_is_added_to_the_document() -> None:
+def test_pending_edit_is_applied_to_the_document() -> None:
     owner = QObject()
     draft = PendingEdit(owner)
     workflow = Workflow(nodes=(Node(id="draft", type="llm"),))
@@ -21,7 +21,7 @@ def test_what_is_typed_is_added_to_the_document() -> None:
     assert draft.added_to(workflow).node("draft").title == "Better"
 
 
-def test_what_is_typed_over_a_node_that_is_gone_by_then_leaves_the_document_as_it_is() -> None:
+def test_pending_edit_of_a_removed_node_is_ignored() -> None:
     owner = QObject()
     draft = PendingEdit(owner)
     draft.put(SetTitle("draft", "Better"))

@@ -1,4 +1,4 @@
-"""Whatever is done to a document through a session: undo and redo lead through the same documents, and views follow."""
+"""Undo, redo and views agree after any sequence of edits through a session."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class SessionMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_undo_and_redo_lead_through_the_same_documents(engine_thread: EngineThread) -> None:
+def test_undo_and_redo_return_the_same_documents(engine_thread: EngineThread) -> None:
     class Machine(SessionMachine):
         engine = engine_thread
 

@@ -15,7 +15,7 @@ def owner(qapp: object) -> QObject:
     return QObject()
 
 
-def test_work_is_done_in_order_in_another_thread_and_answered_in_this_one(owner: QObject, qtbot: QtBot) -> None:
+def test_tasks_run_in_order_in_another_thread_with_callbacks_in_this_one(owner: QObject, qtbot: QtBot) -> None:
     worker, here = Worker(owner), threading.current_thread()
     answers: list[tuple[int, bool, bool]] = []
 
@@ -31,7 +31,7 @@ def test_work_is_done_in_order_in_another_thread_and_answered_in_this_one(owner:
     assert answers == [(number, False, True) for number in range(20)]
 
 
-def test_an_error_is_handed_on(owner: QObject, qtbot: QtBot) -> None:
+def test_error_is_passed_to_the_callback(owner: QObject, qtbot: QtBot) -> None:
     worker = Worker(owner)
     told: list[str] = []
 
@@ -45,7 +45,7 @@ def test_an_error_is_handed_on(owner: QObject, qtbot: QtBot) -> None:
     assert told == ["No. Mend it.", "next"]
 
 
-def test_a_fault_of_the_program_is_raised_in_the_windows_thread(owner: QObject, qtbot: QtBot) -> None:
+def test_bug_is_raised_in_the_windows_thread(owner: QObject, qtbot: QtBot) -> None:
     worker = Worker(owner)
 
     def fault() -> None:
@@ -59,7 +59,7 @@ def test_a_fault_of_the_program_is_raised_in_the_windows_thread(owner: QObject, 
     assert not worker.is_busy
 
 
-def test_work_for_an_owner_that_is_gone_is_done_and_answered_to_nobody(owner: QObject, qtbot: QtBot) -> None:
+def test_task_of_a_deleted_owner_is_done_without_a_callback(owner: QObject, qtbot: QtBot) -> None:
     worker, may_go_on = Worker(owner), threading.Event()
     done: list[str] = []
     worker.ask(may_go_on.wait)

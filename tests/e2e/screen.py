@@ -1,4 +1,4 @@
-"""A screen of its own for a test: an X server without a monitor, its mouse and keyboard, and what it shows."""
+"""An X server without a monitor for a test: its mouse, its keyboard and its picture."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""`make run`: the window, or where there can be none, the same run without it. The program is a stand-in that notes its
-arguments; what the real one says without a screen is shown in `tests/app/test_entry.py`.
+"""`make run` opens the window, or does the same run without one where none can be shown.
+
+The program is a stand-in that notes its arguments; `tests/app/test_entry.py` tests the real messages.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def test_the_window_is_all_that_is_started(tmp_path: Path) -> None:
     assert make_run(tmp_path, 0) == (0, ["called "], "")
 
 
-def test_where_no_window_can_be_shown_the_run_is_done_without_one(tmp_path: Path) -> None:
+def test_run_is_done_without_a_window_if_none_can_be_shown(tmp_path: Path) -> None:
     code, calls, said = make_run(tmp_path, 2)
 
     assert code == 0
@@ -60,7 +61,7 @@ def test_where_no_window_can_be_shown_the_run_is_done_without_one(tmp_path: Path
     assert said.startswith("So here is the run without a window.\n")
 
 
-def test_a_window_that_fails_is_no_reason_to_run_without_it(tmp_path: Path) -> None:
+def test_failing_window_is_not_replaced_by_a_run_without_one(tmp_path: Path) -> None:
     code, calls, _ = make_run(tmp_path, 1)
 
     assert code != 0

@@ -1,4 +1,4 @@
-"""The program as a person starts and uses it: a real process, a real screen, a real mouse and keyboard."""
+"""The program in a real process, with a real screen, mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def environment(tmp_path: Path, screen: Screen) -> dict[str, str]:
 
 
 def places_of(environment: dict[str, str]) -> dict[str, list[int]]:
-    command = [sys.executable, "-m", "tests.e2e.places"]
+    command = [sys.executable, "-m", "tests.e2e.widget_positions"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=PATIENCE_S, check=True)
     return json.loads(done.stdout)
 
@@ -99,9 +99,7 @@ class Person:
 
 
 @pytest.mark.slow
-def test_a_template_gets_a_node_from_the_palette_is_run_and_saved(
-    screen: Screen, environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_template_is_edited_run_and_saved(screen: Screen, environment: dict[str, str], tmp_path: Path) -> None:
     places = places_of(environment)
     person = Person(screen)
     target = tmp_path / "mine.loop.json"

@@ -1,4 +1,4 @@
-"""A canvas to work on, and a mouse for it."""
+"""Fixtures of a canvas, with a mouse and keys for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents to draw."""
+"""Documents for tests of the canvas."""
 
 from __future__ import annotations
 

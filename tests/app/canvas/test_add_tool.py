@@ -1,4 +1,4 @@
-"""A tool of a server is offered wherever nodes are, and becomes a tool node that calls it."""
+"""A tool of a server can be added wherever node types can, and becomes a tool node that calls it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _served() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_served")
-def test_it_has_the_tools_name_and_title() -> None:
+def test_added_node_has_name_and_title_of_the_tool() -> None:
     spec = builtin_registry().find("tool")
     assert spec is not None
     added = operation_builders.add(Workflow(), spec, (0.0, 0.0), tool="files/read")
@@ -38,7 +38,7 @@ def test_it_has_the_tools_name_and_title() -> None:
 
 
 @pytest.mark.usefixtures("_served")
-def test_tab_offers_it(make_canvas: MakeCanvas) -> None:
+def test_tab_lists_the_tool(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([], []))
     hand.key(Qt.Key.Key_Tab)
     pick = hand.canvas.popups.list
@@ -49,7 +49,7 @@ def test_tab_offers_it(make_canvas: MakeCanvas) -> None:
 
 
 @pytest.mark.usefixtures("_served")
-def test_it_is_offered_for_an_edge_that_ends_nowhere_and_joined_at_its_own_argument(hand: Hand) -> None:
+def test_edge_dropped_on_empty_canvas_offers_the_tool_and_connects_its_argument(hand: Hand) -> None:
     port = next(port for port in hand.item("draft").outputs if port.name == "output")
     hand.canvas.popups.choose_for_port(port, QPointF(900, 500))
     pick = hand.canvas.popups.list

@@ -1,4 +1,4 @@
-"""What needs no scene: places, fits, alignment, marks."""
+"""Logic without a scene: layout, connection rules, alignment, previews."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def overlapping(places: dict[str, tuple[float, float]]) -> list[tuple[str, str]]
     ]
 
 
-def test_a_chain_lies_on_a_line_from_left_to_right() -> None:
+def test_chain_is_laid_out_on_a_line_from_left_to_right() -> None:
     places = tidied(refine())
     assert len({y for _, y in places.values()}) == 1
     assert [node for node, _ in sorted(places.items(), key=lambda item: item[1])] == [
@@ -56,7 +56,7 @@ def test_a_chain_lies_on_a_line_from_left_to_right() -> None:
     ]
 
 
-def test_nothing_of_the_outside_lies_within_a_loops_columns() -> None:
+def test_no_outside_node_is_in_the_columns_of_a_loop() -> None:
     document = nested()
     places = tidied(document)
     for loop, body in analyse(document).bodies.items():
@@ -67,7 +67,7 @@ def test_nothing_of_the_outside_lies_within_a_loops_columns() -> None:
     assert overlapping(places) == []
 
 
-def test_a_long_edge_runs_clear_of_the_cards_between() -> None:
+def test_long_edge_avoids_the_cards_between() -> None:
     document = workflow(
         [node(key, "llm") for key in ("a", "b", "c", "d")],
         ["a.output -> b.input", "b.output -> c.input", "c.output -> d.input", "a.output -> d.input"],
@@ -80,7 +80,7 @@ def test_a_long_edge_runs_clear_of_the_cards_between() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_any_graph_gets_places_without_overlap_and_the_same_ones_each_time(seed: int) -> None:
+def test_layout_of_any_graph_is_deterministic_and_without_overlaps(seed: int) -> None:
     chance = random.Random(seed)
     names = [f"n{index}" for index in range(30)]
     pairs = {tuple(chance.sample(names, 2)) for _ in range(45)}
@@ -93,11 +93,11 @@ def test_any_graph_gets_places_without_overlap_and_the_same_ones_each_time(seed:
     assert layered_layout(cards, wires, {}, {}) == places
 
 
-def test_no_cards_need_no_places() -> None:
+def test_layout_of_an_empty_graph_is_empty() -> None:
     assert layered_layout({}, [], {}, {}) == {}
 
 
-def test_loops_in_a_row_keep_room_for_their_regions() -> None:
+def test_consecutive_loops_have_room_for_their_regions() -> None:
     nodes, edges, before = [], [], "task.value"
     for index in range(2):
         nodes += [node(f"l{index}", "loop"), node(f"s{index}", "llm"), node(f"e{index}", "exit", loop=f"l{index}")]
@@ -118,7 +118,7 @@ def rejection_reason(document: Workflow, source: str, target: str, port: PortVie
     return fits.rejection_reason(target_id, PortViewModel(target_name), is_input=True)
 
 
-def test_fits_say_why_not() -> None:
+def test_rejected_connection_has_a_reason() -> None:
     document = refine()
     assert rejection_reason(document, "task.value", "draft.input") is None
     assert rejection_reason(document, "draft.output", "draft.input") == "A node cannot be connected to itself."
@@ -130,14 +130,14 @@ def test_fits_say_why_not() -> None:
     assert "leave the loop" in str(rejection_reason(document, "loop.body", "text.value"))
 
 
-def test_an_edge_may_hang_a_node_on_a_body() -> None:
+def test_side_branch_of_a_body_is_allowed() -> None:
     document = refine()
     grown = document.model_copy(update={"nodes": (*document.nodes, workflow([node("side", "transform")], []).nodes[0])})
     assert rejection_reason(grown, "draft.output", "side.input") is None
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_an_edge_that_fits_gives_no_new_problem_of_its_kind(seed: int) -> None:
+def test_allowed_edge_causes_no_new_structure_problem(seed: int) -> None:
     """What is let through does not go round in a circle, whatever the document."""
     chance = random.Random(seed)
     names = [f"n{index}" for index in range(6)]
@@ -151,7 +151,7 @@ def test_an_edge_that_fits_gives_no_new_problem_of_its_kind(seed: int) -> None:
     assert [problem.code for problem in analyse(final).problems if problem.code in {"cycle", "duplicate-edge"}] == []
 
 
-def test_what_fits_among_many_nodes_is_found_by_a_few_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matching_ports_of_a_large_document_need_few_traversals(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes, edges, before = [node("task", "input"), node("end", "output")], [], "task.value"
     for index in range(20):
         nodes += [node(f"l{index}", "loop"), node(f"s{index}", "llm"), node(f"e{index}", "exit", loop=f"l{index}")]
@@ -185,7 +185,7 @@ RECTS = {"a": (0.0, 0.0, 100.0, 40.0), "b": (300.0, 10.0, 60.0, 80.0), "c": (150
         ("right", {"a": 260, "b": 300, "c": 340}),
     ],
 )
-def test_alignment_across(where: str, expected: dict[str, float]) -> None:
+def test_align_horizontally(where: str, expected: dict[str, float]) -> None:
     moved = align(RECTS, where)
     assert {key: x for key, (x, _) in moved.items()} == expected
     assert {key: y for key, (_, y) in moved.items()} == {"a": 0, "b": 10, "c": 100}
@@ -195,11 +195,11 @@ def test_alignment_across(where: str, expected: dict[str, float]) -> None:
     ("where", "expected"),
     [("top", (0, 0, 0)), ("middle", (40, 20, 50)), ("bottom", (80, 40, 100))],
 )
-def test_alignment_down(where: str, expected: tuple[float, float, float]) -> None:
+def test_align_vertically(where: str, expected: tuple[float, float, float]) -> None:
     assert tuple(align(RECTS, where)[key][1] for key in "abc") == expected
 
 
-def test_distribution_makes_gaps_equal_and_leaves_the_ends() -> None:
+def test_distribute_equalizes_gaps_and_keeps_the_ends() -> None:
     moved = distribute(RECTS, across=True)
     assert moved["a"][0] == 0
     assert moved["b"][0] == 300
@@ -207,7 +207,7 @@ def test_distribution_makes_gaps_equal_and_leaves_the_ends() -> None:
     assert distribute(RECTS, across=False)["b"][1] == pytest.approx(30)
 
 
-def test_too_few_cards_are_left_alone() -> None:
+def test_too_few_cards_are_not_moved() -> None:
     assert align({"a": RECTS["a"]}, "left") == {}
     assert distribute({"a": RECTS["a"], "b": RECTS["b"]}, across=True) == {}
 
@@ -226,15 +226,15 @@ def test_too_few_cards_are_left_alone() -> None:
         (7, "7"),
     ],
 )
-def test_values_are_told_in_a_few_words(value: Value, words: str) -> None:
+def test_preview_of_values(value: Value, words: str) -> None:
     assert preview(value) == words
 
 
-def test_a_large_value_is_not_written_out() -> None:
+def test_preview_does_not_format_a_large_value() -> None:
     assert len(preview("x" * 10_000_000)) == 160
 
 
-def test_places_that_make_no_sense_are_none() -> None:
+def test_invalid_positions_are_ignored() -> None:
     places = {"a": {"x": 1, "y": 2}, "b": {"x": "1", "y": 2}, "c": {"x": 1}, "d": 5}
     document = Workflow(layout={"nodes": places})
     assert [stored_position(document, key) for key in "abcd"] == [(1, 2), None, None, None]

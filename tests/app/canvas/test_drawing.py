@@ -18,7 +18,7 @@ from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import nested, node, refine, workflow
 
 
-def test_a_card_says_title_summary_and_ports(hand: Hand) -> None:
+def test_card_shows_title_summary_and_ports(hand: Hand) -> None:
     content = hand.item("draft").content
     assert content.title == "Draft"
     assert content.category is Category.AI
@@ -28,12 +28,12 @@ def test_a_card_says_title_summary_and_ports(hand: Hand) -> None:
     assert (hand.item("draft").x(), hand.item("draft").y()) == (480, 80)
 
 
-def test_a_card_without_a_title_has_its_types(make_canvas: MakeCanvas) -> None:
+def test_card_without_title_shows_the_title_of_its_type(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([node("a", "llm")], []))
     assert hand.item("a").content.title == "LLM"
 
 
-def test_unknown_types_and_broken_settings_are_drawn_with_the_ports_that_edges_name(make_canvas: MakeCanvas) -> None:
+def test_unknown_types_and_invalid_configs_show_the_ports_that_edges_name(make_canvas: MakeCanvas) -> None:
     document = workflow(
         [node("a", "nosuch"), node("b", "llm", temperature="hot"), node("c", "llm", prompt="{{input}}")],
         ["a.some -> b.where", "b.output -> c.nowhere"],
@@ -48,7 +48,7 @@ def test_unknown_types_and_broken_settings_are_drawn_with_the_ports_that_edges_n
     assert set(hand.canvas.view.edge_items) == {("a.some", "b.where"), ("b.output", "c.nowhere")}
 
 
-def test_what_cannot_be_drawn_does_no_harm(make_canvas: MakeCanvas) -> None:
+def test_invalid_edges_and_layout_entries_are_ignored(make_canvas: MakeCanvas) -> None:
     document = refine()
     edges = (
         *document.edges,
@@ -68,7 +68,7 @@ def test_what_cannot_be_drawn_does_no_harm(make_canvas: MakeCanvas) -> None:
     assert len({(item.x(), item.y()) for item in hand.canvas.view.nodes.values()}) == 5
 
 
-def test_regions_nest(make_canvas: MakeCanvas) -> None:
+def test_loop_regions_are_nested(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(nested())
     regions = hand.canvas.view.regions.items
     assert [regions[f"loop_{depth}"].depth for depth in range(3)] == [0, 1, 2]
@@ -82,7 +82,7 @@ def test_regions_nest(make_canvas: MakeCanvas) -> None:
     assert not regions["loop_0"].rect.intersects(hand.item("text").card_rect)
 
 
-def test_the_arrow_leads_from_below_the_exit_to_below_the_loop(hand: Hand) -> None:
+def test_feedback_arrow_leads_from_exit_to_loop(hand: Hand) -> None:
     arrow = hand.canvas.view.regions.items["loop"].arrow
     exit_, loop = hand.item("exit").card_rect, hand.item("loop").card_rect
     start, end = arrow.pointAtPercent(0), arrow.pointAtPercent(1)
@@ -92,12 +92,12 @@ def test_the_arrow_leads_from_below_the_exit_to_below_the_loop(hand: Hand) -> No
     assert hand.canvas.view.regions.items["loop"].arrow_label == "feedback: replace"
 
 
-def test_the_arrow_says_another_feedback_mode_at_once(hand: Hand) -> None:
+def test_feedback_arrow_label_follows_the_feedback_mode(hand: Hand) -> None:
     hand.session.do(SetConfig("loop", ("feedback_mode",), "append"))
     assert hand.canvas.view.regions.items["loop"].arrow_label == "feedback: append"
 
 
-def test_a_changed_title_changes_one_card_and_keeps_all_items(hand: Hand) -> None:
+def test_changed_title_updates_one_card_and_keeps_all_items(hand: Hand) -> None:
     items, edge_items = dict(hand.canvas.view.nodes), dict(hand.canvas.view.edge_items)
     hand.session.do(SetTitle("loop", "Improve"))
     assert hand.item("loop").content.title == "Improve"
@@ -106,7 +106,7 @@ def test_a_changed_title_changes_one_card_and_keeps_all_items(hand: Hand) -> Non
     assert hand.canvas.view.edge_items == edge_items
 
 
-def test_a_new_name_in_a_prompt_is_a_new_port_and_edges_stay(hand: Hand) -> None:
+def test_new_placeholder_in_a_prompt_adds_a_port_and_keeps_edges(hand: Hand) -> None:
     pipe = hand.canvas.view.edge_items["loop.body", "draft.input"]
     hand.session.do(SetConfig("draft", ("prompt",), "{{input}} {{above}}"))
     assert [port.name for port in hand.item("draft").inputs] == ["input", "above"]
@@ -116,13 +116,13 @@ def test_a_new_name_in_a_prompt_is_a_new_port_and_edges_stay(hand: Hand) -> None
     assert (pipe.path().currentPosition() - hand.port("draft.input")).manhattanLength() < 1
 
 
-def test_a_loop_that_lost_its_exit_has_no_region(hand: Hand, qtbot: QtBot) -> None:
+def test_loop_without_exit_has_no_region(hand: Hand, qtbot: QtBot) -> None:
     hand.session.do(SetConfig("exit", ("loop",), "ghost"))
     settle(hand, qtbot)
     qtbot.waitUntil(lambda: hand.canvas.view.regions.items == {})
 
 
-def test_titles_are_cut_only_where_the_card_ends(qapp: object) -> None:
+def test_titles_are_elided_at_the_edge_of_the_card(qapp: object) -> None:
     structure = analyse(Workflow())
     registry = builtin_registry()
     short = card_view_model(refine().node("draft"), registry, structure, (), ())
@@ -135,7 +135,7 @@ def test_titles_are_cut_only_where_the_card_ends(qapp: object) -> None:
     assert fonts().title_metrics.horizontalAdvance(shape.title) <= shape.title_rect.width()
 
 
-def test_a_title_is_broken_onto_two_lines_when_zoomed_out(qapp: object) -> None:
+def test_title_wraps_onto_two_lines_when_zoomed_out(qapp: object) -> None:
     metrics = fonts().title_metrics
     width = metrics.horizontalAdvance("Polish the wording")
     assert elide_two_lines(metrics, "Draft", width) == ["Draft"]
@@ -143,7 +143,7 @@ def test_a_title_is_broken_onto_two_lines_when_zoomed_out(qapp: object) -> None:
     assert elide_two_lines(metrics, "Unbreakableunbreakableunbreakable", width)[0].endswith("…")
 
 
-def test_frames_and_notes_are_drawn_as_the_layout_has_them(hand: Hand) -> None:
+def test_frames_and_notes_are_drawn_from_the_layout(hand: Hand) -> None:
     hand.session.do(
         SetLayout(("frames", "f"), {"x": 10, "y": 300, "width": 200, "height": 100, "title": "Ideas", "own": 1})
     )
@@ -157,12 +157,12 @@ def test_frames_and_notes_are_drawn_as_the_layout_has_them(hand: Hand) -> None:
     assert hand.session.workflow.layout["frames"]["f"]["own"] == 1
 
 
-def test_of_a_title_of_any_length_only_what_fits_is_measured(qapp: object) -> None:
+def test_only_the_visible_part_of_a_long_title_is_measured(qapp: object) -> None:
     long, longest = (card_geometry(_named("word " * count)) for count in (100, 1_000_000))
     assert (longest.width, longest.title) == (long.width, long.title)
 
 
-def test_to_measure_the_longest_title_takes_no_time(qapp: object) -> None:
+def test_measuring_a_very_long_title_is_fast(qapp: object) -> None:
     started = time.perf_counter()
     card_geometry(_named("a word " * 1_000_000))
     assert time.perf_counter() - started < 0.2

@@ -29,13 +29,13 @@ def of(kind: str, text: str) -> QMimeData:
     return data
 
 
-def test_a_node_type_from_the_palette_is_added_where_it_is_dropped(hand: Hand) -> None:
+def test_dropped_node_type_is_added_at_the_drop_position(hand: Hand) -> None:
     assert drop(hand, of(NODE_MIME, "transform"), QPointF(320, 480))
     assert hand.place("transform") == (320, 480)
     assert hand.session.selection == ("transform",)
 
 
-def test_a_node_type_dropped_on_an_edge_goes_into_it(hand: Hand) -> None:
+def test_node_type_dropped_on_an_edge_is_inserted(hand: Hand) -> None:
     middle = (hand.port("draft.output") + hand.port("exit.input")) / 2
     drop(hand, of(NODE_MIME, "transform"), middle)
     assert "draft.output -> transform.input" in hand.edges()
@@ -46,21 +46,21 @@ def test_a_node_type_dropped_on_an_edge_goes_into_it(hand: Hand) -> None:
     assert "draft.output -> exit.input" in hand.edges()
 
 
-def test_a_loop_dropped_on_an_edge_goes_into_it_with_its_exit(hand: Hand) -> None:
+def test_loop_dropped_on_an_edge_is_inserted_with_its_exit(hand: Hand) -> None:
     middle = (hand.port("exit.output") + hand.port("text.value")) / 2
     drop(hand, of(NODE_MIME, "loop"), middle)
     assert "exit.output -> loop_2.input" in hand.edges()
     assert "exit_2.output -> text.value" in hand.edges()
 
 
-def test_a_node_with_no_way_through_is_only_added(hand: Hand) -> None:
+def test_node_without_input_or_output_is_added_without_inserting_it(hand: Hand) -> None:
     middle = (hand.port("exit.output") + hand.port("text.value")) / 2
     drop(hand, of(NODE_MIME, "output"), middle)
     assert "output" in hand.canvas.view.nodes
     assert "exit.output -> text.value" in hand.edges()
 
 
-def test_templates_and_files_are_handed_on(hand: Hand, tmp_path: Path) -> None:
+def test_dropped_templates_and_files_are_reported(hand: Hand, tmp_path: Path) -> None:
     templates: list[str] = []
     files: list[list[Path]] = []
     hand.canvas.template_dropped.connect(templates.append)
@@ -74,5 +74,5 @@ def test_templates_and_files_are_handed_on(hand: Hand, tmp_path: Path) -> None:
     assert hand.session.undo_title is None
 
 
-def test_anything_else_is_not_taken(hand: Hand) -> None:
+def test_other_drops_are_rejected(hand: Hand) -> None:
     assert not drop(hand, of("application/x-other", "x"), QPointF(300, 400))

@@ -1,4 +1,4 @@
-"""What is done at an odd moment: a document that changes under a gesture, a second button, keys that nobody hears."""
+"""Unusual moments: a document that changes during a gesture, a second mouse button, lost key releases."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pull_off(hand: Hand) -> None:
     assert hand.canvas.viewer.detached_pipe is not None
 
 
-def test_an_edge_that_goes_while_its_end_is_being_moved_is_let_go(joined: Hand) -> None:
+def test_edge_removed_while_its_end_is_dragged_cancels_the_drag(joined: Hand) -> None:
     pull_off(joined)
     joined.session.undo()
     QApplication.processEvents()
@@ -47,7 +47,7 @@ def test_an_edge_that_goes_while_its_end_is_being_moved_is_let_go(joined: Hand) 
     assert joined.session.redo_title is not None
 
 
-def test_a_node_that_goes_while_an_edge_is_drawn_from_it_leaves_no_edge(hand: Hand, qtbot: QtBot) -> None:
+def test_node_removed_while_an_edge_is_drawn_from_it_leaves_no_edge(hand: Hand, qtbot: QtBot) -> None:
     new = hand.canvas.add_node("llm", QPointF(300, 400))
     assert new is not None
     settle(hand, qtbot)
@@ -62,7 +62,7 @@ def test_a_node_that_goes_while_an_edge_is_drawn_from_it_leaves_no_edge(hand: Ha
     assert {item.opacity() for item in hand.canvas.view.nodes.values()} == {1.0}
 
 
-def test_a_card_is_not_put_into_an_edge_that_went_while_it_was_dragged(joined: Hand) -> None:
+def test_card_is_not_inserted_into_an_edge_removed_during_the_drag(joined: Hand) -> None:
     start, edge = joined.title("first"), joined.canvas.view.edge_items["task.value", "second.input"]
     way = edge.path().pointAtPercent(0.5) - joined.item("first").card_rect.center()
     joined.press(start)
@@ -74,7 +74,7 @@ def test_a_card_is_not_put_into_an_edge_that_went_while_it_was_dragged(joined: H
     assert joined.edges() == []
 
 
-def test_an_edge_whose_end_is_put_back_is_no_step(joined: Hand) -> None:
+def test_edge_dropped_where_it_was_adds_no_undo_step(joined: Hand) -> None:
     joined.session.mark_saved()
     pull_off(joined)
     joined.move(joined.port("second.input"))
@@ -83,7 +83,7 @@ def test_an_edge_whose_end_is_put_back_is_no_step(joined: Hand) -> None:
     assert not joined.session.is_modified
 
 
-def test_a_list_made_for_a_document_closes_when_that_changes(hand: Hand, qtbot: QtBot) -> None:
+def test_pick_list_closes_when_the_document_changes(hand: Hand, qtbot: QtBot) -> None:
     new = hand.canvas.add_node("llm", QPointF(300, 400))
     assert new is not None
     settle(hand, qtbot)
@@ -93,7 +93,7 @@ def test_a_list_made_for_a_document_closes_when_that_changes(hand: Hand, qtbot: 
     assert not hand.canvas.popups.list.isVisible()
 
 
-def test_the_left_button_lets_an_edge_go_while_the_middle_one_pans(make_canvas: MakeCanvas) -> None:
+def test_left_button_drops_an_edge_while_the_middle_button_pans(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     target = hand.port("first.input")
     hand.press(hand.port("task.value"))
@@ -105,7 +105,7 @@ def test_the_left_button_lets_an_edge_go_while_the_middle_one_pans(make_canvas: 
     assert hand.canvas.viewer.viewport().cursor().shape() == Qt.CursorShape.ArrowCursor
 
 
-def test_the_hand_of_space_goes_with_the_focus(hand: Hand) -> None:
+def test_pan_cursor_of_space_is_reset_on_losing_the_focus(hand: Hand) -> None:
     viewer = hand.canvas.viewer
     QTest.keyPress(viewer, Qt.Key.Key_Space)
     assert viewer.viewport().cursor().shape() == Qt.CursorShape.OpenHandCursor
@@ -113,14 +113,14 @@ def test_the_hand_of_space_goes_with_the_focus(hand: Hand) -> None:
     assert viewer.viewport().cursor().shape() == Qt.CursorShape.ArrowCursor
 
 
-def test_a_click_on_a_frames_corner_changes_nothing(make_canvas: MakeCanvas) -> None:
+def test_click_on_the_corner_of_a_frame_changes_nothing(make_canvas: MakeCanvas) -> None:
     frame = {"x": 0, "y": 0, "width": 200, "height": 160, "title": "Ideas"}
     hand = make_canvas(workflow([], [], {}, frames={"frame_1": frame}))
     hand.click(hand.canvas.view.annotations.items["frames", "frame_1"].scene_rect.bottomRight() - QPointF(5, 5))
     assert not hand.session.is_modified
 
 
-def test_dots_that_are_not_seen_are_not_clicked(hand: Hand) -> None:
+def test_hidden_dots_cannot_be_clicked(hand: Hand) -> None:
     label, chosen = hand.canvas.view.regions.items["loop"].label, list[tuple[str, int]]()
     label.set_content(LoopViewModel("Refine", "iteration 3 of 3", 3, 3, 2, 2))
     label.choose = lambda loop, index: chosen.append((loop, index))
@@ -132,7 +132,7 @@ def test_dots_that_are_not_seen_are_not_clicked(hand: Hand) -> None:
     assert chosen == [("loop", 1)]
 
 
-def test_a_canvas_may_close_while_it_is_tidied(
+def test_canvas_may_close_during_auto_layout(
     make_canvas: MakeCanvas, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_go_on, real = threading.Event(), edit_commands.auto_layout
@@ -153,7 +153,7 @@ def test_a_canvas_may_close_while_it_is_tidied(
     assert faults == []
 
 
-def test_disconnecting_while_an_end_is_moved_is_one_step(joined: Hand) -> None:
+def test_disconnecting_a_dragged_end_is_one_undo_step(joined: Hand) -> None:
     pull_off(joined)
     joined.session.do(Disconnect("task.value", "second.input"))
     joined.release(QPointF(500, 700))

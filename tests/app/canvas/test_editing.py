@@ -22,7 +22,7 @@ def refusals(hand: Hand) -> list[str]:
     return said
 
 
-def test_a_loop_brings_its_exit_and_both_go_with_one_undo(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+def test_adding_a_loop_adds_its_exit_in_one_undo_step(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
     hand = make_canvas(workflow([], []))
     assert hand.canvas.add_node("loop", QPointF(100, 100)) == "loop"
     assert set(hand.canvas.view.nodes) == {"loop", "exit"}
@@ -37,7 +37,7 @@ def test_a_loop_brings_its_exit_and_both_go_with_one_undo(make_canvas: MakeCanva
     qtbot.waitUntil(lambda: hand.canvas.view.regions.items == {})
 
 
-def test_a_second_node_of_a_type_has_a_number_in_its_title(make_canvas: MakeCanvas) -> None:
+def test_second_node_of_a_type_has_a_numbered_title(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([], []))
     hand.canvas.add_node("llm")
     assert hand.canvas.add_node("llm") == "llm_2"
@@ -45,13 +45,13 @@ def test_a_second_node_of_a_type_has_a_number_in_its_title(make_canvas: MakeCanv
     assert not hand.item("llm").card_rect.intersects(hand.item("llm_2").card_rect)
 
 
-def test_an_unknown_type_is_refused_in_words(hand: Hand) -> None:
+def test_adding_an_unknown_type_is_refused(hand: Hand) -> None:
     said = refusals(hand)
     assert hand.canvas.add_node("nosuch") is None
     assert said == ["Unknown node type “nosuch”. Choose one from the palette."]
 
 
-def test_delete_takes_a_loop_with_its_exit_and_its_edges(hand: Hand) -> None:
+def test_delete_removes_a_loop_with_its_exit_and_edges(hand: Hand) -> None:
     hand.click(hand.title("loop"))
     hand.key(Qt.Key.Key_Delete)
     assert set(hand.canvas.view.nodes) == {"task", "draft", "text"}
@@ -62,21 +62,21 @@ def test_delete_takes_a_loop_with_its_exit_and_its_edges(hand: Hand) -> None:
     assert len(hand.canvas.view.edge_items) == 4
 
 
-def test_backspace_deletes_too(hand: Hand) -> None:
+def test_backspace_deletes(hand: Hand) -> None:
     hand.click(hand.title("draft"))
     hand.key(Qt.Key.Key_Backspace)
     assert "draft" not in hand.canvas.view.nodes
     assert hand.session.undo_title == "Delete Draft"
 
 
-def test_delete_and_reconnect_joins_what_was_before_and_behind(hand: Hand) -> None:
+def test_delete_and_reconnect_connects_predecessors_to_successors(hand: Hand) -> None:
     hand.click(hand.title("draft"))
     hand.key(Qt.Key.Key_Delete, CONTROL)
     assert hand.edges() == ["task.value -> loop.input", "exit.output -> text.value", "loop.body -> exit.input"]
     assert hand.session.undo_title == "Delete Draft and reconnect"
 
 
-def test_delete_and_reconnect_leads_through_several_nodes_at_once(make_canvas: MakeCanvas) -> None:
+def test_delete_and_reconnect_of_several_nodes(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     for source, target in (("task.value", "first.input"), ("first.output", "second.input")):
         hand.connect(source, target)
@@ -86,7 +86,7 @@ def test_delete_and_reconnect_leads_through_several_nodes_at_once(make_canvas: M
     assert hand.edges() == ["task.value -> files.query"]
 
 
-def test_copies_are_text_with_new_ids_and_inner_edges(hand: Hand) -> None:
+def test_copies_have_new_ids_and_the_edges_between_them(hand: Hand) -> None:
     hand.session.select(["loop", "draft", "exit"])
     hand.key(Qt.Key.Key_C, CONTROL)
     text = QGuiApplication.clipboard().text()
@@ -102,7 +102,7 @@ def test_copies_are_text_with_new_ids_and_inner_edges(hand: Hand) -> None:
     assert hand.place("draft_3") == (560, 160)
 
 
-def test_a_loop_is_copied_with_its_exit(hand: Hand) -> None:
+def test_loop_is_copied_with_its_exit(hand: Hand) -> None:
     hand.session.select(["loop", "draft"])
     hand.canvas.commands.copy()
     hand.canvas.commands.paste()
@@ -111,7 +111,7 @@ def test_a_loop_is_copied_with_its_exit(hand: Hand) -> None:
     assert pasted[2].config["loop"] == pasted[0].id
 
 
-def test_a_copy_is_pasted_into_another_window(make_canvas: MakeCanvas) -> None:
+def test_copy_is_pasted_into_another_document(make_canvas: MakeCanvas) -> None:
     first, second = make_canvas(), make_canvas(workflow([], []))
     first.session.select(["loop", "draft", "exit"])
     first.canvas.commands.copy()
@@ -120,7 +120,7 @@ def test_a_copy_is_pasted_into_another_window(make_canvas: MakeCanvas) -> None:
     assert len(second.canvas.view.edge_items) == 2
 
 
-def test_cut_takes_out_and_paste_brings_back(hand: Hand) -> None:
+def test_cut_removes_and_paste_restores(hand: Hand) -> None:
     hand.click(hand.title("draft"))
     hand.key(Qt.Key.Key_X, CONTROL)
     assert "draft" not in hand.canvas.view.nodes
@@ -129,7 +129,7 @@ def test_cut_takes_out_and_paste_brings_back(hand: Hand) -> None:
     assert hand.item("draft").content.title == "Draft"
 
 
-def test_a_foreign_text_is_refused_in_words(hand: Hand) -> None:
+def test_pasting_foreign_text_is_refused(hand: Hand) -> None:
     said = refusals(hand)
     QGuiApplication.clipboard().setText("Dear Sir or Madam,")
     hand.key(Qt.Key.Key_V, CONTROL)
@@ -138,7 +138,7 @@ def test_a_foreign_text_is_refused_in_words(hand: Hand) -> None:
     assert hand.session.undo_title is None
 
 
-def test_an_empty_clipboard_pastes_nothing(hand: Hand) -> None:
+def test_empty_clipboard_pastes_nothing(hand: Hand) -> None:
     said = refusals(hand)
     QGuiApplication.clipboard().clear()
     hand.canvas.commands.paste()
@@ -146,7 +146,7 @@ def test_an_empty_clipboard_pastes_nothing(hand: Hand) -> None:
     assert hand.session.undo_title is None
 
 
-def test_what_would_be_pasted_out_of_sight_comes_to_the_middle(hand: Hand) -> None:
+def test_paste_outside_the_view_is_centered(hand: Hand) -> None:
     hand.session.select(["draft"])
     hand.canvas.commands.copy()
     hand.canvas.viewer.center_at(QPointF(9000, 9000))
@@ -156,7 +156,7 @@ def test_what_would_be_pasted_out_of_sight_comes_to_the_middle(hand: Hand) -> No
     assert abs(y - 9000) < 200
 
 
-def test_duplicate_leaves_the_clipboard_alone(hand: Hand) -> None:
+def test_duplicate_does_not_use_the_clipboard(hand: Hand) -> None:
     QGuiApplication.clipboard().setText("mine")
     hand.click(hand.title("draft"))
     hand.key(Qt.Key.Key_D, CONTROL)
@@ -165,15 +165,13 @@ def test_duplicate_leaves_the_clipboard_alone(hand: Hand) -> None:
     assert QGuiApplication.clipboard().text() == "mine"
 
 
-def test_select_all_takes_every_node(hand: Hand) -> None:
+def test_select_all_selects_every_node(hand: Hand) -> None:
     hand.key(Qt.Key.Key_A, CONTROL)
     assert set(hand.session.selection) == {"task", "loop", "draft", "exit", "text"}
     assert all(item.isSelected() for item in hand.canvas.view.nodes.values())
 
 
-def test_a_selection_from_elsewhere_is_shown_once_however_many_nodes_it_has(
-    hand: Hand, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_selection_of_the_session_is_shown_with_one_update(hand: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shown node by node, a thousand of them would take seconds."""
     shown: list[int] = []
     show = hand.canvas.view.show_selection
@@ -189,7 +187,7 @@ def test_a_selection_from_elsewhere_is_shown_once_however_many_nodes_it_has(
     assert not hand.canvas.actions_by_name["delete"].isEnabled()
 
 
-def test_arrows_nudge_what_is_selected(hand: Hand) -> None:
+def test_arrow_keys_nudge_the_selection(hand: Hand) -> None:
     hand.click(hand.title("draft"))
     hand.key(Qt.Key.Key_Right)
     hand.key(Qt.Key.Key_Down, SHIFT)
@@ -198,14 +196,14 @@ def test_arrows_nudge_what_is_selected(hand: Hand) -> None:
     assert hand.place("draft") == (488, 80)
 
 
-def test_arrows_are_the_windows_while_an_iteration_is_looked_at(hand: Hand) -> None:
+def test_arrow_keys_belong_to_the_window_while_an_older_iteration_is_shown(hand: Hand) -> None:
     hand.click(hand.title("draft"))
     hand.session.shown.look_at("loop", 0)
     hand.key(Qt.Key.Key_Right)
     assert hand.session.undo_title is None
 
 
-def test_arrows_select_the_next_node_that_way(hand: Hand) -> None:
+def test_ctrl_arrow_selects_the_next_node_in_that_direction(hand: Hand) -> None:
     hand.session.select(["draft"])
     hand.key(Qt.Key.Key_Right, CONTROL)
     assert hand.session.selection == ("exit",)
@@ -218,7 +216,7 @@ def test_arrows_select_the_next_node_that_way(hand: Hand) -> None:
     assert hand.session.selection == ("text",)
 
 
-def test_e_switches_off_and_on(hand: Hand) -> None:
+def test_e_disables_and_enables(hand: Hand) -> None:
     hand.session.select(["draft", "exit"])
     hand.key(Qt.Key.Key_E)
     assert [hand.session.workflow.node(key).enabled for key in ("draft", "exit")] == [False, False]
@@ -237,7 +235,7 @@ def test_e_switches_off_and_on(hand: Hand) -> None:
         ("bottom", (480, 180), (720, 200)),
     ],
 )
-def test_cards_are_aligned(hand: Hand, where: str, draft: tuple[int, int], exit_: tuple[int, int]) -> None:
+def test_align_selected_cards(hand: Hand, where: str, draft: tuple[int, int], exit_: tuple[int, int]) -> None:
     hand.drag(hand.title("exit"), hand.title("exit") + QPointF(0, 120))
     hand.session.select(["draft", "exit"])
     hand.canvas.actions_by_name[f"align_{where}"].trigger()
@@ -249,7 +247,7 @@ def test_cards_are_aligned(hand: Hand, where: str, draft: tuple[int, int], exit_
     assert hand.place("exit") == exit_
 
 
-def test_distributed_cards_have_equal_gaps(hand: Hand) -> None:
+def test_distribute_selected_cards(hand: Hand) -> None:
     hand.drag(hand.title("draft"), hand.title("draft") + QPointF(40, 0))
     hand.session.select(["loop", "draft", "exit"])
     hand.canvas.actions_by_name["distribute_across"].trigger()
@@ -258,7 +256,7 @@ def test_distributed_cards_have_equal_gaps(hand: Hand) -> None:
     assert abs(gaps[0] - gaps[1]) <= 4
 
 
-def test_tidy_up_is_one_step(hand: Hand) -> None:
+def test_tidy_up_is_one_undo_step(hand: Hand) -> None:
     hand.drag(hand.title("draft"), hand.title("draft") + QPointF(-400, 300))
     hand.key(Qt.Key.Key_A, CONTROL | Qt.KeyboardModifier.ShiftModifier)
     assert hand.session.undo_title == "Tidy up"
@@ -269,7 +267,7 @@ def test_tidy_up_is_one_step(hand: Hand) -> None:
     assert hand.place("draft") == (80, 380)
 
 
-def test_a_large_document_is_tidied_off_the_windows_thread(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+def test_large_document_is_laid_out_in_a_worker_thread(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
     count = 160
     nodes = [node(f"n{index}", "llm") for index in range(count)]
     edges = [f"n{index}.output -> n{index + 1}.input" for index in range(count - 1)]
@@ -280,7 +278,7 @@ def test_a_large_document_is_tidied_off_the_windows_thread(make_canvas: MakeCanv
     assert hand.place("n159")[0] > hand.place("n0")[0] + 10_000
 
 
-def test_a_tidied_result_is_dropped_when_the_document_has_changed(hand: Hand) -> None:
+def test_outdated_layout_of_a_changed_document_is_dropped(hand: Hand) -> None:
     old = hand.session.workflow
     hand.canvas.commands.toggle_enabled()
     hand.session.select(["draft"])
@@ -289,7 +287,7 @@ def test_a_tidied_result_is_dropped_when_the_document_has_changed(hand: Hand) ->
     assert hand.place("draft") == (480, 80)
 
 
-def test_actions_are_possible_only_when_they_fit_the_selection(hand: Hand) -> None:
+def test_actions_are_enabled_by_the_selection(hand: Hand) -> None:
     actions = hand.canvas.actions_by_name
 
     def possible(*names: str) -> list[bool]:
@@ -302,7 +300,7 @@ def test_actions_are_possible_only_when_they_fit_the_selection(hand: Hand) -> No
     assert possible("rename", "align_left", "distribute_across") == [False, True, False]
 
 
-def test_folded_outputs_are_shown_on_demand(hand: Hand) -> None:
+def test_hidden_outputs_are_shown_on_demand(hand: Hand) -> None:
     assert [port.name for port in hand.item("loop").outputs] == ["body"]
     assert hand.item("loop").content.folded == 5
     hand.click(hand.title("loop"))
@@ -314,7 +312,7 @@ def test_folded_outputs_are_shown_on_demand(hand: Hand) -> None:
     assert hand.item("loop").content.folded == 5
 
 
-def test_a_renamed_node_stays_selected_through_undo_and_redo(hand: Hand) -> None:
+def test_renamed_node_stays_selected_after_undo_and_redo(hand: Hand) -> None:
     hand.session.select(["draft"])
     hand.session.do(RenameNode("draft", "first_try"))
     hand.session.select(["first_try"])

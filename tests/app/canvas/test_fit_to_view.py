@@ -1,4 +1,4 @@
-"""Where the scene is looked at from, so that nothing that lies over the view covers what is shown."""
+"""Fitting the document into the view beside the overlays, and its initial view."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def on_screen(rect: QRectF, frame: ViewportFrame, view: QRectF = VIEW) -> QRectF
     return QRectF(corner, rect.size() * frame.factor)
 
 
-def test_a_wide_part_is_in_the_middle_and_as_wide_as_the_view() -> None:
+def test_wide_rectangle_fills_the_width_and_is_centered() -> None:
     wide = QRectF(100, 50, 2000, 400)
     seen = on_screen(wide, fit_frame(wide, VIEW, [CONTROLS, MAP], 1.0))
     assert seen.width() == pytest.approx(VIEW.width() - 2 * MARGIN)
     assert seen.center().y() == pytest.approx(VIEW.center().y())
 
 
-def test_a_high_part_stands_between_what_lies_in_the_corners() -> None:
+def test_high_rectangle_fits_between_the_overlays() -> None:
     high = QRectF(0, 0, 300, 2000)
     seen = on_screen(high, fit_frame(high, VIEW, [CONTROLS, MAP], 1.0))
     assert seen.height() == pytest.approx(VIEW.height() - 2 * MARGIN)
@@ -48,18 +48,18 @@ def test_a_high_part_stands_between_what_lies_in_the_corners() -> None:
 
 @pytest.mark.parametrize("size", [(900, 700), (1800, 1300), (700, 2400), (3000, 2000), (1200, 1200), (40, 9000)])
 @pytest.mark.parametrize("overlays", [[CONTROLS], [CONTROLS, MAP]])
-def test_nothing_is_covered_and_all_is_seen(size: tuple[int, int], overlays: list[QRectF]) -> None:
+def test_fitted_rectangle_is_visible_and_not_covered(size: tuple[int, int], overlays: list[QRectF]) -> None:
     rect = QRectF(-300, 700, *size)
     seen = on_screen(rect, fit_frame(rect, VIEW, overlays, 1.0))
     assert VIEW.contains(seen)
     assert not any(cover.intersects(seen) for cover in overlays)
 
 
-def test_a_small_part_is_no_larger_than_life() -> None:
+def test_small_rectangle_is_shown_at_100_percent() -> None:
     assert fit_frame(QRectF(0, 0, 100, 40), VIEW, [CONTROLS], 1.5).factor == 1.5
 
 
-def test_a_part_that_is_too_large_begins_at_the_left_at_the_height_of_its_start() -> None:
+def test_too_large_rectangle_is_shown_from_its_start() -> None:
     large = QRectF(0, 0, 9000, 5000)
     seen = on_screen(large, start_frame(large, QPointF(80, 2000), VIEW, [CONTROLS], 0.5))
     assert seen.left() == pytest.approx(MARGIN)
@@ -76,7 +76,7 @@ def chain(count: int) -> Workflow:
     return workflow(nodes, [], places)
 
 
-def test_a_large_document_is_first_seen_from_its_start_with_legible_titles(make_canvas: MakeCanvas) -> None:
+def test_initial_view_of_a_large_document_shows_its_start_legibly(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(chain(40))
     hand.canvas.fit_initial_view()
     assert hand.canvas.viewer.zoom == MIN_INITIAL_ZOOM
@@ -86,12 +86,12 @@ def test_a_large_document_is_first_seen_from_its_start_with_legible_titles(make_
     assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.content_rect)
 
 
-def test_a_small_document_is_first_seen_as_a_whole(hand: Hand) -> None:
+def test_initial_view_of_a_small_document_shows_all_of_it(hand: Hand) -> None:
     hand.canvas.fit_initial_view()
     assert hand.canvas.viewer.visible_rect.contains(hand.canvas.view.content_rect)
 
 
-def test_the_map_stands_back_while_everything_is_seen(hand: Hand) -> None:
+def test_minimap_is_hidden_while_everything_is_visible(hand: Hand) -> None:
     hand.canvas.fit_all()
     assert not hand.canvas.minimap.isVisible()
     hand.canvas.zoom_to(2.0)
@@ -102,7 +102,7 @@ def test_the_map_stands_back_while_everything_is_seen(hand: Hand) -> None:
     hand.canvas.viewer.setFocus()
 
 
-def test_the_map_comes_back_when_a_card_is_moved_out_of_view(hand: Hand, qtbot: QtBot) -> None:
+def test_minimap_appears_when_a_card_leaves_the_view(hand: Hand, qtbot: QtBot) -> None:
     hand.canvas.fit_all()
     hand.session.select(["text"])
     for _ in range(8):
@@ -119,7 +119,7 @@ def shown(hand: Hand, rect: QRectF) -> QRectF:
     return QRectF(hand.canvas.viewer.mapFromScene(rect).boundingRect())
 
 
-def test_a_high_document_is_fitted_beside_controls_and_map(make_canvas: MakeCanvas) -> None:
+def test_high_document_is_fitted_beside_controls_and_minimap(make_canvas: MakeCanvas) -> None:
     places = {f"n{at}": (0 if at % 2 else 300, at * 120) for at in range(12)}
     hand = make_canvas(workflow([node(name, "transform", template="x") for name in places], [], places))
     hand.canvas.resize(640, 480)
@@ -135,9 +135,7 @@ def test_a_high_document_is_fitted_beside_controls_and_map(make_canvas: MakeCanv
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name.partition(".")[0])
 @pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_a_template_is_first_seen_with_whole_titles_that_can_be_read(
-    path: Path, scale: float, make_canvas: MakeCanvas
-) -> None:
+def test_initial_view_of_a_template_has_whole_legible_titles(path: Path, scale: float, make_canvas: MakeCanvas) -> None:
     hand = make_canvas(load(path))
     hand.canvas.resize(900, 720)  # what the usual window leaves for the canvas
     try:
@@ -154,9 +152,7 @@ def test_a_template_is_first_seen_with_whole_titles_that_can_be_read(
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name.partition(".")[0])
-def test_cards_of_a_template_stand_clear_of_each_other_of_edges_and_of_the_way_back(
-    path: Path, make_canvas: MakeCanvas
-) -> None:
+def test_cards_of_templates_overlap_no_cards_edges_or_feedback_arrows(path: Path, make_canvas: MakeCanvas) -> None:
     view = make_canvas(load(path)).canvas.view
     cards = {name: item.card_rect for name, item in view.nodes.items()}
     lines = {f"{source} -> {target}": pipe.path() for (source, target), pipe in view.edge_items.items()}
@@ -169,7 +165,7 @@ def test_cards_of_a_template_stand_clear_of_each_other_of_edges_and_of_the_way_b
             assert not any(inside.contains(point) for point in points), f"{line} runs behind {name}"
 
 
-def test_a_fitted_document_is_fitted_again_when_the_view_becomes_lower(hand: Hand) -> None:
+def test_fitted_document_is_fitted_again_on_resize(hand: Hand) -> None:
     hand.canvas.fit_all()
     hand.canvas.resize(1200, 260)
     QApplication.processEvents()
@@ -181,7 +177,7 @@ def test_a_fitted_document_is_fitted_again_when_the_view_becomes_lower(hand: Han
 
 
 @pytest.mark.parametrize("move", ["zoom", "pan"])
-def test_a_view_that_somebody_moved_stays_where_it_is(move: str, hand: Hand) -> None:
+def test_moved_view_is_not_fitted_again_on_resize(move: str, hand: Hand) -> None:
     hand.canvas.fit_all()
     if move == "zoom":
         hand.canvas.zoom_to(0.7)
@@ -193,7 +189,7 @@ def test_a_view_that_somebody_moved_stays_where_it_is(move: str, hand: Hand) -> 
     assert (hand.canvas.viewer.zoom, hand.canvas.viewer.mapToScene(0, 0)) == (zoom, corner)
 
 
-def test_an_empty_canvas_says_how_to_begin(make_canvas: MakeCanvas) -> None:
+def test_empty_canvas_shows_first_steps(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(Workflow())
     beginning = hand.canvas.empty_hint
     assert beginning.isVisible()
@@ -205,7 +201,7 @@ def test_an_empty_canvas_says_how_to_begin(make_canvas: MakeCanvas) -> None:
     assert beginning.isVisible()
 
 
-def test_the_beginning_fits_a_narrow_canvas(make_canvas: MakeCanvas) -> None:
+def test_first_steps_fit_a_narrow_canvas(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(Workflow())
     hand.canvas.resize(260, 400)
     QApplication.processEvents()
@@ -214,7 +210,7 @@ def test_the_beginning_fits_a_narrow_canvas(make_canvas: MakeCanvas) -> None:
     assert beginning.height() >= beginning.heightForWidth(beginning.width())
 
 
-def test_a_fitted_document_is_fitted_again_with_larger_texts(hand: Hand) -> None:
+def test_fitted_document_is_fitted_again_with_larger_text(hand: Hand) -> None:
     hand.canvas.fit_all()
     try:
         style().choose("dark", 1.5)
@@ -225,7 +221,7 @@ def test_a_fitted_document_is_fitted_again_with_larger_texts(hand: Hand) -> None
         style().choose("dark", 1.0)
 
 
-def test_there_is_no_map_of_nothing(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+def test_minimap_of_an_empty_document_is_hidden(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
     hand = make_canvas(Workflow())
     hand.canvas.minimap.redraw()
     assert not hand.canvas.minimap.isVisible()

@@ -9,7 +9,7 @@ from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import node, pieces, workflow
 
 
-def test_a_dragged_card_is_one_step_with_the_nodes_name(hand: Hand) -> None:
+def test_dragging_a_card_is_one_undo_step_with_its_title(hand: Hand) -> None:
     hand.drag(hand.title("draft"), hand.title("draft") + QPointF(40, 120))
     assert hand.place("draft") == (520, 200)
     assert hand.session.undo_title == "Move Draft"
@@ -18,7 +18,7 @@ def test_a_dragged_card_is_one_step_with_the_nodes_name(hand: Hand) -> None:
     assert (hand.item("draft").x(), hand.item("draft").y()) == (480, 80)
 
 
-def test_selected_cards_move_together_in_one_step(hand: Hand) -> None:
+def test_selected_cards_are_dragged_in_one_undo_step(hand: Hand) -> None:
     hand.session.select(["draft", "exit"])
     hand.drag(hand.title("draft"), hand.title("draft") + QPointF(0, 80))
     assert hand.place("draft") == (480, 160)
@@ -28,7 +28,7 @@ def test_selected_cards_move_together_in_one_step(hand: Hand) -> None:
     assert hand.session.undo_title is None
 
 
-def test_edges_and_region_follow_while_a_card_is_dragged(hand: Hand) -> None:
+def test_edges_and_region_follow_a_dragged_card(hand: Hand) -> None:
     pipe = hand.canvas.view.edge_items["loop.body", "draft.input"]
     region = hand.canvas.view.regions.items["loop"]
     before = region.rect
@@ -42,13 +42,13 @@ def test_edges_and_region_follow_while_a_card_is_dragged(hand: Hand) -> None:
     hand.release(hand.title("draft"))
 
 
-def test_a_press_without_a_drag_changes_nothing_but_the_selection(hand: Hand) -> None:
+def test_click_changes_only_the_selection(hand: Hand) -> None:
     hand.click(hand.title("draft"))
     assert hand.session.selection == ("draft",)
     assert hand.session.undo_title is None
 
 
-def test_a_hand_that_shakes_while_it_clicks_moves_no_card(hand: Hand) -> None:
+def test_small_movement_during_a_click_moves_no_card(hand: Hand) -> None:
     place = hand.title("draft")
     hand.press(place)
     hand.move(place + QPointF(2, 1))
@@ -58,7 +58,7 @@ def test_a_hand_that_shakes_while_it_clicks_moves_no_card(hand: Hand) -> None:
     assert hand.session.undo_title is None
 
 
-def test_a_drag_that_comes_back_near_its_start_follows_the_hand_all_the_way(hand: Hand) -> None:
+def test_drag_that_returns_to_its_start_follows_the_mouse(hand: Hand) -> None:
     place = hand.title("draft")
     hand.press(place)
     hand.move(place + QPointF(0, 60))
@@ -67,26 +67,26 @@ def test_a_drag_that_comes_back_near_its_start_follows_the_hand_all_the_way(hand
     assert (hand.item("draft").x(), hand.item("draft").y()) == hand.place("draft") == (480, 80)
 
 
-def test_an_edge_is_drawn_from_output_to_input(make_canvas: MakeCanvas) -> None:
+def test_edge_is_drawn_from_output_to_input(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("task.value", "first.input")
     assert hand.edges() == ["task.value -> first.input"]
     assert hand.session.undo_title == "Connect task → first"
 
 
-def test_an_edge_is_drawn_from_input_to_output_too(make_canvas: MakeCanvas) -> None:
+def test_edge_is_drawn_from_input_to_output(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("first.input", "task.value")
     assert hand.edges() == ["task.value -> first.input"]
 
 
-def test_an_edge_let_go_on_a_card_takes_the_first_port_that_fits(make_canvas: MakeCanvas) -> None:
+def test_edge_dropped_on_a_card_connects_its_first_matching_port(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.drag(hand.port("task.value"), hand.title("second"))
     assert hand.edges() == ["task.value -> second.input"]
 
 
-def test_an_edge_to_a_port_that_takes_one_replaces_the_one_there(make_canvas: MakeCanvas) -> None:
+def test_edge_to_a_single_input_replaces_the_existing_edge(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("task.value", "second.more")
     hand.connect("first.output", "second.more")
@@ -95,14 +95,14 @@ def test_an_edge_to_a_port_that_takes_one_replaces_the_one_there(make_canvas: Ma
     assert hand.edges() == ["task.value -> second.more"]
 
 
-def test_a_port_that_takes_many_keeps_all_its_edges(make_canvas: MakeCanvas) -> None:
+def test_input_that_accepts_many_keeps_its_edges(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("task.value", "second.input")
     hand.connect("first.output", "second.input")
     assert hand.edges() == ["task.value -> second.input", "first.output -> second.input"]
 
 
-def test_a_circle_is_refused_and_said_beside_the_mouse(make_canvas: MakeCanvas) -> None:
+def test_cycle_is_rejected_with_a_hint_beside_the_mouse(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("first.output", "second.input")
     hand.press(hand.port("second.output"))
@@ -115,7 +115,7 @@ def test_a_circle_is_refused_and_said_beside_the_mouse(make_canvas: MakeCanvas) 
     assert not hand.canvas.hint.isVisible()
 
 
-def test_a_type_that_never_fits_is_refused(make_canvas: MakeCanvas) -> None:
+def test_connection_of_incompatible_types_is_rejected(make_canvas: MakeCanvas) -> None:
     document = workflow(
         [node("many", "input", type="list"), node("files", "tool", tool="search_files")],
         [],
@@ -130,7 +130,7 @@ def test_a_type_that_never_fits_is_refused(make_canvas: MakeCanvas) -> None:
     assert hand.edges() == []
 
 
-def test_an_edge_out_of_a_loops_body_is_refused_with_the_way_through_the_exit(hand: Hand) -> None:
+def test_edge_that_leaves_a_loop_body_is_rejected(hand: Hand) -> None:
     hand.press(hand.port("draft.output"))
     hand.move(hand.port("draft.output") + QPointF(20, 20))
     hand.move(hand.port("text.value"))
@@ -139,7 +139,7 @@ def test_an_edge_out_of_a_loops_body_is_refused_with_the_way_through_the_exit(ha
     assert len(hand.edges()) == 4
 
 
-def test_what_fits_lights_up_and_the_rest_dims(make_canvas: MakeCanvas) -> None:
+def test_matching_ports_are_highlighted_and_other_cards_dimmed(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.press(hand.port("first.output"))
     hand.move(hand.port("first.output") + QPointF(30, 40))
@@ -156,7 +156,7 @@ def test_what_fits_lights_up_and_the_rest_dims(make_canvas: MakeCanvas) -> None:
     assert hand.edges() == []
 
 
-def test_an_edge_let_go_over_ground_opens_a_list_of_what_fits(make_canvas: MakeCanvas) -> None:
+def test_edge_dropped_on_empty_canvas_lists_matching_types(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.drag(hand.port("task.value"), hand.port("task.value") + QPointF(60, 400))
     pick = hand.canvas.popups.list
@@ -174,7 +174,7 @@ def test_an_edge_let_go_over_ground_opens_a_list_of_what_fits(make_canvas: MakeC
     assert "output" not in hand.canvas.view.nodes
 
 
-def test_an_edges_end_is_pulled_to_another_port(make_canvas: MakeCanvas) -> None:
+def test_end_of_an_edge_is_dragged_to_another_port(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("task.value", "first.input")
     near_end = hand.port("first.input") - QPointF(22, 0)
@@ -184,7 +184,7 @@ def test_an_edges_end_is_pulled_to_another_port(make_canvas: MakeCanvas) -> None
     assert hand.edges() == ["task.value -> first.input"]
 
 
-def test_an_edges_end_pulled_onto_the_ground_takes_the_edge_away(make_canvas: MakeCanvas) -> None:
+def test_end_of_an_edge_dragged_to_empty_canvas_removes_it(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("task.value", "first.input")
     near_end = hand.port("first.input") - QPointF(22, 0)
@@ -193,7 +193,7 @@ def test_an_edges_end_pulled_onto_the_ground_takes_the_edge_away(make_canvas: Ma
     assert hand.session.undo_title == "Disconnect task → first"
 
 
-def test_a_veto_leaves_the_edge_that_was_pulled_where_it_was(make_canvas: MakeCanvas) -> None:
+def test_rejected_drag_of_an_end_keeps_the_edge(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("first.output", "second.input")
     near_end = hand.port("second.input") - QPointF(22, 0)
@@ -202,7 +202,7 @@ def test_a_veto_leaves_the_edge_that_was_pulled_where_it_was(make_canvas: MakeCa
     assert hand.canvas.view.edge_items["first.output", "second.input"].isVisible()
 
 
-def test_a_click_on_an_edge_selects_it_and_delete_takes_it_out(make_canvas: MakeCanvas) -> None:
+def test_clicked_edge_is_selected_and_deleted(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces())
     hand.connect("task.value", "first.input")
     hand.click((hand.port("task.value") + hand.port("first.input")) / 2)
@@ -211,7 +211,7 @@ def test_a_click_on_an_edge_selects_it_and_delete_takes_it_out(make_canvas: Make
     assert hand.edges() == []
 
 
-def test_a_card_let_go_on_an_edge_goes_into_it_in_one_step(make_canvas: MakeCanvas) -> None:
+def test_card_dropped_on_an_edge_is_inserted_in_one_undo_step(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(pieces(first=(280, 400), second=(700, 80)))
     hand.connect("task.value", "second.input")
     middle = (hand.port("task.value") + hand.port("second.input")) / 2
@@ -224,7 +224,7 @@ def test_a_card_let_go_on_an_edge_goes_into_it_in_one_step(make_canvas: MakeCanv
     assert hand.place("first") == (280, 400)
 
 
-def test_a_loop_let_go_on_an_edge_goes_into_it_with_its_exit(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+def test_dragged_loop_dropped_on_an_edge_is_inserted_with_its_exit(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
     hand = make_canvas(pieces(second=(800, 80)))
     hand.connect("task.value", "second.input")
     hand.canvas.add_node("loop", QPointF(280, 400))
@@ -236,7 +236,7 @@ def test_a_loop_let_go_on_an_edge_goes_into_it_with_its_exit(make_canvas: MakeCa
     assert hand.edges() == ["task.value -> loop.input", "exit.output -> second.input"]
 
 
-def test_a_card_with_edges_of_its_own_does_not_go_into_an_edge(hand: Hand) -> None:
+def test_connected_card_is_not_inserted_into_an_edge(hand: Hand) -> None:
     hand.session.select(["text"])
     middle = (hand.port("loop.body") + hand.port("draft.input")) / 2
     hand.drag(hand.title("text"), hand.title("text") + (middle - hand.item("text").card_rect.center()))
@@ -244,7 +244,7 @@ def test_a_card_with_edges_of_its_own_does_not_go_into_an_edge(hand: Hand) -> No
     assert hand.session.undo_title == "Move Text"
 
 
-def test_a_rubber_band_selects_what_it_touches_and_no_edges(hand: Hand) -> None:
+def test_rubber_band_selects_cards_but_no_edges(hand: Hand) -> None:
     start = hand.item("draft").card_rect.topLeft() - QPointF(16, 24)
     hand.drag(start, hand.item("exit").card_rect.bottomRight() - QPointF(20, 0))
     assert set(hand.session.selection) == {"draft", "exit"}
@@ -252,7 +252,7 @@ def test_a_rubber_band_selects_what_it_touches_and_no_edges(hand: Hand) -> None:
     assert hand.session.undo_title is None
 
 
-def test_ctrl_click_adds_and_takes_away(hand: Hand) -> None:
+def test_ctrl_click_toggles_the_selection(hand: Hand) -> None:
     hand.click(hand.title("draft"))
     hand.click(hand.title("exit"), Qt.KeyboardModifier.ControlModifier)
     assert set(hand.session.selection) == {"draft", "exit"}
@@ -260,13 +260,13 @@ def test_ctrl_click_adds_and_takes_away(hand: Hand) -> None:
     assert hand.session.selection == ("exit",)
 
 
-def test_a_click_on_the_ground_selects_nothing(hand: Hand) -> None:
+def test_click_on_empty_canvas_clears_the_selection(hand: Hand) -> None:
     hand.click(hand.title("draft"))
     hand.click(QPointF(500, 500))
     assert hand.session.selection == ()
 
 
-def test_a_selection_made_elsewhere_shows(hand: Hand) -> None:
+def test_selection_of_the_session_is_shown(hand: Hand) -> None:
     hand.session.select(["exit"])
     assert hand.item("exit").isSelected()
     assert not hand.item("draft").isSelected()
@@ -288,7 +288,7 @@ def wheel(hand: Hand, delta: int, modifiers: Qt.KeyboardModifier = Qt.KeyboardMo
     QApplication.sendEvent(viewport, event)
 
 
-def test_the_wheel_zooms_at_the_mouse_within_limits(hand: Hand) -> None:
+def test_wheel_zooms_at_the_mouse_within_limits(hand: Hand) -> None:
     before = hand.canvas.viewer.mapToScene(QPoint(300, 200))
     wheel(hand, 240)
     assert hand.canvas.viewer.zoom > 1.3
@@ -302,14 +302,14 @@ def test_the_wheel_zooms_at_the_mouse_within_limits(hand: Hand) -> None:
     assert hand.canvas.viewer.zoom == 0.02
 
 
-def test_the_wheel_with_shift_moves_sideways(hand: Hand) -> None:
+def test_shift_wheel_scrolls_horizontally(hand: Hand) -> None:
     before = hand.canvas.viewer.center
     wheel(hand, -120, Qt.KeyboardModifier.ShiftModifier)
     assert hand.canvas.viewer.center.x() - before.x() == 120
     assert hand.canvas.viewer.zoom == 1.0
 
 
-def test_the_middle_button_and_space_pan(hand: Hand) -> None:
+def test_middle_button_and_space_pan(hand: Hand) -> None:
     before = hand.canvas.viewer.center
     hand.press(QPointF(500, 500), Qt.MouseButton.MiddleButton)
     viewport = hand.canvas.viewer.viewport()
@@ -329,7 +329,7 @@ def test_the_middle_button_and_space_pan(hand: Hand) -> None:
     assert hand.session.selection == ()
 
 
-def test_cards_without_a_place_get_one_in_the_document_with_the_first_move(make_canvas: MakeCanvas) -> None:
+def test_first_move_stores_all_computed_positions(make_canvas: MakeCanvas) -> None:
     document = pieces()
     hand = make_canvas(document.model_copy(update={"layout": {}}))
     assert not hand.session.is_modified
@@ -339,7 +339,7 @@ def test_cards_without_a_place_get_one_in_the_document_with_the_first_move(make_
     assert hand.place("second") == elsewhere
 
 
-def test_moving_a_node_into_a_loop_by_wiring_makes_the_region_hold_it(hand: Hand, qtbot: QtBot) -> None:
+def test_region_includes_a_node_connected_into_the_loop(hand: Hand, qtbot: QtBot) -> None:
     added = hand.canvas.add_node("llm", QPointF(480, 400))
     assert added == "llm"
     hand.connect("draft.output", "llm.input")

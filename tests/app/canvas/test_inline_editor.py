@@ -1,4 +1,4 @@
-"""What is being typed into a title or a note is in the document before anything else is done."""
+"""Text typed into a title or note is committed before anything else happens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def title(hand: Hand) -> str:
     return hand.session.workflow.node("draft").title
 
 
-def test_a_shortcut_finds_it_in_the_document(hand: Hand, line: QLineEdit) -> None:
+def test_shortcut_commits_the_typed_text(hand: Hand, line: QLineEdit) -> None:
     found: list[str] = []
     save = QAction("Save", hand.canvas)
     save.setShortcut(QKeySequence("Ctrl+S"))
@@ -34,7 +34,7 @@ def test_a_shortcut_finds_it_in_the_document(hand: Hand, line: QLineEdit) -> Non
     assert not line.isVisible()
 
 
-def test_a_button_that_takes_no_focus_finds_it_in_the_document(hand: Hand, line: QLineEdit) -> None:
+def test_button_without_focus_commits_the_typed_text(hand: Hand, line: QLineEdit) -> None:
     found: list[str] = []
     button = hand.canvas.controls.buttons["zoom_100"]
     button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -43,7 +43,7 @@ def test_a_button_that_takes_no_focus_finds_it_in_the_document(hand: Hand, line:
     assert found == ["Kept"]
 
 
-def test_a_window_that_closes_keeps_it(hand: Hand, line: QLineEdit) -> None:
+def test_closing_the_window_commits_the_typed_text(hand: Hand, line: QLineEdit) -> None:
     found: list[str] = []
 
     class Window(QObject):
@@ -58,14 +58,14 @@ def test_a_window_that_closes_keeps_it(hand: Hand, line: QLineEdit) -> None:
     assert found == ["Kept"]
 
 
-def test_a_click_into_the_field_and_its_own_keys_go_on_with_it(hand: Hand, line: QLineEdit) -> None:
+def test_click_into_the_field_and_its_keys_continue_the_edit(hand: Hand, line: QLineEdit) -> None:
     QTest.mouseClick(line, Qt.MouseButton.LeftButton)
     QTest.keyClick(line, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert line.isVisible()
     assert title(hand) == "Draft"
 
 
-def test_the_menu_of_the_field_leaves_it_open(hand: Hand, line: QLineEdit) -> None:
+def test_context_menu_of_the_field_keeps_it_open(hand: Hand, line: QLineEdit) -> None:
     at = QPoint(6, 6)
     QApplication.sendEvent(line, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, line.mapToGlobal(at)))
     menu = QApplication.activePopupWidget()
@@ -78,7 +78,7 @@ def test_the_menu_of_the_field_leaves_it_open(hand: Hand, line: QLineEdit) -> No
     assert title(hand) == "Kept too"
 
 
-def test_nothing_is_looked_at_when_nothing_is_typed(hand: Hand, line: QLineEdit) -> None:
+def test_cancelled_edit_is_not_committed_on_closing(hand: Hand, line: QLineEdit) -> None:
     QTest.keyClick(line, Qt.Key.Key_Escape)
     hand.canvas.close()
     assert title(hand) == "Draft"

@@ -1,4 +1,4 @@
-"""An iterator on the canvas: it comes with its aggregator, its region says for each what, a run fills its dots."""
+"""Iterators on the canvas: adding them with their aggregator, their region, and their progress."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def hand(make_canvas: MakeCanvas) -> Hand:
     return make_canvas(items(max_concurrency=3))
 
 
-def test_an_iterator_comes_with_its_aggregator() -> None:
+def test_adding_an_iterator_adds_its_aggregator() -> None:
     spec = builtin_registry().find("iterator")
     assert spec is not None
     step = add(Workflow(), spec, (0, 0)).with_operations()
@@ -58,14 +58,14 @@ def test_an_iterator_comes_with_its_aggregator() -> None:
     }
 
 
-def test_the_region_says_for_each_what(hand: Hand) -> None:
+def test_region_of_an_iterator_is_labeled_for_each_item(hand: Hand) -> None:
     region = hand.canvas.view.regions.items["each"]
 
     assert region.arrow_label == "for each item · 3 at a time"
     assert region.label.icon == "mdi6.format-list-numbered"
 
 
-def test_a_run_marks_the_items(hand: Hand, qtbot: QtBot) -> None:
+def test_run_shows_the_items_of_an_iterator(hand: Hand, qtbot: QtBot) -> None:
     with qtbot.waitSignal(hand.session.shown.ended, timeout=10_000):
         hand.session.start_run({}, RunOptions())
 
@@ -83,9 +83,7 @@ def test_a_run_marks_the_items(hand: Hand, qtbot: QtBot) -> None:
     assert (looked_at.loop_id, looked_at.place) == ("each", "each[0]")
 
 
-def test_failed_items_are_counted_on_the_card_and_crossed_out_on_the_region(
-    make_canvas: MakeCanvas, qtbot: QtBot
-) -> None:
+def test_failed_items_are_counted_on_the_card_and_crossed_on_the_label(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
     hand = make_canvas(
         workflow(
             [
@@ -114,7 +112,7 @@ def test_failed_items_are_counted_on_the_card_and_crossed_out_on_the_region(
     assert mark.status.state is NodeState.FAILED
 
 
-def test_the_bar_of_an_iterator_at_work_has_what_ended_in_any_order() -> None:
+def test_progress_of_a_running_iterator_counts_items_in_any_order() -> None:
     structure = analyse(items())
     view_model = RunViewModel(structure.parent)
     view_model.apply(NodeStarted("run", 0, 0.0, "each", "iterator", {}))
@@ -133,7 +131,7 @@ def test_the_bar_of_an_iterator_at_work_has_what_ended_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(("outer", "inner"), [("iterator", "loop"), ("loop", "iterator")])
-def test_a_loop_and_an_iterator_in_each_other_have_a_bar_each_and_follow_the_dots(
+def test_nested_loop_and_iterator_each_show_progress(
     make_canvas: MakeCanvas, qtbot: QtBot, outer: str, inner: str
 ) -> None:
     ends = {"iterator": ("aggregator", "item", "input", "output"), "loop": ("exit", "body", "input", "output")}
@@ -187,7 +185,7 @@ def test_a_loop_and_an_iterator_in_each_other_have_a_bar_each_and_follow_the_dot
     assert line().startswith("0.1 " if inner == "loop" else "1.0 ")
 
 
-def test_items_that_end_in_any_order_stand_at_their_index() -> None:
+def test_items_that_end_out_of_order_are_shown_at_their_index() -> None:
     view_model = RunViewModel({"mark": "each"})
     base = ("run", 0, 0.0, "each")
     for index in range(3):
@@ -202,7 +200,7 @@ def test_items_that_end_in_any_order_stand_at_their_index() -> None:
     assert view_model.loop("each").cost_usd == 1.5
 
 
-def test_a_text_in_it_is_offered_item_and_index() -> None:
+def test_completion_in_an_iterator_offers_item_and_index() -> None:
     structure = analyse(items())
 
     offered = {name.text for name in variables_at(structure, structure.workflow.node("mark"), _text())}
@@ -215,7 +213,7 @@ def _text() -> NamedText:
     return NamedText("template", TextKind.TEMPLATE, "")
 
 
-def test_a_missing_aggregator_can_be_added() -> None:
+def test_missing_aggregator_can_be_added() -> None:
     whole = items()
     broken = whole.model_copy(update={"nodes": tuple(there for there in whole.nodes if there.id != "gather")})
     structure = analyse(broken)

@@ -1,4 +1,4 @@
-"""Cards, frames and notes are all chosen by keyboard."""
+"""Cards, frames and notes are selected by keyboard."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def chosen(hand: Hand) -> list[str]:
     return sorted(item.annotation.id if isinstance(item, AnnotationItem) else item.content.id for item in items)
 
 
-def test_arrows_reach_a_note_and_the_title_of_a_frame_and_go_back_to_the_cards(make_canvas: MakeCanvas) -> None:
+def test_arrow_keys_reach_notes_and_frame_titles(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(FRAMED)
     hand.session.select(["draft"])
 
@@ -40,7 +40,7 @@ def test_arrows_reach_a_note_and_the_title_of_a_frame_and_go_back_to_the_cards(m
     assert chosen(hand) == ["draft"]
 
 
-def test_all_there_is_comes_one_after_the_other_from_left_to_right_and_round(make_canvas: MakeCanvas) -> None:
+def test_next_selects_all_items_from_left_to_right_and_wraps_around(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(FRAMED)
     order = ["frame_1", "task", "draft", "note_1", "text"]
 
@@ -53,7 +53,7 @@ def test_all_there_is_comes_one_after_the_other_from_left_to_right_and_round(mak
     assert chosen(hand) == ["text"]
 
 
-def test_the_last_comes_first_backwards_where_nothing_is_chosen(make_canvas: MakeCanvas) -> None:
+def test_previous_without_selection_selects_the_last_item(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(FRAMED)
 
     hand.key(Qt.Key.Key_N, SHIFT)
@@ -61,7 +61,7 @@ def test_the_last_comes_first_backwards_where_nothing_is_chosen(make_canvas: Mak
     assert chosen(hand) == ["text"]
 
 
-def test_on_an_empty_canvas_there_is_nothing_to_choose(make_canvas: MakeCanvas) -> None:
+def test_keyboard_navigation_on_an_empty_canvas_selects_nothing(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([], []))
 
     hand.key(Qt.Key.Key_N)
@@ -70,7 +70,7 @@ def test_on_an_empty_canvas_there_is_nothing_to_choose(make_canvas: MakeCanvas) 
     assert chosen(hand) == []
 
 
-def test_what_is_chosen_by_keyboard_is_moved_and_deleted_by_keyboard(make_canvas: MakeCanvas) -> None:
+def test_item_selected_by_keyboard_is_moved_and_deleted_by_keyboard(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(FRAMED)
     hand.session.select(["draft"])
     hand.key(Qt.Key.Key_Down, CONTROL)
@@ -82,7 +82,7 @@ def test_what_is_chosen_by_keyboard_is_moved_and_deleted_by_keyboard(make_canvas
     assert len(hand.session.workflow.nodes) == 3
 
 
-def test_a_frame_that_is_moved_by_keyboard_takes_along_what_lies_in_it(make_canvas: MakeCanvas) -> None:
+def test_frame_moved_by_keyboard_moves_its_contents(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(FRAMED)
     hand.key(Qt.Key.Key_N)
 

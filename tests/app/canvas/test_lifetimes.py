@@ -40,7 +40,7 @@ def are_gone(items: list[weakref.ref[QGraphicsItem]]) -> bool:
 
 
 @pytest.mark.parametrize("zoom", [1.0, 0.1])
-def test_an_exit_can_be_removed_and_brought_back_after_a_run(
+def test_exit_can_be_removed_and_restored_after_a_run(
     hand: Hand, qtbot: QtBot, tmp_path: Path, no_collector: None, zoom: float
 ) -> None:
     hand.canvas.zoom_to(zoom)
@@ -67,9 +67,7 @@ def test_an_exit_can_be_removed_and_brought_back_after_a_run(
 
 
 @pytest.mark.parametrize("node_id", ["task", "loop", "draft", "text"])
-def test_every_card_that_goes_is_freed(
-    hand: Hand, qtbot: QtBot, tmp_path: Path, no_collector: None, node_id: str
-) -> None:
+def test_removed_cards_are_freed(hand: Hand, qtbot: QtBot, tmp_path: Path, no_collector: None, node_id: str) -> None:
     run(hand, qtbot, script(tmp_path))
     qtbot.waitUntil(lambda: not hand.canvas.run_view.is_moving)
     items = items_of(hand, node_id)[:-1]

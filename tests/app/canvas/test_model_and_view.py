@@ -1,4 +1,4 @@
-"""After any sequence of steps, canvas and document say the same."""
+"""Canvas and document match after any sequence of steps."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def engine(engine_thread: EngineThread) -> Iterator[EngineThread]:
 
 
 @pytest.mark.slow
-def test_canvas_and_document_say_the_same_after_any_steps(engine: EngineThread) -> None:
+def test_canvas_matches_the_document_after_any_steps(engine: EngineThread) -> None:
     checks = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
     run_state_machine_as_test(
         CanvasMachine,

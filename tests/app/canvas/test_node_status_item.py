@@ -1,4 +1,4 @@
-"""The marks of a run on a card stand out at every zoom, in both themes and at every size of texts."""
+"""The run status on a card is legible at every zoom, theme and text size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def usual_look() -> object:
 @pytest.mark.parametrize("theme", ["dark", "light"])
 @pytest.mark.parametrize(("scale", "zoom"), [(1.0, 0.5), (1.0, 0.7), (1.0, 1.0), (1.5, 0.5), (1.5, 1.0)])
 @pytest.mark.parametrize("state", [NodeState.COMPLETED, NodeState.FAILED])
-def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zoom: float, state: NodeState) -> None:
+def test_status_icon_has_enough_contrast(hand: Hand, theme: str, scale: float, zoom: float, state: NodeState) -> None:
     style().choose(theme, scale)
     hand.canvas.zoom_to(zoom)
     item = hand.item("draft")
@@ -57,7 +57,7 @@ def test_the_mark_of_a_state_stands_out(hand: Hand, theme: str, scale: float, zo
 
 @pytest.mark.parametrize("scale", [1.0, 1.5])
 @pytest.mark.parametrize("zoom", [HEADER_FROM, 0.65, 0.69, 0.75, 1.0])
-def test_the_marks_stay_off_the_title_below(hand: Hand, scale: float, zoom: float) -> None:
+def test_status_does_not_cover_the_title(hand: Hand, scale: float, zoom: float) -> None:
     style().choose("light", scale)
     item = hand.item("loop")
     words = card_text(item.content.title, item.geometry, zoom)

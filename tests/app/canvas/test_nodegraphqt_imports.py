@@ -39,7 +39,7 @@ def test_other_packages_get_the_real_qt_py_and_distutils(program: str) -> None:
     assert not done.returncode, done.stderr
 
 
-def test_the_stand_in_finds_classes_where_qt_5_had_them() -> None:
+def test_stand_in_finds_classes_where_qt_5_had_them() -> None:
     qt = nodegraphqt_imports._QtPackage("Qt")
     assert qt.QtWidgets.QAction is QAction
     assert qt.QtGui.QRegExpValidator is QRegularExpressionValidator

@@ -30,7 +30,7 @@ def choose(menu: QMenu, text: str) -> None:
     QApplication.processEvents()
 
 
-def test_a_double_click_on_a_card_renames_it_in_place(hand: Hand) -> None:
+def test_double_click_on_a_card_renames_it_in_place(hand: Hand) -> None:
     hand.double_click(hand.title("draft"))
     line = hand.canvas.popups.text.line
     assert line.isVisible()
@@ -43,7 +43,7 @@ def test_a_double_click_on_a_card_renames_it_in_place(hand: Hand) -> None:
     assert hand.canvas.viewer.hasFocus()
 
 
-def test_f2_renames_and_escape_gives_up(hand: Hand) -> None:
+def test_f2_renames_and_escape_cancels(hand: Hand) -> None:
     hand.click(hand.title("draft"))
     hand.key(Qt.Key.Key_F2)
     line = hand.canvas.popups.text.line
@@ -53,14 +53,14 @@ def test_f2_renames_and_escape_gives_up(hand: Hand) -> None:
     assert hand.session.undo_title is None
 
 
-def test_a_click_elsewhere_keeps_the_title(hand: Hand) -> None:
+def test_click_elsewhere_commits_the_title(hand: Hand) -> None:
     hand.double_click(hand.title("draft"))
     QTest.keyClicks(hand.canvas.popups.text.line, "Kept")
     hand.canvas.viewer.setFocus()
     assert hand.session.workflow.node("draft").title == "Kept"
 
 
-def test_keys_typed_into_a_title_do_nothing_to_the_graph(hand: Hand) -> None:
+def test_keys_typed_into_a_title_trigger_no_canvas_action(hand: Hand) -> None:
     hand.click(hand.title("draft"))
     hand.key(Qt.Key.Key_F2)
     line = hand.canvas.popups.text.line
@@ -71,7 +71,7 @@ def test_keys_typed_into_a_title_do_nothing_to_the_graph(hand: Hand) -> None:
     assert hand.session.workflow.node("draft").enabled
 
 
-def test_tab_adds_a_node_by_keyboard_alone(make_canvas: MakeCanvas) -> None:
+def test_tab_adds_a_node_by_keyboard(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([], []))
     hand.key(Qt.Key.Key_Tab)
     pick = hand.canvas.popups.list
@@ -84,7 +84,7 @@ def test_tab_adds_a_node_by_keyboard_alone(make_canvas: MakeCanvas) -> None:
     assert hand.canvas.viewer.hasFocus()
 
 
-def test_arrows_choose_in_the_list_while_one_types(make_canvas: MakeCanvas) -> None:
+def test_arrow_keys_move_in_the_pick_list_while_typing(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([], []))
     hand.key(Qt.Key.Key_Tab)
     pick = hand.canvas.popups.list
@@ -98,13 +98,13 @@ def test_arrows_choose_in_the_list_while_one_types(make_canvas: MakeCanvas) -> N
     assert hand.session.undo_title is None
 
 
-def test_the_list_closes_when_one_goes_elsewhere(hand: Hand) -> None:
+def test_pick_list_closes_on_losing_the_focus(hand: Hand) -> None:
     hand.key(Qt.Key.Key_Tab)
     hand.canvas.viewer.setFocus()
     assert not hand.canvas.popups.list.isVisible()
 
 
-def test_nodes_are_connected_by_keyboard_alone(hand: Hand, qtbot: QtBot) -> None:
+def test_nodes_are_connected_by_keyboard(hand: Hand, qtbot: QtBot) -> None:
     hand.canvas.add_node("llm", QPointF(480, 400))
     settle(hand, qtbot)
     hand.session.select(["llm"])
@@ -116,7 +116,7 @@ def test_nodes_are_connected_by_keyboard_alone(hand: Hand, qtbot: QtBot) -> None
     assert hand.edges()[-1] == "llm.output -> exit.feedback"
 
 
-def test_a_list_for_an_input_offers_what_gives_a_value(hand: Hand) -> None:
+def test_pick_list_of_an_input_offers_types_with_a_matching_output(hand: Hand) -> None:
     hand.canvas.add_node("llm", QPointF(300, 420))
     hand.drag(hand.port("llm.input"), hand.port("llm.input") + QPointF(-100, 120))
     pick = hand.canvas.popups.list
@@ -128,14 +128,14 @@ def test_a_list_for_an_input_offers_what_gives_a_value(hand: Hand) -> None:
     assert hand.edges()[-1] == "exit_2.output -> llm.input"
 
 
-def test_the_menu_of_a_card_works_on_it(hand: Hand) -> None:
+def test_context_menu_of_a_card_selects_it(hand: Hand) -> None:
     menu = open_menu(hand, hand.title("draft"))
     assert hand.session.selection == ("draft",)
     choose(menu, "Enable or disable")
     assert not hand.session.workflow.node("draft").enabled
 
 
-def test_the_menu_keeps_a_selection_that_the_card_is_in(hand: Hand) -> None:
+def test_context_menu_keeps_a_selection_that_includes_the_card(hand: Hand) -> None:
     hand.session.select(["draft", "exit"])
     menu = open_menu(hand, hand.title("draft"))
     assert hand.session.selection == ("draft", "exit")
@@ -143,20 +143,20 @@ def test_the_menu_keeps_a_selection_that_the_card_is_in(hand: Hand) -> None:
     menu.close()
 
 
-def test_the_menu_of_the_ground_adds_where_it_was_opened(hand: Hand) -> None:
+def test_context_menu_of_the_canvas_adds_at_its_position(hand: Hand) -> None:
     choose(open_menu(hand, QPointF(300, 500)), "Add note")
     (note,) = hand.session.workflow.layout["notes"].values()
     assert (note["x"], note["y"]) == (300, 500)
 
 
-def test_paste_from_the_menu_goes_where_it_was_opened(hand: Hand) -> None:
+def test_paste_from_the_context_menu_pastes_at_its_position(hand: Hand) -> None:
     hand.session.select(["draft"])
     hand.canvas.commands.copy()
     choose(open_menu(hand, QPointF(304, 500)), "Paste")
     assert hand.place("draft_2") == (304, 500)
 
 
-def test_the_menu_key_opens_the_menu_of_what_is_selected(hand: Hand) -> None:
+def test_menu_key_opens_the_context_menu_of_the_selection(hand: Hand) -> None:
     hand.session.select(["task"])
     hand.canvas.viewer.center_at(hand.item("text").card_rect.center())
     viewport = hand.canvas.viewer.viewport()
@@ -171,13 +171,13 @@ def test_the_menu_key_opens_the_menu_of_what_is_selected(hand: Hand) -> None:
     assert not hand.session.workflow.node("task").enabled
 
 
-def test_the_menu_of_an_edge_deletes_it(hand: Hand) -> None:
+def test_context_menu_of_an_edge_deletes_it(hand: Hand) -> None:
     middle = (hand.port("draft.output") + hand.port("exit.input")) / 2
     choose(open_menu(hand, middle), "Delete")
     assert "draft.output -> exit.input" not in hand.edges()
 
 
-def test_a_frame_is_put_around_the_selection_moves_its_nodes_and_is_deleted(hand: Hand) -> None:
+def test_frame_around_the_selection_moves_its_nodes_and_is_deleted(hand: Hand) -> None:
     hand.session.select(["text"])
     hand.key(Qt.Key.Key_G, Qt.KeyboardModifier.ControlModifier)
     frame = hand.canvas.view.annotations.items["frames", "frame_1"]
@@ -196,7 +196,7 @@ def test_a_frame_is_put_around_the_selection_moves_its_nodes_and_is_deleted(hand
     assert "text" in hand.canvas.view.nodes
 
 
-def test_a_rubber_band_starts_inside_a_frame(make_canvas: MakeCanvas) -> None:
+def test_rubber_band_starts_inside_a_frame(make_canvas: MakeCanvas) -> None:
     hand = make_canvas()
     hand.canvas.commands.add_annotation("frames", QPointF(440, 40))
     start = QPointF(466, 190)
@@ -204,7 +204,7 @@ def test_a_rubber_band_starts_inside_a_frame(make_canvas: MakeCanvas) -> None:
     assert hand.session.selection == ("draft",)
 
 
-def test_a_frame_is_renamed_colored_and_resized(hand: Hand) -> None:
+def test_frame_is_renamed_colored_and_resized(hand: Hand) -> None:
     hand.canvas.commands.add_annotation("frames", QPointF(300, 400))
     frame = hand.canvas.view.annotations.items["frames", "frame_1"]
     hand.double_click(frame.pos() + QPointF(60, 14))
@@ -222,7 +222,7 @@ def test_a_frame_is_renamed_colored_and_resized(hand: Hand) -> None:
     assert hand.session.undo_title == "Resize frame or note"
 
 
-def test_a_note_is_written_on_several_lines(hand: Hand) -> None:
+def test_note_has_several_lines(hand: Hand) -> None:
     path = hand.canvas.commands.add_annotation("notes", QPointF(300, 400))
     hand.double_click(hand.canvas.view.annotations.items[path].pos() + QPointF(30, 30))
     area = hand.canvas.popups.text.area
@@ -234,7 +234,7 @@ def test_a_note_is_written_on_several_lines(hand: Hand) -> None:
     assert hand.session.undo_title == "Edit note"
 
 
-def test_moving_the_view_ends_a_rename_and_keeps_it(hand: Hand) -> None:
+def test_moving_the_view_commits_a_rename(hand: Hand) -> None:
     hand.double_click(hand.title("draft"))
     QTest.keyClicks(hand.canvas.popups.text.line, "Moved")
     hand.canvas.zoom_to(0.8)
@@ -242,12 +242,12 @@ def test_moving_the_view_ends_a_rename_and_keeps_it(hand: Hand) -> None:
     assert not hand.canvas.popups.text.is_open
 
 
-def test_hints_stay_within_the_canvas(hand: Hand) -> None:
+def test_hint_stays_inside_the_canvas(hand: Hand) -> None:
     hand.canvas.hint.show_text("No.", QPoint(1190, 790))
     assert hand.canvas.rect().contains(hand.canvas.hint.geometry())
 
 
-def test_a_list_in_a_body_offers_nothing_that_may_not_stand_there(hand: Hand) -> None:
+def test_pick_list_in_a_loop_body_offers_no_inputs_and_outputs(hand: Hand) -> None:
     hand.drag(hand.port("draft.output"), hand.port("draft.output") + QPointF(40, 300))
     pick = hand.canvas.popups.list
     titles = [pick.list.item(row).text() for row in range(pick.list.count())]
@@ -255,7 +255,7 @@ def test_a_list_in_a_body_offers_nothing_that_may_not_stand_there(hand: Hand) ->
     assert "Output" not in titles
 
 
-def test_of_very_many_entries_some_are_listed_and_the_others_found_by_typing(hand: Hand) -> None:
+def test_pick_list_limits_its_rows_and_finds_the_rest_by_typing(hand: Hand) -> None:
     entries = [Entry(f"Entry {number}", "", "mdi6.login", "#888888", number) for number in range(10_000)]
     chosen: list[int] = []
     pick_list = hand.canvas.popups.list

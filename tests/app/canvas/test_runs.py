@@ -40,7 +40,7 @@ def state(hand: Hand, node_id: str) -> NodeStatus:
     return item.status if item is not None else NodeStatus()
 
 
-def test_a_finished_run_marks_cards_edges_and_the_loop(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+def test_finished_run_is_shown_on_cards_edges_and_loop(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     run(hand, qtbot, script(tmp_path))
     assert {node_id: state(hand, node_id).state for node_id in hand.canvas.view.nodes} == dict.fromkeys(
         ("task", "loop", "draft", "exit", "text"), NodeState.COMPLETED
@@ -53,7 +53,7 @@ def test_a_finished_run_marks_cards_edges_and_the_loop(hand: Hand, qtbot: QtBot,
     assert label.cost.startswith("$")
 
 
-def test_a_click_on_a_dot_shows_its_iteration(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+def test_click_on_a_dot_shows_its_iteration(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     run(hand, qtbot, script(tmp_path))
     label = hand.canvas.view.regions.items["loop"].label
     hand.click(label.mapToScene(label.dot(0)))
@@ -65,7 +65,7 @@ def test_a_click_on_a_dot_shows_its_iteration(hand: Hand, qtbot: QtBot, tmp_path
     assert state(hand, "draft").line == "Version 3"
 
 
-def test_a_running_node_shows_the_tail_of_its_stream_and_moves(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+def test_running_node_shows_the_end_of_its_stream_and_animates(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     rules = [{"node": "draft", "reply": {"text": "word " * 40_000, "stream": 5, "chunk_delay_s": 0.01}}]
     hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
     qtbot.waitUntil(lambda: state(hand, "draft").line.count("word") > 2)
@@ -81,7 +81,7 @@ def test_a_running_node_shows_the_tail_of_its_stream_and_moves(hand: Hand, qtbot
     assert state(hand, "text").state is None
 
 
-def test_dots_travel_when_values_flow_and_go_when_they_have_arrived(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+def test_dots_move_along_edges_that_carry_values(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     rules = [{"node": "draft", "reply": {"text": "Slow", "delay_s": 0.15}}]
     hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
     qtbot.waitUntil(lambda: hand.canvas.run_view.edge_animation.is_moving)
@@ -109,7 +109,7 @@ def branching() -> Workflow:
     )
 
 
-def test_a_dead_branch_is_dimmed_and_dashed(make_canvas: MakeCanvas, qtbot: QtBot, tmp_path: Path) -> None:
+def test_dead_branch_is_dimmed_and_dashed(make_canvas: MakeCanvas, qtbot: QtBot, tmp_path: Path) -> None:
     hand = make_canvas(branching())
     run(hand, qtbot, script(tmp_path))
     assert state(hand, "right").state is NodeState.SKIPPED
@@ -121,14 +121,14 @@ def test_a_dead_branch_is_dimmed_and_dashed(make_canvas: MakeCanvas, qtbot: QtBo
     assert state(hand, "way").line == "→ left"
 
 
-def test_a_failed_node_says_what_went_wrong(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+def test_failed_node_shows_its_error(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     rules = [{"node": "draft", "reply": {"error": {"kind": "bad_request", "message": "Too odd."}}}]
     run(hand, qtbot, script(tmp_path, rules=rules))
     assert state(hand, "draft").state is NodeState.FAILED
     assert "Too odd." in state(hand, "draft").line
 
 
-def test_a_new_run_begins_without_the_marks_of_the_last(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+def test_new_run_clears_the_status_of_the_last_one(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     run(hand, qtbot, script(tmp_path))
     rules = [{"node": "draft", "reply": {"text": "x", "delay_s": 5}}]
     hand.session.start_run({"task": "x"}, script(tmp_path, rules=rules))
@@ -137,14 +137,14 @@ def test_a_new_run_begins_without_the_marks_of_the_last(hand: Hand, qtbot: QtBot
     assert hand.canvas.view.edge_items["exit.output", "text.value"].flow is EdgeFlow.NONE
 
 
-def test_a_node_added_since_has_no_part_in_the_run(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+def test_node_added_after_the_run_has_no_status(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     run(hand, qtbot, script(tmp_path))
     hand.session.do(AddNode(Node(id="later", type="transform")))
     assert state(hand, "later").state is None
     assert state(hand, "draft").state is NodeState.COMPLETED
 
 
-def test_problems_are_counted_on_the_card_and_said_in_its_tip(hand: Hand, qtbot: QtBot) -> None:
+def test_problems_are_counted_on_the_card_and_listed_in_its_tooltip(hand: Hand, qtbot: QtBot) -> None:
     hand.session.do(SetConfig("draft", ("prompt",), "{{input}} {{missing}}"))
     settle(hand, qtbot)
     qtbot.waitUntil(lambda: state(hand, "draft").errors == 1)
@@ -156,7 +156,7 @@ def test_problems_are_counted_on_the_card_and_said_in_its_tip(hand: Hand, qtbot:
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
-def test_every_mark_can_be_painted(hand: Hand, qtbot: QtBot, tmp_path: Path, theme: str) -> None:
+def test_every_status_can_be_painted(hand: Hand, qtbot: QtBot, tmp_path: Path, theme: str) -> None:
     from app.theme.style import style
 
     run(hand, qtbot, script(tmp_path))
@@ -171,7 +171,7 @@ def test_every_mark_can_be_painted(hand: Hand, qtbot: QtBot, tmp_path: Path, the
     style().choose("dark")
 
 
-def test_a_region_that_comes_back_shows_the_run_again(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+def test_restored_region_shows_the_run_again(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     run(hand, qtbot, script(tmp_path))
     regions = hand.canvas.view.regions.items
     hand.session.do(SetConfig("exit", ("loop",), "ghost"))
@@ -181,7 +181,7 @@ def test_a_region_that_comes_back_shows_the_run_again(hand: Hand, qtbot: QtBot, 
     assert regions["loop"].label.content.counter == "iteration 3 of 3"
 
 
-def test_marks_are_strokes_of_color_when_zoomed_far_out(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+def test_status_is_a_colored_stroke_when_zoomed_far_out(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
     run(hand, qtbot, script(tmp_path))
     hand.canvas.zoom_to(0.15)
     hand.canvas.center_on("draft")
@@ -190,7 +190,7 @@ def test_marks_are_strokes_of_color_when_zoomed_far_out(hand: Hand, qtbot: QtBot
     assert hand.canvas.grab().toImage().pixelColor(at).name() == DARK.good
 
 
-def test_a_subflow_at_work_says_what_is_at_work_in_it_and_that_it_waits_for_the_person() -> None:
+def test_running_subflow_shows_its_running_node_and_waits_for_input() -> None:
     structure = analyse(Workflow(nodes=(Node(id="part", type="subflow"),)))
     view_model, part = RunViewModel(structure.parent), structure.workflow.node("part")
     marks = RunDecorations(view_model, structure, {})

@@ -40,14 +40,14 @@ def seen(hand: Hand) -> QRectF:
     return hand.canvas.viewer.visible_rect
 
 
-def test_fit_all_shows_everything_and_no_larger_than_life(hand: Hand) -> None:
+def test_fit_all_shows_everything_at_most_at_100_percent(hand: Hand) -> None:
     hand.canvas.viewer.center_at(QPointF(9000, 9000))
     hand.key(Qt.Key.Key_0, CONTROL)
     assert seen(hand).contains(hand.canvas.view.content_rect)
     assert hand.canvas.viewer.zoom <= 1.0
 
 
-def test_fit_selection_shows_what_is_selected(hand: Hand) -> None:
+def test_fit_selection_shows_the_selection(hand: Hand) -> None:
     hand.canvas.zoom_to(0.1)
     hand.session.select(["draft"])
     hand.key(Qt.Key.Key_2, CONTROL)
@@ -69,13 +69,13 @@ def test_keys_and_buttons_zoom(hand: Hand) -> None:
     assert hand.canvas.viewer.zoom == 1.0
 
 
-def test_center_on_brings_a_node_to_the_middle(hand: Hand) -> None:
+def test_center_on_centers_a_node(hand: Hand) -> None:
     hand.canvas.center_on("text")
     assert (hand.canvas.viewer.center - hand.item("text").card_rect.center()).manhattanLength() < 4
     hand.canvas.center_on("ghost")
 
 
-def test_larger_texts_enlarge_the_scene_and_not_the_document(hand: Hand) -> None:
+def test_larger_text_scales_the_scene_and_not_the_document(hand: Hand) -> None:
     center, places = hand.canvas.viewer.center, hand.session.workflow.layout
     style().choose("dark", 1.5)
     assert hand.canvas.viewer.zoom == 1.0
@@ -93,7 +93,7 @@ def color_at(hand: Hand, place: QPointF) -> str:
     return hand.canvas.grab().toImage().pixelColor(at).name()
 
 
-def test_another_theme_repaints_everything(hand: Hand) -> None:
+def test_theme_change_repaints_everything(hand: Hand) -> None:
     inside = hand.item("draft").pos() + QPointF(90, 8)
     ground = QPointF(100, 400)
     assert color_at(hand, inside) == DARK.card
@@ -102,7 +102,7 @@ def test_another_theme_repaints_everything(hand: Hand) -> None:
     assert color_at(hand, ground) == LIGHT.ground
 
 
-def test_zoomed_far_out_cards_are_spots_that_can_still_be_picked(hand: Hand) -> None:
+def test_cards_can_be_selected_when_zoomed_far_out(hand: Hand) -> None:
     hand.canvas.zoom_to(0.1)
     assert hand.canvas.view.node_lod.isVisible()
     assert hand.item("draft").flags() & QGraphicsItem.GraphicsItemFlag.ItemHasNoContents
@@ -118,14 +118,14 @@ def test_zoomed_far_out_cards_are_spots_that_can_still_be_picked(hand: Hand) -> 
 
 
 @pytest.mark.parametrize("zoom", [0.15, 0.3, 0.6, 1.0])
-def test_every_zoom_paints_the_color_of_the_category(hand: Hand, zoom: float) -> None:
+def test_color_of_the_category_is_painted_at_every_zoom(hand: Hand, zoom: float) -> None:
     hand.canvas.zoom_to(zoom)
     hand.canvas.center_on("draft")
     edge = hand.item("draft").pos() + QPointF(2 if zoom > 0.5 else 4, 40)
     assert color_at(hand, edge) == DARK.category[hand.item("draft").content.category]
 
 
-def test_the_overview_map_goes_where_one_clicks(hand: Hand, qtbot: QtBot) -> None:
+def test_click_on_the_minimap_scrolls_there(hand: Hand, qtbot: QtBot) -> None:
     minimap = hand.canvas.minimap
     assert minimap.geometry().right() > hand.canvas.width() - 40
     before = hand.canvas.viewer.center
@@ -140,7 +140,7 @@ def test_the_overview_map_goes_where_one_clicks(hand: Hand, qtbot: QtBot) -> Non
     qtbot.waitUntil(lambda: minimap.grab().toImage() != picture)
 
 
-def test_the_whole_document_is_exported_as_a_picture(hand: Hand, tmp_path: Path) -> None:
+def test_png_export_contains_the_whole_document(hand: Hand, tmp_path: Path) -> None:
     hand.session.select(["draft"])
     hand.canvas.zoom_to(0.1)
     file = tmp_path / "picture.png"
@@ -156,7 +156,7 @@ def test_the_whole_document_is_exported_as_a_picture(hand: Hand, tmp_path: Path)
     assert whole_image(hand).width() == pytest.approx(content.width() + 48, abs=2)
 
 
-def test_the_drawing_has_texts_and_no_pixels(hand: Hand, tmp_path: Path) -> None:
+def test_svg_export_has_texts_and_no_bitmaps(hand: Hand, tmp_path: Path) -> None:
     file = tmp_path / "drawing.svg"
     hand.canvas.export_svg(file)
     root = ElementTree.parse(file).getroot()
@@ -168,7 +168,7 @@ def test_the_drawing_has_texts_and_no_pixels(hand: Hand, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
-def test_a_picture_is_the_same_at_every_zoom_and_selection(hand: Hand, theme: str) -> None:
+def test_export_does_not_depend_on_zoom_and_selection(hand: Hand, theme: str) -> None:
     style().choose(theme)
     content, picture = hand.canvas.view.content_rect, whole_image(hand)
     ground = {picture.pixelColor(x, 2).name() for x in range(picture.width())}
@@ -182,38 +182,38 @@ def test_a_picture_is_the_same_at_every_zoom_and_selection(hand: Hand, theme: st
 
 
 @pytest.mark.parametrize("title", ["a < b & “c”", "bell \x07 and nothing \x00", "half a pair \ud800"])
-def test_a_drawing_can_be_read_whatever_a_title_says(make_canvas: MakeCanvas, tmp_path: Path, title: str) -> None:
+def test_svg_export_is_valid_xml_for_any_title(make_canvas: MakeCanvas, tmp_path: Path, title: str) -> None:
     hand = make_canvas(workflow([node("task", "input", title)], []))
     hand.canvas.export_svg(tmp_path / "drawing.svg")
     texts = [element.text or "" for element in ElementTree.parse(tmp_path / "drawing.svg").iter()]
     assert any(text.startswith(title[:5]) for text in texts)
 
 
-def test_a_place_that_the_view_cannot_reach_is_none(make_canvas: MakeCanvas) -> None:
+def test_position_beyond_the_scrollable_area_is_ignored(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([node("task", "input")], [], {"task": (5_000_000, 0)}))
     hand.canvas.fit_all()
     assert hand.canvas.viewer.visible_rect.contains(hand.item("task").card_rect)
 
 
-def test_a_tip_shows_what_a_title_says_and_no_markup(make_canvas: MakeCanvas) -> None:
+def test_tooltip_shows_a_title_as_plain_text(make_canvas: MakeCanvas) -> None:
     title = "<img src='//elsewhere/x.png'> " + "and so on " * 20
     hand = make_canvas(workflow([node("task", "input", title)], []))
     assert title.replace("<", "&lt;").replace(">", "&gt;").replace("'", "&#x27;") in hand.item("task").toolTip()
 
 
-def test_an_empty_document_can_be_exported(make_canvas: MakeCanvas, tmp_path: Path) -> None:
+def test_empty_document_can_be_exported(make_canvas: MakeCanvas, tmp_path: Path) -> None:
     hand = make_canvas(workflow([], []))
     hand.canvas.export_png(tmp_path / "empty.png")
     assert not QImage(str(tmp_path / "empty.png")).isNull()
 
 
-def test_a_file_that_cannot_be_written_is_said_in_words(hand: Hand, tmp_path: Path) -> None:
+def test_failed_export_names_the_file_and_the_reason(hand: Hand, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="Could not write"):
         hand.canvas.export_png(tmp_path / "no" / "such.png")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the limit on files is POSIX's")
-def test_a_picture_that_cannot_be_written_whole_leaves_the_old_one(hand: Hand, tmp_path: Path) -> None:
+def test_failed_export_keeps_the_existing_file(hand: Hand, tmp_path: Path) -> None:
     import resource
 
     file = tmp_path / "picture.png"
@@ -229,20 +229,20 @@ def test_a_picture_that_cannot_be_written_whole_leaves_the_old_one(hand: Hand, t
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_every_control_has_a_name_and_can_be_reached(hand: Hand) -> None:
+def test_every_control_has_a_name_and_is_reached_by_keyboard(hand: Hand) -> None:
     for widget in hand.canvas.findChildren(QWidget):
         takes_focus = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
         if takes_focus and widget.isVisible() and widget.focusProxy() is None:
             assert widget.accessibleName(), widget
 
 
-def test_no_foreign_widgets_are_left(hand: Hand) -> None:
+def test_unused_widgets_of_the_base_class_are_removed(hand: Hand) -> None:
     hand.canvas.grab()
     names = {type(widget).__name__ for widget in hand.canvas.viewer.findChildren(QWidget)}
     assert not names & {"QMenuBar", "TabSearchMenuWidget", "BaseMenu"}
 
 
-def test_zoomed_far_out_all_regions_are_painted_by_one_item(hand: Hand) -> None:
+def test_all_regions_are_painted_by_one_item_when_zoomed_far_out(hand: Hand) -> None:
     view = hand.canvas.view
     region = view.regions.items["loop"]
     hand.canvas.zoom_to(0.15)
@@ -261,7 +261,7 @@ def test_zoomed_far_out_all_regions_are_painted_by_one_item(hand: Hand) -> None:
     assert region.label.isVisible()
 
 
-def test_a_loop_that_comes_while_zoomed_far_out_is_painted_with_the_others(hand: Hand, qtbot: QtBot) -> None:
+def test_loop_added_when_zoomed_far_out_is_painted(hand: Hand, qtbot: QtBot) -> None:
     hand.canvas.zoom_to(0.15)
     added = hand.canvas.add_node("loop")
     assert added is not None
@@ -271,7 +271,7 @@ def test_a_loop_that_comes_while_zoomed_far_out_is_painted_with_the_others(hand:
     assert not region.label.isVisible()
 
 
-def test_the_scene_divides_what_the_document_takes_and_not_all_that_can_be_looked_at(hand: Hand) -> None:
+def test_scene_rectangle_follows_the_document(hand: Hand) -> None:
     scene, content = hand.canvas.viewer.scene(), hand.canvas.view.content_rect
     assert scene.sceneRect().contains(content)
     assert scene.sceneRect().width() < content.width() + 3 * ROOM
@@ -283,7 +283,7 @@ def test_the_scene_divides_what_the_document_takes_and_not_all_that_can_be_looke
     assert hand.canvas.viewer.sceneRect().width() == 2 * MOST
 
 
-def test_the_scene_keeps_up_where_items_are_only_while_not_all_are_seen(hand: Hand) -> None:
+def test_item_index_is_off_while_most_items_are_visible(hand: Hand) -> None:
     scene = hand.canvas.viewer.scene()
     assert scene.itemIndexMethod() is QGraphicsScene.ItemIndexMethod.BspTreeIndex
     hand.canvas.zoom_to(0.15)
@@ -295,5 +295,5 @@ def test_the_scene_keeps_up_where_items_are_only_while_not_all_are_seen(hand: Ha
 @pytest.mark.parametrize(
     ("kind", "of_qt"), [(NodeItem, QGraphicsItem), (CanvasPort, QGraphicsItem), (EdgeItem, QGraphicsPathItem)]
 )
-def test_python_is_not_told_of_every_change_of_the_many_items(kind: type, of_qt: type) -> None:
+def test_item_changes_do_not_call_python(kind: type, of_qt: type) -> None:
     assert kind.itemChange is of_qt.itemChange

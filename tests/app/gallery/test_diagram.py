@@ -37,7 +37,7 @@ def looping(layout: dict[str, object] | None = None) -> Workflow:
     )
 
 
-def test_nodes_stand_where_the_layout_puts_them_with_the_look_of_their_type() -> None:
+def test_nodes_have_position_of_the_layout_and_icon_of_their_type() -> None:
     workflow = template("Self-Refine")
     diagram = diagram_of(workflow)
     draft = diagram.boxes["draft"]
@@ -46,7 +46,7 @@ def test_nodes_stand_where_the_layout_puts_them_with_the_look_of_their_type() ->
     assert len(diagram.boxes) == 7
 
 
-def test_a_loop_is_a_region_from_loop_to_exit_with_all_that_is_repeated() -> None:
+def test_loop_is_a_region_of_loop_exit_and_body() -> None:
     [region] = diagram_of(template("Self-Refine")).regions
     assert (region.loop, region.exit) == ("loop", "exit")
     assert region.members == {"loop", "draft", "critique", "merge", "exit"}
@@ -64,7 +64,7 @@ def test_nodes_without_position_are_laid_out_from_left_to_right() -> None:
     assert len({box.x for box in boxes.values()}) == len(boxes)
 
 
-def test_nodes_of_one_column_stand_below_each_other() -> None:
+def test_nodes_of_one_column_are_below_each_other() -> None:
     nodes = tuple(Node(id=f"note{at}", type="transform") for at in range(3))
     boxes = diagram_of(Workflow(nodes=nodes)).boxes
     assert {box.x for box in boxes.values()} == {0}
@@ -74,13 +74,13 @@ def test_nodes_of_one_column_stand_below_each_other() -> None:
 @pytest.mark.parametrize(
     "place", ["here", {"x": 1}, {"x": "1", "y": 2}, {"x": True, "y": 2}, {"x": 1e300, "y": 2}, None]
 )
-def test_a_layout_that_is_broken_is_put_right(place: object) -> None:
+def test_invalid_layout_is_replaced_by_auto_layout(place: object) -> None:
     layout = {"nodes": {"task": place}}
     assert diagram_of(looping(layout)) == diagram_of(looping())
     assert diagram_of(looping({"nodes": place})) == diagram_of(looping())
 
 
-def test_a_circle_and_an_unknown_type_are_drawn_all_the_same() -> None:
+def test_cycle_and_unknown_type_are_drawn() -> None:
     nodes = (Node(id="a", type="transform"), Node(id="b", type="from_the_future"))
     edges = (Edge(from_="a.output", to="b.input"), Edge(from_="b.output", to="a.input"))
     diagram = diagram_of(Workflow(nodes=nodes, edges=edges))
@@ -89,7 +89,7 @@ def test_a_circle_and_an_unknown_type_are_drawn_all_the_same() -> None:
     assert diagram.boxes["b"].icon
 
 
-def test_the_bundled_templates_have_a_place_for_every_node_and_no_two_overlap() -> None:
+def test_bundled_templates_have_a_distinct_position_for_every_node() -> None:
     templates, problems = bundled_templates()
     assert problems == []
     assert templates[0].title == "Self-Refine"
@@ -104,14 +104,14 @@ def test_the_bundled_templates_have_a_place_for_every_node_and_no_two_overlap() 
         assert len(places) == len(found.workflow.nodes)
 
 
-def test_when_to_use_a_template_is_the_last_sentence_of_its_description() -> None:
+def test_last_sentence_of_a_description_says_when_to_use_a_template() -> None:
     assert split_description("It writes. It reads! For long texts.") == ("It writes. It reads!", "For long texts.")
     assert split_description("For long texts. It writes.") == ("For long texts. It writes.", "")
     assert split_description("For long texts.") == ("For long texts.", "")
     assert split_description("  ") == ("", "")
 
 
-def test_a_file_that_is_no_template_is_named_and_the_others_are_shown(tmp_path: Path) -> None:
+def test_invalid_template_is_reported_and_the_others_are_loaded(tmp_path: Path) -> None:
     (tmp_path / "broken.loop.json").write_text("{", encoding="utf-8")
     (tmp_path / "unnamed.loop.json").write_text('{"format": "loopwright.workflow", "version": 1}', encoding="utf-8")
     templates, problems = bundled_templates(tmp_path)
@@ -121,6 +121,6 @@ def test_a_file_that_is_no_template_is_named_and_the_others_are_shown(tmp_path: 
     assert "broken.loop.json" in problems[0]
 
 
-def test_a_folder_that_is_gone_has_no_templates(tmp_path: Path) -> None:
+def test_missing_folder_has_no_templates(tmp_path: Path) -> None:
     sentence = "The templates folder is missing. Reinstall Loopwright to restore it; everything else works without it."
     assert bundled_templates(tmp_path / "gone") == ([], [f"{tmp_path / 'gone'}: {sentence}"])

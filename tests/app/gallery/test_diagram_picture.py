@@ -26,7 +26,7 @@ def colors(image: QImage) -> set[str]:
 
 
 @pytest.mark.parametrize("size", [SIZE, QSize(900, 136), QSize(200, 120)])
-def test_all_nodes_are_in_the_picture_and_apart_from_each_other(size: QSize) -> None:
+def test_all_nodes_are_in_the_picture_without_overlap(size: QSize) -> None:
     frame = QRectF(0, 0, size.width(), size.height())
     for diagram in diagrams():
         places = list(node_rects(diagram, size).values())
@@ -34,7 +34,7 @@ def test_all_nodes_are_in_the_picture_and_apart_from_each_other(size: QSize) -> 
         assert not any(one.intersects(other) for at, one in enumerate(places) for other in places[at + 1 :])
 
 
-def test_a_single_node_stands_in_the_middle_and_is_no_larger_than_a_small_card() -> None:
+def test_single_node_is_centered_and_small() -> None:
     area = node_rects(ALONE, SIZE)["one"]
     assert area.center().x() == pytest.approx(200)
     assert area.center().y() == pytest.approx(68)
@@ -42,12 +42,12 @@ def test_a_single_node_stands_in_the_middle_and_is_no_larger_than_a_small_card()
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
-def test_a_picture_is_drawn_in_the_colors_of_the_theme(qapp: QApplication, theme: Theme) -> None:
+def test_diagram_has_the_colors_of_the_theme(qapp: QApplication, theme: Theme) -> None:
     seen = colors(draw(diagrams()[0], theme, SIZE).toImage())
     assert {theme.ground, theme.card, theme.category[Category.AI], theme.category[Category.IO]} <= seen
 
 
-def test_the_region_of_a_loop_is_tinted_and_the_way_back_is_drawn(qapp: QApplication) -> None:
+def test_diagram_of_a_loop_has_a_tinted_region_and_a_feedback_arrow(qapp: QApplication) -> None:
     diagram = diagrams()[0]
     bare = Diagram(diagram.boxes, diagram.edges, ())
     with_loop = draw(diagram, DARK, SIZE).toImage()
@@ -60,19 +60,19 @@ def test_the_region_of_a_loop_is_tinted_and_the_way_back_is_drawn(qapp: QApplica
     assert DARK.accent not in colors(draw(bare, DARK, SIZE).toImage())
 
 
-def test_nothing_to_draw_is_an_empty_ground(qapp: QApplication) -> None:
+def test_empty_diagram_is_only_background(qapp: QApplication) -> None:
     for nothing in (None, Diagram({}, (), ())):
         image = draw(nothing, DARK, SIZE).toImage()
         assert image.pixelColor(200, 68).name() == DARK.ground
 
 
-def test_a_picture_is_sharp_on_a_screen_with_more_dots(qapp: QApplication) -> None:
+def test_diagram_is_sharp_on_a_high_resolution_screen(qapp: QApplication) -> None:
     pixmap = draw(ALONE, DARK, SIZE, 2.0)
     assert pixmap.size() == QSize(800, 272)
     assert pixmap.deviceIndependentSize().toSize() == SIZE
 
 
-def test_a_picture_is_kept_until_the_theme_changes(qtbot: QtBot) -> None:
+def test_diagram_is_cached_until_the_theme_changes(qtbot: QtBot) -> None:
     picture = DiagramPicture("Self-Refine")
     qtbot.addWidget(picture)
     picture.resize(SIZE)

@@ -49,7 +49,7 @@ def files(gallery: Gallery) -> list[RecentFile]:
     return gallery.recent.files
 
 
-def test_the_page_says_what_the_program_is_and_which_model_is_ready(gallery: Gallery) -> None:
+def test_start_page_describes_the_program_and_its_model(gallery: Gallery) -> None:
     said = texts(gallery)
     assert "Loopwright" in said
     assert any(text.startswith("Build workflows in which a language model") for text in said)
@@ -59,7 +59,7 @@ def test_the_page_says_what_the_program_is_and_which_model_is_ready(gallery: Gal
     assert "gpt-4o-mini is ready." in texts(gallery)
 
 
-def test_a_card_has_title_description_use_and_a_picture(qtbot: QtBot, gallery: Gallery) -> None:
+def test_template_card_has_title_description_and_diagram(qtbot: QtBot, gallery: Gallery) -> None:
     card = card_of(gallery, "Self-Refine")
     assert card.template.about
     assert card.template.when.startswith("For ")
@@ -74,14 +74,14 @@ def test_a_card_has_title_description_use_and_a_picture(qtbot: QtBot, gallery: G
     assert LIGHT.category[Category.AI] in colors()
 
 
-def test_a_double_click_on_the_picture_opens_a_template(qtbot: QtBot, gallery: Gallery) -> None:
+def test_double_click_on_the_diagram_opens_a_template(qtbot: QtBot, gallery: Gallery) -> None:
     card = card_of(gallery, "Self-Refine")
     with qtbot.waitSignal(gallery.template_chosen) as chosen:
         QTest.mouseDClick(card.picture, Qt.MouseButton.LeftButton)
     assert chosen.args == [SELF_REFINE]
 
 
-def test_a_single_click_and_a_double_click_with_another_button_open_nothing(qtbot: QtBot, gallery: Gallery) -> None:
+def test_single_click_and_right_double_click_open_nothing(qtbot: QtBot, gallery: Gallery) -> None:
     card = card_of(gallery, "Self-Refine")
     with qtbot.assertNotEmitted(gallery.template_chosen):
         QTest.mouseClick(card, Qt.MouseButton.LeftButton, pos=QPoint(20, 20))
@@ -91,7 +91,7 @@ def test_a_single_click_and_a_double_click_with_another_button_open_nothing(qtbo
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space])
-def test_a_template_is_opened_by_keyboard(qtbot: QtBot, gallery: Gallery, key: Qt.Key) -> None:
+def test_template_is_opened_by_keyboard(qtbot: QtBot, gallery: Gallery, key: Qt.Key) -> None:
     card = card_of(gallery, "Self-Refine")
     card.setFocus()
     qtbot.waitUntil(card.button.hasFocus)
@@ -100,13 +100,13 @@ def test_a_template_is_opened_by_keyboard(qtbot: QtBot, gallery: Gallery, key: Q
     assert chosen.args == [SELF_REFINE]
 
 
-def test_the_button_of_a_card_opens_it(qtbot: QtBot, gallery: Gallery) -> None:
+def test_button_of_a_template_card_opens_it(qtbot: QtBot, gallery: Gallery) -> None:
     with qtbot.waitSignal(gallery.template_chosen) as chosen:
         QTest.mouseClick(card_of(gallery, "Self-Refine").button, Qt.MouseButton.LeftButton)
     assert chosen.args == [SELF_REFINE]
 
 
-def test_arrow_keys_go_from_card_to_card(qtbot: QtBot, gallery: Gallery) -> None:
+def test_arrow_keys_move_between_template_cards(qtbot: QtBot, gallery: Gallery) -> None:
     first, second = gallery.cards[:2]
     first.setFocus()
     qtbot.waitUntil(first.button.hasFocus)
@@ -118,7 +118,7 @@ def test_arrow_keys_go_from_card_to_card(qtbot: QtBot, gallery: Gallery) -> None
     assert first.button.hasFocus()
 
 
-def test_a_card_reached_with_an_arrow_key_is_brought_into_view(qtbot: QtBot, gallery: Gallery) -> None:
+def test_card_focused_with_an_arrow_key_is_scrolled_into_view(qtbot: QtBot, gallery: Gallery) -> None:
     gallery.resize(560, 400)
     first, second = gallery.cards[:2]
     first.setFocus()
@@ -134,7 +134,7 @@ def test_a_card_reached_with_an_arrow_key_is_brought_into_view(qtbot: QtBot, gal
     assert 0 < bottom <= area.viewport().height()
 
 
-def test_cards_take_as_many_columns_as_there_is_room_for(gallery: Gallery) -> None:
+def test_cards_use_as_many_columns_as_fit(gallery: Gallery) -> None:
     first, second = gallery.cards[:2]
     assert first.y() == second.y()
     assert first.x() + first.width() < second.x()
@@ -147,7 +147,7 @@ def test_cards_take_as_many_columns_as_there_is_room_for(gallery: Gallery) -> No
 
 
 @pytest.mark.parametrize(("width", "scale"), [(420, 1.0), (560, 1.0), (1100, 1.5), (700, 2.0)])
-def test_no_text_of_a_card_is_cut(qtbot: QtBot, gallery: Gallery, width: int, scale: float) -> None:
+def test_texts_of_template_cards_are_not_clipped(qtbot: QtBot, gallery: Gallery, width: int, scale: float) -> None:
     style().choose("dark", scale)
     gallery.resize(width, 760)
 
@@ -162,7 +162,7 @@ def test_no_text_of_a_card_is_cut(qtbot: QtBot, gallery: Gallery, width: int, sc
     qtbot.waitUntil(lambda: gallery.width() == width and cut() == [])
 
 
-def test_nothing_is_wider_than_the_page(qtbot: QtBot, gallery: Gallery) -> None:
+def test_start_page_has_no_horizontal_overflow(qtbot: QtBot, gallery: Gallery) -> None:
     gallery.set_recent([Path("/a/long/way/down" * 8) / ("name" * 40)])
     gallery.resize(420, 760)
     area = gallery.findChild(QScrollArea)
@@ -175,12 +175,12 @@ def test_nothing_is_wider_than_the_page(qtbot: QtBot, gallery: Gallery) -> None:
     ("text", "signal"),
     [("New workflow", "new_requested"), ("Open…", "open_requested"), ("Set up models", "models_requested")],
 )
-def test_a_button_says_what_is_wanted(qtbot: QtBot, gallery: Gallery, text: str, signal: str) -> None:
+def test_buttons_of_the_start_page_emit_their_signals(qtbot: QtBot, gallery: Gallery, text: str, signal: str) -> None:
     with qtbot.waitSignal(getattr(gallery, signal)):
         QTest.mouseClick(button(gallery, text), Qt.MouseButton.LeftButton)
 
 
-def test_recent_files_are_shown_once_each_in_order_and_opened(qtbot: QtBot, gallery: Gallery, tmp_path: Path) -> None:
+def test_recent_files_are_unique_in_order_and_can_be_opened(qtbot: QtBot, gallery: Gallery, tmp_path: Path) -> None:
     assert "Recent" not in texts(gallery)
     paths = [tmp_path / name for name in ("one.loop.json", "two & <b>three.loop.json")]
     for path in paths:
@@ -195,7 +195,7 @@ def test_recent_files_are_shown_once_each_in_order_and_opened(qtbot: QtBot, gall
     assert "Recent" not in texts(gallery)
 
 
-def test_a_recent_file_that_is_gone_is_dimmed_and_says_so(qtbot: QtBot, gallery: Gallery, tmp_path: Path) -> None:
+def test_missing_recent_file_is_marked_and_disabled(qtbot: QtBot, gallery: Gallery, tmp_path: Path) -> None:
     there = tmp_path / "there.loop.json"
     there.touch()
     gallery.set_recent([there, tmp_path / "gone.loop.json", Path("impossible\0name")])
@@ -207,7 +207,7 @@ def test_a_recent_file_that_is_gone_is_dimmed_and_says_so(qtbot: QtBot, gallery:
         QTest.mouseClick(files(gallery)[1].button, Qt.MouseButton.LeftButton)
 
 
-def test_a_template_that_cannot_be_read_is_named_and_the_rest_is_there(qtbot: QtBot, tmp_path: Path) -> None:
+def test_unreadable_template_is_reported_on_the_start_page(qtbot: QtBot, tmp_path: Path) -> None:
     (tmp_path / "broken.loop.json").write_text("{", encoding="utf-8")
     (tmp_path / "good.loop.json").write_bytes(SELF_REFINE.read_bytes())
     gallery = shown(qtbot, Gallery(folder=tmp_path))
@@ -215,13 +215,13 @@ def test_a_template_that_cannot_be_read_is_named_and_the_rest_is_there(qtbot: Qt
     assert any("broken.loop.json" in text for text in texts(gallery))
 
 
-def test_a_page_that_is_closed_at_once_leaves_nothing_behind(qtbot: QtBot) -> None:
+def test_start_page_closed_at_once_leaves_no_thread(qtbot: QtBot) -> None:
     gallery = Gallery()
     with qtbot.waitSignal(gallery.destroyed):
         gallery.deleteLater()
 
 
-def test_everything_that_is_pressed_has_a_name_and_is_reached_with_tab(qtbot: QtBot, gallery: Gallery) -> None:
+def test_all_buttons_have_a_name_and_are_reached_with_tab(qtbot: QtBot, gallery: Gallery) -> None:
     gallery.set_recent([SELF_REFINE])
     pressed = {found for found in gallery.findChildren(QAbstractButton) if found.isVisible()}
     assert {found.accessibleName() or found.text() for found in pressed} == {

@@ -1,4 +1,4 @@
-"""Texts and marks stand out from every ground that they stand on, as WCAG 2.2 measures it (1.4.3 and 1.4.11)."""
+"""Contrast of texts and graphics on every background, as defined by WCAG 2.2 (1.4.3 and 1.4.11)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def contrast(one: str, other: str) -> float:
 themes = pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
 
 
-def test_the_measure_is_that_of_the_standard() -> None:
+def test_contrast_is_computed_as_wcag_defines_it() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 
 
 @themes
 @pytest.mark.parametrize("text", ["text", "dim", "accent", "good", "warning", "bad"])
-def test_a_text_can_be_read_on_every_ground(theme: Theme, text: str) -> None:
+def test_text_has_enough_contrast_on_every_background(theme: Theme, text: str) -> None:
     weak = {
         ground: round(contrast(getattr(theme, text), getattr(theme, ground)), 2)
         for ground in GROUNDS
@@ -42,7 +42,7 @@ def test_a_text_can_be_read_on_every_ground(theme: Theme, text: str) -> None:
 
 
 @themes
-def test_badges_hints_and_what_stands_on_the_accent_can_be_read(theme: Theme) -> None:
+def test_badges_hints_and_accent_text_have_enough_contrast(theme: Theme) -> None:
     pairs = [
         (theme.on_accent, theme.accent),
         (theme.good, theme.good_soft),
@@ -54,14 +54,14 @@ def test_badges_hints_and_what_stands_on_the_accent_can_be_read(theme: Theme) ->
 
 
 @themes
-def test_marks_of_categories_and_ports_and_outlines_of_controls_stand_out(theme: Theme) -> None:
+def test_category_and_port_colors_and_outlines_have_enough_contrast(theme: Theme) -> None:
     grounds = [theme.ground, theme.panel, theme.card, theme.field, theme.hover, theme.selection]
     marks = [theme.outline, theme.accent, *theme.category.values(), *theme.port.values()]
     assert [(mark, ground) for mark in marks for ground in grounds if contrast(mark, ground) < MARK] == []
 
 
 @themes
-def test_the_focus_ring_stands_out_from_what_it_surrounds(theme: Theme) -> None:
+def test_focus_ring_has_enough_contrast(theme: Theme) -> None:
     rings = [(theme.accent, theme.card), (theme.accent, theme.field), (theme.text, theme.accent)]
     # The ring of a primary button lies between the accent and the bar that the button stands on.
     assert all(contrast(ring, theme.panel) >= MARK for ring, _inside in rings)

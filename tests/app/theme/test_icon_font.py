@@ -23,29 +23,29 @@ def ink_box(image: QImage) -> tuple[int, int, int, int]:
 
 
 @pytest.mark.parametrize("name", ["mdi6.no-such-icon", "fa5s.flag", "play", ""])
-def test_what_the_family_does_not_have_is_a_question_mark(style: Style, name: str) -> None:
+def test_unknown_glyph_is_a_question_mark(style: Style, name: str) -> None:
     assert glyph(name) == glyph(UNKNOWN_ICON)
     assert glyph("mdi6.play") != glyph(UNKNOWN_ICON)
 
 
-def test_an_icon_is_drawn_in_the_middle_and_fills_most_of_its_place(style: Style) -> None:
+def test_icon_is_centered_and_fills_most_of_its_rectangle(style: Style) -> None:
     left, right, top, bottom = ink_box(drawn("mdi6.square"))
     assert abs(left - (SIDE - 1 - right)) <= 1
     assert abs(top - (SIDE - 1 - bottom)) <= 1
     assert SIDE / 2 < right - left < SIDE
 
 
-def test_the_font_of_the_family_has_the_sign(style: Style) -> None:
+def test_icon_font_has_the_glyph(style: Style) -> None:
     assert QFontMetrics(glyph_font(16)).inFontUcs4(ord(glyph("mdi6.play")))
 
 
-def test_an_icon_is_as_sharp_as_the_screen(style: Style) -> None:
+def test_icon_uses_the_resolution_of_the_screen(style: Style) -> None:
     pixmap = QIcon(GlyphEngine("mdi6.square", "#ff0000", "#00ff00")).pixmap(QSize(SIDE, SIDE), 2.0)
     assert pixmap.size() == QSize(2 * SIDE, 2 * SIDE)
     assert pixmap.toImage().pixelColor(SIDE, SIDE) == QColor("#ff0000")
 
 
-def test_where_the_files_are_gone_a_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_icon_files_raise_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(style_module, "_ICON_FILES", "no-such-font")
     with pytest.raises(EngineError, match=r"QtAwesome's icons are missing\. Install them"):
         style_module._icon_file("*.ttf")

@@ -31,7 +31,7 @@ def ground_of(widget: QWidget) -> str:
     return image.pixelColor(image.width() // 2, 4).name()
 
 
-def test_choosing_a_theme_colors_widgets_that_are_there_already(qtbot: QtBot, style: Style) -> None:
+def test_theme_change_restyles_existing_widgets(qtbot: QtBot, style: Style) -> None:
     field = QLineEdit()
     qtbot.addWidget(field)
     field.resize(120, 30)
@@ -42,14 +42,14 @@ def test_choosing_a_theme_colors_widgets_that_are_there_already(qtbot: QtBot, st
     assert QApplication.palette().color(QPalette.ColorRole.Window).name() == LIGHT.ground
 
 
-def test_choosing_a_theme_is_told_once(qtbot: QtBot, style: Style) -> None:
+def test_theme_change_emits_changed_once(qtbot: QtBot, style: Style) -> None:
     told: list[str] = []
     style.changed.connect(lambda: told.append(style.theme.name))
     style.choose("light", 1.25)
     assert told == ["light"]
 
 
-def test_the_system_is_followed_only_where_that_is_chosen(style: Style) -> None:
+def test_system_theme_is_followed_only_if_chosen(style: Style) -> None:
     told: list[str] = []
     style.changed.connect(lambda: told.append(style.theme.name))
     hints = QGuiApplication.styleHints()
@@ -61,7 +61,7 @@ def test_the_system_is_followed_only_where_that_is_chosen(style: Style) -> None:
     assert told == ["light", "dark", "dark"]
 
 
-def test_larger_texts_make_all_texts_larger_and_small_ones_stay_smaller(qtbot: QtBot, style: Style) -> None:
+def test_text_size_scales_all_fonts(qtbot: QtBot, style: Style) -> None:
     normal, small = QLabel("words"), QLabel("words")
     small.setProperty("small", True)
     for label in (normal, small):
@@ -72,7 +72,7 @@ def test_larger_texts_make_all_texts_larger_and_small_ones_stay_smaller(qtbot: Q
     assert small.fontInfo().pixelSize() == round(FONT_SIZE_SMALL * 1.5)
 
 
-def test_a_font_that_a_part_asks_for_itself_is_kept(qtbot: QtBot, style: Style) -> None:
+def test_explicit_font_of_a_widget_is_preserved(qtbot: QtBot, style: Style) -> None:
     label = QLabel("words")
     qtbot.addWidget(label)
     label.setFont(style.font(30))
@@ -81,7 +81,7 @@ def test_a_font_that_a_part_asks_for_itself_is_kept(qtbot: QtBot, style: Style) 
 
 
 @themes
-def test_a_style_sheet_asks_only_for_marks_that_are_there(theme: Theme) -> None:
+def test_style_sheet_refers_only_to_existing_images(theme: Theme) -> None:
     paths = re.findall(r'url\("([^"]+)"\)', style_sheet(theme, 1.0))
     folder = resources_folder() / "marks" / theme.name
     assert paths
@@ -89,14 +89,14 @@ def test_a_style_sheet_asks_only_for_marks_that_are_there(theme: Theme) -> None:
 
 
 @themes
-def test_marks_are_drawn_in_colors_of_their_theme(theme: Theme) -> None:
+def test_images_have_colors_of_their_theme(theme: Theme) -> None:
     allowed = {"none", theme.dim, theme.on_accent, theme.text}
     for file in (resources_folder() / "marks" / theme.name).iterdir():
         used = set(re.findall(r'(?:stroke|fill)="([^"]+)"', file.read_text(encoding="utf-8")))
         assert used <= allowed, file.name
 
 
-def test_a_property_set_later_shows_at_once_and_can_be_taken_away(qtbot: QtBot, style: Style) -> None:
+def test_style_property_applies_at_once_and_can_be_removed(qtbot: QtBot, style: Style) -> None:
     button = QPushButton("Run")
     qtbot.addWidget(button)
     button.resize(120, 32)
@@ -108,7 +108,7 @@ def test_a_property_set_later_shows_at_once_and_can_be_taken_away(qtbot: QtBot, 
     assert ground_of(button) == DARK.card
 
 
-def test_an_icon_follows_the_theme_and_grows_with_the_texts(qtbot: QtBot, style: Style) -> None:
+def test_themed_icon_follows_theme_and_text_size(qtbot: QtBot, style: Style) -> None:
     button = QToolButton()
     qtbot.addWidget(button)
     ThemedIcon(button, "mdi6.square", "accent")
@@ -118,14 +118,14 @@ def test_an_icon_follows_the_theme_and_grows_with_the_texts(qtbot: QtBot, style:
     assert button.iconSize().width() == round(ICON_SIZE * 1.5)
 
 
-def test_the_icon_of_something_that_cannot_be_used_is_faint(qtbot: QtBot, style: Style) -> None:
+def test_disabled_icon_is_faint(qtbot: QtBot, style: Style) -> None:
     button = QToolButton()
     qtbot.addWidget(button)
     ThemedIcon(button, "mdi6.square")
     assert ink(button.icon(), QIcon.Mode.Disabled) == DARK.faint
 
 
-def test_another_icon_can_be_shown_on_an_action(qapp: QApplication, style: Style) -> None:
+def test_icon_of_an_action_can_be_changed(qapp: QApplication, style: Style) -> None:
     action = QAction("Pause")
     themed = ThemedIcon(action, "mdi6.square")
     themed.show("mdi6.square", "bad")
@@ -134,7 +134,7 @@ def test_another_icon_can_be_shown_on_an_action(qapp: QApplication, style: Style
     assert ink(action.icon()) == LIGHT.bad
 
 
-def test_an_icon_goes_with_its_button(qtbot: QtBot, style: Style) -> None:
+def test_themed_icon_is_deleted_with_its_button(qtbot: QtBot, style: Style) -> None:
     button = QToolButton()
     ThemedIcon(button, "mdi6.square")
     with qtbot.waitSignal(button.destroyed):
@@ -142,7 +142,7 @@ def test_an_icon_goes_with_its_button(qtbot: QtBot, style: Style) -> None:
     style.choose("light")  # a slot left behind would fail here, and with it the test
 
 
-def test_a_style_comes_first() -> None:
+def test_style_is_required_first() -> None:
     program = (
         "from PySide6.QtWidgets import QApplication\n"
         "application = QApplication([])\n"
@@ -157,7 +157,7 @@ def test_a_style_comes_first() -> None:
     assert done.stdout.splitlines() == ["make a Style right after the QApplication"]
 
 
-def test_main_windows_that_are_seen_wear_another_theme_themselves(qtbot: QtBot, style: Style) -> None:
+def test_visible_main_windows_get_their_own_style_sheet(qtbot: QtBot, style: Style) -> None:
     application = QApplication.instance()
     assert isinstance(application, QApplication)
     of_dark = application.styleSheet()
@@ -177,7 +177,7 @@ def test_main_windows_that_are_seen_wear_another_theme_themselves(qtbot: QtBot, 
     assert ground_of(field) == ground_of(inner) == DARK.field
 
 
-def test_texts_of_a_main_window_grow_also_after_the_first_look_came_back(qtbot: QtBot, style: Style) -> None:
+def test_text_size_applies_after_returning_to_the_first_theme(qtbot: QtBot, style: Style) -> None:
     """A sheet that had been taken off a window and put on again left buttons and menus with small texts."""
     window = QMainWindow()
     qtbot.addWidget(window)
@@ -190,7 +190,7 @@ def test_texts_of_a_main_window_grow_also_after_the_first_look_came_back(qtbot: 
     assert button.fontInfo().pixelSize() == menu.fontInfo().pixelSize() == 13
 
 
-def test_a_widget_on_its_own_follows_beside_a_main_window(qtbot: QtBot, style: Style) -> None:
+def test_separate_widget_follows_the_theme_beside_a_main_window(qtbot: QtBot, style: Style) -> None:
     window, alone = QMainWindow(), QLineEdit()
     for widget in (window, alone):
         qtbot.addWidget(widget)
@@ -204,6 +204,6 @@ def test_a_widget_on_its_own_follows_beside_a_main_window(qtbot: QtBot, style: S
 
 
 @pytest.mark.parametrize("name", ["mdi6.no-such-icon", "no.such-family", "rubbish", "a.b.c", ""])
-def test_an_icon_that_the_family_does_not_have_is_a_question_mark(qtbot: QtBot, style: Style, name: str) -> None:
+def test_unknown_icon_is_a_question_mark(qtbot: QtBot, style: Style, name: str) -> None:
     shown, known = (icon(wanted).pixmap(16).toImage() for wanted in (name, "mdi6.help-circle-outline"))
     assert shown == known

@@ -38,7 +38,7 @@ def colors(widget: QWidget) -> set[str]:
     return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
 
 
-def test_a_label_shows_markup_as_it_stands(qtbot: QtBot) -> None:
+def test_label_shows_markup_as_plain_text(qtbot: QtBot) -> None:
     label = PlainLabel(MARKUP, look="dim small", wrap=True, selectable=True)
     shown(qtbot, label)
     assert label.text() == MARKUP
@@ -48,14 +48,14 @@ def test_a_label_shows_markup_as_it_stands(qtbot: QtBot) -> None:
     assert label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByKeyboard
 
 
-def test_a_tool_tip_shows_markup_as_it_stands() -> None:
+def test_tooltip_shows_markup_as_plain_text() -> None:
     tip = plain_tool_tip(MARKUP)
     assert "&lt;b&gt;bold&lt;/b&gt; &amp; {{name}}" in tip
     assert "<b>" not in tip
     assert plain_tool_tip("") == ""
 
 
-def test_a_long_line_is_cut_with_dots_and_its_tool_tip_has_all_of_it(qtbot: QtBot) -> None:
+def test_long_line_is_elided_with_the_full_text_as_tooltip(qtbot: QtBot) -> None:
     text = "one two three four five six seven eight nine ten"
     label = ElidedLabel(text)
     label.resize(90, 20)
@@ -69,7 +69,7 @@ def test_a_long_line_is_cut_with_dots_and_its_tool_tip_has_all_of_it(qtbot: QtBo
     assert label.toolTip() == ""
 
 
-def test_a_line_that_fits_is_cut_when_letters_become_larger(qtbot: QtBot, style: Style) -> None:
+def test_line_is_elided_again_when_the_font_grows(qtbot: QtBot, style: Style) -> None:
     label = ElidedLabel("one two three four")
     label.resize(label.sizeHint())
     shown(qtbot, label)
@@ -78,14 +78,14 @@ def test_a_line_that_fits_is_cut_when_letters_become_larger(qtbot: QtBot, style:
     assert label.text().endswith("…")
 
 
-def test_the_lines_of_a_text_stand_in_one_line_of_a_label(qtbot: QtBot) -> None:
+def test_elided_label_joins_lines(qtbot: QtBot) -> None:
     label = ElidedLabel("first\nsecond")
     label.resize(300, 20)
     shown(qtbot, label)
     assert label.text() == "first second"
 
 
-def test_a_badge_says_its_state_in_words_and_in_a_color(qtbot: QtBot, style: Style) -> None:
+def test_badge_has_text_and_color(qtbot: QtBot, style: Style) -> None:
     badge = Badge("running", "accent")
     shown(qtbot, badge)
     assert DARK.selection in colors(badge)
@@ -94,7 +94,7 @@ def test_a_badge_says_its_state_in_words_and_in_a_color(qtbot: QtBot, style: Sty
     assert DARK.bad_soft in colors(badge)
 
 
-def test_a_switch_turns_by_mouse_and_by_keyboard(qtbot: QtBot) -> None:
+def test_switch_toggles_by_mouse_and_keyboard(qtbot: QtBot) -> None:
     switch = Switch("Enabled")
     shown(qtbot, switch)
     switch.resize(300, 28)
@@ -105,7 +105,7 @@ def test_a_switch_turns_by_mouse_and_by_keyboard(qtbot: QtBot) -> None:
     assert not switch.isChecked()
 
 
-def test_a_switch_is_read_out_as_a_check_box_with_its_state(qtbot: QtBot) -> None:
+def test_switch_is_an_accessible_check_box(qtbot: QtBot) -> None:
     switch = Switch("Enabled")
     shown(qtbot, switch)
     read = QAccessible.queryAccessibleInterface(switch)
@@ -118,7 +118,7 @@ def test_a_switch_is_read_out_as_a_check_box_with_its_state(qtbot: QtBot) -> Non
 @pytest.mark.parametrize(
     ("on", "enabled", "expected"), [(True, True, "accent"), (False, True, "outline"), (True, False, "faint")]
 )
-def test_a_switch_shows_its_state(qtbot: QtBot, style: Style, on: bool, enabled: bool, expected: str) -> None:
+def test_switch_shows_its_state(qtbot: QtBot, style: Style, on: bool, enabled: bool, expected: str) -> None:
     switch = Switch("")
     switch.setChecked(on)
     switch.setEnabled(enabled)
@@ -128,7 +128,7 @@ def test_a_switch_shows_its_state(qtbot: QtBot, style: Style, on: bool, enabled:
     assert getattr(LIGHT, expected) in colors(switch)
 
 
-def test_a_switch_has_room_for_its_text_and_shows_it(qtbot: QtBot, style: Style) -> None:
+def test_switch_shows_its_text(qtbot: QtBot, style: Style) -> None:
     bare, named = Switch(""), Switch("A long name of a setting")
     for switch in (bare, named):
         shown(qtbot, switch)
@@ -137,7 +137,7 @@ def test_a_switch_has_room_for_its_text_and_shows_it(qtbot: QtBot, style: Style)
     assert DARK.text in colors(named) - colors(bare)
 
 
-def test_a_switch_shows_that_it_has_the_keyboard(qtbot: QtBot, style: Style) -> None:
+def test_switch_shows_the_focus(qtbot: QtBot, style: Style) -> None:
     switch = Switch("")
     shown(qtbot, switch)
     without = colors(switch)
@@ -147,7 +147,7 @@ def test_a_switch_shows_that_it_has_the_keyboard(qtbot: QtBot, style: Style) -> 
     assert DARK.text in colors(switch) - without
 
 
-def test_a_fold_opens_and_closes_by_mouse_and_by_keyboard(qtbot: QtBot) -> None:
+def test_collapsible_section_toggles_by_mouse_and_keyboard(qtbot: QtBot) -> None:
     body = QLabel("inside")
     fold = CollapsibleSection("More", body)
     shown(qtbot, fold)
@@ -163,7 +163,7 @@ def test_a_fold_opens_and_closes_by_mouse_and_by_keyboard(qtbot: QtBot) -> None:
     assert told == [True, False]
 
 
-def test_a_fold_is_named_and_says_whether_it_is_open(qtbot: QtBot) -> None:
+def test_collapsible_section_is_accessible(qtbot: QtBot) -> None:
     fold = CollapsibleSection("More", QLabel("inside"), is_open=True)
     shown(qtbot, fold)
     assert fold.body.isVisible()
@@ -172,7 +172,7 @@ def test_a_fold_is_named_and_says_whether_it_is_open(qtbot: QtBot) -> None:
     assert fold.button.accessibleDescription() == "Collapsed"
 
 
-def test_a_hint_says_what_is_the_matter_and_offers_what_can_be_done(qtbot: QtBot, style: Style) -> None:
+def test_message_bar_shows_message_and_buttons(qtbot: QtBot, style: Style) -> None:
     hint = MessageBar("The file has changed.", "warning")
     pressed: list[str] = []
     button = hint.add_button("Reload", lambda: pressed.append("reload"), primary=True)
@@ -186,7 +186,7 @@ def test_a_hint_says_what_is_the_matter_and_offers_what_can_be_done(qtbot: QtBot
     assert DARK.bad_soft in colors(hint)
 
 
-def test_a_hint_can_be_put_away(qtbot: QtBot) -> None:
+def test_message_bar_can_be_closed(qtbot: QtBot) -> None:
     hint = MessageBar("Saved.")
     shown(qtbot, hint)
     close = next(child for child in hint.findChildren(QWidget) if child.accessibleName() == "Close message")
@@ -195,7 +195,7 @@ def test_a_hint_can_be_put_away(qtbot: QtBot) -> None:
     assert not hint.isVisible()
 
 
-def test_the_number_of_a_spin_box_keeps_its_distance_from_the_edge(qtbot: QtBot) -> None:
+def test_number_of_a_spin_box_is_indented(qtbot: QtBot) -> None:
     box = QSpinBox()
     inset_number(box)
     shown(qtbot, box)
@@ -204,7 +204,7 @@ def test_the_number_of_a_spin_box_keeps_its_distance_from_the_edge(qtbot: QtBot)
     assert line.textMargins().left() >= 4
 
 
-def test_groups_that_have_no_room_beside_each_other_stand_below_each_other(qtbot: QtBot) -> None:
+def test_responsive_row_stacks_groups_without_room(qtbot: QtBot) -> None:
     buttons = [QPushButton(word) for word in ("Open", "Resume", "Compare", "Import")]
     groups = ResponsiveRow(buttons[:2], buttons[2:])
     around = QWidget()
@@ -228,7 +228,7 @@ def test_groups_that_have_no_room_beside_each_other_stand_below_each_other(qtbot
     assert not groups.is_stacked
 
 
-def test_of_a_long_text_a_tool_tip_shows_the_beginning() -> None:
+def test_long_tooltip_is_truncated() -> None:
     """Qt takes half a minute to lay out a million characters."""
     tip = plain_tool_tip("<word> " * 200_000)
     assert tip.count("&lt;word&gt;") == LONGEST_TIP // len("<word> ")
@@ -236,7 +236,7 @@ def test_of_a_long_text_a_tool_tip_shows_the_beginning() -> None:
     assert plain_tool_tip("word") == '<p style="white-space: pre-wrap">word</p>'
 
 
-def test_a_cut_label_measures_no_more_of_a_long_text_than_a_screen_has_room_for(qtbot: QtBot) -> None:
+def test_elided_label_measures_only_the_start_of_a_long_text(qtbot: QtBot) -> None:
     text = "word " * 200_000
     label = ElidedLabel(text)
     qtbot.addWidget(label)
@@ -260,7 +260,7 @@ class Paintings(QObject):
         return False
 
 
-def test_a_bar_is_painted_with_everything_else_and_not_for_each_value(qtbot: QtBot) -> None:
+def test_progress_bar_is_not_repainted_for_each_value(qtbot: QtBot) -> None:
     page = QWidget()
     column = QVBoxLayout(page)
     bar, beside = ProgressBar(), QLabel("beside")

@@ -1,4 +1,4 @@
-"""The whole window, with nothing replaced but the system's file dialog, and a person's hands for it."""
+"""The whole window with a mouse and keys; only the file dialogs are replaced."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A workflow is built from nothing, run, saved and opened again: with the mouse alone but for the words, then by keys.
+"""Build Self-Refine from nothing, run, save and reopen it: by mouse, then by keyboard.
 
-It is Self-Refine, but stops when the result stops changing and starts each iteration from all that came before.
+Unlike the template, it stops when the result stops changing, and each iteration gets all earlier results.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from engine.document.files import load
 from tests.app.whole.conftest import CTRL, TEMPLATE, Whole, meaning
 
 
-def test_from_the_start_to_a_finished_run_it_takes_two_clicks(whole: Whole) -> None:
+def test_first_run_takes_two_clicks(whole: Whole) -> None:
     card = next(card for card in whole.workbench.gallery.cards if card.template.title == "Self-Refine")
     QTest.mouseClick(card.button, Qt.MouseButton.LeftButton)
     session = whole.document.session
@@ -19,7 +19,7 @@ def test_from_the_start_to_a_finished_run_it_takes_two_clicks(whole: Whole) -> N
     assert whole.workbench.status_bar.state.text().startswith("Done")
 
 
-def test_a_template_is_saved_with_the_keyboard_and_is_the_same_again(whole: Whole) -> None:
+def test_template_is_saved_by_keyboard_and_reopened_unchanged(whole: Whole) -> None:
     whole.workbench.documents.open_template(TEMPLATE)
     whole.answers.path = copy = whole.workbench.documents.data_folder / "copy.loop.json"
     copy.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""A thread left behind, a warning of Qt's or a fault in a handler fails the test that it happens in."""
+"""A leftover thread, a Qt warning or an exception in a handler fails its test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).with_name("what_must_fail.py")
+FILE = Path(__file__).with_name("failing_tests.py")
 ROOT = Path(__file__).parents[3]
 
 
@@ -27,15 +27,15 @@ def outcome(report: str, test: str) -> set[str]:
     return set(re.findall(rf"^(PASSED|FAILED|ERROR) \S+::{test}\b", report, re.MULTILINE))
 
 
-def test_a_thread_left_behind_fails_its_test(report: str) -> None:
+def test_leftover_thread_fails_the_test(report: str) -> None:
     assert "ERROR" in outcome(report, "test_that_leaves_a_thread")
     assert "threads left behind: ['forgotten']" in report
 
 
 @pytest.mark.parametrize("test", ["test_that_warns", "test_that_makes_qt_warn", "test_that_raises_in_a_handler"])
-def test_a_warning_or_a_fault_fails_its_test(report: str, test: str) -> None:
+def test_warning_or_exception_fails_the_test(report: str, test: str) -> None:
     assert outcome(report, test) & {"FAILED", "ERROR"}
 
 
-def test_a_test_that_leaves_nothing_passes(report: str) -> None:
+def test_clean_test_passes(report: str) -> None:
     assert outcome(report, "test_that_leaves_nothing") == {"PASSED"}

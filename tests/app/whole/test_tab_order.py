@@ -1,4 +1,4 @@
-"""Tab goes through the window part by part, and through each part and each dialog as it is read."""
+"""Tab moves through the parts of the window, and through each part and dialog in reading order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 from app.inspector.inspector import PROPERTIES
 from app.window.bottom_panel import PANELS
 from tests.app.whole.conftest import TEMPLATE, Whole
-from tests.app.whole.test_reach import gone_up, walked
+from tests.app.whole.test_accessible_window import gone_up, walked
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def opened(whole: Whole) -> Whole:
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_the_keyboard_goes_from_part_to_part_of_the_window(opened: Whole, panel: str) -> None:
+def test_tab_moves_through_the_parts_of_the_window(opened: Whole, panel: str) -> None:
     workbench, document = opened.workbench, opened.document
     document.session.select(["draft"])
     workbench.bottom_panel.unfold(panel)
@@ -45,7 +45,7 @@ def test_the_keyboard_goes_from_part_to_part_of_the_window(opened: Whole, panel:
 
 
 @pytest.mark.parametrize("node", ["loop", "draft", "exit"])
-def test_a_form_is_gone_through_from_top_to_bottom(opened: Whole, node: str) -> None:
+def test_tab_moves_through_a_form_from_top_to_bottom(opened: Whole, node: str) -> None:
     document = opened.document
     document.session.select(["task"])
     document.session.select([node])
@@ -60,7 +60,7 @@ def test_a_form_is_gone_through_from_top_to_bottom(opened: Whole, node: str) -> 
     assert gone_up(fields, document.inspector.page) == []
 
 
-def test_tab_goes_on_where_shift_and_tab_came_from(opened: Whole) -> None:
+def test_shift_tab_reverses_tab(opened: Whole) -> None:
     workbench = opened.workbench
     workbench.palette_panel.filter.setFocus()
     opened.press(Qt.Key.Key_Tab)
@@ -69,7 +69,7 @@ def test_tab_goes_on_where_shift_and_tab_came_from(opened: Whole) -> None:
     assert workbench.window.focusWidget() is workbench.palette_panel.filter
 
 
-def test_menus_outlive_the_keyboard(opened: Whole) -> None:
+def test_menus_survive_reading_the_tab_order(opened: Whole) -> None:
     """Asking Qt for its chain once took the menus' wrappers away with a closed document."""
     workbench = opened.workbench
     walked(workbench.window, workbench.run_bar.run)

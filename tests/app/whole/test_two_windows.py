@@ -1,4 +1,4 @@
-"""What is copied in one window is pasted in another, through the system's clipboard, as text."""
+"""Nodes copied in one window are pasted in another as text, through the system clipboard."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def inner_edges(workflow: Workflow, ids: set[str]) -> set[tuple[str, str]]:
     return {(start, end) for start, end in ends if {start.partition(".")[0], end.partition(".")[0]} <= ids}
 
 
-def test_what_is_copied_is_a_document_that_can_be_read_anywhere(whole: Whole) -> None:
+def test_copied_nodes_are_a_valid_document(whole: Whole) -> None:
     copied = copied_loop(whole)
 
     assert set(copied.nodes_by_id) == LOOP
     assert inner_edges(copied, LOOP) == inner_edges(whole.workflow, LOOP) == {(e.from_, e.to) for e in copied.edges}
 
 
-def test_a_loop_is_pasted_whole_into_another_window(make_whole: MakeWhole) -> None:
+def test_loop_is_pasted_with_its_exit_into_another_window(make_whole: MakeWhole) -> None:
     first = make_whole()
     original = copied_loop(first) and first.workflow
     second = make_whole()
@@ -60,7 +60,7 @@ def test_a_loop_is_pasted_whole_into_another_window(make_whole: MakeWhole) -> No
     assert first.workflow == original
 
 
-def test_where_the_ids_are_taken_the_copy_has_new_ones_and_its_own_pair(make_whole: MakeWhole) -> None:
+def test_pasted_loop_with_taken_ids_has_its_own_exit(make_whole: MakeWhole) -> None:
     copied_loop(make_whole())
     second = make_whole()
     second.workbench.documents.open_template(TEMPLATE)

@@ -1,4 +1,4 @@
-"""Edges alone say what is repeated: a node is moved into a loop and out of it by wiring, with the mouse."""
+"""Edges alone define a loop body: nodes move in and out of it by connecting them with the mouse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def body(whole: Whole) -> set[str]:
     return {node for node, loop in parent.items() if loop == "loop"}
 
 
-def test_nodes_are_moved_out_of_a_loop_and_in_again_by_wiring(whole: Whole) -> None:
+def test_nodes_are_moved_out_of_and_into_a_loop_by_edges(whole: Whole) -> None:
     whole.workbench.documents.open_template(TEMPLATE)
     whole.qtbot.waitUntil(lambda: not whole.document._needs_fit)
     hand, canvas = whole.hand, whole.document.canvas

@@ -1,4 +1,4 @@
-"""Every dialog, question and message has a name for a screen reader in all its parts, and Tab reaches each of them."""
+"""All widgets of dialogs, questions and messages have names for screen readers and are reached with Tab."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.document.operations import SetDescription
 from engine.events import NodeStarted, NodeWaiting
 from engine.runner.options import RunOptions
 from tests.app.whole.conftest import CTRL, TEMPLATE, Whole
-from tests.app.whole.test_reach import controls, gone_up, nameless, top_left, unreached, walked
+from tests.app.whole.test_accessible_window import controls, gone_up, nameless, top_left, unreached, walked
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -102,7 +102,7 @@ def test_a_dialog(whole: Whole, what: str) -> None:
     whole.qtbot.waitUntil(lambda: not dialog.isVisible())
 
 
-def test_what_a_run_asks_in_the_log(whole: Whole) -> None:
+def test_question_of_a_run_in_the_log(whole: Whole) -> None:
     whole.workbench.documents.open_template(TEMPLATE)
     session = whole.document.session
     whole.document.session.start_run({"task": "A note"}, RunOptions(), paused=True)

@@ -1,4 +1,4 @@
-"""Paths of a run beside the document that is shown: which of its nodes is meant."""
+"""Paths of a run: the node of the displayed document, and the label."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ from app.runs.run_view_model import node_of, steps_of
         ("loop[0].part.loop[1].draft", "part", "loop.draft", "First draft › loop.draft (iteration 1.2)"),
     ],
 )
-def test_a_path_leads_to_the_documents_own_node_and_into_its_subflow(
-    path: str, node: str, inside: str, words: str
-) -> None:
+def test_path_names_its_node_in_the_document(path: str, node: str, inside: str, words: str) -> None:
     assert steps_of(path) == (node, inside)
     assert node_of(path) == node
     assert place_label(path, {"part": "First draft"}) == words

@@ -1,4 +1,4 @@
-"""Prints where things lie in the window, as JSON: a twin of it is laid out without a screen, of the same look and size.
+"""Print the positions of widgets as JSON, from an offscreen window of the same look and size.
 
 A program that is driven through the screen cannot be asked where its widgets are; this one can.
 """

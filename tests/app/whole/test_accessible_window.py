@@ -1,4 +1,4 @@
-"""Everything in the window has a name for a screen reader, can be reached by keyboard, and is somebody's work."""
+"""All widgets in the window have names for screen readers, are reached by keyboard, and are laid out on purpose."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_the_settings(whole: Whole) -> None:
     dialog.close()
 
 
-def test_no_widget_is_left_over_in_the_window(ran: Whole) -> None:
+def test_no_stray_widgets_in_the_window(ran: Whole) -> None:
     """A widget that nobody laid out has Qt's usual size; one without a parent is a window."""
     app_windows = {w for w in QApplication.topLevelWidgets() if w.isVisible()}
     assert words(w for w in app_windows if not isinstance(w, (QDialog, QMenu)) and w is not ran.workbench.window) == []

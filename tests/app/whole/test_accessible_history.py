@@ -1,4 +1,4 @@
-"""Comparing, forking and running for a table: each part has a name, and Tab reaches it in its place."""
+"""The windows for comparing, forking and batches have names for screen readers and are reached with Tab."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.history.fork_dialog import ForkDialog
 from app.workbench import Workbench
 from tests.app.history.conftest import MakeWindow, answers, make_window, preferences, script, store_path
 from tests.app.history.kept import refine_script
-from tests.app.whole.test_reach import controls, nameless, spoken, top_left, unreached, walked
+from tests.app.whole.test_accessible_window import controls, nameless, spoken, top_left, unreached, walked
 from tests.app.window.conftest import SELF_REFINE, ended
 
 __all__ = ["answers", "make_window", "preferences", "script", "store_path"]
@@ -61,7 +61,7 @@ TABLE = ["Choose table…", "Choose the results file", "Concurrent rows", "Rows"
 
 
 @pytest.mark.parametrize(("opened", "names"), [(compare, COMPARED), (fork, FORKED), (batch, TABLE)])
-def test_a_window_over_the_history(
+def test_windows_of_the_history(
     ran: Workbench, opened: Callable[[Workbench], Callable[[], QDialog | None]], names: list[str], qtbot: QtBot
 ) -> None:
     find = opened(ran)

@@ -1,4 +1,4 @@
-"""Tests that must not pass, because each leaves something behind: `test_guards` runs them to see that they do not.
+"""Tests that must fail because each leaves something behind; `test_guards` runs them.
 
 Pytest does not collect this file by itself.
 """
