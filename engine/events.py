@@ -603,7 +603,7 @@ def parse_place(text: str) -> Place:
         match = _STEP.fullmatch(part)
         if match is None:
             raise PlaceError(
-                f"{shown(text)} is no place in a run.",
+                f"{shown(text)} is not a place in a run.",
                 "Write an iteration as loop[2], a node in it as loop[2].draft; iterations count from 0 there.",
             )
         steps.append(Step(match[1], None if match[2] is None else int(match[2])))

@@ -22,7 +22,7 @@ from engine.errors import EngineError
 from engine.models.catalog import Models
 from engine.models.protocol import Usage
 from engine.nodes.output import OutputConfig
-from engine.plan.compiler import compiled
+from engine.plan.compiler import plan_for
 from engine.plan.execution_plan import Plan
 from engine.runner.budget import Budget
 from engine.runner.declared_inputs import read_parameters
@@ -120,7 +120,7 @@ class Batch:
         self._run_options = _with_budget(run, self.options.budget_usd, self.workflow)
         if not self.rows:
             raise TableError("The table has no rows.", "Add at least one row.")
-        self._plan = compiled(workflow, run.registry, run.max_iterations_cap)
+        self._plan = plan_for(workflow, run.registry, run.max_iterations_cap)
         self._check_inputs()
 
     @property

@@ -90,8 +90,8 @@ def compile_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITE
     )
 
 
-def compiled(document: Workflow | Plan, registry: Registry | None, max_iterations_cap: int) -> Plan:
-    """The plan of a document, or a plan for this cap; a plan keeps the registry that it was compiled with."""
+def plan_for(document: Workflow | Plan, registry: Registry | None, max_iterations_cap: int) -> Plan:
+    """Return the plan of a document, or a given plan with this cap; a plan keeps its registry."""
     if isinstance(document, Workflow):
         return compile_workflow(document, registry, max_iterations_cap=max_iterations_cap)
     if document.max_iterations_cap == max_iterations_cap:

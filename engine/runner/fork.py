@@ -1,9 +1,9 @@
-"""Which part of a run's past holds before a place from which it is to be run anew.
+"""Forks: which events of a run a fork reuses, given the place from which it runs again.
 
-What hangs on the place is run anew: in its own graph the nodes that it leads to, in the loops around it the iterations
-after it and whatever those loops lead to; of an iterator the one item, since no item knows of another. Everything else
-stays as it was, parallel branches too. The events that stay are copied, in order and numbered anew, with what was paid
-for them taken off: a fork pays for what it does itself.
+Everything that depends on the place runs again: the nodes after it in its graph; in the loops around it, the iterations
+after it and everything that depends on those loops; of an iterator only the one item, since items do not depend on each
+other. Everything else is reused, including parallel branches. The reused events are copied in order, with new numbers
+and without cost, because a fork pays only for what it runs itself.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ from engine.values import Value
 
 
 @dataclass(slots=True)
-class _Sent:
-    """A note, and who received it; None: nobody has."""
+class _SentNote:
+    """A posted note, and the event of its reception; None if nobody received it."""
 
     posted: NotePosted
     noted: NodeNoted | None = None
 
 
 def with_notes(
-    kept: Sequence[AnyEvent], past: Sequence[AnyEvent], place: Place | None, *, keeps_node: bool
+    kept: Sequence[AnyEvent], past: Sequence[AnyEvent], place: Place | None, *, reuses_node: bool
 ) -> list[AnyEvent]:
-    """The events that stay of a run, and those of its notes that hold, each where it was told.
+    """Add the events of notes that stay valid to the reused events, in their original order.
 
     Args:
-        kept: The events that stay.
+        kept: The reused events.
         past: All events of the run.
-        place: The place; None: all that was posted holds.
-        keeps_node: Whether the node at the place keeps what it gave.
+        place: The place of the fork; None if all notes stay valid.
+        reuses_node: Whether the output of the node at the place is reused.
     """
     over = {event.path for event in kept if isinstance(event, (NodeCompleted, NodeSkipped))}
-    end = None if place is None else _reached(past, str(place), keeps_node=keeps_node)
-    notes = iter(sorted(_holding(past, over, end), key=lambda event: event.seq))
+    end = None if place is None else _reached_at(past, str(place), reuses_node=reuses_node)
+    notes = iter(sorted(_notes_to_keep(past, over, end), key=lambda event: event.seq))
     merged: list[AnyEvent] = []
     note = next(notes, None)
     for event in kept:
@@ -73,9 +73,11 @@ def with_notes(
     return [*merged, *([note] if note is not None else []), *notes]
 
 
-def _holding(past: Sequence[AnyEvent], over: Collection[str], end: int | None) -> Iterator[NotePosted | NodeNoted]:
-    """The postings that hold, and the receptions of those that were received by what stays."""
-    for sent in _sent(past):
+def _notes_to_keep(
+    past: Sequence[AnyEvent], over: Collection[str], end: int | None
+) -> Iterator[NotePosted | NodeNoted]:
+    """Yield the notes that stay valid, and their reception by nodes that are reused."""
+    for sent in _sent_notes(past):
         posted, noted = sent.posted, sent.noted
         if posted.path not in over if posted.path else end is not None and posted.seq > end:
             continue
@@ -84,15 +86,15 @@ def _holding(past: Sequence[AnyEvent], over: Collection[str], end: int | None) -
         elif noted.path in over:
             yield posted
             yield noted
-        elif not any(_begins_anew(event, noted.path) for event in past if event.seq > noted.seq):
+        elif not any(_restarts(event, noted.path) for event in past if event.seq > noted.seq):
             yield posted
 
 
-def _sent(past: Sequence[AnyEvent]) -> list[_Sent]:
-    found: list[_Sent] = []
+def _sent_notes(past: Sequence[AnyEvent]) -> list[_SentNote]:
+    found: list[_SentNote] = []
     for event in past:
         if isinstance(event, NotePosted):
-            found.append(_Sent(event))
+            found.append(_SentNote(event))
         elif isinstance(event, NodeNoted):
             what = (event.to, event.text, event.sender)
             for sent in found:
@@ -102,13 +104,13 @@ def _sent(past: Sequence[AnyEvent]) -> list[_Sent]:
     return found
 
 
-def _reached(past: Sequence[AnyEvent], place: str, *, keeps_node: bool) -> int | None:
-    """The number of the event with which the run came to the place, or was done with it; None where it never did."""
+def _reached_at(past: Sequence[AnyEvent], place: str, *, reuses_node: bool) -> int | None:
+    """Return the number of the event at which the run reached the place (or completed its node), or None."""
     reached: int | None = None
     for event in past:
-        if _begins_anew(event, place):
+        if _restarts(event, place):
             reached = None
-        if keeps_node:
+        if reuses_node:
             reached = event.seq if isinstance(event, NodeCompleted) and event.path == place else reached
         elif reached is None and (
             event.path == place
@@ -119,8 +121,8 @@ def _reached(past: Sequence[AnyEvent], place: str, *, keeps_node: bool) -> int |
     return reached
 
 
-def _begins_anew(event: AnyEvent, path: str) -> bool:
-    """Whether a loop or a subflow around a path begins anew with this event."""
+def _restarts(event: AnyEvent, path: str) -> bool:
+    """Whether this event restarts a loop or a subflow around a path."""
     if isinstance(event, LoopStarted):
         return path.startswith(f"{event.path}[")
     return isinstance(event, NodeRetrying) and not event.goes_on and path.startswith(f"{event.path}.")
@@ -128,57 +130,57 @@ def _begins_anew(event: AnyEvent, path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ForkPoint:
-    """A place in a plan.
+    """The place of a fork in a plan.
 
     Attributes:
-        place: The place; None: nothing is run anew but what had not come to its end.
+        place: The place; None if only unfinished nodes run again.
         nodes: The node of each of its steps, outermost first.
-        graphs: The graph that each of them stands in; a judge stands in none, and has the body that it judges.
-        after: For each step, the ids of the nodes of that graph that its node leads to, and of the judge.
-        keeps_node: Whether the node at the place keeps what it gave, and only what hangs on it is run anew.
+        graphs: The graph of each node; for a judge, the body that it judges.
+        after: For each step, the ids of the nodes that depend on its node, and of the judge.
+        reuses_node: Whether the output of the node at the place is reused, and only its dependents run again.
     """
 
     place: Place | None
     nodes: tuple[NodePlan, ...] = ()
     graphs: tuple[GraphPlan, ...] = ()
     after: tuple[frozenset[str], ...] = ()
-    keeps_node: bool = False
+    reuses_node: bool = False
 
-    def holds(self, steps: Sequence[Step]) -> bool:
-        """Whether what a node gave, or an iteration that ended, comes before the place."""
+    def is_reused(self, steps: Sequence[Step]) -> bool:
+        """Whether a node's output or a completed iteration is reused."""
         if self.place is None:
             return True
         for node, step, wanted, after in zip(self.nodes, steps, self.place.steps, self.after, strict=False):
             if step.node != wanted.node:
                 return step.node not in after
             if wanted is self.place.last and wanted.index is None:
-                return self.keeps_node
+                return self.reuses_node
             if wanted.index is not None and step.index != wanted.index:
                 return step.index is not None and (node.iterator is not None or step.index < wanted.index)
         return False
 
     def keeps_edit(self, steps: Sequence[Step]) -> bool:
-        """Whether what a person gave by hand before holds on: also what an iteration starts from that is run anew."""
+        """Whether an earlier edit by a person stays valid, including the input of an iteration that runs again."""
         is_start = steps[-1].index is not None
-        return self.holds(steps) or (
+        return self.is_reused(steps) or (
             is_start and self.place is not None and tuple(steps) == self.place.steps[: len(steps)]
         )
 
-    def has_begun(self, steps: Sequence[Step]) -> bool:
-        """Whether an iteration's beginning comes before the place: it does where the place lies in the iteration.
+    def reuses_start(self, steps: Sequence[Step]) -> bool:
+        """Whether the start of an iteration is reused: also if the place is inside the iteration.
 
-        An item's always does: all items had started with the iterator.
+        The start of an item is always reused, because all items start with the iterator.
         """
         if self.place is None or tuple(steps) != self.place.steps[: len(steps)]:
-            return self.holds(steps)
+            return self.is_reused(steps)
         return len(steps) < len(self.place.steps) or self.nodes[-1].iterator is not None
 
 
-def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> ForkPoint:
+def fork_point(plan: Plan, place: Place | None, *, reuses_node: bool = False) -> ForkPoint:
     """Find a place in a plan.
 
     Raises:
-        PlaceError: The plan has no such node, or no loop where the place says one is.
+        PlaceError: There is no such node, or no loop where the place has an index.
     """
     if place is None:
         return ForkPoint(None)
@@ -190,29 +192,29 @@ def fork_point(plan: Plan, place: Place | None, *, keeps_node: bool = False) -> 
         node = _find(graph, judge, step.node)
         if node is None:
             ids = ", ".join(node.id for node in graph.nodes)
-            raise PlaceError(f'There is no node "{step.node}" at that place ({place}).', f"There are: {ids}.")
+            raise PlaceError(f'There is no node "{step.node}" at the place {place}.', f"There are: {ids}.")
         if step.index is not None and not node.is_repeated:
-            raise PlaceError(f'"{step.node}" is no loop, and has no iterations ({place}).', f"Write {step.node}.")
+            raise PlaceError(f'"{step.node}" is not a loop, and has no iterations ({place}).', f"Write {step.node}.")
         if step.index is None and number < len(place.steps) and (node.is_repeated or node.body is None):
-            raise PlaceError(f"{place} is no place in a run.", f"In which iteration? Write {step.node}[0].")
+            raise PlaceError(f"{place} is not a place in a run.", f"Name the iteration, as in {step.node}[0].")
         nodes.append(node)
         graphs.append(graph)
         judged = frozenset({judge.id}) if judge is not None and judge is not node else frozenset[str]()
-        after.append(_led_to(graph, node) | judged)
+        after.append(_dependents(graph, node) | judged)
         if node.body is not None:
             graph, judge = node.body, node.loop.judge if node.loop is not None else None
-    return ForkPoint(place, tuple(nodes), tuple(graphs), tuple(after), keeps_node)
+    return ForkPoint(place, tuple(nodes), tuple(graphs), tuple(after), reuses_node)
 
 
 def _find(graph: GraphPlan, judge: NodePlan | None, node_id: str) -> NodePlan | None:
-    """The node of that id: one of the graph, or the judge of the loop whose body it is."""
+    """Return the node with an id: one of the graph, or the judge of its loop."""
     if judge is not None and judge.id == node_id:
         return judge
     return next((node for node in graph.nodes if node.id == node_id), None)
 
 
-def _led_to(graph: GraphPlan, start: NodePlan) -> frozenset[str]:
-    """Ids of the nodes that a node leads to, itself not among them."""
+def _dependents(graph: GraphPlan, start: NodePlan) -> frozenset[str]:
+    """Return the ids of all nodes that depend on a node."""
     found: set[int] = set()
     open_ends = [start]
     while open_ends:
@@ -223,28 +225,28 @@ def _led_to(graph: GraphPlan, start: NodePlan) -> frozenset[str]:
     return frozenset(graph.nodes[position].id for position in found)
 
 
-def past_before(
+def events_before(
     past: Iterable[AnyEvent], plan: Plan, point: ForkPoint, run_id: str, first_seq: int = 1
 ) -> list[AnyEvent]:
-    """The events of a run that hold before a place, as the past of another run.
+    """Return the events that a fork reuses, as its own past.
 
     Args:
-        past: The run's events.
-        plan: The plan of the other run; what its graphs do not have is left out.
-        point: The place in it.
-        run_id: The other run.
-        first_seq: The number of the first event.
+        past: Events of the parent.
+        plan: Plan of the fork; events of nodes that it does not have are left out.
+        point: The place of the fork in its plan.
+        run_id: The fork.
+        first_seq: Number of the first event.
     """
-    told = list(with_loop_starts(past))
-    kept = _kept(told, plan, point)
+    events = list(with_loop_starts(past))
+    kept = _reused_events(events, plan, point)
     return [
-        replace(_unpaid(event), run_id=run_id, seq=seq)  # pyright: ignore[reportArgumentType] - each stays its own type
-        for seq, event in enumerate(with_notes(kept, told, point.place, keeps_node=point.keeps_node), first_seq)
+        replace(_without_cost(event), run_id=run_id, seq=seq)  # pyright: ignore[reportArgumentType] - the type stays
+        for seq, event in enumerate(with_notes(kept, events, point.place, reuses_node=point.reuses_node), first_seq)
     ]
 
 
 def state_order(past: Iterable[AnyEvent], plan: Plan, point: ForkPoint) -> tuple[str, ...]:
-    """The marks of the `StateOrder` of a fork; empty where all reused values were set before anything that runs again.
+    """Return the marks of a fork's `StateOrder`; empty if all reused values were set before anything that runs again.
 
     Args:
         past: The events of the parent.
@@ -254,7 +256,7 @@ def state_order(past: Iterable[AnyEvent], plan: Plan, point: ForkPoint) -> tuple
     events = list(past)
     if not any(isinstance(event, NodeCompleted) and event.output_key for event in events):
         return ()
-    kept = _kept(events, plan, point)
+    kept = _reused_events(events, plan, point)
     reused = {event.path for event in kept if isinstance(event, NodeCompleted)}
     reused |= {f"{event.path}[{event.index}]" for event in kept if isinstance(event, LoopIterationCompleted)}
     first = events[0]
@@ -277,21 +279,21 @@ def state_order(past: Iterable[AnyEvent], plan: Plan, point: ForkPoint) -> tuple
     reused_marks = [mark for mark in marks if mark.startswith(REUSED_WRITE)]
     if reused_marks != sorted(reused_marks, key=lambda mark: found[mark][1]):  # a fork of a fork, whose log differs
         return tuple(marks)
-    again = next((place for place, mark in enumerate(marks) if not mark.startswith(REUSED_WRITE)), len(marks))
-    return tuple(marks[again:]) if again < len(reused_marks) else ()
+    first_rerun = next((place for place, mark in enumerate(marks) if not mark.startswith(REUSED_WRITE)), len(marks))
+    return tuple(marks[first_rerun:]) if first_rerun < len(reused_marks) else ()
 
 
-def _kept(past: Iterable[AnyEvent], plan: Plan, point: ForkPoint) -> list[AnyEvent]:
-    return [event for event in latest(past) if _stays(event, plan, point)]
+def _reused_events(past: Iterable[AnyEvent], plan: Plan, point: ForkPoint) -> list[AnyEvent]:
+    return [event for event in latest_executions(past) if _is_kept(event, plan, point)]
 
 
-_OF_NODES: Final = (NodeStarted, NodeCompleted, NodeFailed, NodeSkipped, LoopCompleted, NodeWaiting, NodeAnswered)
+_NODE_EVENTS: Final = (NodeStarted, NodeCompleted, NodeFailed, NodeSkipped, LoopCompleted, NodeWaiting, NodeAnswered)
 
 
-def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
-    """Of each node's executions the last, if it came to its end, and of each loop its last attempt.
+def latest_executions(past: Iterable[AnyEvent]) -> list[AnyEvent]:
+    """Return the events of the last completed execution of each node, and of the last attempt of each loop.
 
-    A node that failed counts where a loop or subflow around it went on all the same.
+    The failure of a node counts if a loop or subflow around it continued.
     """
     found: dict[tuple[str, ...], AnyEvent] = {}
     finished: set[str] = set()
@@ -311,10 +313,10 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
         elif isinstance(event, LoopIterationCompleted):
             ended.add(f"{path}[{event.index}]")
             found[f"iteration completed {event.index}", path] = event
-        elif isinstance(event, NodeRetrying):  # a subflow that is attempted anew
+        elif isinstance(event, NodeRetrying):  # a new attempt of a subflow
             for key in [key for key in found if key[1].startswith(f"{path}.")]:
                 del found[key]
-        elif isinstance(event, _OF_NODES):
+        elif isinstance(event, _NODE_EVENTS):
             found.pop((event.type, path), None)
             found[event.type, path] = event
             if isinstance(event, NodeStarted):
@@ -329,45 +331,45 @@ def latest(past: Iterable[AnyEvent]) -> list[AnyEvent]:
         for event in found.values()
         if isinstance(event, (LoopIterationStarted, LoopIterationCompleted))
         or event.path in finished
-        or (isinstance(event, LoopCompleted) and _lies_in_what_is_over(event.path, finished, ended))
-        or ((NodeFailed.type, event.path) in found and _lies_in_what_is_over(event.path, finished, ended))
+        or (isinstance(event, LoopCompleted) and _is_inside_completed(event.path, finished, ended))
+        or ((NodeFailed.type, event.path) in found and _is_inside_completed(event.path, finished, ended))
         or (isinstance(event, (NodeStarted, LoopStarted)) and event.path in loops)
     ]
 
 
 def _drop_attempt(found: dict[tuple[str, ...], AnyEvent], path: str) -> None:
-    """Drop what an earlier attempt of a loop reported."""
+    """Remove the events of an earlier attempt of a loop."""
     for kind, place in list(found):
         if place.startswith(f"{path}[") or (place == path and kind.startswith("iteration")):
             del found[kind, place]
 
 
-def _lies_in_what_is_over(path: str, finished: set[str], ended: set[str]) -> bool:
-    """Whether an iteration around has ended, or what is around has come to its end although what is in it failed."""
+def _is_inside_completed(path: str, finished: set[str], ended: set[str]) -> bool:
+    """Whether a completed iteration, loop or subflow contains the path."""
     while path := path.rpartition(".")[0]:
         if path in ended or path in finished or path.rpartition("[")[0] in finished:
             return True
     return False
 
 
-def _stays(event: AnyEvent, plan: Plan, point: ForkPoint) -> bool:
+def _is_kept(event: AnyEvent, plan: Plan, point: ForkPoint) -> bool:
     if isinstance(event, (LoopStarted, LoopIterationStarted, LoopIterationCompleted)):
         index = 0 if isinstance(event, LoopStarted) else event.index
         steps = parse_place(f"{event.path}[{index}]").steps
-        if not _is_in(plan.graph, steps):
+        if not _exists_in(plan.graph, steps):
             return False
-        return point.holds(steps) if isinstance(event, LoopIterationCompleted) else point.has_begun(steps)
+        return point.is_reused(steps) if isinstance(event, LoopIterationCompleted) else point.reuses_start(steps)
     steps = parse_place(event.path).steps
-    if not _is_in(plan.graph, steps, getattr(event, "node_type", None)):
+    if not _exists_in(plan.graph, steps, getattr(event, "node_type", None)):
         return False
-    if point.holds(steps):
+    if point.is_reused(steps):
         return True
-    leads_there = point.place is not None and _leads_to(steps, point.place)
+    leads_there = point.place is not None and _is_around(steps, point.place)
     return isinstance(event, NodeStarted) and leads_there
 
 
-def _is_in(graph: GraphPlan, steps: Sequence[Step], node_type: str | None = None) -> bool:
-    """Whether a plan still has what the event is about, of the same type."""
+def _exists_in(graph: GraphPlan, steps: Sequence[Step], node_type: str | None = None) -> bool:
+    """Whether a plan has the node of an event, with the same type."""
     judge: NodePlan | None = None
     for number, step in enumerate(steps):
         node = _find(graph, judge, step.node)
@@ -380,8 +382,8 @@ def _is_in(graph: GraphPlan, steps: Sequence[Step], node_type: str | None = None
     return True
 
 
-def _leads_to(steps: Sequence[Step], place: Place) -> bool:
-    """Whether these steps are those of a loop around the place."""
+def _is_around(steps: Sequence[Step], place: Place) -> bool:
+    """Whether these steps lead to a loop around the place."""
     around = place.steps[: len(steps)]
     return (
         tuple(steps[:-1]) == around[:-1]
@@ -391,7 +393,7 @@ def _leads_to(steps: Sequence[Step], place: Place) -> bool:
     )
 
 
-def _unpaid(event: AnyEvent) -> AnyEvent:
+def _without_cost(event: AnyEvent) -> AnyEvent:
     if isinstance(event, NodeCompleted):
         return replace(event, cached=True, usage=None, cost_usd=0.0)
     if isinstance(event, NodeFailed):
@@ -401,13 +403,13 @@ def _unpaid(event: AnyEvent) -> AnyEvent:
     return replace(event, cost_usd=0.0) if isinstance(event, LoopCompleted) else event
 
 
-def with_given_output(
+def with_edited_output(
     past: Iterable[AnyEvent], place: Place, spec: AnySpec, config: object, value: Value
 ) -> list[AnyEvent]:
-    """The events, with what a node gave replaced by what a person gives instead.
+    """Replace the output of a node in events by a value from a person.
 
     Raises:
-        PlaceError: The node gave nothing there.
+        PlaceError: The node has no output there.
     """
     path, is_there = str(place), False
     changed: list[AnyEvent] = []
@@ -418,11 +420,11 @@ def with_given_output(
         else:
             changed.append(event)
     if not is_there:
-        raise PlaceError(f"The node at {path} gave nothing in that run.", "Choose a place where it came to its end.")
+        raise PlaceError(f"The node at {path} has no output in that run.", "Choose a place where it completed.")
     return changed
 
 
 def _edited(spec: AnySpec, config: object, outputs: Outputs, value: Value) -> Outputs:
-    """The outputs with another value at the first port that is live."""
+    """Return the outputs with another value at the first live port."""
     port = next((port.name for port in spec.all_outputs(config) if port.name in outputs), "output")
     return {**outputs, port: value}

@@ -1,4 +1,4 @@
-"""A run from its start to its end."""
+"""Runs: preparation, start, control and result of a run, and the execution of each node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.document.files import dumps
-from engine.document.model import ModelPrice, Settings, Workflow
+from engine.document.model import Settings, Workflow
 from engine.errors import EngineError
 from engine.events import (
     AnyEvent,
@@ -25,7 +25,7 @@ from engine.models.protocol import Price, RemembersCalls
 from engine.nodes.agent_tools import AgentConfig
 from engine.nodes.context import Answer
 from engine.nodes.spec import ModelChoice, Outputs
-from engine.plan.compiler import compiled
+from engine.plan.compiler import plan_for
 from engine.plan.execution_plan import GraphPlan, NodePlan, Plan
 from engine.run_state.reducer import apply
 from engine.run_state.result import RunError, RunResult, result_of
@@ -48,21 +48,19 @@ from engine.runner.scheduler import DEAD, GraphRun
 from engine.tools.tool import ToolContext
 from engine.values import Value
 
-_PER_MILLION = 1_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """A document that can be run.
+    """A document with everything that a run of it needs.
 
     Attributes:
         workflow: The document.
         plan: Its plan.
-        parameters: The values of its inputs, by name.
-        options: How it is to be done; the default model is named.
-        settings: What the document says for all of it.
-        models: The models that its nodes call.
-        own_catalogue: Where they come from, if that is to be closed at the end; else None.
+        parameters: Values of its inputs, by name.
+        options: The options of the run.
+        settings: Settings of the document.
+        models: Models of its nodes.
+        own_catalogue: The catalog of models, if the run closes it at its end; else None.
     """
 
     workflow: Workflow
@@ -75,26 +73,26 @@ class PreparedRun:
 
     @property
     def model_names(self) -> tuple[str, ...]:
-        """The models that the run may call, each once."""
-        return tuple(dict.fromkeys(bound.model.name for bound in self.models.values()))
+        """Names of the models, each once."""
+        return tuple(dict.fromkeys(priced.model.name for priced in self.models.values()))
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """The turn strategies of its agents, each once."""
+        """Turn strategies of its agents, each once."""
         return strategies_of(self.plan.graph)
 
 
 @dataclass(frozen=True, slots=True)
 class RunOrigin:
-    """Where a run begins.
+    """The id, journal and past of a run.
 
     Attributes:
-        run_id: Short and unique.
-        journal: Where it is kept; None where it is not.
-        past: What it had told before it broke off, or, of a fork, copies of what its parent told up to the place.
-        is_fork: Whether the past is that of a fork, which the journal does not have yet.
-        store_error: Why it is not kept although it should be.
-        calls: The calls before it that scripted models count; None: those of its past.
+        run_id: Id of the run.
+        journal: Stores the run; None if it is not stored.
+        past: Its events before a resume; of a fork, copies of its parent's events before the fork.
+        is_fork: Whether it is a fork, whose past the journal does not have yet.
+        store_error: Why it is not stored although it should be.
+        calls: Earlier calls that scripted models count; None for those of `past`.
     """
 
     run_id: str
@@ -106,7 +104,7 @@ class RunOrigin:
 
 
 def strategies_of(graph: GraphPlan) -> tuple[str, ...]:
-    """The turn strategies of a graph's agents, those of its loops and subflows with them, each once."""
+    """Return the turn strategies of the agents of a graph and everything in it, each once."""
     found: list[str] = []
     for node in graph.nodes:
         if isinstance(node.config, AgentConfig) and node.enabled:
@@ -117,7 +115,7 @@ def strategies_of(graph: GraphPlan) -> tuple[str, ...]:
 
 
 def has_money_budget(graph: GraphPlan) -> bool:
-    """Whether a loop of a graph, or one in its loops and subflows, has a budget in US dollars of its own."""
+    """Whether a loop of a graph, at any depth, has a budget in US dollars."""
     return any(
         (node.loop is not None and node.loop.config.budget_usd is not None)
         or (node.body is not None and has_money_budget(node.body))
@@ -126,20 +124,20 @@ def has_money_budget(graph: GraphPlan) -> bool:
 
 
 def new_run_id() -> str:
-    """An id that no other run has."""
+    """Return a new unique id."""
     return secrets.token_hex(6)
 
 
 def prepare(document: Workflow | Plan, inputs: Mapping[str, Value], options: RunOptions) -> PreparedRun:
-    """Prepare a run of a document or of a plan. Nothing is called yet.
+    """Prepare a run of a document or a plan, without any call.
 
     Raises:
-        DocumentError: The document has errors; `problems` names them.
-        InputError: The inputs do not fit.
-        ModelError: A model that it names does not exist.
+        DocumentError: The document has errors; see its `problems`.
+        InputError: The inputs are invalid.
+        ModelError: A model does not exist.
         CodeNotAllowedError: It runs code, which the options do not allow.
     """
-    plan = compiled(document, options.registry, options.max_iterations_cap)
+    plan = plan_for(document, options.registry, options.max_iterations_cap)
     workflow = plan.workflow
     parameters = read_parameters(plan.parameters, inputs)
     if not options.allow_code:
@@ -150,16 +148,16 @@ def prepare(document: Workflow | Plan, inputs: Mapping[str, Value], options: Run
     return PreparedRun(workflow, plan, parameters, options, settings, models, catalogue if own else None)
 
 
-def begin(ready: PreparedRun) -> RunOrigin:
-    """Begin a new run; one that cannot be kept goes on all the same, and says so."""
-    run_id = ready.options.run_id or new_run_id()
+def new_origin(prepared: PreparedRun) -> RunOrigin:
+    """Return the origin of a new run. A run that cannot be stored continues and reports that."""
+    run_id = prepared.options.run_id or new_run_id()
     return stored_origin(
-        ready.options, RunHead(run_id, dumps(ready.workflow), stored_options(ready), ready.options.source)
+        prepared.options, RunHead(run_id, dumps(prepared.workflow), stored_options(prepared), prepared.options.source)
     )
 
 
 def stored_origin(options: RunOptions, head: RunHead, past: Sequence[AnyEvent] = ()) -> RunOrigin:
-    """Begin a run, or a fork with that past, where the options say that it is kept."""
+    """Return the origin of a run, or of a fork with this past, stored where the options say."""
     is_fork = bool(past)
     if options.store is None:
         return RunOrigin(head.run_id, None, past, is_fork)
@@ -170,16 +168,16 @@ def stored_origin(options: RunOptions, head: RunHead, past: Sequence[AnyEvent] =
 
 
 def restore_models(models: Iterable[PricedModel], calls: CallLog) -> None:
-    """Let models that remember their calls continue where they were after these."""
-    for model in (bound.model for bound in models):
+    """Continue models that remember their calls after these calls."""
+    for model in (priced.model for priced in models):
         if isinstance(model, RemembersCalls):
             model.resume_from(calls.requests(model.name), calls.paths_in_flight(model.name))
 
 
-def stored_options(ready: PreparedRun) -> dict[str, Value]:
-    """What is kept of how a run is to be done. A default model that was found, not named, is named there."""
-    found = ready.models.get(ModelChoice())
-    return options_to_json(ready.options, found.model.name if found is not None else None)
+def stored_options(prepared: PreparedRun) -> dict[str, Value]:
+    """Return the options to store, with the name of the default model."""
+    default = prepared.models.get(ModelChoice())
+    return options_to_json(prepared.options, default.model.name if default is not None else None)
 
 
 def _catalogue(options: RunOptions) -> tuple[Catalogue, bool]:
@@ -196,28 +194,25 @@ def _bind(choice: ModelChoice, settings: Settings, options: RunOptions, catalogu
         from engine.models.catalog import default_model_name
 
         name = default_model_name()
-    stated = settings.prices.get(name)
-    return PricedModel(catalogue.get(name, None if options.model else api_base), _price(stated))
-
-
-def _price(stated: ModelPrice | None) -> Price | None:
-    if stated is None:
-        return None
-    return Price(stated.input_usd_per_million / _PER_MILLION, stated.output_usd_per_million / _PER_MILLION)
+    price = settings.prices.get(name)
+    return PricedModel(
+        catalogue.get(name, None if options.model else api_base),
+        None if price is None else Price(price.input_usd_per_million / 1e6, price.output_usd_per_million / 1e6),
+    )
 
 
 async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
-    """Run a node, or skip it.
+    """Run a node or skip it.
 
     Returns:
-        Its outputs by live port; None where it was skipped.
+        Its outputs by live port; None if it was skipped.
 
     Raises:
-        NodeFailure: It failed, and that ends what it is part of.
-        BudgetError: The budget is spent.
+        NodeFailure: It failed, and that ends whatever it is part of.
+        BudgetError: The budget is used up.
     """
     if node.exit_of is not None:
-        return await _leave(run, node, run.plan.nodes[node.exit_of])
+        return await _run_exit(run, node, run.plan.nodes[node.exit_of])
     inputs = _inputs(run, node)
     if inputs is None:
         return skip_node(run.scope, node, "Nothing live reached it.")
@@ -230,8 +225,8 @@ async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
     return await run_node(run.scope, node, inputs)
 
 
-async def _leave(run: GraphRun, node: NodePlan, start: NodePlan) -> Outputs | None:
-    """An exit's turn comes after its loop; it has the loop's result, or none where the loop gave none."""
+async def _run_exit(run: GraphRun, node: NodePlan, start: NodePlan) -> Outputs | None:
+    """Run an exit or an aggregator after its loop or iterator."""
     if start.iterator is not None:
         return await run_aggregator(run, node, start)
     if node.position not in run.exit_values:
@@ -240,7 +235,7 @@ async def _leave(run: GraphRun, node: NodePlan, start: NodePlan) -> Outputs | No
 
 
 def _inputs(run: GraphRun, node: NodePlan) -> dict[str, Value] | None:
-    """The node's inputs by port; None where it is to be skipped."""
+    """Return the inputs of a node by port; None if the node is skipped."""
     inputs: dict[str, Value] = {}
     for port in node.inputs:
         value = run.collect(port)
@@ -253,25 +248,25 @@ def _inputs(run: GraphRun, node: NodePlan) -> dict[str, Value] | None:
 
 
 class Run:
-    """A run under way. Its methods belong to the thread of the event loop that it was started in.
+    """A started run. Call its methods in the thread of its event loop.
 
     Attributes:
-        run_id: Short and unique.
+        run_id: Id of the run.
         workflow: The document as it runs.
     """
 
     def __init__(
-        self, ready: PreparedRun, beginning: RunOrigin, on_event: Callable[[AnyEvent], None] | None = None
+        self, prepared: PreparedRun, origin: RunOrigin, on_event: Callable[[AnyEvent], None] | None = None
     ) -> None:
-        options, settings, past = ready.options, ready.settings, beginning.past
-        self.run_id = beginning.run_id
-        self.workflow = ready.workflow
-        self._plan = ready.plan
-        self._own_catalogue = ready.own_catalogue
+        options, settings, past = prepared.options, prepared.settings, origin.past
+        self.run_id = origin.run_id
+        self.workflow = prepared.workflow
+        self._plan = prepared.plan
+        self._own_catalogue = prepared.own_catalogue
         self._allow_unknown_price = options.allow_unknown_price or settings.allow_unknown_price
         self._state = RunState(self.run_id, Detail.LOOPS)
         reduce = partial(apply, self._state)
-        self._event_log = EventLog(self.run_id, reduce, beginning.journal, past, store_past=beginning.is_fork)
+        self._event_log = EventLog(self.run_id, reduce, origin.journal, past, store_past=origin.is_fork)
         if on_event is not None:
             self._event_log.add_callback(on_event)
         self._budget = Budget(
@@ -282,9 +277,9 @@ class Run:
         replay = Replay(past) if past else None
         self._run_context = RunContext(
             event_log=self._event_log,
-            graph=ready.plan.graph,
-            models=ready.models,
-            parameters=ready.parameters,
+            graph=prepared.plan.graph,
+            models=prepared.models,
+            parameters=prepared.parameters,
             tools=ToolContext(options.folder, options.allow_private_addresses, options.allow_code),
             confirms_calls=options.confirm_calls,
             concurrency=ConcurrencyLimiter(settings.max_concurrency),
@@ -296,68 +291,68 @@ class Run:
         )
         if replay is not None:
             self._run_context.state, self._run_context.notes = replay.state, replay.pending_notes
-            restore_models(ready.models.values(), beginning.calls or CallLog(past))
-        self._started = time.perf_counter() - (0.0 if beginning.is_fork else self._state.active_s)
-        self._ended = asyncio.Event()
+            restore_models(prepared.models.values(), origin.calls or CallLog(past))
+        self._started = time.perf_counter() - (0.0 if origin.is_fork else self._state.active_s)
+        self._over = asyncio.Event()
         self._result: RunResult | None = None
-        self._begun = self._ending = False
+        self._has_started = self._is_ending = False
         if not past:
-            begins = partial(RunStarted, strategies=ready.strategies)
-            self._event_log.emit(begins, "", ready.workflow.name, ready.parameters, ready.model_names)
-        elif not beginning.is_fork:
+            run_started = partial(RunStarted, strategies=prepared.strategies)
+            self._event_log.emit(run_started, "", prepared.workflow.name, prepared.parameters, prepared.model_names)
+        elif not origin.is_fork:
             self._event_log.emit(RunResumed, "")
-        if beginning.store_error is not None:
-            self._event_log.emit(RunNotKept, "", beginning.store_error.message, beginning.store_error.remedy)
+        if origin.store_error is not None:
+            self._event_log.emit(RunNotKept, "", origin.store_error.message, origin.store_error.remedy)
         self._task = asyncio.get_running_loop().create_task(self._main(), name=f"loopwright run {self.run_id}")
 
     def events(self) -> AsyncIterator[AnyEvent]:
-        """All events from the first, as they come; ends with the run."""
+        """Yield all events from the first; ends with the run."""
         return self._event_log.read()
 
     @property
     def is_over(self) -> bool:
-        """Whether the last event has been told. May be asked from any thread."""
+        """Whether the last event was emitted. Any thread may ask."""
         return self._event_log.closed
 
-    def events_since(self, place: int, most: int) -> list[AnyEvent]:
-        """Events from number `place` on, at most `most` of them, without waiting. May be called from any thread."""
-        return self._event_log.events[place : min(place + most, self._event_log.published)]
+    def events_since(self, position: int, limit: int) -> list[AnyEvent]:
+        """Return at most `limit` published events from a position on, without waiting. Any thread may call it."""
+        return self._event_log.events[position : min(position + limit, self._event_log.published)]
 
     async def result(self) -> RunResult:
-        """Wait for the end of the run and return its result; a failed or cancelled run has one too."""
-        await self._ended.wait()
+        """Wait for the end of the run and return its result, also of a failed or cancelled run."""
+        await self._over.wait()
         if self._result is None:
             self._result = result_of(self._state)
         return self._result
 
     async def delivered(self, within_s: float = 1.0) -> None:
-        """Wait until callbacks have had all events, but not longer than that; a slow one is left to its thread."""
+        """Wait until all callbacks have received all events, at most `within_s` seconds."""
         await self._event_log.delivered(within_s)
 
     def cancel(self) -> None:
-        """Stop at once, calls in flight included. What was finished is kept. To say so again changes nothing."""
+        """Cancel the run at once, including calls in flight; finished work stays stored."""
         if self._run_context.is_stopping:
             return
         self._run_context.is_stopping = True
-        # A task that is cancelled before its first step would not get to tell that it was.
-        if self._begun and not self._ending:
+        # A task that is cancelled before its first step could not report it.
+        if self._has_started and not self._is_ending:
             self._task.cancel()
 
     def suspend(self) -> None:
-        """Stop at once and tell nothing of it: the history has the run as it stands, to be taken up another day.
+        """Stop at once without an event, so that the stored run can be resumed later.
 
-        The result's status stays `running`.
+        The status of the result stays `running`.
         """
         self._event_log.silence()
         self.cancel()
 
     def pause(self) -> None:
-        """Let nodes at work finish, and start no more."""
+        """Let running nodes finish, and start no more."""
         if not self._event_log.closed:
             self._run_context.pause()
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Continue after a pause."""
         self._run_context.pause_before_iteration = False
         self._run_context.resume()
 
@@ -366,7 +361,7 @@ class Run:
         self._run_context.start_one()
 
     def step_iteration(self) -> None:
-        """Go on, and pause again before the next iteration of any loop begins."""
+        """Continue, and pause before the next iteration of any loop."""
         self._run_context.resume()
         self._run_context.pause_before_iteration = True
 
@@ -374,30 +369,30 @@ class Run:
         """Answer a node that waits for a person.
 
         Raises:
-            EngineError: No node waits at that path, or the answer does not fit; the question stays open.
+            EngineError: No node waits at that path, or the answer is invalid; the question stays open.
         """
         self._run_context.mailbox.put(path, answer)
 
     def post_note(self, to: str, text: str) -> None:
-        """Post a note to a node: its next model call receives it, as a message that is marked as a note.
+        """Post a note to a node, which its next model call includes as a message.
 
         Args:
-            to: The node's id, or its place in the run (`loop[0].worker`).
-            text: What the node is to know.
+            to: Id of the node, or its path in the run (`loop[0].worker`).
+            text: The note.
 
         Raises:
-            EngineError: The run is over, there is no such node, it calls no model, or there is nothing to say.
+            EngineError: The run is over, there is no such node, it calls no model, or the note is empty.
         """
-        if self._event_log.closed or self._ending:
-            raise EngineError("The run is over, and receives no notes.", "Send them while it is going on.")
+        if self._event_log.closed or self._is_ending:
+            raise EngineError("The run is over, and receives no notes.", "Send notes while it is running.")
         self._run_context.post_note(Note(to, text))
 
     async def _main(self) -> None:
-        self._begun = True
+        self._has_started = True
         try:
             if self._run_context.is_stopping:
                 raise asyncio.CancelledError
-            await self._ask_prices()
+            await self._resolve_prices()
             await GraphRun(self._plan.graph, RunScope(self._run_context, self._budget)).run()
         except NodeFailure as failure:
             self._fail(failure.sentence, failure.remedy, failure.path)
@@ -419,30 +414,30 @@ class Run:
         self._event_log.emit(RunFailed, "", error, remedy, node, self._run_context.outputs, *self._figures())
 
     def _figures(self) -> tuple[object, ...]:
-        """Usage, cost, duration and warnings of the run, as the events of its end have them."""
+        """Return usage, cost, duration and warnings for the last event."""
         duration_s = time.perf_counter() - self._started
         return self._budget.usage, self._budget.cost_usd, duration_s, self._run_context.warnings.all
 
-    async def _ask_prices(self) -> None:
-        """Ask what the models cost, which also readies them before any node's time limit begins to count.
+    async def _resolve_prices(self) -> None:
+        """Look up the prices of all models, which also loads them before a node's timeout starts.
 
         Raises:
-            EngineError: There is a money budget, and nobody knows what a model costs.
+            EngineError: There is a budget in US dollars, and the price of a model is unknown.
         """
         has_budget = self._budget.limit_usd is not None or has_money_budget(self._plan.graph)
         must_be_known = has_budget and not self._allow_unknown_price
-        for bound in self._run_context.models.values():
-            if await bound.price() is None and must_be_known:
+        for priced in self._run_context.models.values():
+            if await priced.price() is None and must_be_known:
                 raise EngineError(
-                    f'The run has a budget in US dollars, and nobody knows what the model "{bound.model.name}" costs.',
-                    "State its price under settings.prices, or allow models of unknown price.",
+                    f'The run has a budget in US dollars, and the price of the model "{priced.model.name}" is unknown.',
+                    "Set its price in settings.prices, or allow models of unknown price.",
                 )
 
     async def _close(self) -> None:
-        self._ending = True
+        self._is_ending = True
         await self._event_log.flush()
         self._event_log.close()
-        self._ended.set()
+        self._over.set()
         try:
             await self._run_context.tools.sessions.close()
         finally:
@@ -457,21 +452,21 @@ def start(
     *,
     on_event: Callable[[AnyEvent], None] | None = None,
 ) -> Run:
-    """Start a run in the event loop that is running, and give it back at once.
+    """Start a run in the running event loop and return at once.
 
     Args:
-        workflow: The document, or its plan. The run keeps to it as it is now.
+        workflow: The document or its plan.
         inputs: Values of its inputs, by name.
-        options: How it is to be done, and where it is kept.
+        options: Options of the run.
         on_event: Called with every event, in a thread of its own.
 
     Raises:
-        DocumentError: The document has errors; `problems` names them.
-        InputError: The inputs do not fit.
-        ModelError: A model that it names does not exist.
+        DocumentError: The document has errors; see its `problems`.
+        InputError: The inputs are invalid.
+        ModelError: A model does not exist.
     """
-    ready = prepare(workflow, inputs or {}, options or RunOptions())
-    return Run(ready, begin(ready), on_event)
+    prepared = prepare(workflow, inputs or {}, options or RunOptions())
+    return Run(prepared, new_origin(prepared), on_event)
 
 
 async def run(
@@ -481,19 +476,19 @@ async def run(
     *,
     on_event: Callable[[AnyEvent], None] | None = None,
 ) -> RunResult:
-    """Run a workflow to its end.
+    """Run a workflow and return its result.
 
     Args:
-        workflow: The document, or its plan.
+        workflow: The document or its plan.
         inputs: Values of its inputs, by name.
-        options: How it is to be done.
-        on_event: Called with every event, in a thread of its own. One that is slow does not slow the run.
+        options: Options of the run.
+        on_event: Called with every event, in a thread of its own; a slow callback does not slow the run.
 
     Raises:
-        RunError: The run failed; its `result` holds what had come out.
-        DocumentError: The document has errors; nothing was run.
-        InputError: The inputs do not fit; nothing was run.
-        ModelError: A model that it names does not exist; nothing was run.
+        RunError: The run failed or was cancelled; see its `result`.
+        DocumentError: The document has errors; nothing ran.
+        InputError: The inputs are invalid; nothing ran.
+        ModelError: A model does not exist; nothing ran.
     """
     started = start(workflow, inputs, options, on_event=on_event)
     try:
@@ -515,8 +510,8 @@ def run_blocking(
     *,
     on_event: Callable[[AnyEvent], None] | None = None,
 ) -> RunResult:
-    """Run a workflow to its end and wait for it: `run` for scripts and for notebooks whose own loop is busy.
+    """Run a workflow and return its result: `run` for scripts, and for notebooks with an event loop of their own.
 
-    Ctrl+C stops the run, then raises KeyboardInterrupt. Raises what `run` raises.
+    Ctrl+C cancels the run, then raises KeyboardInterrupt. Raises the errors of `run`.
     """
     return run_in_background_loop(run(workflow, inputs, options, on_event=on_event))

@@ -31,7 +31,7 @@ from engine.plan.execution_plan import GraphPlan, LoopPlan, Plan
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail, LoopExecution
 from engine.runner.declared_inputs import still_declared
-from engine.runner.fork import ForkPoint, fork_point, latest, past_before, state_order, with_given_output
+from engine.runner.fork import ForkPoint, events_before, fork_point, latest_executions, state_order, with_edited_output
 from engine.runner.options import RunOptions, options_with_stored
 from engine.runner.replay import CallLog, UnknownCall
 from engine.runner.run import Run, RunOrigin, new_run_id, prepare, stored_options, stored_origin
@@ -192,12 +192,12 @@ def plan_fork(
     plan = compile_workflow(workflow, registry, max_iterations_cap=cap)
     past = list(store.events(parent.run_id))
     keeps = _keeps_node(place, changes)
-    point = fork_point(plan, place, keeps_node=keeps)
-    latest_events = latest(past)
+    point = fork_point(plan, place, reuses_node=keeps)
+    latest_events = latest_executions(past)
     _refuse_unreached(reduce_events(latest_events, detail=Detail.LOOPS).loops, point)
     if keeps:
         node = point.nodes[-1]
-        with_given_output(past_before(past, plan, point, "", 0), place, node.spec, node.config, changes.value)
+        with_edited_output(events_before(past, plan, point, "", 0), place, node.spec, node.config, changes.value)
     rerun_ids = _rerun_ids(point)
     return ForkPlan(
         parent,
@@ -247,11 +247,11 @@ def fork(
     place = parse_place(plan.at) if plan.at else None
     keeps = place is not None and _keeps_node(place, changes)
     run_id = new_run_id()
-    point = fork_point(ready.plan, place, keeps_node=keeps)
-    before = past_before(past, ready.plan, point, run_id)
+    point = fork_point(ready.plan, place, reuses_node=keeps)
+    before = events_before(past, ready.plan, point, run_id)
     if place is not None and keeps:
         node = point.nodes[-1]
-        before = with_given_output(before, place, node.spec, node.config, changes.value)
+        before = with_edited_output(before, place, node.spec, node.config, changes.value)
     edits = {where: value for where, value in started.edits.items() if point.keeps_edit(parse_place(where).steps)}
     if changes.has_value:
         edits[plan.at] = changes.value
@@ -262,7 +262,7 @@ def fork(
     source = ready.options.source or parent.source
     kept = mark_imported(stored_options(ready), imported=is_imported(store, parent.run_id))
     head = RunHead(run_id, dumps(plan.workflow), kept, source, parent.run_id, plan.at)
-    calls = CallLog(event for event in past if event.path and point.holds(parse_place(event.path).steps))
+    calls = CallLog(event for event in past if event.path and point.is_reused(parse_place(event.path).steps))
     beginning = replace(stored_origin(ready.options, head, [first, *before]), calls=calls)
     return Run(ready, beginning, on_event)
 
@@ -400,7 +400,7 @@ def _describe_reused(point: ForkPoint) -> Iterable[str]:
             yield f"all other items of “{there.title}”"
         elif step.index:
             yield f"{_counted(1, step.index)} of “{there.title}”"
-    if point.keeps_node:
+    if point.reuses_node:
         yield f"“{point.nodes[-1].title}”, with the value given by hand"
 
 
@@ -416,7 +416,7 @@ def _describe_rerun(point: ForkPoint) -> Iterable[str]:
             first, most = step.index + (1 if depth == last else 2), _loop(point, depth).max_iterations
             if first <= most:
                 yield f"{_counted(first, most)} of “{point.nodes[depth].title}”, at most"
-        elif not point.keeps_node:
+        elif not point.reuses_node:
             yield f"“{point.nodes[depth].title}”"
         titles = [node.title for node in graph.nodes if node.id in after and node.exit_of is None]
         if titles:
@@ -466,4 +466,4 @@ def _estimate(past: Iterable[AnyEvent], point: ForkPoint) -> float | None:
 
 def _is_cost_of_rerun(path: str, point: ForkPoint) -> bool:
     """Return whether a node runs again and its event has its cost: that of a loop does, that of a subflow does not."""
-    return "[" not in path and not point.holds(parse_place(path).steps)
+    return "[" not in path and not point.is_reused(parse_place(path).steps)

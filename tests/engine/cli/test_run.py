@@ -205,7 +205,7 @@ def test_the_budget_in_dollars_and_a_model_of_unknown_price(program: Program, tm
     file = write(tmp_path, refine(1))
     refused = program("run", file, "-m", model, "--budget-usd", 1)
     assert refused.code == 1
-    assert "nobody knows what the model" in refused.err
+    assert "the price of the model" in refused.err
     allowed = program("run", file, "-m", model, "--budget-usd", 1, "--allow-unknown-price")
     assert allowed.code == 0
     assert allowed.out.splitlines()[-2].endswith(", 15 tokens, $?.")

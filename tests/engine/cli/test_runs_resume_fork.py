@@ -160,7 +160,7 @@ def test_a_fork_with_more_iterations(program: Program, tmp_path: Path):
     ("options", "sentence"),
     [
         (["--at", "loop[7]"], "The run did not reach loop[7]."),
-        (["--at", "loop["], "loop[ is no place in a run. "),
+        (["--at", "loop["], "loop[ is not a place in a run. "),
         (["--at", "gone[0]"], "gone"),
         (
             ["--at", "loop[1]", "--set", "draft.prompt"],

@@ -138,8 +138,8 @@ def test_a_failed_run_says_why_and_where(program: Program, tmp_path: Path):
         ("loop[9]", "has nothing at loop[9]. On that level there are: task, loop, answer, loop[0], loop[1], loop[2]."),
         ("loop[0].none", "has nothing at loop[0].none. On that level there are: loop[0].draft."),
         ("gone[0].x", "has nothing at gone[0].x. 'loopwright runs show "),
-        ("loop[-1]", "loop[-1] is no place in a run. "),
-        ("", " is no place in a run. "),
+        ("loop[-1]", "loop[-1] is not a place in a run. "),
+        ("", " is not a place in a run. "),
     ],
 )
 def test_a_place_that_is_not_there(program: Program, tmp_path: Path, place: str, sentence: str):

@@ -83,7 +83,7 @@ def test_an_answer_fits_a_module_if_it_fits_the_engine(value: Any, edited: Any, 
 
     fault = langgraph_runtime_agents.answer_error({"choice": choice, "value": edited}, asked, schema)
 
-    assert question.takes(Answer(choice, edited)) is (fault == "")
+    assert question.accepts(Answer(choice, edited)) is (fault == "")
 
 
 def test_a_question_on_the_terminal_cannot_control_it(

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine import Workflow
 from engine.events import AnyEvent, NodeCompleted, RunStarted, parse_place
-from engine.runner.fork import fork_point, past_before, state_order
+from engine.runner.fork import events_before, fork_point, state_order
 from engine.runner.named_state import State
 from engine.runner.run import prepare
 from tests.engine.semantics.documents import each, entry, flow, gather, llm, result, transform
@@ -44,7 +44,7 @@ def fork_of(workflow: Workflow, past: Sequence[AnyEvent], place: str) -> list[An
     first = past[0]
     assert isinstance(first, RunStarted)
     first = replace(first, run_id="other", parent="parent", forked_at=place, state_order=order)
-    return [first, *past_before(past, plan, point, "other")]
+    return [first, *events_before(past, plan, point, "other")]
 
 
 def joined(played: Played) -> list[tuple[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 from engine import Workflow, validate
 from engine.events import LoopIterationCompleted, LoopIterationStarted, parse_place
 from engine.models.protocol import ModelError, ModelErrorKind
-from engine.runner.fork import fork_point, past_before
+from engine.runner.fork import events_before, fork_point
 from engine.runner.run import prepare
 from engine.values import Value
 from tests.engine.semantics.agents import wants
@@ -212,7 +212,9 @@ async def test_a_fork_at_an_item_runs_only_that_item_again(place: str) -> None:
     point = fork_point(workflow_plan(workflow), parse_place(place))
     first = replace(past[0], run_id="other", parent="parent", forked_at=place)
 
-    other = await continue_run(workflow, [first, *past_before(past, workflow_plan(workflow), point, "other")], models())
+    other = await continue_run(
+        workflow, [first, *events_before(past, workflow_plan(workflow), point, "other")], models()
+    )
 
     index = int(place[5])
     assert other.out == whole.out
@@ -227,7 +229,9 @@ async def test_a_fork_can_start_an_item_with_another_value() -> None:
     point = fork_point(workflow_plan(workflow), parse_place("each[1]"))
     first = replace(past[0], run_id="other", parent="parent", forked_at="each[1]", edits={"each[1]": "good"})
 
-    other = await continue_run(workflow, [first, *past_before(past, workflow_plan(workflow), point, "other")], models())
+    other = await continue_run(
+        workflow, [first, *events_before(past, workflow_plan(workflow), point, "other")], models()
+    )
 
     assert other.out == ["X!", "GOOD!", "Y!", "Z!"]
     assert other.model.paths == ["each[1].ask"]

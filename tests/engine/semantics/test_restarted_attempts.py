@@ -62,5 +62,5 @@ def test_a_subflow_that_failed_in_an_earlier_attempt_has_no_error_in_the_next() 
             event.node("loop[0].part", Usage(), node_type="subflow", error=error),
         ]
 
-    assert Replay(attempt("It failed.")).failed_softly("loop[0].part")
-    assert not Replay([*attempt("It failed."), *attempt("")]).failed_softly("loop[0].part")
+    assert Replay(attempt("It failed.")).completed_with_error("loop[0].part")
+    assert not Replay([*attempt("It failed."), *attempt("")]).completed_with_error("loop[0].part")

@@ -23,7 +23,7 @@ from engine.events import (
     RunStarted,
     parse_place,
 )
-from engine.runner.fork import fork_point, past_before, state_order
+from engine.runner.fork import events_before, fork_point, state_order
 from engine.runner.replay import CallLog
 from engine.runner.run import Run, RunOrigin, prepare
 from tests.engine.semantics.documents import each, entry, flow, gather, leave, llm, loop, part, result, transform
@@ -193,7 +193,7 @@ def test_a_fork_without_changes_ends_the_same_and_pays_only_for_what_it_runs_aga
     point = fork_point(plan, place)
     order = state_order(kept, plan, point)
     first = replace(kept[0], run_id="other", parent="parent", forked_at=str(place), state_order=order)
-    past = [first, *past_before(kept, plan, point, "other")]
+    past = [first, *events_before(kept, plan, point, "other")]
 
     other = virtually(continue_run(workflow, past, counted_models(choices, known_price=True), fork="other"))
 

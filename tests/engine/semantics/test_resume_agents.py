@@ -20,7 +20,7 @@ from engine.events import (
 )
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.nodes.context import Answer
-from engine.runner.fork import fork_point, past_before
+from engine.runner.fork import events_before, fork_point
 from engine.runner.replay import CallLog
 from engine.runner.run import RunOrigin, prepare
 from tests.engine.semantics.agents import Tools, agent, results, script, tools_fixture, wants
@@ -170,7 +170,7 @@ async def test_forks_have_the_state_of_their_starting_point(tools: Tools, text: 
         plan = prepare(FLOW, {"text": "seed"}, options(catalogue)).plan
         first = replace(kept[0], run_id="other", parent="parent", forked_at=str(place))  # type: ignore[call-arg]
 
-        past = past_before(kept, plan, fork_point(plan, place), "other")
+        past = events_before(kept, plan, fork_point(plan, place), "other")
         other = await continue_run([first, *past], catalogue, fork=True)
 
         assert other.out == whole.out, str(place)

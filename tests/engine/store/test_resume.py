@@ -241,9 +241,9 @@ async def test_a_change_that_can_have_no_effect_is_told_before() -> None:
         ("loop[1].nowhere", 'no node "nowhere"'),
         ("draft", 'no node "draft"'),
         ("text[1]", '"text" is no loop'),
-        ("loop[-1]", "is no place in a run"),
-        ("loop.draft", "is no place in a run"),
-        ("", "is no place in a run"),
+        ("loop[-1]", "is not a place in a run"),
+        ("loop.draft", "is not a place in a run"),
+        ("", "is not a place in a run"),
     ],
 )
 async def test_a_place_that_is_not_there_is_refused(at: str, says: str) -> None:
