@@ -15,8 +15,8 @@ SLOW = {
 
 
 def _loaded_after(program: str, *arguments: str) -> set[str]:
-    told = in_a_new_process(f"import sys, json\n{program}\nprint(json.dumps(list(sys.modules)))", *arguments)
-    return {name.partition(".")[0] for name in json.loads(told.splitlines()[-1])}
+    output = in_a_new_process(f"import sys, json\n{program}\nprint(json.dumps(list(sys.modules)))", *arguments)
+    return {name.partition(".")[0] for name in json.loads(output.splitlines()[-1])}
 
 
 def test_import_engine_loads_nothing_slow_and_no_pydantic():

@@ -103,16 +103,16 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def test_opening_and_checking_a_hostile_document_only_reads_it(hostile: Path):
-    told = in_a_new_process(_WATCHED + _OPEN_AND_CHECK, str(hostile.parent), str(hostile), cwd=hostile.parent)
-    seen, problems = json.loads(told)
+    output = in_a_new_process(_WATCHED + _OPEN_AND_CHECK, str(hostile.parent), str(hostile), cwd=hostile.parent)
+    seen, problems = json.loads(output)
     assert seen == []
     assert problems > 0
 
 
 @pytest.mark.parametrize("command", ["validate", "graph"])
 def test_read_only_commands_do_nothing_else(hostile: Path, command: str):
-    told = in_a_new_process(_WATCHED + _COMMAND, str(hostile.parent), str(hostile), command, cwd=hostile.parent)
-    seen, code = json.loads(told.splitlines()[-1])
+    output = in_a_new_process(_WATCHED + _COMMAND, str(hostile.parent), str(hostile), command, cwd=hostile.parent)
+    seen, code = json.loads(output.splitlines()[-1])
     assert seen == []
     assert code == {"validate": 2, "graph": 0}[command]
 
@@ -129,5 +129,5 @@ def test_read_only_commands_do_nothing_else(hostile: Path, command: str):
 )
 def test_the_monitor_detects_side_effects(hostile: Path, act: str, event: str):
     program = f"{_WATCHED}\n{act}\nprint(json.dumps(seen))"
-    told = in_a_new_process(program, str(hostile.parent), cwd=hostile.parent)
-    assert event in {name for name, _ in json.loads(told)}
+    output = in_a_new_process(program, str(hostile.parent), cwd=hostile.parent)
+    assert event in {name for name, _ in json.loads(output)}

@@ -91,8 +91,8 @@ def test_the_wheel_states_version_license_and_python(wheel: Path):
 
 
 def test_the_installed_program_is_the_one_that_runs(installed: Path, tmp_path: Path):
-    told = _do([sys.executable, "-c", "import engine; print(engine.__file__)"], tmp_path, PYTHONPATH=str(installed))
-    assert Path(told.strip()).is_relative_to(installed)
+    output = _do([sys.executable, "-c", "import engine; print(engine.__file__)"], tmp_path, PYTHONPATH=str(installed))
+    assert Path(output.strip()).is_relative_to(installed)
     assert _program(installed, tmp_path, "--version") == f"loopwright {engine.__version__}\n"
 
 

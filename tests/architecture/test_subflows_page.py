@@ -24,10 +24,10 @@ def test_the_example_runs_and_its_paths_match_the_page(tmp_path: Path):
     replies = tmp_path / "replies.json"
     replies.write_text(json.dumps({"rules": rules, "default": "Tides."}), encoding="utf-8")
 
-    told: list[AnyEvent] = []
-    result = run_blocking(workflow, {"topic": "tides"}, RunOptions(model=f"scripted:{replies}"), on_event=told.append)
+    events: list[AnyEvent] = []
+    result = run_blocking(workflow, {"topic": "tides"}, RunOptions(model=f"scripted:{replies}"), on_event=events.append)
 
     assert result.outputs == {"answer": "Tides, better."}
-    paths = [event.path for event in told if isinstance(event, NodeCompleted)]
+    paths = [event.path for event in events if isinstance(event, NodeCompleted)]
     assert "polish.loop[2].improve" in paths
     assert "`polish.loop[2].improve`" in read(PAGE)

@@ -1,4 +1,4 @@
-"""Running what was exported, and the workflow itself, on the same fake model."""
+"""Run an exported module and the workflow itself with the same fake model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.engine.semantics.kit import Played, begin, finish
 from tests.engine.semantics.models import Call, FunctionModel
 
 Reply = Callable[[str, list[tuple[str, str]]], str | Said]
-"""What a model says, by the node that asks and the messages: role and text."""
+"""A fake model: the reply for a node and its messages (role and text)."""
 
 KEPT = ("index", "input", "result", "feedback", "branch", "reason", "score", "similarity", "nodes")
 ALLOWED_IMPORTS = {
@@ -45,15 +45,15 @@ ALLOWED_IMPORTS = {
 
 
 def module_of(text: str) -> types.ModuleType:
-    """The module that a source makes."""
+    """The module with this source."""
     module = types.ModuleType("exported")
-    sys.modules["exported"] = module  # where LangGraph looks up what the annotations name
+    sys.modules["exported"] = module  # LangGraph looks up names of annotations there
     exec(compile(text, "exported", "exec"), module.__dict__)
     return module
 
 
 def imports_of(text: str) -> set[str]:
-    """The modules that a source imports at its top."""
+    """The modules that a source imports at top level."""
     found: set[str] = set()
     for statement in ast.parse(text).body:
         if isinstance(statement, ast.Import):
@@ -63,22 +63,21 @@ def imports_of(text: str) -> set[str]:
     return found
 
 
-def told(node: str, messages: list[tuple[str, str]]) -> str:
-    """A reply that hangs on all that was asked."""
+def echo(node: str, messages: list[tuple[str, str]]) -> str:
+    """A reply that depends on the node and all its messages."""
     return f"{node} says {zlib.crc32(repr(messages).encode('utf-8', 'surrogatepass')) % 1000}"
 
 
 class Both:
-    """A workflow run by the engine, and as a LangGraph module.
+    """A workflow that runs in the engine and as a LangGraph module.
 
     Attributes:
-        ours: What the engine made of it.
-        theirs: What the module made of it, by result.
-        values: By node, what it gave there in the end.
-        our_calls, their_calls: Who asked what.
+        ours: The run in the engine.
+        theirs: The outputs of the module, by name.
+        our_calls, their_calls: The node and messages of each model call.
     """
 
-    def __init__(self, workflow: Workflow, reply: Reply = told, answers: Sequence[Answer] = ()) -> None:
+    def __init__(self, workflow: Workflow, reply: Reply = echo, answers: Sequence[Answer] = ()) -> None:
         self.workflow, self.reply, self.answers = workflow, reply, answers
         self.exported = export_langgraph(workflow)
         self.our_calls: list[tuple[str, list[tuple[str, str]]]] = []
@@ -141,7 +140,7 @@ class Both:
         return results
 
     def _person(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
-        """Gives the answers one after the other, as the module wants them."""
+        """A function that gives the answers in order, in the module's format."""
         left = iter(self.answers)
 
         def answer(question: dict[str, Any]) -> dict[str, Any]:
@@ -152,16 +151,16 @@ class Both:
         return answer
 
     def loop(self, name: str = "loop") -> tuple[list[Any], list[Any]]:
-        """The records of a loop's iterations, ours and theirs, as far as both keep them."""
+        """The iteration records of the engine and of the module, with the members that both have."""
         ours = [{key: getattr(record, key) for key in KEPT} for record in self.ours.result.loops[name].iterations]
         theirs = [{key: record[key] for key in KEPT} for record in self.end["_values"][name]["iterations"]]
         for record in (*ours, *theirs):
-            if record["branch"] == "failed":  # an error in the words of whoever met it
+            if record["branch"] == "failed":  # error messages differ
                 record["reason"], record["nodes"] = "failed", {}
         return ours, theirs
 
     def check(self, *loops: str, in_order: bool = True) -> None:
-        """Both came to the same, by the same questions; side by side these are asked in no order."""
+        """Check that outputs, model calls and records agree; calls of parallel nodes have no order."""
         assert without_figures(self.theirs) == without_figures(self.ours.result.outputs)
         if in_order:
             assert self.their_calls == self.our_calls
@@ -169,7 +168,7 @@ class Both:
             assert sorted(self.their_calls) == sorted(self.our_calls)
         for name in loops or tuple(path for path in self.ours.result.loops if "." not in path):
             ended = self.end["_values"][name]
-            if ended["count"] == 0:  # an iterator that let its items through has records of what it did not work on
+            if ended["count"] == 0:  # an iterator that passed its items through
                 continue
             ours, theirs = self.loop(name)
             assert theirs == ours
@@ -184,7 +183,7 @@ class Both:
 
 
 def without_figures(value: Any) -> Any:
-    """A value without what two runs never have in common: what an iteration cost, and how long it took."""
+    """A value without cost and duration, which differ between runs."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value).items()
         return {key: without_figures(inner) for key, inner in members if key not in {"cost_usd", "duration_s"}}
@@ -192,7 +191,7 @@ def without_figures(value: Any) -> Any:
 
 
 async def _answer(run: Run, answers: Sequence[Answer]) -> None:
-    """Give a run these answers, one a question."""
+    """Answer the questions of a run in order."""
     left = iter(answers)
     async for event in run.events():
         if isinstance(event, NodeWaiting):

@@ -1,4 +1,4 @@
-"""The engine and the exported module agree on what is remembered, and on what a loop gives that a node has ended."""
+"""Engine and exported module agree on memory, and on the result of a loop that a node exits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.models.protocol import Reply
-from tests.engine.export.kit import Both, told
+from tests.engine.export.kit import Both, echo
 from tests.engine.semantics.agents import agent, wants
 from tests.engine.semantics.documents import around, formula, judge, leave, llm, loop, rules, transform
 
@@ -20,13 +20,13 @@ MEMORIES = [{"memory": "accumulate"}, {"memory": "window", "memory_window": 1}, 
 
 
 def dressed(node: str, messages: list[tuple[str, str]]) -> str:
-    """A structured reply with prose around it, and its keys in an order of its own."""
+    """A structured reply inside prose, with keys in another order."""
     number = len(messages)
-    return f"As you like it, {node}:\n```json\n{{'z': 'é', 'N': '{number}',}}\n```\n{told(node, messages)}"
+    return f"As you like it, {node}:\n```json\n{{'z': 'é', 'N': '{number}',}}\n```\n{echo(node, messages)}"
 
 
 def second_time(node: str, messages: list[tuple[str, str]]) -> str:
-    """A structured reply that can be read only when it is asked for again."""
+    """A structured reply that is readable only on the second request."""
     is_again = "could not be read" in messages[-1][1]
     return json.dumps({"z": "x", "n": len(messages)}) if is_again else f"{node}: I would say {{'n': 1}} or {{'n': 2}}."
 
@@ -67,7 +67,7 @@ async def test_routers_and_judges_remember_nothing_and_other_nodes_do(memory: di
             return f"{{'Branch': 'continue', 'reason': 'so {len(messages)}',}}"
         if node == "judge":
             return "Score: 3/10\nDone: no\nReason: too short"
-        return dressed(node, messages) if node == "ask" else told(node, messages)
+        return dressed(node, messages) if node == "ask" else echo(node, messages)
 
     body = (llm("ask", reply_schema=SCHEMA), judge("check"), llm("draft", "{{input}} {{loop.iteration}}"))
     edges = "loop -> ask -> check\ncheck.continue -> draft -> exit\ncheck.done -> exit"
@@ -96,15 +96,15 @@ async def test_messages_of_a_failed_node_are_remembered(memory: dict[str, Any]):
 
 
 def ending(iteration: int, leaver: str = "leaver") -> Any:
-    """Replies of models of which one ends its loop the so-many-th time that it is asked."""
+    """Replies of models, one of which exits its loop at the given call."""
     asked: Counter[str] = Counter()
 
     def reply(node: str, messages: list[tuple[str, str]]) -> str | Reply:
         asked[node] += 1
         if node == leaver and asked[node] == iteration + 1:
-            asked.clear()  # for the module, which asks after the engine
+            asked.clear()  # for the module, which runs after the engine
             return wants(("exit_loop", {}))
-        return dressed(node, messages) if node == "ask" else told(node, messages)
+        return dressed(node, messages) if node == "ask" else echo(node, messages)
 
     return reply
 

@@ -1,4 +1,4 @@
-"""What an exported module carries with it does what the engine does: how alike results are, the iteration's note."""
+"""Functions copied into an exported module agree with the engine: similarity and iteration note."""
 
 from __future__ import annotations
 

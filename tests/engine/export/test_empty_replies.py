@@ -1,4 +1,4 @@
-"""Empty replies are failures in an exported module as they are in the engine, unless they are allowed."""
+"""Empty replies are failures in an exported module as in the engine, unless they are allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No text of a document is ever code in what is exported."""
+"""Text of a document never becomes code in an export."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HOSTILE = [
 
 
 def document(text: str) -> dict[str, Any]:
-    """A document that says the text wherever a person may write one."""
+    """A document that contains the text in every field for text."""
     nodes = [
         {
             "id": "class",
@@ -90,7 +90,7 @@ def workflow(text: str) -> Workflow:
 
 
 def shape(source: str) -> str:
-    """A source with all its texts taken out: what is code in it."""
+    """The code of a source without its texts."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -1,4 +1,4 @@
-"""No text of an agent, an iterator, a subflow or an approval is ever code in what is exported."""
+"""Text of agents, iterators, subflows and approvals never becomes code in an export."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITTEN = [text for text in HOSTILE if text.strip() and "{{" not in text]
 
 
 def workflow(text: str) -> Workflow:
-    """A document that says the text wherever such nodes let a person write one."""
+    """A document that contains the text in every field for text of these nodes."""
     inner = flow(entry("given", default=text), transform("same"), result("made"), edges="given -> same -> made")
     schema = {"type": "object", "properties": {text: {"type": "string", "description": text}}}
     body = (

@@ -1,4 +1,4 @@
-"""Workflows as LangGraph modules come to what the engine comes to, with the same questions to the model."""
+"""LangGraph modules give the same results as the engine, with the same model calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from engine import DocumentError, load
 from engine.export.langgraph_module import export_langgraph
 from tests.architecture.project import ROOT
-from tests.engine.export.kit import ALLOWED_IMPORTS, Both, imports_of, module_of, told
+from tests.engine.export.kit import ALLOWED_IMPORTS, Both, echo, imports_of, module_of
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import (
     around,
@@ -60,7 +60,7 @@ async def test_self_refine_gives_the_same_result():
 
 def test_agentic_search_calls_the_provided_tool():
     both = Both(
-        template("agentic-search"), lambda node, said: verdict("continue") if node == "enough" else told(node, said)
+        template("agentic-search"), lambda node, said: verdict("continue") if node == "enough" else echo(node, said)
     )
     calls: list[Any] = []
 
@@ -70,7 +70,7 @@ def test_agentic_search_calls_the_provided_tool():
 
     assert set(both.run_module({"question": "Why?"}, {"search_files": search})) == {"answer"}
     assert len(calls) == 5
-    assert calls[0] == {"limit": 2, "query": told(*both.their_calls[0])}
+    assert calls[0] == {"limit": 2, "query": echo(*both.their_calls[0])}
     assert any("search_files" in sentence for sentence in both.exported.left_out)
     answer = both.their_calls[-1]
     assert "From a.md:\nRain." in answer[1][-1][1]
@@ -128,7 +128,7 @@ async def test_an_evaluator_ends_its_loop(wiring: str):
     def reply(node: str, messages: list[tuple[str, str]]) -> str:
         if node == "check":
             return verdict("done" if len(both.our_calls) + len(both.their_calls) in {6, 12} else "continue", "so so")
-        return told(node, messages)
+        return echo(node, messages)
 
     more = (transform("more", "{{input}} once more"),) if "more" in wiring else ()
     body = (llm("draft"), judge("check", criteria="Is {{input}} good, after {{loop.iteration}}?"), *more)
@@ -141,7 +141,7 @@ async def test_an_evaluator_ends_its_loop(wiring: str):
 
 async def test_an_unreadable_verdict_is_requested_twice_and_never_counts_as_done():
     def reply(node: str, messages: list[tuple[str, str]]) -> str:
-        return "not done at all" if node == "check" else told(node, messages)
+        return "not done at all" if node == "check" else echo(node, messages)
 
     body = (llm("draft"), judge("check"))
     workflow = around(
@@ -171,7 +171,7 @@ async def test_verdicts_are_parsed_the_same_in_any_dialect(said: str, branch: st
     body = (llm("draft"), judge("check"))
     edges = "loop -> draft -> check\ncheck.done -> exit"
     workflow = around(*body, edges=edges, exit_condition="evaluator", max_iterations=2)
-    both = await Both(workflow, lambda node, asked: said if node == "check" else told(node, asked)).play()
+    both = await Both(workflow, lambda node, asked: said if node == "check" else echo(node, asked)).play()
     both.check("loop")
     assert both.loop()[1][0]["branch"] == branch
     assert both.ours.loop.exit_reason == ("evaluator_done" if branch == "done" else "max_iterations")
@@ -236,7 +236,7 @@ def test_a_module_that_parses_verdicts_names_its_packages():
 async def test_a_judge_scores_and_ends_its_loop(rubric: list[Any], runs: int):
     def reply(node: str, messages: list[tuple[str, str]]) -> str:
         if node != "judge":
-            return told(node, messages)
+            return echo(node, messages)
         score = len(messages[-1][1]) % 7
         scored = {"scores": {"clear": score, "short": 3}} if rubric else {"score": score}
         return json.dumps({"reason": "so so", **scored, "done": score > 5})
@@ -405,7 +405,7 @@ def test_the_module_runs_as_a_program(tmp_path: Path):
 
 
 def answering_litellm(monkeypatch: pytest.MonkeyPatch, reply: Callable[..., Any]) -> None:
-    """Put a fake module in litellm's place, whose models answer that."""
+    """Replace litellm with a fake whose models give this reply."""
 
     def completion(**asked: Any) -> Any:
         return SimpleNamespace(choices=[SimpleNamespace(message=reply(**asked))], usage=None)

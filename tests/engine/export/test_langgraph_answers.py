@@ -1,4 +1,4 @@
-"""Exported modules ask again where an approval's answer does not fit, by the rule of the engine."""
+"""Exported modules ask again if an approval's answer is invalid, by the rules of the engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JSON_VALUES: list[st.SearchStrategy[Any]] = [
 
 
 def replies(*said: Any) -> Any:
-    """What a model says turn by turn, by how often it has spoken in the conversation."""
+    """Replies turn by turn, chosen by the number of earlier replies in the conversation."""
 
     def answer(_node: str, messages: list[tuple[str, str]]) -> Any:
         return said[sum(role == "assistant" for role, _ in messages)]

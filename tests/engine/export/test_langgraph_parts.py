@@ -1,4 +1,4 @@
-"""Agents, people, iterators, subflows and further exits as LangGraph modules: the same outcome by the same calls."""
+"""Agents, people, iterators, subflows and exit conditions as LangGraph modules: same results, same model calls."""
 
 # pyright: basic, reportOptionalIterable=false, reportGeneralTypeIssues=false, reportArgumentType=false, reportIndexIssue=false
 
@@ -12,7 +12,7 @@ import pytest
 
 from engine import Answer
 from engine.models.protocol import Reply
-from tests.engine.export.kit import Both, module_of, told
+from tests.engine.export.kit import Both, echo, module_of
 from tests.engine.semantics.agents import agent, tools_fixture, wants  # noqa: F401 # pyright: ignore[reportUnusedImport] - a fixture is used by its name
 from tests.engine.semantics.documents import (
     around,
@@ -51,7 +51,7 @@ def subflow(inner: Any, node_id: str = "part", **config: Any) -> Any:
 
 
 def replies(*said: Any) -> Any:
-    """What a model says turn by turn, by how often it has spoken in the conversation."""
+    """Replies turn by turn, chosen by the number of earlier replies in the conversation."""
 
     def reply(_node: str, messages: list[tuple[str, str]]) -> Any:
         return said[sum(role == "assistant" for role, _ in messages)]
@@ -59,7 +59,7 @@ def replies(*said: Any) -> Any:
     return reply
 
 
-# Exits
+# Exit conditions
 
 
 @pytest.mark.parametrize("patience", [1, 2])
@@ -80,7 +80,7 @@ async def test_plateau_and_max_iterations_end_a_loop(patience: int, exit_when: s
 
 async def test_a_judges_score_counts_for_a_plateau():
     def reply(node: str, messages: list[tuple[str, str]]) -> str:
-        return json.dumps({"reason": "so", "score": 5, "done": False}) if node == "judge" else told(node, messages)
+        return json.dumps({"reason": "so", "score": 5, "done": False}) if node == "judge" else echo(node, messages)
 
     listed = [{"condition": "plateau", "patience": 2}]
     workflow = around(
@@ -114,13 +114,13 @@ async def test_models_remember_earlier_iterations(memory: dict[str, Any]):
 
 
 def spending(workflow: Any, dollars_a_call: float) -> dict[str, Any]:
-    """Run a module whose model calls cost so much; how the loop ended."""
+    """Run a module whose model calls have this cost, and return the final state."""
     both = Both(workflow)
     module = module_of(both.exported.text)
 
     def ask(messages: list[Any], *, node: str, **_settings: Any) -> str:
         module.add_cost("fake/model", SimpleNamespace(prompt_tokens=0, completion_tokens=10))
-        return told(node, [(message["role"], message["content"]) for message in messages])
+        return echo(node, [(message["role"], message["content"]) for message in messages])
 
     module.__dict__["ask"] = ask
     module.PRICES["fake/model"] = (0.0, dollars_a_call / 10)
@@ -166,7 +166,7 @@ async def test_a_model_can_exit_its_loop():
         calls = both.our_calls if not both.their_calls else both.their_calls
         if node == "refine" and sum(one == "refine" for one, _ in calls) == 3:
             return wants(("exit_loop", {}))
-        return told(node, messages)
+        return echo(node, messages)
 
     body = (llm("critic"), llm("refine", may_exit_loop=True), transform("never", "{{input}}!"))
     both = Both(around(*body, edges="loop -> critic -> refine -> never -> exit", max_iterations=5), reply)
@@ -305,7 +305,7 @@ async def test_an_agent_calls_tools_until_it_is_done(tools: Any):
         for steps in cast("list[Any]", [both.theirs["steps"], both.ours.result.outputs["steps"]])
     ]
     assert theirs == ours
-    assert both.their_calls[1][1][:4] == both.our_calls[1][1][:4]  # an unknown tool is told in other words
+    assert both.their_calls[1][1][:4] == both.our_calls[1][1][:4]  # the message for an unknown tool differs
     assert len(both.their_calls) == len(both.our_calls) == 4
 
 
@@ -392,7 +392,7 @@ async def test_waiting_for_a_person_repeats_no_call(tools: Any):
     answers = [Answer("reject", comment="Not that."), Answer("answer", value="The blue one."), Answer("approve")]
 
     def reply(node: str, messages: list[tuple[str, str]]) -> str | Reply:
-        return replies(*said)(node, messages) if node == "helper" else told(node, messages)
+        return replies(*said)(node, messages) if node == "helper" else echo(node, messages)
 
     both = await Both(workflow, reply, [*answers, *answers]).play(tools=ADD)
     both.check("loop")

@@ -1,4 +1,4 @@
-"""How an exported module asks a model through litellm: its reasoning is set aside, as the engine sets it aside."""
+"""Model calls of an exported module through litellm: reasoning is removed as in the engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THOUGHTS = {
 
 
 def answering(module: Any, text: str) -> Any:
-    """The module, with a model that always writes that."""
+    """The module with a model that always gives this reply."""
     message = SimpleNamespace(content=text, tool_calls=None)
 
     def complete(*_arguments: Any, **_settings: Any) -> Any:

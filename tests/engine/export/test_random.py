@@ -1,4 +1,4 @@
-"""Any workflow that runs is exported to a module that comes to the same, or that says where it does not."""
+"""Random workflows and their modules give the same results, unless the module lists a difference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import event, given, settings
 
 from engine import loads
 from engine.export.langgraph_module import export_langgraph
-from tests.engine.export.kit import Both, module_of, told
+from tests.engine.export.kit import Both, echo, module_of
 from tests.engine.semantics.random_workflows import good_documents
 from tests.engine.semantics.virtual_time import virtually
 
@@ -39,7 +39,7 @@ def test_a_random_workflow_and_its_module_agree(document: dict[str, Any]):
     if matters is not None:
         event(f"something that matters is left out: {matters}")
         return
-    both = Both(workflow, told)
+    both = Both(workflow, echo)
 
     async def ours() -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Every template as a program of either kind comes to what it comes to itself, on a model whose replies are made up."""
+"""Every template, exported in either way, gives the same result as itself with a fake model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine import load
 from engine.bundled import templates_folder
 from engine.export.python_script import export_python
 from engine.models.protocol import Reply, ToolCall
-from tests.engine.export.kit import ALLOWED_IMPORTS, Both, imports_of, module_of, told
+from tests.engine.export.kit import ALLOWED_IMPORTS, Both, echo, imports_of, module_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -25,7 +25,7 @@ def name_of(file: Path) -> str:
 
 
 def says(node: str, messages: list[tuple[str, str]]) -> str | Reply:
-    """A reply of the kind that is asked for, which hangs on all that was asked."""
+    """A reply of the requested kind that depends on all messages."""
     number = zlib.crc32(repr(messages).encode()) % 1000
     system = messages[0][1] if messages[0][0] == "system" else ""
     match node:
@@ -49,7 +49,7 @@ def says(node: str, messages: list[tuple[str, str]]) -> str | Reply:
         case "refiner" if number % 2:
             return Reply("", tool_calls=(ToolCall("1", "exit_loop", {}),))
         case _:
-            return told(node, messages)
+            return echo(node, messages)
 
 
 def _printed(**_arguments: Any) -> Any:

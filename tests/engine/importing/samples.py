@@ -1,4 +1,4 @@
-"""Foreign workflows for tests, in both forms, and what the tests ask of a report."""
+"""Foreign workflows in both formats, and helpers for reports."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ steps:
 
 
 def rf_node(card_id: str, kind: str, label: str = "", x: float = 0, y: float = 0, **config: Any) -> dict[str, Any]:
-    """A card of a canvas, as an editor in a browser saves it."""
+    """A node of a canvas, as a browser editor saves it."""
     return {
         "id": card_id,
         "type": kind,
@@ -111,12 +111,12 @@ def rf_edge(source: str, target: str, handle: str = "output", to: str = "input")
 
 
 def canvas(nodes: list[dict[str, Any]], edges: list[dict[str, Any]], **more: Any) -> str:
-    """A canvas as a text."""
+    """The text of a canvas."""
     return json.dumps({"name": "Canvas", "nodes": nodes, "edges": edges, "viewport": {"zoom": 1}, **more})
 
 
 def evaluated(**loop: Any) -> str:
-    """Input, loop (draft, router, transform that leads back), exit, output, and an output of the count."""
+    """Input, loop (draft, router, transform as feedback), exit, output, and an output for the count."""
     settings = {"maxIterations": 4, "exitCondition": "evaluator", "feedbackMode": "replace", **loop}
     return canvas(
         [

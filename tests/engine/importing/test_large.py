@@ -1,4 +1,4 @@
-"""Files as large as they may be are read at once: what is asked of each thing does not grow with all the others."""
+"""The largest allowed files are imported in linear time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The canvas form: cards, handles and loops that hang on `output`."""
+"""Import of React Flow canvases: nodes, handles, and loops that start at `output`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cards of a canvas that stand for another workflow."""
+"""Nodes of a canvas that stand for another workflow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INSIDE = json.loads(
 
 
 def around(**of_card: Any) -> str:
-    """text -> part -> out, by the part's second result as `more`."""
+    """text -> part -> out, and the second output of the part as `more`."""
     return canvas(
         [
             rf_node("in", "input", name="text"),

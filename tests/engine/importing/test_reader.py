@@ -1,4 +1,4 @@
-"""Which files are imported, which are refused, and that neither ever fails in another way."""
+"""Files are imported or refused with a sentence, and never fail in another way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of an import names every member of the foreign file: as carried over, changed or left out."""
+"""The report of an import lists every member of the foreign file as carried over, changed or left out."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def members(names: tuple[str, ...], values: Any = THINGS) -> Any:
 
 
 def silent(imported: ImportResult, place: str, names: Any) -> list[str]:
-    """The members of the thing at that place that no line of the report names."""
+    """The members of the object at that place that no line of the report mentions."""
     lines = [entry for entry in imported.entries if entry.place.startswith(place) or not place]
     said = [f"{entry.place.removeprefix(place)} {entry.message}" for entry in lines]
     return [name for name in names if not any(name in line for line in said)]

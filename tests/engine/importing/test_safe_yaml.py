@@ -1,4 +1,4 @@
-"""YAML becomes plain values, and a hostile file a sentence, soon."""
+"""YAML becomes plain values; a hostile file is refused quickly with a sentence."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_unsafe_yaml_is_refused(text: str, why: str) -> None:
     assert len(refused.value.message) < 300
 
 
-_TEXTS = st.text("abxyz 0123.-_+eE~#'\"äß{}[]\n", max_size=12)  # not what the library itself writes wrongly
+_TEXTS = st.text("abxyz 0123.-_+eE~#'\"äß{}[]\n", max_size=12)  # except for values that the library writes incorrectly
 _SCALARS = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | _TEXTS
 _VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXTS, inner, max_size=4))
 
@@ -101,7 +101,7 @@ def test_output_of_a_yaml_library_is_read_correctly(value: Any) -> None:
     stream = io.StringIO()
     yaml = YAML(typ="safe", pure=True)
     yaml.dump(value, stream)
-    assume(_loads(yaml, stream.getvalue()))  # the emitter writes a few texts so that nobody can read them
+    assume(_loads(yaml, stream.getvalue()))  # the emitter writes a few texts that no parser can read
     assert read_yaml(stream.getvalue(), "file") == value
 
 

@@ -1,4 +1,4 @@
-"""The steps form: agents, dependencies, and loops of both kinds."""
+"""Import of YAML steps: agents, dependencies, and loops of both kinds."""
 
 from __future__ import annotations
 
