@@ -8,11 +8,11 @@ from typing import Final
 
 from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QGridLayout, QPushButton, QWidget
 
 from app.dialogs import FileDialogs
 from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel, PlainLabel
+from app.theme.widgets import ElidedLabel, PlainLabel, hbox
 from engine.batch.read_table import TABLE_SUFFIXES, read_pasted_table, read_table
 from engine.batch.rows import matching_column
 from engine.batch.table import Table
@@ -93,10 +93,7 @@ class TableField(QWidget):
             self._offer(self.encoding, is_needed=True)
 
     def _arrange(self) -> None:
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(2 * UNIT)
-        row.addWidget(self.label, 1)
+        row = hbox((self.label, 1), spacing=2, parent=self)
         self.encoding.addItem("Automatic", None)
         for codec, name in ENCODINGS.items():
             self.encoding.addItem(name, codec)

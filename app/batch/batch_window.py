@@ -15,12 +15,10 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QPushButton,
     QScrollArea,
     QSizePolicy,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -30,7 +28,17 @@ from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel, MessageBar, PlainLabel, ProgressBar, ignore_wheel_in_fields, inset_number
+from app.theme.widgets import (
+    STRETCH,
+    ElidedLabel,
+    MessageBar,
+    PlainLabel,
+    ProgressBar,
+    hbox,
+    ignore_wheel_in_fields,
+    inset_number,
+    vbox,
+)
 from app.worker import Worker
 from engine.batch.batch import CONCURRENCY_DEFAULT, Batch, BatchOptions, BatchResult
 from engine.batch.rows import BatchRow, RowResult, inputs_of_table
@@ -324,13 +332,7 @@ class BatchWindow(QDialog):
         return button
 
     def _arrange(self) -> None:
-        limits = QHBoxLayout()
-        limits.setSpacing(4 * UNIT)
-        limits.addWidget(self.concurrency)
-        limits.addSpacing(4 * UNIT)
-        limits.addWidget(PlainLabel("Budget", self))
-        limits.addWidget(self.budget)
-        limits.addStretch(1)
+        limits = hbox(self.concurrency, 4, PlainLabel("Budget", self), self.budget, STRETCH, spacing=4)
         self._inputs_label = PlainLabel("Inputs", self)
         form = QGridLayout()
         form.setHorizontalSpacing(4 * UNIT)
@@ -341,25 +343,21 @@ class BatchWindow(QDialog):
         form.addWidget(self._inputs_label, 1, 0, Qt.AlignmentFlag.AlignTop)
         form.addWidget(self._scrolled_inputs(), 1, 1)
         form.addWidget(PlainLabel("Results", self), 2, 0)
-        form.addLayout(_beside(self.target, self.others, self.choose_target), 2, 1)
+        form.addLayout(hbox((self.target, 1), self.others, self.choose_target, spacing=2), 2, 1)
         form.addWidget(PlainLabel("Concurrent rows", self), 3, 0)
         form.addLayout(limits, 3, 1)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(2 * UNIT)
-        buttons.addWidget(self.open_button)
-        buttons.addStretch(1)
-        buttons.addWidget(self.stop)
-        buttons.addWidget(self.start)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
-        column.setSpacing(3 * UNIT)
-        column.addWidget(self.notice)
-        column.addLayout(form)
-        column.addWidget(self.bar)
-        column.addWidget(self.progress)
-        column.addWidget(self.view, 1)
-        column.addWidget(self.summary)
-        column.addLayout(buttons)
+        vbox(
+            self.notice,
+            form,
+            self.bar,
+            self.progress,
+            (self.view, 1),
+            self.summary,
+            hbox(self.open_button, STRETCH, self.stop, self.start, spacing=2),
+            spacing=3,
+            margins=(6, 6, 6, 4),
+            parent=self,
+        )
         self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
 
     def _scrolled_inputs(self) -> QScrollArea:
@@ -485,12 +483,3 @@ class BatchWindow(QDialog):
         self.others.setVisible(others)
         for widget in (self.source, self.form, self.choose_target, self.others, self.concurrency, self.budget):
             widget.setEnabled(not self._is_busy)
-
-
-def _beside(widget: QWidget, *others: QWidget) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.setSpacing(2 * UNIT)
-    row.addWidget(widget, 1)
-    for other in others:
-        row.addWidget(other)
-    return row

@@ -10,7 +10,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPlainTextEdit, QWidget
 
 from app.controllers.consent_controller import ConsentController
 from app.dialogs import FILTER, FileDialogs, ask_question, confirm_overwrite
@@ -19,7 +19,7 @@ from app.engine_thread import EngineThread
 from app.session import Analysis, ReplaceDocument, Session, analyse_document
 from app.settings.preferences import Preferences
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel
+from app.theme.widgets import PlainLabel, vbox
 from app.window.autosave import RecoveredDocument, find_recovered, find_unsaved
 from app.window.document_page import DocumentPage
 from app.worker import Worker
@@ -541,13 +541,15 @@ class ReportDialog(QDialog):
         copy = buttons.addButton("Copy", QDialogButtonBox.ButtonRole.ActionRole)
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.toPlainText()))
         buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4 * UNIT, 4 * UNIT, 4 * UNIT, 4 * UNIT)
-        layout.setSpacing(3 * UNIT)
-        layout.addWidget(PlainLabel(name, look="title"))
-        layout.addWidget(PlainLabel(f"{imported.summary} {imported.importer.review}", look="dim", wrap=True))
-        layout.addWidget(self.text, 1)
-        layout.addWidget(buttons)
+        vbox(
+            PlainLabel(name, look="title"),
+            PlainLabel(f"{imported.summary} {imported.importer.review}", look="dim", wrap=True),
+            (self.text, 1),
+            buttons,
+            spacing=3,
+            margins=4,
+            parent=self,
+        )
 
 
 def report_text(entries: tuple[ReportEntry, ...]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QPushButton, QWidget
 
 from app.controllers.history_pages import HistoryPage, HistoryPages
 from app.controllers.resume_fork_controller import ResumeForkController
@@ -18,7 +18,7 @@ from app.history.store_client import StoreClient
 from app.runs.loop_status import iterators_of, place_label, titles_of
 from app.settings.preferences import Preferences
 from app.theme.tokens import UNIT
-from app.theme.widgets import MessageBars, PlainLabel
+from app.theme.widgets import STRETCH, MessageBars, PlainLabel, hbox, vbox
 from app.window.document_page import DocumentPage
 from app.window.question_cards import QuestionCard
 from app.worker import Worker
@@ -275,15 +275,14 @@ class AnswerDialog(QDialog):
         cancel.clicked.connect(lambda _checked=False: self.reject())
         for button in self.card.buttons:
             button.setAutoDefault(False)
-        row = QHBoxLayout()
-        row.addStretch(1)
-        row.addWidget(cancel)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
-        column.setSpacing(4 * UNIT)
-        column.addWidget(PlainLabel(HINT, look="dim", wrap=True))
-        column.addWidget(self.card, 1)
-        column.addLayout(row)
+        vbox(
+            PlainLabel(HINT, look="dim", wrap=True),
+            (self.card, 1),
+            hbox(STRETCH, cancel),
+            spacing=4,
+            margins=(6, 6, 6, 4),
+            parent=self,
+        )
         self.setMinimumSize(160 * UNIT, 80 * UNIT)
         self.card.setFocus()
 

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.editor import ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldSpec, choice_help
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, Switch, plain_tool_tip
+from app.theme.widgets import PlainLabel, Switch, hbox, plain_tool_tip
 from engine.nodes.agent import turn_strategies
 from engine.nodes.agent_tools import tool_choices
 from engine.tools.registry import all_tools
@@ -309,10 +309,7 @@ class ModelListEditor(Editor):
         self.register(combo, title)
         self.register(line, title)
         describe_widget(button, f"Remove: {title}", f"Remove: {title}")
-        box = QHBoxLayout()
-        box.setSpacing(UNIT)
-        box.addWidget(combo, 1)
-        box.addWidget(button)
+        box = hbox((combo, 1), button, spacing=1)
         self._list.addLayout(box)
         self.rows.append((combo, button))
         self._update_names(combo)

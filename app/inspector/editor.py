@@ -9,13 +9,12 @@ from typing import Any, Final
 
 from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.inspector.field_spec import FieldSpec
 from app.session import Session
 from app.theme.style import set_style_properties
-from app.theme.tokens import UNIT
-from app.theme.widgets import ignore_wheel_unless_focused, plain_tool_tip
+from app.theme.widgets import ignore_wheel_unless_focused, plain_tool_tip, vbox
 from engine.document.json_rules import JsonPath
 from engine.document.operations import Operation, SetConfig, SetSettings, Unset
 from engine.document.problems import Problem, Severity
@@ -145,9 +144,7 @@ class Editor(QWidget):
         self.path: JsonPath = (field.name,)
         self.main_widget: QWidget = self
         self._value: Any = _NOTHING
-        self.box = QVBoxLayout(self)
-        self.box.setContentsMargins(0, 0, 0, 0)
-        self.box.setSpacing(UNIT)
+        self.box = vbox(spacing=1, parent=self)
 
     def show_value(self, value: Any) -> None:
         """Show a value. If it equals the current one, leave the text as it was typed."""

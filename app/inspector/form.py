@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLayout, QWidget
 
 from app.inspector.choice_editors import (
     ChoiceEditor,
@@ -43,7 +43,7 @@ from app.inspector.text_editors import (
     ValueEditor,
     WorkflowFileEditor,
 )
-from app.theme.tokens import UNIT
+from app.theme.widgets import vbox
 from engine.document.problems import Problem
 from engine.formatting import format_count
 from engine.values import Value
@@ -121,11 +121,7 @@ class Form(QWidget):
         binding.events.watch(self.advanced_button)
         self.advanced_button.toggled.connect(self._show_advanced)
         self.advanced_button.clicked.connect(self.advanced_toggled)
-        self._box = QVBoxLayout(self)
-        self._box.setContentsMargins(0, 0, 0, 0)
-        self._box.setSpacing(4 * UNIT)
-        self._box.addWidget(self._main)
-        self._box.addWidget(self.advanced_button, 0, Qt.AlignmentFlag.AlignLeft)
+        self._box = vbox(self._main, (self.advanced_button, Qt.AlignmentFlag.AlignLeft), spacing=4, parent=self)
         self.advanced_button.setVisible(any(field.is_advanced for field in self.fields.values()))
 
     def row(self, name: str) -> FormField | None:

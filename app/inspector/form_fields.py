@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from app.inspector.choice_editors import SwitchEditor
 from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget
 from app.inspector.field_spec import FieldSpec, choice_help, is_visible
 from app.theme.style import ThemedIcon, icon, style
-from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, plain_tool_tip
+from app.theme.widgets import PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.problems import Problem, Severity
 
 EditorFactory = Callable[[FieldSpec, ConfigBinding, QWidget], Editor]
@@ -24,15 +23,11 @@ class ProblemLine(QWidget):
 
     def __init__(self, problem: Problem, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(UNIT)
         self._is_error = problem.severity is Severity.ERROR
         self._icon = QLabel()
         self._icon.setAccessibleName("Error" if self._is_error else "Warning")
         self.text = PlainLabel(f"{problem.message} {problem.remedy}".rstrip(), look="small", wrap=True)
-        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
-        row.addWidget(self.text, 1)
+        hbox((self._icon, Qt.AlignmentFlag.AlignTop), (self.text, 1), spacing=1, parent=self)
         style().changed.connect(self._draw)
         self._draw()
 
@@ -48,9 +43,7 @@ class ProblemLines(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._box = QVBoxLayout(self)
-        self._box.setContentsMargins(0, 0, 0, 0)
-        self._box.setSpacing(UNIT)
+        self._box = vbox(spacing=1, parent=self)
         self._problems: list[Problem] = []
         self.setVisible(False)
 
@@ -95,14 +88,9 @@ class FormField(QWidget):
         self._label.setToolTip(plain_tool_tip(self.field.help))
         self._help = PlainLabel(self.field.help, self, look="dim small", wrap=True)
         self._problems = ProblemLines(self)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(0, 0, 0, 0)
-        box.setSpacing(UNIT)
+        box = vbox(spacing=1, parent=self)
         if isinstance(editor, SwitchEditor):
-            line = QHBoxLayout()
-            line.setSpacing(2 * UNIT)
-            line.addWidget(self._label, 1)
-            line.addWidget(editor)
+            line = hbox((self._label, 1), editor, spacing=2)
             box.addLayout(line)
         else:
             box.addWidget(self._label)
@@ -164,9 +152,7 @@ class FormFields(QWidget):
     ) -> None:
         super().__init__(parent)
         self._all_fields = all_fields
-        box = QVBoxLayout(self)
-        box.setContentsMargins(0, 0, 0, 0)
-        box.setSpacing(4 * UNIT)
+        box = vbox(spacing=4, parent=self)
         self.rows: dict[str, FormField] = {}
         for field in fields:
             row = FormField(field, binding, make_editor, with_help=with_help, parent=self)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QFrame, QScrollArea, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QStackedWidget, QTabBar, QWidget
 
 from app.inspector.form import order_tabs
 from app.inspector.properties_pages import NodePage, WorkflowPage
@@ -17,7 +17,7 @@ from app.inspector.result_page import ResultPage
 from app.runs.loop_status import unit_of
 from app.session import Session
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel
+from app.theme.widgets import STRETCH, PlainLabel, vbox
 from engine.document.operations import RenameNode
 
 PROPERTIES: Final = 0
@@ -97,14 +97,7 @@ class Inspector(QWidget):
         self.workflow_page.form.advanced_toggled.connect(self._remember_advanced)
         self._several = self._add_page(lambda parent: PlainLabel(parent=parent, wrap=True))
         self._several.setAlignment(Qt.AlignmentFlag.AlignTop)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(3 * UNIT, 3 * UNIT, 0, 0)
-        box.setSpacing(3 * UNIT)
-        line = QVBoxLayout()
-        line.setContentsMargins(0, 0, 3 * UNIT, 0)
-        line.addWidget(self.tabs)
-        box.addLayout(line)
-        box.addWidget(self._stack, 1)
+        vbox(vbox(self.tabs, margins=(0, 0, 3, 0)), (self._stack, 1), spacing=3, margins=(3, 3, 0, 0), parent=self)
 
     def _connect(self) -> None:
         session = self._session
@@ -274,9 +267,7 @@ class _ScrollPage(QScrollArea):
         super().__init__()
         self.holder = QWidget()
         self.holder.setObjectName("page")
-        self._box = QVBoxLayout(self.holder)
-        self._box.setContentsMargins(0, 0, 3 * UNIT, 4 * UNIT)
-        self._box.addStretch(1)
+        self._box = vbox(STRETCH, margins=(0, 0, 3, 4), parent=self.holder)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.choice_editors import ChoiceEditor
 from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget, mark_invalid
@@ -14,7 +14,7 @@ from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.inspector.form_fields import AdvancedButton, EditorFactory, FormField, FormFields
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, plain_tool_tip
+from app.theme.widgets import PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.model import make_id
 from engine.document.operations import UNSET
 from engine.exits.condition import AnyConditionSpec
@@ -59,9 +59,6 @@ class ObjectEditor(Editor):
         fields = field_specs(field.item)
         frame = QFrame()
         frame.setProperty("group", True)
-        box = QVBoxLayout(frame)
-        box.setContentsMargins(3 * UNIT, 3 * UNIT, 3 * UNIT, 3 * UNIT)
-        box.setSpacing(3 * UNIT)
         self.main, self.advanced = (
             FormFields(
                 [spec for spec in fields.values() if spec.is_advanced is is_advanced],
@@ -75,9 +72,14 @@ class ObjectEditor(Editor):
         self.advanced_button = AdvancedButton(field.title)
         self.advanced_button.toggled.connect(self._show_advanced)
         binding.events.watch(self.advanced_button)
-        box.addWidget(self.main)
-        box.addWidget(self.advanced_button, 0, Qt.AlignmentFlag.AlignLeft)
-        box.addWidget(self.advanced)
+        vbox(
+            self.main,
+            (self.advanced_button, Qt.AlignmentFlag.AlignLeft),
+            self.advanced,
+            spacing=3,
+            margins=3,
+            parent=frame,
+        )
         self.advanced.hide()
         self.box.addWidget(frame)
         for fields_of_part in (self.main, self.advanced):
@@ -164,12 +166,7 @@ class ObjectEntry(QFrame):
     ) -> None:
         super().__init__(parent)
         self.setProperty("group", True)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 3 * UNIT)
-        box.setSpacing(2 * UNIT)
-        line = QHBoxLayout()
-        line.setSpacing(0)
-        line.addWidget(PlainLabel(str(number), self, look="section"), 1)
+        line = hbox((PlainLabel(str(number), self, look="section"), 1), spacing=0)
         title = f"{field.title} {number}"
         self.buttons = {
             "up": self._button("mdi6.arrow-up", f"Move up: {title}"),
@@ -179,10 +176,9 @@ class ObjectEntry(QFrame):
         for action, button in self.buttons.items():
             button.clicked.connect(lambda _checked=False, action=action: self.action_requested.emit(action))
             line.addWidget(button)
-        box.addLayout(line)
         self.rows = FormFields(fields.values(), fields, binding, make_editor, with_help=with_help, parent=self)
         self.rows.edited.connect(self.edited)
-        box.addWidget(self.rows)
+        vbox(line, self.rows, spacing=2, margins=(3, 2, 3, 3), parent=self)
         for row in self.rows.rows.values():
             row.editor.main_widget.setAccessibleName(f"{title}: {row.field.title}")
 

@@ -24,7 +24,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QDialog,
-    QHBoxLayout,
     QListView,
     QPushButton,
     QStyle,
@@ -32,7 +31,6 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
     QToolButton,
     QToolTip,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -54,7 +52,7 @@ from app.inspector.template_variables import (
 from app.inspector.text_widgets import GrowingEdit, LongTextView, to_utf16_units
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
-from app.theme.widgets import plain_tool_tip
+from app.theme.widgets import STRETCH, hbox, plain_tool_tip, vbox
 from engine.nodes.spec import NamedText, TextKind
 from engine.plan.structure import Structure
 from engine.values import to_text
@@ -470,12 +468,7 @@ class PromptEditor(TemplateEditor):
         self.preview = self._button("mdi6.eye-outline", "Preview", "Show the prompt with the values of the last run.")
         self.preview.setCheckable(True)
         self.expand = self._button("mdi6.arrow-expand", "Expand", "Edit in a larger window.")
-        line = QHBoxLayout()
-        line.setSpacing(UNIT)
-        for button in (self.insert, self.preview):
-            line.addWidget(button)
-        line.addStretch(1)
-        line.addWidget(self.expand)
+        line = hbox(self.insert, self.preview, STRETCH, self.expand, spacing=1)
         self.box.addLayout(line)
         self.filled = LongTextView(f"Preview of {field.title}", self)
         self.filled.setVisible(False)
@@ -586,13 +579,5 @@ class PromptWindow(QDialog):
         close.clicked.connect(self.accept)
         for button in (self.insert, close):
             button.setAutoDefault(False)  # Enter starts a new line
-        line = QHBoxLayout()
-        line.addWidget(self.insert)
-        line.addStretch(1)
-        line.addWidget(close)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(4 * UNIT, 4 * UNIT, 4 * UNIT, 4 * UNIT)
-        box.setSpacing(3 * UNIT)
-        box.addWidget(self.edit)
-        box.addLayout(line)
+        vbox(self.edit, hbox(self.insert, STRETCH, close), spacing=3, margins=4, parent=self)
         self.edit.setFocus()

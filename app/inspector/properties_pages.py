@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
 from app.inspector.editor import ConfigBinding, FieldProblem, describe_widget, mark_invalid
 from app.inspector.form import Form, problems_by_field
@@ -15,8 +15,7 @@ from app.inspector.prompt_editor import SYNTAX_ERROR_CODES
 from app.inspector.text_widgets import GrowingEdit
 from app.session import Session
 from app.theme.style import icon, style
-from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, Switch
+from app.theme.widgets import PlainLabel, Switch, hbox, vbox
 from engine.document.model import Node, Settings, is_node_id
 from engine.document.operations import SetDescription, SetEnabled, SetName, SetTitle
 from engine.document.problems import Problem
@@ -73,25 +72,17 @@ class NodeHeader(QWidget):
         style().changed.connect(self._draw)
 
     def _lay_out(self) -> None:
-        box = QVBoxLayout(self)
-        box.setContentsMargins(0, 0, 0, 0)
-        box.setSpacing(2 * UNIT)
-        first = QHBoxLayout()
-        first.setSpacing(2 * UNIT)
-        first.addWidget(self._icon)
-        first.addWidget(self.title, 1)
-        first.addWidget(self.enabled)
-        box.addLayout(first)
-        box.addWidget(self._kind)
-        second = QHBoxLayout()
-        second.setSpacing(2 * UNIT)
         label = PlainLabel("ID", self, look="fieldname")
         label.setBuddy(self.id_edit)
-        second.addWidget(label)
-        second.addWidget(self.id_edit, 1)
-        box.addLayout(second)
-        box.addWidget(self.id_problems)
-        box.addWidget(self.problems)
+        vbox(
+            hbox(self._icon, (self.title, 1), self.enabled, spacing=2),
+            self._kind,
+            hbox(label, (self.id_edit, 1), spacing=2),
+            self.id_problems,
+            self.problems,
+            spacing=2,
+            parent=self,
+        )
 
     def show_node(self, node: Node) -> None:
         """Show a node. A change to the ID that is being typed is kept."""
@@ -192,10 +183,7 @@ class NodePage(QWidget):
         self.header.rename_requested.connect(self.rename_requested)
         spec = session.registry.find(node_type)
         self.form = Form(spec.config, self.binding, self) if spec is not None else None
-        box = QVBoxLayout(self)
-        box.setContentsMargins(0, 0, 0, 0)
-        box.setSpacing(4 * UNIT)
-        box.addWidget(self.header)
+        box = vbox(self.header, spacing=4, parent=self)
         if self.form is not None:
             box.addWidget(self.form)
         else:
@@ -274,11 +262,7 @@ class WorkflowPage(QWidget):
         self.problems = ProblemLines()
         self.form = Form(Settings, self.binding)
         heading = PlainLabel("WORKFLOW SETTINGS", look="section")
-        box = QVBoxLayout(self)
-        box.setContentsMargins(0, 0, 0, 0)
-        box.setSpacing(3 * UNIT)
-        for widget in (self.name, self.description, self.problems, heading, self.form):
-            box.addWidget(widget)
+        vbox(self.name, self.description, self.problems, heading, self.form, spacing=3, parent=self)
         for widget in (self.name, self.description):
             self.binding.events.watch(widget)
         self.name.textEdited.connect(lambda text: session.do(SetName(text)))

@@ -9,13 +9,11 @@ from PySide6.QtCore import QItemSelectionModel, QModelIndex, QSignalBlocker, Qt,
 from PySide6.QtGui import QGuiApplication, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QListView,
     QPushButton,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -37,7 +35,7 @@ from app.runs.run_view_model import NO_LOOP, RunViewModel
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT, Theme
-from app.theme.widgets import PlainLabel, plain_tool_tip
+from app.theme.widgets import PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.problems import Problem, Severity
 from engine.formatting import format_count, format_duration, format_money
 from engine.run_state.state import LoopExecution, NodeExecution, NodeState
@@ -69,17 +67,13 @@ class ResultSectionView(QWidget):
         self.expand.setCheckable(True)
         self.expand.setArrowType(Qt.ArrowType.RightArrow)
         self.expand.setVisible(False)
-        line = QHBoxLayout()
-        line.setSpacing(UNIT)
-        line.addWidget(self.expand)
-        line.addWidget(self.heading, 1)
-        line.addWidget(self.copy)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(0, 0, 0, 0)
-        box.setSpacing(UNIT)
-        box.addLayout(line)
-        box.addWidget(self.content)
-        box.addWidget(self.details)
+        vbox(
+            hbox(self.expand, (self.heading, 1), self.copy, spacing=1),
+            self.content,
+            self.details,
+            spacing=1,
+            parent=self,
+        )
         self.copy.clicked.connect(self._copy)
         self.expand.toggled.connect(self._show_content)
         ThemedIcon(self.copy, "mdi6.content-copy", "dim")
@@ -156,15 +150,7 @@ class NoteInput(QWidget):
         self.send.setEnabled(False)
         self.status = PlainLabel("", self, look="dim small", wrap=True)
         self.status.hide()
-        row = QHBoxLayout()
-        row.setSpacing(2 * UNIT)
-        row.addWidget(self.line, 1)
-        row.addWidget(self.send)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(0, 0, 0, 0)
-        box.setSpacing(UNIT)
-        box.addLayout(row)
-        box.addWidget(self.status)
+        vbox(hbox((self.line, 1), self.send, spacing=2), self.status, spacing=1, parent=self)
         self.line.textChanged.connect(self._typed)
         self.line.returnPressed.connect(self._send)
         self.send.clicked.connect(self._send)
@@ -285,21 +271,19 @@ class ResultPage(QWidget):
         self.iterations.chosen.connect(self._show_iteration)
         self.sections: dict[str, ResultSectionView] = {}
         self.note = NoteInput(session, self)
-        line = QHBoxLayout()
-        line.setSpacing(2 * UNIT)
-        line.addWidget(self._icon)
-        line.addWidget(self.state, 1)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(0, 0, 0, 0)
-        box.setSpacing(2 * UNIT)
-        box.addWidget(self._title)
-        box.addLayout(line)
-        for widget in (self.metrics, self.problems, self.note, self.exit_reason, self.iterations):
-            box.addWidget(widget)
-        self._sections_box = QVBoxLayout()
-        self._sections_box.setSpacing(4 * UNIT)
-        self._sections_box.setContentsMargins(0, 2 * UNIT, 0, 0)
-        box.addLayout(self._sections_box)
+        self._sections_box = vbox(spacing=4, margins=(0, 2, 0, 0))
+        vbox(
+            self._title,
+            hbox(self._icon, (self.state, 1), spacing=2),
+            self.metrics,
+            self.problems,
+            self.note,
+            self.exit_reason,
+            self.iterations,
+            self._sections_box,
+            spacing=2,
+            parent=self,
+        )
         style().changed.connect(self._draw)
 
     def update_result(self) -> None:

@@ -7,10 +7,10 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QResizeEvent, QTextCursor, QTextOption
-from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QToolButton, QWidget
 
 from app.inspector.editor import describe_widget
-from app.theme.tokens import UNIT
+from app.theme.widgets import vbox
 from engine.formatting import format_count
 
 
@@ -215,11 +215,7 @@ class LongTextView(QWidget):
         self.more = QToolButton()
         self.more.setProperty("link", True)
         self.more.clicked.connect(self._show_all)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(0, 0, 0, 0)
-        box.setSpacing(UNIT)
-        box.addWidget(self.view)
-        box.addWidget(self.more)
+        vbox(self.view, self.more, spacing=1, parent=self)
         self._timer = QTimer(self)
         self._timer.setInterval(0)
         self._timer.timeout.connect(self._add_piece)

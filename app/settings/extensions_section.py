@@ -11,11 +11,9 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QFormLayout,
-    QHBoxLayout,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -23,7 +21,7 @@ from app.settings.extensions_controller import ExtensionsController
 from app.settings.settings_widgets import StatusLabel, make_button, password_field
 from app.theme.style import set_style_properties, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import CollapsibleSection, PlainLabel
+from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, hbox, vbox
 from engine.errors import EngineError
 from engine.extensions import Extensions
 from engine.formatting import format_count
@@ -85,16 +83,14 @@ class McpServerForm(QWidget):
             "Variables are passed to a command, or sent to a URL as headers. Write ${NAME} for a secret: "
             "its value comes from your environment or the system keyring, never from a file."
         )
-        buttons = QHBoxLayout()
-        buttons.addStretch(1)
-        buttons.addWidget(self.add)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(3 * UNIT)
-        layout.addLayout(form)
-        layout.addWidget(PlainLabel(words, look="dim small", wrap=True))
-        layout.addWidget(self.note)
-        layout.addLayout(buttons)
+        vbox(
+            form,
+            PlainLabel(words, look="dim small", wrap=True),
+            self.note,
+            hbox(STRETCH, self.add),
+            spacing=3,
+            parent=self,
+        )
 
     def _update_secret_fields(self) -> None:
         """Show a field for each secret that the settings refer to."""
@@ -215,19 +211,8 @@ class McpServersSection(QWidget):
 
     def _lay_out(self) -> None:
         self._buttons = QWidget()
-        buttons = QHBoxLayout(self._buttons)
-        buttons.setContentsMargins(0, 0, 0, 0)
-        buttons.setSpacing(2 * UNIT)
-        buttons.addWidget(self.list_tools)
-        buttons.addWidget(self.remove)
-        buttons.addStretch(1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(3 * UNIT)
-        layout.addWidget(self.list)
-        layout.addWidget(self._buttons)
-        layout.addWidget(self.note)
-        layout.addWidget(self.fold)
+        hbox(self.list_tools, self.remove, STRETCH, spacing=2, parent=self._buttons)
+        vbox(self.list, self._buttons, self.note, self.fold, spacing=3, parent=self)
 
     def _fill(self) -> None:
         added, chosen = self._additions.added, self._adding or self.chosen
@@ -289,11 +274,7 @@ class PluginsSection(QWidget):
         self.boxes: dict[str, QCheckBox] = {}
         self.empty = PlainLabel("No plugins installed.", look="dim", wrap=True)
         self.note = StatusLabel()
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(2 * UNIT)
-        self._layout.addWidget(self.empty)
-        self._layout.addWidget(self.note)
+        self._layout = vbox(self.empty, self.note, spacing=2, parent=self)
         additions.changed.connect(self._fill)
         self._fill()
         additions.refresh(self._refuse)

@@ -11,7 +11,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
-    QHBoxLayout,
     QHeaderView,
     QLineEdit,
     QTableWidget,
@@ -33,7 +32,7 @@ from app.settings.settings_widgets import (
 )
 from app.theme.style import icon, set_style_properties, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, make_read_only, plain_tool_tip
+from app.theme.widgets import STRETCH, PlainLabel, hbox, make_read_only, plain_tool_tip, vbox
 from engine.errors import EngineError
 from engine.models.catalog import KnownModel, check_model_name, known_models
 from engine.models.keys import Keys, KeySource
@@ -135,11 +134,7 @@ class KeyDialog(QDialog):
     def _lay_out(self) -> None:
         title = PlainLabel(f"API key for {self._provider.title}", look="title")
         title.setBuddy(self.field)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(2 * UNIT)
-        buttons.addStretch(1)
-        for button in (self.cancel, self.save_for_session, self.save):
-            buttons.addWidget(button)
+        buttons = hbox(STRETCH, self.cancel, self.save_for_session, self.save, spacing=2)
         layout = self._layout = QVBoxLayout(self)
         layout.setContentsMargins(6 * UNIT, 5 * UNIT, 6 * UNIT, 5 * UNIT)
         layout.setSpacing(3 * UNIT)
@@ -254,12 +249,6 @@ class ProvidersSection(QWidget):
     def _lay_out(self) -> None:
         label = PlainLabel("Model")
         label.setBuddy(self.model)
-        keys = QHBoxLayout()
-        keys.setSpacing(2 * UNIT)
-        keys.addWidget(self.title)
-        keys.addStretch(1)
-        keys.addWidget(self.set_key)
-        keys.addWidget(self.remove_key)
         grid = QGridLayout()
         grid.setHorizontalSpacing(3 * UNIT)
         grid.setVerticalSpacing(2 * UNIT)
@@ -267,13 +256,14 @@ class ProvidersSection(QWidget):
         grid.addWidget(self.model, 0, 1)
         grid.addWidget(self.model_test, 1, 1)
         grid.setColumnStretch(1, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(3 * UNIT)
-        layout.addWidget(self.table)
-        layout.addLayout(keys)
-        layout.addWidget(self.status)
-        layout.addLayout(grid)
+        vbox(
+            self.table,
+            hbox(self.title, STRETCH, self.set_key, self.remove_key, spacing=2),
+            self.status,
+            grid,
+            spacing=3,
+            parent=self,
+        )
 
     def _show(self, rows: list[ProviderRow]) -> None:
         chosen = self.chosen.name if self.chosen is not None else ""

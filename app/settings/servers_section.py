@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 from pydantic_core import from_json
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFormLayout, QLineEdit, QListWidget, QListWidgetItem, QWidget
 
 from app.engine_thread import EngineThread
 from app.settings.preferences import CustomServer, Preferences
@@ -32,7 +32,7 @@ from app.settings.settings_widgets import (
 )
 from app.theme.style import ThemedIcon, set_style_properties, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import CollapsibleSection, PlainLabel
+from app.theme.widgets import CollapsibleSection, PlainLabel, hbox, vbox
 from engine.errors import EngineError
 from engine.formatting import format_count
 from engine.models.catalog import Models
@@ -192,12 +192,7 @@ class ServerForm(QWidget):
             label = PlainLabel(title)
             label.setBuddy(field)
             form.addRow(label, field)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(3 * UNIT)
-        layout.addLayout(form)
-        layout.addWidget(self.note)
-        layout.addWidget(self.model_test)
+        vbox(form, self.note, self.model_test, spacing=3, parent=self)
 
     def _typed(self) -> None:
         self.model_test.reset()
@@ -339,18 +334,9 @@ class ServersSection(QWidget):
         return self._served[index] if 0 <= index < len(self._served) else None
 
     def _lay_out(self) -> None:
-        ask = QHBoxLayout()
-        ask.setSpacing(3 * UNIT)
-        ask.addWidget(self.find_servers, 0, Qt.AlignmentFlag.AlignTop)
-        ask.addWidget(self.found, 1)
+        ask = hbox((self.find_servers, Qt.AlignmentFlag.AlignTop), (self.found, 1), spacing=3)
         ask.addStretch(0)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(3 * UNIT)
-        layout.addLayout(ask)
-        layout.addWidget(self.list)
-        layout.addWidget(self.model_test)
-        layout.addWidget(self.fold)
+        vbox(ask, self.list, self.model_test, self.fold, spacing=3, parent=self)
 
     def _find_servers(self) -> None:
         self.find_servers.setEnabled(False)

@@ -10,13 +10,11 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
-    QHBoxLayout,
     QLineEdit,
     QListWidget,
     QScrollArea,
     QSlider,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -36,8 +34,7 @@ from app.settings.providers_section import EMBEDDED_MODEL_NOTE, ProvidersSection
 from app.settings.servers_section import ServersSection
 from app.settings.settings_widgets import SettingsSection, StatusLabel, make_button
 from app.theme.style import icon, set_style_properties, style
-from app.theme.tokens import UNIT
-from app.theme.widgets import MessageBar, PlainLabel, Switch, ignore_wheel_in_fields
+from app.theme.widgets import STRETCH, MessageBar, PlainLabel, Switch, hbox, ignore_wheel_in_fields, vbox
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.formatting import format_bytes, format_count
@@ -55,9 +52,7 @@ class PreferencesForm(QWidget):
     def __init__(self, preferences: Preferences, page: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._preferences = preferences
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(6 * UNIT)
+        layout = vbox(spacing=6, parent=self)
         self.rows = {name: PreferenceRow(field, extra) for name, field, extra in _declared(page)}
         for name, row in self.rows.items():
             row.edited.connect(lambda value, name=name: self._set(name, value))
@@ -88,9 +83,7 @@ class PreferenceRow(QWidget):
     def __init__(self, field: FieldSpec, extra: dict[str, Any], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.field = field
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(UNIT)
+        layout = vbox(spacing=1, parent=self)
         make: Callable[[FieldSpec, dict[str, Any], Any], _Editor] = _EDITORS[extra.get("widget", field.kind)]
         self.editor = make(field, extra, self.edited)
         self.editor.widget.setAccessibleName(field.title)
@@ -184,9 +177,6 @@ class Percent(QWidget):
         super().__init__(parent)
         assert field.minimum is not None
         assert field.maximum is not None
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(3 * UNIT)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(round(field.minimum * 100), round(field.maximum * 100))
         self.slider.setSingleStep(_PERCENT_STEP)
@@ -194,8 +184,7 @@ class Percent(QWidget):
         self.slider.setMinimumWidth(FIELD_WIDTH)
         self.slider.valueChanged.connect(self._snap)
         self.number = PlainLabel()
-        layout.addWidget(self.slider)
-        layout.addWidget(self.number)
+        hbox(self.slider, self.number, spacing=3, parent=self)
         style().changed.connect(self._update_label)
 
     def show_value(self, value: float) -> None:
@@ -268,11 +257,7 @@ class DefaultModelChooser(QWidget):
         line.editingFinished.connect(self._remember)
         self.box.textActivated.connect(self._choose)
         self.note = StatusLabel()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2 * UNIT)
-        layout.addWidget(self.box)
-        layout.addWidget(self.note)
+        vbox(self.box, self.note, spacing=2, parent=self)
         preferences.changed.connect(self._follow)
         self._update_models()
         self._show()
@@ -335,11 +320,7 @@ class HistoryStorage(QWidget):
         self._worker = Worker(self)
         self.line = PlainLabel("", wrap=True)
         self.free = make_button("Free up space", self._free)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2 * UNIT)
-        column.addWidget(self.line)
-        column.addWidget(self.free, 0, Qt.AlignmentFlag.AlignLeft)
+        vbox(self.line, (self.free, Qt.AlignmentFlag.AlignLeft), spacing=2, parent=self)
         access.opened.connect(self.refresh)
         access.changed.connect(self.refresh)
 
@@ -536,25 +517,11 @@ class SettingsDialog(QDialog):
     def _lay_out(self) -> None:
         side = QWidget()
         side.setAutoFillBackground(True)  # the window colour sets it off from the page
-        beside = QVBoxLayout(side)
-        beside.setContentsMargins(2 * UNIT, 5 * UNIT, 2 * UNIT, 4 * UNIT)
-        beside.addWidget(self.navigation)
-        beside.addStretch(1)
-        bottom = QHBoxLayout()
-        bottom.setContentsMargins(6 * UNIT, 3 * UNIT, 6 * UNIT, 4 * UNIT)
-        bottom.addWidget(PlainLabel("Changes apply immediately.", look="dim"))
-        bottom.addStretch(1)
-        bottom.addWidget(self.close_button)
-        content = QVBoxLayout()
-        content.setSpacing(0)
-        content.addWidget(self.notice)
-        content.addWidget(self.pages, 1)
-        content.addLayout(bottom)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(side)
-        layout.addLayout(content, 1)
+        vbox(self.navigation, STRETCH, margins=(2, 5, 2, 4), parent=side)
+        note = PlainLabel("Changes apply immediately.", look="dim")
+        bottom = hbox(note, STRETCH, self.close_button, margins=(6, 3, 6, 4))
+        content = vbox(self.notice, (self.pages, 1), bottom, spacing=0)
+        hbox(side, (content, 1), spacing=0, parent=self)
 
     def _draw(self) -> None:
         side = round(16 * style().scale)
@@ -574,13 +541,7 @@ class SettingsDialog(QDialog):
 
 def _page(title: str, *sections: QWidget) -> QScrollArea:
     inner = QWidget()
-    layout = QVBoxLayout(inner)
-    layout.setContentsMargins(6 * UNIT, 5 * UNIT, 6 * UNIT, 6 * UNIT)
-    layout.setSpacing(8 * UNIT)
-    layout.addWidget(PlainLabel(title, look="heading"))
-    for section in sections:
-        layout.addWidget(section)
-    layout.addStretch(1)
+    vbox(PlainLabel(title, look="heading"), *sections, STRETCH, spacing=8, margins=(6, 5, 6, 6), parent=inner)
     area = QScrollArea()
     area.setWidgetResizable(True)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)

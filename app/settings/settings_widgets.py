@@ -11,13 +11,12 @@ from typing import Any, Final, TypeVar
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QHideEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 from shiboken6 import isValid
 
 from app.engine_thread import EngineThread
 from app.theme.style import ThemedIcon, set_style_properties
-from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel
+from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
 from engine.errors import EngineError
 from engine.formatting import format_duration
 from engine.models.catalog import Models
@@ -69,13 +68,14 @@ class SettingsSection(QWidget):
 
     def __init__(self, title: str, help_text: str, body: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(UNIT)
-        layout.addWidget(PlainLabel(title, look="title"))
-        layout.addWidget(PlainLabel(help_text, look="dim", wrap=True))
-        layout.addSpacing(2 * UNIT)
-        layout.addWidget(body)
+        vbox(
+            PlainLabel(title, look="title"),
+            PlainLabel(help_text, look="dim", wrap=True),
+            2,
+            body,
+            spacing=1,
+            parent=self,
+        )
 
 
 ResultT = TypeVar("ResultT")
@@ -173,16 +173,7 @@ class ModelTestRow(QWidget):
         self._icon = ThemedIcon(self.button, "mdi6.play-outline")
         self.button.clicked.connect(self._press)
         self.result = PlainLabel(wrap=True, selectable=True)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(2 * UNIT)
-        for button in (self.button, *other_buttons):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2 * UNIT)
-        layout.addLayout(buttons)
-        layout.addWidget(self.result)
+        vbox(hbox(self.button, *other_buttons, STRETCH, spacing=2), self.result, spacing=2, parent=self)
         self.reset()
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import Final
+from typing import Final, TypeVar, cast
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen, QResizeEvent
@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
+    QLayout,
     QProgressBar,
     QPushButton,
     QScrollArea,
@@ -351,7 +352,7 @@ class ResponsiveRow(QWidget):
 
     def __init__(self, first: Sequence[QWidget], second: Sequence[QWidget], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._groups = [_row(first), _row(second)]
+        self._groups = [hbox(*first, spacing=2), hbox(*second, spacing=2)]
         self._both = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         self._both.setContentsMargins(0, 0, 0, 0)
         self._both.setSpacing(2 * UNIT)
@@ -381,14 +382,6 @@ class ResponsiveRow(QWidget):
             for group in self._groups:
                 self._both.setAlignment(group, side)
             self.updateGeometry()
-
-
-def _row(widgets: Sequence[QWidget]) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.setSpacing(2 * UNIT)
-    for widget in widgets:
-        row.addWidget(widget)
-    return row
 
 
 _FIELD_TYPES = (QAbstractSpinBox, QComboBox, QSlider)
@@ -435,6 +428,70 @@ def make_read_only(table: QTableView) -> None:
     table.setWordWrap(False)
     table.verticalHeader().hide()
     table.horizontalHeader().setHighlightSections(False)
+
+
+STRETCH: Final = None
+"""An item of `hbox` and `vbox` that takes the remaining space."""
+
+LayoutItem = QWidget | QLayout | int | None | tuple[QWidget | QLayout, int] | tuple[QWidget, Qt.AlignmentFlag]
+LayoutT = TypeVar("LayoutT", bound=QBoxLayout)
+
+
+def hbox(
+    *items: LayoutItem,
+    spacing: int | None = None,
+    margins: int | tuple[int, int, int, int] = 0,
+    parent: QWidget | None = None,
+) -> QHBoxLayout:
+    """Create a horizontal layout.
+
+    Args:
+        *items: Widgets and layouts, also in a tuple with a stretch factor or an alignment; `STRETCH`; or a number for
+            an additional space.
+        spacing: The space between two items; the style's default if None. All spaces are multiples of `UNIT`.
+        margins: The margins: left, top, right and bottom, or one number for all.
+        parent: The widget to lay out.
+    """
+    return _fill(QHBoxLayout(), items, spacing, margins, parent)
+
+
+def vbox(
+    *items: LayoutItem,
+    spacing: int | None = None,
+    margins: int | tuple[int, int, int, int] = 0,
+    parent: QWidget | None = None,
+) -> QVBoxLayout:
+    """Create a vertical layout; see `hbox`."""
+    return _fill(QVBoxLayout(), items, spacing, margins, parent)
+
+
+def _fill(
+    layout: LayoutT,
+    items: Sequence[LayoutItem],
+    spacing: int | None,
+    margins: int | tuple[int, int, int, int],
+    parent: QWidget | None,
+) -> LayoutT:
+    if parent is not None:
+        parent.setLayout(layout)
+    left, top, right, bottom = (margins,) * 4 if isinstance(margins, int) else margins
+    layout.setContentsMargins(left * UNIT, top * UNIT, right * UNIT, bottom * UNIT)
+    if spacing is not None:
+        layout.setSpacing(spacing * UNIT)
+    for item in items:
+        if item is None:
+            layout.addStretch(1)
+        elif isinstance(item, int):
+            layout.addSpacing(item * UNIT)
+        else:
+            part, extra = item if isinstance(item, tuple) else (item, 0)
+            if isinstance(extra, Qt.AlignmentFlag):
+                layout.addWidget(cast("QWidget", part), 0, extra)
+            elif isinstance(part, QWidget):
+                layout.addWidget(part, extra)
+            else:
+                layout.addLayout(part, extra)
+    return layout
 
 
 class MessageBars(QWidget):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from PySide6.QtCore import QObject, QSize, Qt, Signal
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QSplitter, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QButtonGroup, QSplitter, QStackedWidget, QToolButton, QWidget
 
 from app.theme.style import ThemedIcon, style
-from app.theme.tokens import UNIT
+from app.theme.widgets import hbox, vbox
 
 _ANY_HEIGHT: Final = 16_777_215
 
@@ -52,9 +52,7 @@ class BottomPanel(QWidget):
         self.buttons: dict[str, QToolButton] = {}
         group = QButtonGroup(self)
         group.setExclusive(False)
-        row = QHBoxLayout()
-        row.setContentsMargins(2 * UNIT, UNIT, 2 * UNIT, UNIT)
-        row.setSpacing(UNIT)
+        row = hbox(spacing=1, margins=(2, 1, 2, 1))
         for name in PANELS:
             button = QToolButton(self)
             button.setText(name.capitalize())
@@ -70,12 +68,8 @@ class BottomPanel(QWidget):
         ThemedIcon(self._fold, "mdi6.chevron-down", "dim")
         self._fold.clicked.connect(lambda _checked=False: self.fold())
         row.addWidget(self._fold)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
         self._row = row
-        column.addLayout(row)
-        column.addWidget(self.stack, 1)
+        vbox(row, (self.stack, 1), spacing=0, parent=self)
         self.fold()
 
     def add(self, panels: Mapping[str, QWidget]) -> None:

@@ -11,7 +11,6 @@ from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QPainter
 from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
-    QHBoxLayout,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
@@ -26,7 +25,7 @@ from PySide6.QtWidgets import (
 from app.search import match_score
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel
+from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
 
 MOST_SHOWN: Final = 50
 _Index = QModelIndex | QPersistentModelIndex
@@ -93,11 +92,7 @@ class CommandPalette(QDialog):
         self.list.setItemDelegate(_WithHint(self.list))
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(2 * UNIT, 2 * UNIT, 2 * UNIT, 2 * UNIT)
-        column.setSpacing(2 * UNIT)
-        column.addWidget(self.field)
-        column.addWidget(self.list)
+        vbox(self.field, self.list, spacing=2, margins=2, parent=self)
         self.field.textChanged.connect(self._show)
         self.field.installEventFilter(self)
         self.list.itemClicked.connect(lambda _item: self._choose())
@@ -159,9 +154,7 @@ class ShortcutsDialog(QDialog):
         self.setWindowTitle("Keyboard shortcuts")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         inside = QWidget()
-        columns = QHBoxLayout(inside)
-        columns.setContentsMargins(0, 0, 4 * UNIT, 0)
-        columns.setSpacing(10 * UNIT)
+        columns = hbox(spacing=10, margins=(0, 0, 4, 0), parent=inside)
         stacks = [QVBoxLayout() for _ in range(COLUMNS)]
         heights = [0] * COLUMNS
         for stack in stacks:
@@ -183,14 +176,7 @@ class ShortcutsDialog(QDialog):
         area.setAccessibleName("Keyboard shortcuts")
         close = QPushButton("Close", self)
         close.clicked.connect(self.accept)
-        foot = QHBoxLayout()
-        foot.addStretch(1)
-        foot.addWidget(close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
-        column.setSpacing(4 * UNIT)
-        column.addWidget(area, 1)
-        column.addLayout(foot)
+        vbox((area, 1), hbox(STRETCH, close), spacing=4, margins=(6, 6, 6, 4), parent=self)
         scale = style().scale
         self.resize(min(round(960 * scale), parent.width()), min(round(720 * scale), parent.height()))
 

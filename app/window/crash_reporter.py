@@ -10,10 +10,10 @@ from types import TracebackType
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QPlainTextEdit, QPushButton, QWidget
 
 from app.theme.tokens import UNIT
-from app.theme.widgets import CollapsibleSection, PlainLabel
+from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, hbox, vbox
 from engine.errors import EngineError
 
 DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"
@@ -42,17 +42,14 @@ class CrashDialog(QDialog):
         close = QPushButton("Close", self)
         close.setDefault(True)
         close.clicked.connect(self.accept)
-        row = QHBoxLayout()
-        row.setSpacing(2 * UNIT)
-        row.addStretch(1)
-        row.addWidget(self.copy)
-        row.addWidget(close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
-        column.setSpacing(4 * UNIT)
-        column.addWidget(PlainLabel(message, self, wrap=True))
-        column.addWidget(self.fold, 1)
-        column.addLayout(row)
+        vbox(
+            PlainLabel(message, self, wrap=True),
+            (self.fold, 1),
+            hbox(STRETCH, self.copy, close, spacing=2),
+            spacing=4,
+            margins=(6, 6, 6, 4),
+            parent=self,
+        )
         self.setMinimumWidth(120 * UNIT)
 
     def add(self, details: str) -> None:

@@ -13,7 +13,7 @@ from app.document_file import FileWatcher
 from app.history.iterations_panel import IterationsPanel
 from app.runs.run_view_model import node_of
 from app.session import ReplaceDocument, Session
-from app.theme.widgets import MessageBars
+from app.theme.widgets import MessageBars, vbox
 from app.window.autosave import Autosave, RecoveredDocument, discard
 from app.window.log_panel import LogPanel
 from app.window.problems_panel import ProblemsPanel
@@ -71,11 +71,7 @@ class DocumentPage(QWidget):
         self.problems = ProblemsPanel(session)
         self.autosave = Autosave(session, data_folder, self)
         self.watch = FileWatcher(session.path, self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bars)
-        column.addWidget(self.canvas, 1)
+        vbox(self.bars, (self.canvas, 1), spacing=0, parent=self)
         self.problems.problem_chosen.connect(self.go_to)
         self.log.node_chosen.connect(self.show_node)
         self.autosave.failed.connect(lambda text: self.bars.say("autosave", text, "warning"))

@@ -18,14 +18,13 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import QBrush, QColor, QGuiApplication, QKeySequence, QShortcut
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListView, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QListView, QPushButton, QWidget
 
 from app.runs.loop_status import iterators_of, loop_status, place_label, titles_of, unit_of
 from app.runs.run_view_model import RunViewModel, node_of
 from app.session import Session
 from app.theme.style import icon, style
-from app.theme.tokens import UNIT
-from app.theme.widgets import plain_tool_tip
+from app.theme.widgets import STRETCH, hbox, plain_tool_tip, vbox
 from app.window.question_cards import QuestionStack
 from engine.document.model import Workflow
 from engine.events import (
@@ -323,19 +322,14 @@ class LogPanel(QWidget):
         session.refused.connect(self._note_refusal)
 
     def _arrange(self, caption: QLabel) -> None:
-        row = QHBoxLayout()
-        row.setSpacing(2 * UNIT)
-        row.addWidget(caption)
-        row.addWidget(self.filter)
-        row.addStretch(1)
-        row.addWidget(self._copy)
-        row.addWidget(self._clear)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
-        column.setSpacing(2 * UNIT)
-        column.addWidget(self.questions, 3)
-        column.addLayout(row)
-        column.addWidget(self.view, 1)
+        vbox(
+            (self.questions, 3),
+            hbox(caption, self.filter, STRETCH, self._copy, self._clear, spacing=2),
+            (self.view, 1),
+            spacing=2,
+            margins=(3, 2, 3, 2),
+            parent=self,
+        )
 
     def take(self, events: Iterable[AnyEvent]) -> None:
         """Append the lines of a batch of events."""

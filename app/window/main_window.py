@@ -23,11 +23,11 @@ from PySide6.QtGui import (
     QPolygonF,
     QShowEvent,
 )
-from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
 
 from app.theme.style import style
 from app.theme.tokens import LIGHT
-from app.theme.widgets import MessageBars
+from app.theme.widgets import MessageBars, vbox
 from app.window.autosave import has_autosave
 from app.window.bottom_panel import BottomPanel, BottomPanelHeight
 from app.window.document_tabs import DocumentTabs
@@ -214,13 +214,7 @@ class MainWindow(QMainWindow):
                 splitter.setStretchFactor(index, int(index == stretched))
         SidePanelWidths(self.sides)
         central = QWidget()
-        column = QVBoxLayout(central)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(run_bar)
-        column.addWidget(notices)
-        column.addWidget(self.sides, 1)
-        column.addWidget(status_bar)
+        vbox(run_bar, notices, (self.sides, 1), status_bar, spacing=0, parent=central)
         self.setCentralWidget(central)
         self._before_palette = (run_bar, notices)
         self._after_palette = (tabs, inspectors, bottom_panel, status_bar)

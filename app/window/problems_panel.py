@@ -11,11 +11,12 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QScrollArea, QWidget
 
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
+from app.theme.widgets import STRETCH, hbox, vbox
 from engine.document.model import Node, Workflow, make_id, unique_id
 from engine.document.operations import (
     UNSET,
@@ -237,15 +238,13 @@ class ProblemRow(QFrame):
         where = f"{problem.place}. " if problem.place else ""
         remedy = _text(f"{where[:1].upper()}{where[1:]}{problem.remedy}", self)
         remedy.setProperty("dim", True)
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        words.addWidget(message)
-        words.addWidget(remedy)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(2 * UNIT, UNIT, 2 * UNIT, UNIT)
-        row.setSpacing(2 * UNIT)
-        row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(words, 1)
+        row = hbox(
+            (self._mark, Qt.AlignmentFlag.AlignTop),
+            (vbox(message, remedy, spacing=0), 1),
+            spacing=2,
+            margins=(2, 1, 2, 1),
+            parent=self,
+        )
         for fix in answers[:MOST_FIXES]:
             button = QPushButton(fix.title, self)
             button.setAccessibleName(f"{fix.title}: {problem.message}")
@@ -294,10 +293,7 @@ class ProblemsPanel(QWidget):
         self.numbers = (0, 0)
         self._shown: list[tuple[Problem, tuple[QuickFix, ...]]] = []
         self._list = QWidget(self)
-        self._rows = QVBoxLayout(self._list)
-        self._rows.setContentsMargins(2 * UNIT, UNIT, 2 * UNIT, UNIT)
-        self._rows.setSpacing(0)
-        self._rows.addStretch(1)
+        self._rows = vbox(STRETCH, spacing=0, margins=(2, 1, 2, 1), parent=self._list)
         self._rest = QLabel(self)
         self._rest.setProperty("dim", True)
         self._rest.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
@@ -306,11 +302,7 @@ class ProblemsPanel(QWidget):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setWidget(self._list)
         area.setAccessibleName("Problems")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._rest)
-        column.addWidget(area, 1)
+        vbox(self._rest, (area, 1), spacing=0, parent=self)
         session.analysed.connect(self.refresh)
         style().changed.connect(self._dress)
         self.refresh()

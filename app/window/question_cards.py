@@ -10,14 +10,12 @@ from typing import Final
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
     QScrollArea,
     QStackedWidget,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -27,7 +25,7 @@ from app.runs.run_view_model import node_of
 from app.session import Session
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import Badge, ElidedLabel, PlainLabel
+from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, hbox, vbox
 from engine.errors import EngineError
 from engine.events import NodeWaiting
 from engine.formatting import format_members
@@ -113,32 +111,24 @@ class QuestionCard(QFrame):
         return button
 
     def _arrange(self) -> None:
-        head = QHBoxLayout()
-        head.setSpacing(2 * UNIT)
-        head.addWidget(Badge("Waiting for you", "warning", self))
-        head.addWidget(self.title, 1)
-        head.addWidget(self.show_node)
         area = QScrollArea(self)
         area.setWidgetResizable(True)
         area.setWidget(self.message)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setMinimumHeight(8 * UNIT)
         self.message.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(2 * UNIT)
-        buttons.addStretch(1)
+        buttons = hbox(STRETCH, spacing=2)
         last: QWidget = self.comment
         for button in reversed(self.buttons):  # the primary one is the last, as in dialogs
             buttons.addWidget(button)
             QWidget.setTabOrder(last, button)
             last = button
-        left = QVBoxLayout()
-        left.setSpacing(2 * UNIT)
-        left.addLayout(head)
-        left.addWidget(area, 1)
-        right = QVBoxLayout()
-        right.setSpacing(2 * UNIT)
-        right.addWidget(self.value, 1)
+        left = vbox(
+            hbox(Badge("Waiting for you", "warning", self), (self.title, 1), self.show_node, spacing=2),
+            (area, 1),
+            spacing=2,
+        )
+        right = vbox((self.value, 1), spacing=2)
         if self._is_approval and not self._is_edited:
             right.addWidget(self.reading, 1)
         else:
@@ -153,11 +143,7 @@ class QuestionCard(QFrame):
         right.addWidget(self.error)
         right.addWidget(self.comment)
         right.addLayout(buttons)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4 * UNIT)
-        row.addLayout(left, 1)
-        row.addLayout(right, 1)
+        hbox((left, 1), (right, 1), spacing=4, parent=self)
         # Not a button: a key press meant for something else must not approve anything.
         proxy = self.value if self._is_edited else self.comment if self._is_approval else self.answer
         self.setFocusProxy(proxy)
@@ -213,19 +199,11 @@ class QuestionStack(QFrame):
         self.place = PlainLabel("", self, look="dim small")
         self.before = self._step_button("mdi6.chevron-left", "Previous question", -1)
         self.after = self._step_button("mdi6.chevron-right", "Next question", 1)
-        steps = QHBoxLayout()
-        steps.setSpacing(UNIT)
-        steps.addStretch(1)
-        for widget in (self.before, self.place, self.after):
-            steps.addWidget(widget)
+        steps = hbox(STRETCH, self.before, self.place, self.after, spacing=1)
         self._steps = QWidget(self)
         self._steps.setLayout(steps)
         steps.setContentsMargins(0, 0, 0, 0)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
-        column.setSpacing(UNIT)
-        column.addWidget(self._steps)
-        column.addWidget(self.stack, 1)
+        vbox(self._steps, (self.stack, 1), spacing=1, margins=(3, 2, 3, 2), parent=self)
         self.hide()
         for signal in (session.shown.started, session.shown.ended):
             signal.connect(self.follow)

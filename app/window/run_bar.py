@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMetaObject, Qt, QTimer, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QSizePolicy, QWidget
 
 from app.runs.run_status import Budget, model_label, progress
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import Badge, ElidedLabel, PlainLabel, ProgressBar
+from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, ProgressBar, hbox
 
 if TYPE_CHECKING:
     from app.session import Session
@@ -110,26 +110,10 @@ class RunBar(QWidget):
         return button
 
     def _arrange(self) -> None:
-        row = QHBoxLayout(self)
-        row.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
-        row.setSpacing(2 * UNIT)
-        left = QHBoxLayout()
-        left.setSpacing(2 * UNIT)
-        left.addWidget(self.name)
-        left.addWidget(self.saved)
-        left.addStretch(1)
-        row.addLayout(left, 1)
-        for widget in (self.run, self.pause, self.step, self.stop):
-            row.addWidget(widget)
-        right = QHBoxLayout()
-        right.setSpacing(2 * UNIT)
-        right.addSpacing(2 * UNIT)
-        right.addWidget(self.progress)
-        right.addWidget(self.waits)
-        right.addStretch(1)
-        for widget in (self.meter, self.budget, self.model):
-            right.addWidget(widget)
-        row.addLayout(right, 1)
+        left = hbox(self.name, self.saved, STRETCH, spacing=2)
+        middle = (self.run, self.pause, self.step, self.stop)
+        right = hbox(2, self.progress, self.waits, STRETCH, self.meter, self.budget, self.model, spacing=2)
+        hbox((left, 1), *middle, (right, 1), spacing=2, margins=(3, 2, 3, 2), parent=self)
 
     def show_session(self, session: Session | None) -> None:
         """Show another document; None for none."""

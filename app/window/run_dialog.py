@@ -25,7 +25,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -33,7 +32,7 @@ from app.dialogs import FileDialogs
 from app.inspector.text_widgets import exact_text
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, ignore_wheel_in_fields, inset_number
+from app.theme.widgets import STRETCH, PlainLabel, hbox, ignore_wheel_in_fields, inset_number, vbox
 from app.worker import Worker
 from engine.document.model import Workflow
 from engine.nodes.json_values import ConversionError, convert
@@ -129,14 +128,15 @@ class PermissionFields(QWidget):
         self.code.setChecked(allowed.may_run_code)
         self.code.setToolTip("Only allow this if you trust the workflow: code can do anything that you can do.")
         self.code.setVisible(needs.code)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2 * UNIT)
         self.usd = _usd_field(allowed.budget_usd) if allowed.budget_usd is not None else None
         self.tokens = _tokens_field(allowed.budget_tokens) if allowed.budget_tokens is not None else None
-        column.addLayout(_rows({"Budget (USD)": self.usd, "Budget (tokens)": self.tokens}))
-        column.addWidget(self.folder)
-        column.addWidget(self.code)
+        vbox(
+            _rows({"Budget (USD)": self.usd, "Budget (tokens)": self.tokens}),
+            self.folder,
+            self.code,
+            spacing=2,
+            parent=self,
+        )
         self.setVisible(bool(needs or self.usd or self.tokens))
 
     @property
@@ -210,19 +210,16 @@ class PermissionDialog(QDialog):
         self.resume.clicked.connect(lambda _checked=False: self._grant())
         cancel = QPushButton("Cancel", self)
         cancel.clicked.connect(lambda _checked=False: self.reject())
-        buttons = QHBoxLayout()
-        buttons.setSpacing(2 * UNIT)
-        buttons.addStretch(1)
-        buttons.addWidget(cancel)
-        buttons.addWidget(self.resume)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
-        column.setSpacing(4 * UNIT)
-        column.addWidget(PlainLabel("What may this run access?", look="title"))
-        column.addWidget(PlainLabel(hint, look="dim", wrap=True))
-        column.addWidget(fields)
-        column.addSpacing(2 * UNIT)
-        column.addLayout(buttons)
+        vbox(
+            PlainLabel("What may this run access?", look="title"),
+            PlainLabel(hint, look="dim", wrap=True),
+            fields,
+            2,
+            hbox(STRETCH, cancel, self.resume, spacing=2),
+            spacing=4,
+            margins=(6, 6, 6, 4),
+            parent=self,
+        )
 
     def _grant(self) -> None:
         self._granted(self.fields.allowed)
@@ -308,10 +305,7 @@ class InputField(QWidget):
             if declared.default is not None:
                 head.addWidget(self._sample_button())
             head.addWidget(self.from_file)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(UNIT)
-        column.addLayout(head)
+        column = vbox(head, spacing=1, parent=self)
         if declared.description:
             column.addWidget(PlainLabel(declared.description, self, look="dim small", wrap=True))
         column.addWidget(self.editor)
@@ -459,9 +453,7 @@ class RunDialog(QDialog):
 
     def _arrange(self, cancel: QPushButton) -> None:
         inside = QWidget()
-        form = QVBoxLayout(inside)
-        form.setContentsMargins(0, 0, 0, 0)
-        form.setSpacing(4 * UNIT)
+        form = vbox(spacing=4, parent=inside)
         for field in self.fields:
             form.addWidget(field, int(isinstance(field.editor, QPlainTextEdit)))
         if not self.fields:
@@ -473,17 +465,14 @@ class RunDialog(QDialog):
         area.setWidget(inside)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         ignore_wheel_in_fields(area)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(2 * UNIT)
-        buttons.addStretch(1)
-        buttons.addWidget(cancel)
-        buttons.addWidget(self.run)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(6 * UNIT, 6 * UNIT, 6 * UNIT, 4 * UNIT)
-        column.setSpacing(4 * UNIT)
-        column.addWidget(area, 1)
-        column.addWidget(self.boxes)
-        column.addLayout(buttons)
+        vbox(
+            (area, 1),
+            self.boxes,
+            hbox(STRETCH, cancel, self.run, spacing=2),
+            spacing=4,
+            margins=(6, 6, 6, 4),
+            parent=self,
+        )
         if self.fields:
             self.fields[0].setFocus()
         self.resize(130 * UNIT, min(60 + 45 * len(self.fields), 150) * UNIT)

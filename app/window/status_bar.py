@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEasingCurve, QMetaObject, QPropertyAnimation, Qt, QTimer, Signal
-from PySide6.QtWidgets import QGraphicsOpacityEffect, QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QGraphicsOpacityEffect, QPushButton, QWidget
 
 from app.runs.run_status import question_line, state_line
 from app.theme.style import set_style_properties
-from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel
+from app.theme.widgets import ElidedLabel, hbox
 from engine.formatting import format_count
 
 if TYPE_CHECKING:
@@ -69,14 +68,8 @@ class StatusBar(QWidget):
         self._ticking = QTimer(self)
         self._ticking.setInterval(TICK_MS)
         self._ticking.timeout.connect(self._show_state)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(2 * UNIT, 0, 2 * UNIT, 0)
-        row.setSpacing(4 * UNIT)
-        row.addWidget(self.state, 2)
-        row.addWidget(self.refusal, 3)
-        row.addWidget(self.stored)
-        row.addWidget(self.question)
-        row.addWidget(self.problems)
+        texts = ((self.state, 2), (self.refusal, 3))
+        hbox(*texts, self.stored, self.question, self.problems, spacing=4, margins=(2, 0, 2, 0), parent=self)
 
     def _button(self, text: str, pressed: Callable[[], object]) -> QPushButton:
         button = QPushButton(text, self)

@@ -64,7 +64,7 @@ SCRIPTS: Final[dict[str, list[dict[str, Any]]]] = {
 def test_template_runs_from_the_gallery(workbench: Workbench, script: Script, qtbot: QtBot, name: str) -> None:
     script("words", *SCRIPTS.get(name, []))
     card = next(card for card in workbench.gallery.cards if card.template.path.name == f"{name}.loop.json")
-    assert card.view_model.isVisible()
+    assert card.picture.isVisible()
     QTest.mouseClick(card.button, LEFT)
     qtbot.waitUntil(lambda: workbench.current is not None)
     document = workbench.current
