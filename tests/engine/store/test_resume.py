@@ -240,7 +240,7 @@ async def test_a_change_that_can_have_no_effect_is_told_before() -> None:
         ("nowhere", 'no node "nowhere"'),
         ("loop[1].nowhere", 'no node "nowhere"'),
         ("draft", 'no node "draft"'),
-        ("text[1]", '"text" is no loop'),
+        ("text[1]", '"text" is not a loop'),
         ("loop[-1]", "is not a place in a run"),
         ("loop.draft", "is not a place in a run"),
         ("", "is not a place in a run"),

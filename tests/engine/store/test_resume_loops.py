@@ -33,7 +33,7 @@ async def test_an_iteration_of_a_fork_keeps_the_value_given_by_hand_when_the_for
 
     second = await forked(store, first.result.run_id, at)
 
-    assert second.starts[1] == "my own words"
+    assert second.iteration_inputs[1] == "my own words"
     assert second.results == first.results
     (started,) = second.of(RunStarted)
     assert started.edits == {"loop[1]": "my own words"}
@@ -46,7 +46,7 @@ async def test_a_value_given_by_hand_for_a_later_iteration_does_not_outlive_a_fo
 
     second = await forked(store, first.result.run_id, "loop[1]")
 
-    assert second.starts[2] == second.results[1]
+    assert second.iteration_inputs[2] == second.results[1]
 
 
 async def test_a_value_given_by_hand_to_a_node_is_not_told_of_once_the_node_is_run_anew() -> None:
