@@ -290,10 +290,13 @@ class Canvas(QWidget):
         enable(self.actions_by_name, len(selection), others, is_subflow=is_subflow, is_loop=is_loop)
 
     def _key(self, event: QKeyEvent) -> bool:
-        """Move the selection with the arrow keys; with Ctrl or without a selection, navigate instead.
+        """Move the selection with the arrow keys; with Ctrl or without a selection, navigate instead. Escape deselects.
 
         While an older iteration is shown, the window uses the arrow keys to step through iterations.
         """
+        if event.key() == Qt.Key.Key_Escape and self.viewer.scene().selectedItems():
+            self.viewer.scene().clearSelection()
+            return True
         direction = _ARROWS.get(Qt.Key(event.key()))
         if direction is None or self.session.shown.chosen:
             return False

@@ -439,11 +439,12 @@ class Popups(QObject):
         return next(position for position in candidates if position is not None)
 
     def quick_add(self, at: QPointF | None = None) -> None:
-        """Pick a node type to add at a position, or at the mouse."""
-        position = at if at is not None else self.position
+        """Pick a node type to add at a position, or at the mouse; without one, next to the selection."""
+        candidates = (at, self.menu_position, self._viewer.mouse_position())
+        position = next((position for position in candidates if position is not None), None)
         entries = matching_node_types(self._session.registry, None, is_input=False)
         self.list.open(
-            self._on_canvas(position),
+            self._on_canvas(position if position is not None else self._viewer.center),
             "Add node",
             entries,
             lambda choice: self._commands.add_node(choice.type, position),
@@ -468,7 +469,7 @@ class Popups(QObject):
         )
         entries = matching_node_types(self._session.registry, port.content, is_input=is_input, in_body=in_body)
         self.list.open(
-            self._on_canvas(list_position or position),
+            self._on_canvas(position if list_position is None else list_position),
             "Add matching node",
             entries,
             lambda choice: self._commands.add_connected(

@@ -266,6 +266,7 @@ def test_self_refine_is_built_with_the_keyboard(whole: Whole, tmp_path: Path) ->
     for node in made_by_hand(wanted):
         spec = registry.find(node.type)
         walk(whole, canvas.viewer, Qt.Key.Key_Backtab)
+        whole.press(Qt.Key.Key_Escape)
         whole.press(Qt.Key.Key_A)
         title = "Loop and Exit" if node.type == "loop" else spec.title
         choose(whole, title, title)
