@@ -8,7 +8,7 @@ here the loop repeats by itself, so the edge that closes the cycle becomes the f
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -60,7 +60,7 @@ def convert_canvas(root: dict[str, Any], report: ImportReport, source: str, name
     ends = BodyEnds({node_id: node.type for node_id, node in nodes.items()}, [(e.source, e.target) for e in edges])
     for start, end in ends.of_start.items():
         draft.config(ids[end])["loop" if ends.types[start] == "loop" else "iterator"] = ids[start]
-    translate_prompts(nodes, ids, edges, draft, report)
+    translate_prompts(nodes, ids, edges, draft)
     connector = _Connector(nodes, ids, ends, draft, report)
     for index, edge in enumerate(edges):
         connector.connect(index, edge)
@@ -398,21 +398,9 @@ def names_in(text: str) -> frozenset[str]:
 
 
 def translate_prompts(
-    nodes: dict[str, ForeignNode],
-    ids: dict[str, str],
-    edges: Sequence[ForeignEdge],
-    draft: WorkflowDraft,
-    report: ImportReport,
+    nodes: dict[str, ForeignNode], ids: dict[str, str], edges: Sequence[ForeignEdge], draft: WorkflowDraft
 ) -> None:
-    """Translate the names in all prompts, and add the edges that they need.
-
-    Args:
-        nodes: The nodes by foreign id.
-        ids: The ids here, by foreign id.
-        edges: The edges between them.
-        draft: The workflow, whose prompts are changed.
-        report: Gets a line for each translated name.
-    """
+    """Translate the names in the prompts of these nodes, and add the edges that they need."""
     inputs = {
         as_text(draft.config(ids[node_id]).get("name")): node_id
         for node_id, node in nodes.items()
@@ -422,56 +410,47 @@ def translate_prompts(
     for edge in edges:
         incoming.setdefault(edge.target, []).append(edge)
     for node_id, node in nodes.items():
-        node_type = NODE_CONVERTERS[node.type][0] if node.type in NODE_CONVERTERS else ""
-        translator = _PromptTranslator(node, ids, inputs, incoming.get(node_id, ()), draft, report)
+        translator = _PromptTranslator(node, ids, inputs, incoming.get(node_id, []), draft)
         config = draft.config(ids[node_id])
-        for field in TEXT_FIELDS.get(node_type, ()):
+        for field in TEXT_FIELDS.get(_target_type(node), ()):
             if field in config:
                 config[field] = _PLACEHOLDER.sub(translator.translate, config[field])
 
 
+@dataclass(frozen=True, slots=True)
 class _PromptTranslator:
     """Translates the placeholders in the prompts of one node."""
 
-    def __init__(
-        self,
-        node: ForeignNode,
-        ids: dict[str, str],
-        inputs: dict[str, str],
-        incoming: Collection[ForeignEdge],
-        draft: WorkflowDraft,
-        report: ImportReport,
-    ) -> None:
-        self._node = node
-        self._ids = ids
-        self._inputs = inputs
-        self._sources = [edge.source for edge in incoming]
-        self._ports = {port_name(edge.target_handle) for edge in incoming if edge.target_handle} | {"input"}
-        self._draft = draft
-        self._report = report
+    node: ForeignNode
+    ids: dict[str, str]
+    inputs: dict[str, str]
+    incoming: Sequence[ForeignEdge]
+    draft: WorkflowDraft
 
     def translate(self, placeholder: re.Match[str]) -> str:
         """Return the placeholder with the name that it has here."""
         path = _PATH.fullmatch(placeholder[1])
-        place = f"{self._node.fields.place}, {{{{{shown(placeholder[1].strip(), 60)}}}}}"
+        fields, member = self.node.fields, f"{{{{{shown(placeholder[1].strip(), 60)}}}}}"
         if path is None:
-            self._report.changed(place, "It is plain text here because it is not the name of a value.")
+            fields.changed(member, "It is plain text here because it is not the name of a value.")
             return "\\" + placeholder[0]
         name, rest = path[1], path[2]
-        if name in _BUILT_IN_NAMES and name not in self._ids:
+        if name in _BUILT_IN_NAMES and name not in self.ids:
             return placeholder[0]
-        source = name if name in self._ids else self._inputs.get(name)
-        if port_name(name) in self._ports and (source is None or name == "input"):
-            return f"{{{{{port_name(name)}{rest}}}}}"
-        if source is None or source == self._node.id:
-            self._report.left_out(place, "No node provides this value. Connect one.")
-            return f"{{{{{port_name(name) or 'input'}{rest}}}}}"
-        member = "" if rest in _WHOLE_OUTPUT else rest
-        if self._sources == [source]:
-            self._report.changed(place, "The incoming edge brings this value: {{input}}.")
-            return f"{{{{input{member}}}}}"
-        source_id = self._ids[source]
-        port = "value" if source in self._inputs.values() else "output"
-        self._draft.connect(f"{source_id}.{port}", f"{self._ids[self._node.id]}.{source_id}")
-        self._report.changed(place, f'A new edge from "{source_id}" brings this value: {{{{{source_id}}}}}.')
-        return f"{{{{{source_id}{member}}}}}"
+        source = name if name in self.ids else self.inputs.get(name)
+        port = port_name(name)
+        ports = {"input", *(port_name(edge.target_handle) for edge in self.incoming if edge.target_handle)}
+        if port in ports and (source is None or name == "input"):
+            return f"{{{{{port}{rest}}}}}"
+        if source is None or source == self.node.id:
+            fields.left_out(member, "No node provides this value. Connect one.")
+            return f"{{{{{port or 'input'}{rest}}}}}"
+        rest = "" if rest in _WHOLE_OUTPUT else rest
+        if [edge.source for edge in self.incoming] == [source]:
+            fields.changed(member, "The incoming edge brings this value: {{input}}.")
+            return f"{{{{input{rest}}}}}"
+        source_id = self.ids[source]
+        source_port = "value" if source in self.inputs.values() else "output"
+        self.draft.connect(f"{source_id}.{source_port}", f"{self.ids[self.node.id]}.{source_id}")
+        fields.changed(member, f'A new edge from "{source_id}" brings this value: {{{{{source_id}}}}}.')
+        return f"{{{{{source_id}{rest}}}}}"

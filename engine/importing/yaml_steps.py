@@ -7,7 +7,6 @@ A step becomes a model node, its dependencies become edges. A step with a loop b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.document.model import Workflow
@@ -117,14 +116,6 @@ def _read_options(fields: FieldReader, nodes: StepNodeBuilder) -> None:
     fields.report_rest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
-    """The nodes in a loop: all outputs by foreign id, and the outputs that no other step in the loop uses."""
-
-    outputs: Mapping[str, StepOutput]
-    final: list[StepOutput]
-
-
 class LoopBuilder:
     """Builds the nodes of steps with loops.
 
@@ -174,16 +165,16 @@ class LoopBuilder:
         self._connect_inputs(loop, step, dependencies, gated, gate)
         prompts = [_LOOP_INPUT_PROMPT if dependencies else "", _FEEDBACK_PROMPT, _VERDICT_PROMPT if judge else ""]
         start = BodyStart(f"{loop}.body", "\n\n".join(filter(None, prompts)), {"iteration": "{{loop.index}}"})
-        body = self._build_body(step, fields, {}, start)
+        outputs, final = self._build_body(step, fields, {}, start)
         end = self._draft.add("exit", f"{step.id}_exit", f"{step.id} exit", {"loop": loop})
-        for output in body.final:
+        for output in final:
             self._draft.connect(output.port, f"{end}.input")
         until = as_text(fields.pop("until")).strip()
         if until:
-            self._read_until(fields, until, body, config)
+            self._read_until(fields, until, outputs, final, config)
         self._draft.config(loop).update(config)
         self._report.carried_over(fields.place, f'The loop "{loop}" with its exit "{end}".')
-        return StepOutput(f"{end}.output", loop, is_json=len(body.final) == 1 and body.final[0].is_json)
+        return StepOutput(f"{end}.output", loop, is_json=len(final) == 1 and final[0].is_json)
 
     def _read_judge(self, fields: FieldReader, name: str, config: dict[str, Any]) -> None:
         if not name:
@@ -241,17 +232,24 @@ class LoopBuilder:
             self._draft.connect(f"{start}.output", f"{loop}.input")
             step.fields.changed("loop", "It depends on no step, so a text is its first input.")
 
-    def _read_until(self, fields: FieldReader, until: str, body: _Body, config: dict[str, Any]) -> None:
+    def _read_until(
+        self,
+        fields: FieldReader,
+        until: str,
+        outputs: Mapping[str, StepOutput],
+        final: Sequence[StepOutput],
+        config: dict[str, Any],
+    ) -> None:
         def resolve(name: str | None, member: str) -> str:
             if name is not None:
-                node = body.outputs[name].port.partition(".")[0]
-                return translate_member(f"nodes.{node}", body.outputs[name].is_json, member)
+                node = outputs[name].port.partition(".")[0]
+                return translate_member(f"nodes.{node}", outputs[name].is_json, member)
             if member == "iteration":
                 return "loop.index"
-            return translate_member("output", body.final[0].is_json if body.final else False, member)
+            return translate_member("output", bool(final) and final[0].is_json, member)
 
         try:
-            expression = translate_expression(until, body.outputs, resolve)
+            expression = translate_expression(until, outputs, resolve)
         except UntranslatableError as error:
             expression = until
             fields.left_out("until", f"{error}. {REWRITE}")
@@ -281,11 +279,11 @@ class LoopBuilder:
             self._draft.connect(start, f"{iterator}.items")
         body_start = BodyStart(f"{iterator}.item", _ITEM_PROMPT, {"item": "{{input}}", "index": "{{index}}"})
         others = {name: output for name, output in dependencies.items() if name not in used}
-        body = self._build_body(step, fields, others, body_start)
+        _, final = self._build_body(step, fields, others, body_start)
         mode = "join" if as_text(fields.pop("outputMode")) == "cumulative" else "collect"
         settings = {"iterator": iterator, "mode": mode}
         end = self._draft.add("aggregator", f"{step.id}_results", f"{step.id} results", settings)
-        for output in body.final:
+        for output in final:
             self._draft.connect(output.port, f"{end}.input")
         if mode == "join":
             fields.carried_over("outputMode", "All results in one text.")
@@ -340,13 +338,19 @@ class LoopBuilder:
         fields.changed("forEach", f'The node "{node}" builds the list.')
         return f"{node}.output", used
 
-    def _build_body(self, step: Step, fields: FieldReader, others: Mapping[str, StepOutput], start: BodyStart) -> _Body:
-        """Build the nodes in a loop; `others` are outputs from outside that its first nodes get."""
+    def _build_body(
+        self, step: Step, fields: FieldReader, others: Mapping[str, StepOutput], start: BodyStart
+    ) -> tuple[dict[str, StepOutput], list[StepOutput]]:
+        """Build the nodes in a loop. Its first nodes get the outputs `others` from outside.
+
+        Returns:
+            All outputs by foreign id, and those that no other step in the loop uses.
+        """
         entries = as_list(fields.pop("steps"))
         if not entries:
             fields = FieldReader({}, self._report, step.place)
             single = Step(step.id, step.agent, step.instructions, (), None, fields)
-            return _Body({}, [self._nodes.build(single, others, start, wanted_id=f"{step.id}_step")])
+            return {}, [self._nodes.build(single, others, start, wanted_id=f"{step.id}_step")]
         fields.carried_over("steps", f"{len(entries)} steps in its body.")
         for name, given in (("agent", step.agent), ("instructions", step.instructions)):
             if given:
@@ -360,4 +364,4 @@ class LoopBuilder:
                 part.fields.left_out("loop", message)
             dependencies = {**({} if names else others), **{name: outputs[name] for name in names}}
             outputs[part.id] = self._nodes.build(part, dependencies, start if not names else None)
-        return _Body(outputs, [outputs[name] for name in final_steps(ordered)])
+        return outputs, [outputs[name] for name in final_steps(ordered)]

@@ -250,16 +250,14 @@ def translate_expression(expression: str, ids: Iterable[str], resolve: Resolve) 
         step = found["step"] if found["step"] is not None else found["key"]
         member = found["loop_name"] or found["member"] or found["key_member"]
         if member == "status":
-            _check_status_test(expression[found.end() :])
+            test = _STATUS_TEST.match(expression[found.end() :])
+            if test is None or (test[1] or test[2]) not in _STATUSES:
+                raise UntranslatableError(
+                    "a step's status is `completed` or `skipped` here: a failed step ends the run"
+                )
         return resolve(step, member)
 
     return names.sub(translate, expression)
-
-
-def _check_status_test(rest: str) -> None:
-    test = _STATUS_TEST.match(rest)
-    if test is None or (test[1] or test[2]) not in _STATUSES:
-        raise UntranslatableError("a step's status is `completed` or `skipped` here: a failed step ends the run")
 
 
 def steps_in(expression: str, ids: Iterable[str]) -> list[str]:
@@ -314,6 +312,7 @@ class BodyStart:
     variables: Mapping[str, str]
 
 
+@dataclass(slots=True)
 class StepNodeBuilder:
     """Builds the nodes of steps.
 
@@ -325,18 +324,16 @@ class StepNodeBuilder:
         used_agents: The names of the agents that steps have used.
     """
 
-    def __init__(self, draft: WorkflowDraft, report: ImportReport, agents: Mapping[str, Agent]) -> None:
-        self.draft = draft
-        self.report = report
-        self.agents = agents
-        self.default_config: dict[str, Any] = {}
-        self.used_agents: set[str] = set()
+    draft: WorkflowDraft
+    report: ImportReport
+    agents: Mapping[str, Agent]
+    default_config: dict[str, Any] = field(default_factory=dict[str, Any])
+    used_agents: set[str] = field(default_factory=set[str])
 
     def use_agent(self, name: str, fields: FieldReader) -> Agent:
         """Return the agent with that name, or one without settings if there is none."""
         if name and name not in self.agents:
-            message = "This agent does not exist, so the node has no system prompt."
-            fields.left_out(f"agent {shown(name, 60)}", message)
+            fields.left_out(f"agent {shown(name, 60)}", "It does not exist, so the node has no system prompt.")
         self.used_agents.add(name)
         return self.agents.get(name, Agent())
 
@@ -367,9 +364,7 @@ class StepNodeBuilder:
         if gate is not None and gated is not None:
             del inputs[gated]
             parts.append(f"Output of {escape_placeholders(gated)}:\n{{{{input}}}}")
-        parts.extend(
-            f"Output of {escape_placeholders(name)}:\n{{{{{output.name}}}}}" for name, output in inputs.items()
-        )
+        parts += [f"Output of {escape_placeholders(name)}:\n{{{{{one.name}}}}}" for name, one in inputs.items()]
         config = {**self.default_config, **agent.config, "prompt": "\n\n".join(part for part in parts if part)}
         if agent.schema is not None:
             config["reply_schema"] = agent.schema
