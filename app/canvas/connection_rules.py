@@ -18,33 +18,33 @@ from engine.plan.structure import Structure
 
 def successors(workflow: Workflow, structure: Structure, without: Edge | None = None) -> dict[str, list[str]]:
     """Return the direct successors of each node; the exit is a successor of its loop."""
-    leading: dict[str, list[str]] = {}
+    following: dict[str, list[str]] = {}
     for edge in workflow.edges:
         if edge is not without:
-            leading.setdefault(edge.source[0], []).append(edge.target[0])
+            following.setdefault(edge.source[0], []).append(edge.target[0])
     for body in structure.bodies.values():
-        leading.setdefault(body.loop, []).append(body.exit)
-    return leading
+        following.setdefault(body.loop, []).append(body.exit)
+    return following
 
 
-def reversed_edges(leading: dict[str, list[str]]) -> dict[str, list[str]]:
+def reversed_edges(following: dict[str, list[str]]) -> dict[str, list[str]]:
     """Return the predecessors of each node from the successors."""
-    back: dict[str, list[str]] = {}
-    for source, targets in leading.items():
+    preceding: dict[str, list[str]] = {}
+    for source, targets in following.items():
         for target in targets:
-            back.setdefault(target, []).append(source)
-    return back
+            preceding.setdefault(target, []).append(source)
+    return preceding
 
 
-def reachable_from(starts: Iterable[str], leading: dict[str, list[str]]) -> set[str]:
+def reachable_from(starts: Iterable[str], following: dict[str, list[str]]) -> set[str]:
     """Return all nodes reachable from the start nodes, including these."""
     reached: set[str] = set()
-    waiting = list(starts)
-    while waiting:
-        node = waiting.pop()
+    pending = list(starts)
+    while pending:
+        node = pending.pop()
         if node not in reached:
             reached.add(node)
-            waiting.extend(leading.get(node, ()))
+            pending.extend(following.get(node, ()))
     return reached
 
 
@@ -76,12 +76,12 @@ class ConnectionRules:
     ) -> None:
         self._workflow, self._structure = workflow, structure
         self._node, self._port, self._is_input = node, port, is_input
-        self._leading = successors(workflow, structure, without)
+        self._successors = successors(workflow, structure, without)
         self._edges = {(edge.from_, edge.to) for edge in workflow.edges if edge is not without}
-        self._back = reversed_edges(self._leading)
+        self._predecessors = reversed_edges(self._successors)
         self._bodies: dict[str, _BodyExits] = {}
         # An edge to these would close a cycle.
-        self._bad = reachable_from([node], self._leading if is_input else self._back)
+        self._cyclic = reachable_from([node], self._successors if is_input else self._predecessors)
 
     def rejection_reason(self, node: str, port: PortViewModel, *, is_input: bool) -> str | None:
         """Return why the known end must not be connected to a port, or None if it may."""
@@ -97,7 +97,7 @@ class ConnectionRules:
             return f"A {source_port.type} cannot be converted to a {target_port.type}. Put a Transform node in between."
         if (f"{source}.{source_port.name}", f"{target}.{target_port.name}") in self._edges:
             return "These ports are already connected."
-        if node in self._bad:
+        if node in self._cyclic:
             return "This would create a cycle. To repeat nodes, put them between a Loop and its Exit."
         return self._leaving_body_reason(source, source_port.name, target)
 
@@ -121,18 +121,19 @@ class ConnectionRules:
 
     def _leaves(self, target: str, around: Body) -> bool:
         """Whether a path from a node leaves a body other than through its exit or a side branch."""
-        ways_of = self._bodies.get(around.loop) or self._bodies.setdefault(around.loop, self._ways_of(around))
-        if target in ways_of.to_exit:
+        exits = self._bodies.get(around.loop) or self._bodies.setdefault(around.loop, self._find_exits(around))
+        if target in exits.to_exit:
             return False
-        if target in ways_of.to_outside:
+        if target in exits.to_outside:
             return True
-        reached = reachable_from([target], self._leading)
+        reached = reachable_from([target], self._successors)
         return any(body.exit in reached and body.loop not in reached for body in self._structure.bodies.values())
 
-    def _ways_of(self, around: Body) -> _BodyExits:
+    def _find_exits(self, around: Body) -> _BodyExits:
         ends = {node.id for node in self._workflow.nodes if node.type in {"output", "input"}}
-        after = reachable_from([around.exit], self._leading)
-        return _BodyExits(reachable_from([around.exit], self._back), reachable_from(ends | after, self._back))
+        after = reachable_from([around.exit], self._successors)
+        before = self._predecessors
+        return _BodyExits(reachable_from([around.exit], before), reachable_from(ends | after, before))
 
     def _around(self, node: str) -> Body | None:
         parent = self._structure.parent.get(node)

@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene
 
 from app.canvas.canvas_style import canvas_style
 from app.canvas.edge_item import EdgeItem
-from app.canvas.loop_region import RegionLodItem
-from app.canvas.node_item import NodeLodItem
+from app.canvas.node_item import LodItem
 from engine.errors import EngineError
 from engine.safe_file_io import replace_file
 
@@ -97,7 +96,7 @@ def _plain(scene: QGraphicsScene) -> Iterator[None]:
     """Render at full detail, without selection and item caches, which would end up as bitmaps in SVG."""
     selected = scene.selectedItems()
     visible = [item for item in scene.items() if item.isVisible()]
-    lod_items = [item for item in visible if isinstance(item, (NodeLodItem, RegionLodItem))]
+    lod_items = [item for item in visible if isinstance(item, LodItem)]
     cached = [item for item in scene.items() if item.cacheMode() != QGraphicsItem.CacheMode.NoCache]
     blocked = scene.blockSignals(True)
     _select(selected, are_selected=False)

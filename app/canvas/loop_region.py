@@ -30,7 +30,7 @@ from app.canvas.canvas_style import (
     small_width,
     zoom_from_scale,
 )
-from app.canvas.node_item import NodeItem
+from app.canvas.node_item import LodItem, NodeItem
 from app.session import Session
 from app.theme.style import elide
 from app.theme.tokens import FONT_SIZE_SMALL
@@ -422,46 +422,25 @@ class LoopRegionItem(QGraphicsItem):
         self._arrow_label_rect = QRectF(left, lane - 10, width, 20) if room > width else QRectF()
 
 
-_EVERYWHERE: Final = QRectF(-1e6, -1e6, 2e6, 2e6)
-
-
-class RegionLodItem(QGraphicsItem):
-    """Level-of-detail item that paints all regions when zoomed far out, faster than one item each."""
+class RegionLodItem(LodItem):
+    """Level-of-detail item of all regions."""
 
     def __init__(self, regions: Mapping[str, LoopRegionItem]) -> None:
-        super().__init__()
+        super().__init__(OUTERMOST)
         self._regions = regions
-        self._is_stale = True
         self._rects: list[QRectF] = []
         self._arrows: list[QPainterPath] = []
-        self.setZValue(OUTERMOST)
-        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
-        self.setVisible(False)
 
     def set_active(self, active: bool) -> None:
         """Paint instead of the region items, or let them paint again."""
-        self.setVisible(active)
+        super().set_active(active)
         for item in self._regions.values():
             self.show_region(item)
-        self.refresh()
 
     def show_region(self, item: LoopRegionItem) -> None:
         """Let a region item paint itself, or hide its contents while this item is active."""
         item.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents, enabled=self.isVisible())
         item.label.setVisible(not self.isVisible())
-
-    def refresh(self) -> None:
-        """Update after regions were added, removed or moved."""
-        self._is_stale = True
-        self.update()
-
-    def boundingRect(self) -> QRectF:
-        """Return a huge rectangle: computing the real one takes longer than painting."""
-        return _EVERYWHERE
-
-    def shape(self) -> QPainterPath:
-        """Return an empty shape: the mouse passes through."""
-        return QPainterPath()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint all backgrounds, outer ones first, and all arrows."""

@@ -394,30 +394,54 @@ _EVERYWHERE: Final = QRectF(-1e6, -1e6, 2e6, 2e6)
 _Kind = tuple[Category | None, bool]
 
 
-class NodeLodItem(QGraphicsItem):
-    """Level-of-detail item that paints all cards when zoomed far out, faster than one item each.
+class LodItem(QGraphicsItem):
+    """Level-of-detail item that paints many items when zoomed far out, faster than one item each."""
+
+    def __init__(self, z_value: float) -> None:
+        super().__init__()
+        self._is_stale = True
+        self.setZValue(z_value)
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+        self.setVisible(False)
+
+    def set_active(self, active: bool) -> None:
+        """Paint instead of the items, or let them paint again."""
+        self.setVisible(active)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Update after items were added, removed, moved or changed."""
+        self._is_stale = True
+        self.update()
+
+    def boundingRect(self) -> QRectF:
+        """Return a huge rectangle: computing the real one takes longer than painting."""
+        return _EVERYWHERE
+
+    def shape(self) -> QPainterPath:
+        """Return an empty shape: the mouse reaches the items."""
+        return QPainterPath()
+
+
+class NodeLodItem(LodItem):
+    """Level-of-detail item of all cards.
 
     The rectangles and lines handed to Qt are reused between frames: creating them takes longer than painting.
     """
 
     def __init__(self, nodes: Mapping[str, NodeItem]) -> None:
-        super().__init__()
+        super().__init__(0.9)
         self._nodes = nodes
-        self._is_stale = True
         self._spots: dict[NodeItem, tuple[QRectF, QLineF]] = {}
         self._cards: list[QRectF] = []
         self._chosen: list[QRectF] = []
         self._edges: dict[_Kind, list[QLineF]] = {}
-        self.setZValue(0.9)
-        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
-        self.setVisible(False)
 
     def set_active(self, active: bool) -> None:
         """Paint instead of the node items, or let them paint again."""
-        self.setVisible(active)
+        super().set_active(active)
         for item in self._nodes.values():
             self.show_card(item, is_spot=active)
-        self.refresh()
 
     @staticmethod
     def show_card(item: NodeItem, *, is_spot: bool) -> None:
@@ -426,9 +450,8 @@ class NodeLodItem(QGraphicsItem):
 
     def refresh(self) -> None:
         """Update after cards were added, removed, changed or selected; releases removed ones at once."""
-        self._is_stale = True
         self._spots = {}
-        self.update()
+        super().refresh()
 
     def update_moved(self, moved: Iterable[NodeItem]) -> None:
         """Update after cards were moved."""
@@ -441,14 +464,6 @@ class NodeLodItem(QGraphicsItem):
                 rect.moveTo(item.pos())
                 edge.translate(rect.topLeft() - edge.p1())
         self.update()
-
-    def boundingRect(self) -> QRectF:
-        """Return a huge rectangle: computing the real one takes longer than painting."""
-        return _EVERYWHERE
-
-    def shape(self) -> QPainterPath:
-        """Return an empty shape: the mouse reaches the node items."""
-        return QPainterPath()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint all cards."""
