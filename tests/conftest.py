@@ -1,4 +1,4 @@
-"""Settings that all tests share."""
+"""Settings for all tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# How long an example takes says something about the machine's other work, and nothing about the program.
+# The time of an example depends on the load of the machine, so there is no deadline.
 settings.register_profile("loopwright", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("loopwright")
 

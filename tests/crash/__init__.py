@@ -1,1 +1,1 @@
-"""Processes that are killed in mid-work, and what is left."""
+"""Processes that are killed while they run."""

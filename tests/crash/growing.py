@@ -44,7 +44,7 @@ def _work(folder: Path, limit: int) -> None:
 
 
 def main(folder: str, step: str, count: str) -> None:
-    """Run and kill them all."""
+    """Run and kill all processes."""
     killed = 0
     for number in range(1, int(count) + 1):
         place = Path(folder) / str(number)

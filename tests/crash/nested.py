@@ -1,4 +1,4 @@
-"""The run that is killed: loops in a loop, and a model that notes in a file when each call begins and when it ends.
+"""The run that is killed: nested loops, and a model that logs the start and end of each call in a file.
 
 As a program it is a small server: for each line `FOLDER SECONDS` it forks a process that runs the workflow, kept in
 that folder, kills it after that time, and answers `killed` or `ended`. It starts no thread, so that it may fork.
@@ -26,11 +26,11 @@ HISTORY = "history.sqlite3"
 CALLS = "calls"
 ACKNOWLEDGED = "acknowledged"
 CALLS_S = (0.001, 0.008)
-"""How long calls take, by turns: too short for the history to do anything meanwhile, and long enough."""
+"""Durations of calls in turn: too short for the history to write anything meanwhile, and long enough."""
 
 
 def nested() -> Workflow:
-    """A workflow with a loop in a loop, and a branch beside them."""
+    """A workflow with nested loops, and a branch beside them."""
     return flow(
         entry(default="seed"),
         loop("outer", max_iterations=3),
@@ -53,7 +53,7 @@ def nested() -> Workflow:
 
 
 class CountingModel:
-    """Answers by the call's path and prompt, and notes each call in a file, so that a kill loses no note."""
+    """Replies by the call's path and prompt, and logs each call in a file, which a kill does not lose."""
 
     name = "counting/model"
     note = ""
@@ -90,7 +90,7 @@ class CountingModels:
 
 
 def options(folder: Path) -> RunOptions:
-    """How the run is done, there."""
+    """The options of the run."""
     return RunOptions(models=CountingModels(folder), default_model="counting/model")
 
 
@@ -105,7 +105,7 @@ async def _run(folder: Path) -> None:
 
 
 async def _warm_up() -> None:
-    """Import in this process what its children need; they would spend their short lives on it."""
+    """Import in this process what its forks need, to save their time."""
     import engine.store.sqlite.store  # noqa: F401
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""A process killed at whatever page of a history: the next start goes on from there, with all that was acknowledged."""
+"""A process killed at any page of the history: the next start resumes with everything acknowledged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.engine.store.kept import head, keep, whole
 
 STEP = 8_192
 COUNT = 36
-"""With the last limits nobody is killed any more."""
+"""With the last limits, no process is killed."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 
-def test_a_process_killed_at_any_page_leaves_a_history_that_goes_on(tmp_path: Path):
+def test_process_killed_at_any_page_leaves_a_usable_history(tmp_path: Path):
     command = [sys.executable, "-m", "tests.crash.growing", str(tmp_path), str(STEP), str(COUNT)]
     killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 

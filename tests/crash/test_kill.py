@@ -1,4 +1,4 @@
-"""A run killed at any moment: what was acknowledged is there, and it goes on without paying for anything twice."""
+"""A run killed at any moment: everything acknowledged is stored, and it resumes without paying twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.crash.nested import ACKNOWLEDGED, CALLS, HISTORY, nested, options
 
 KILLS = 200
 LONGEST_S = 0.35
-"""A little longer than the whole run takes."""
+"""A little longer than the whole run."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,7 +32,7 @@ pytestmark = [
 
 
 class Killer:
-    """Runs the workflow in processes that it kills."""
+    """Runs the workflow in processes, and kills them."""
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(
@@ -40,7 +40,7 @@ class Killer:
         )
 
     def run(self, folder: Path, seconds: float) -> str:
-        """Run it there and kill it after that time, should it not have ended; how it ended."""
+        """Run it in a process, kill it after that time unless it has ended, and return the exit status."""
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._server.stdin.write(f"{folder} {seconds}\n")
@@ -62,7 +62,7 @@ def killer() -> Iterator[Killer]:
 
 
 def noted(folder: Path, what: str) -> Counter[str]:
-    """How often each path's call was noted to begin, or to end."""
+    """The number of logged starts or ends of the calls of each path."""
     file = folder / CALLS
     lines = file.read_text().splitlines() if file.exists() else []
     return Counter(path for kind, _, path in (line.partition(" ") for line in lines) if kind == what)
@@ -81,9 +81,7 @@ def finished_calls(store: Store, run_id: str) -> set[str]:
     return {event.path for event in store.events(run_id, kinds={NodeCalled})}
 
 
-async def test_a_run_that_is_killed_at_any_moment_loses_nothing_and_pays_for_nothing_twice(
-    killer: Killer, tmp_path: Path
-) -> None:
+async def test_run_killed_at_any_moment_loses_nothing_and_pays_nothing_twice(killer: Killer, tmp_path: Path) -> None:
     whole_folder = tmp_path / "whole"
     whole_folder.mkdir()
     expected = (await start(nested(), {}, options(whole_folder)).result()).outputs
@@ -100,7 +98,7 @@ async def test_a_run_that_is_killed_at_any_moment_loses_nothing_and_pays_for_not
 
 
 async def check(folder: Path, expected: dict[str, Any]) -> str:
-    """Hold what is left in a folder against what was acknowledged, and go on from there."""
+    """Compare a folder with what was acknowledged, and resume the run."""
     with closing(open_store(folder / HISTORY)) as store:
         with closing(sqlite3.connect(folder / HISTORY)) as database:
             assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

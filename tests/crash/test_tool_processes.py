@@ -1,4 +1,4 @@
-"""Processes of tools die at their time limit, with Ctrl+C, SIGTERM and the program, with all that they started."""
+"""Tool processes end with all their children: at their timeout, with Ctrl+C, SIGTERM, and with the program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.engine.cli.kit import PROGRAM, environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere what left the session is not found")
 
-# Each holds the pipe open: a child, a child in a session of its own, and an orphan in a session of its own.
+# Each holds the pipe open: a child, a child in a new session, and an orphan in a new session.
 COMMAND = """
 exec 9>pipe
 sleep 1000 &
@@ -47,7 +47,7 @@ def workflow(folder: Path, config: dict[str, Any]) -> Path:
 
 
 def read_until_closed(pipe: int, started: Callable[[], object]) -> None:
-    """Wait for the tool to start, do something, and wait until no process holds the pipe any more."""
+    """Wait for the tool to start, do something, and wait until no process holds the pipe."""
     assert _read(pipe) == b"started\n"
     started()
     assert _read(pipe) == b""
@@ -59,7 +59,7 @@ def _read(pipe: int) -> bytes:
 
 
 def opened(folder: Path) -> int:
-    """The reading end of a named pipe in a folder; the first read waits for a writer."""
+    """The read end of a named pipe in a folder; the first read waits for a writer."""
     os.mkfifo(folder / "pipe")
     reading = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     os.set_blocking(reading, True)
@@ -82,7 +82,7 @@ def run_program(folder: Path, config: dict[str, Any], *more: str, **settings: st
         (signal.SIGKILL, -signal.SIGKILL, "interrupted"),
     ],
 )
-def test_they_die_with_the_program(tmp_path: Path, sent: signal.Signals, code: int, status: str) -> None:
+def test_tool_processes_end_with_the_program(tmp_path: Path, sent: signal.Signals, code: int, status: str) -> None:
     pipe, store = opened(tmp_path), tmp_path / "history.sqlite3"
     with run_program(tmp_path, SHELL, "--store", str(store)) as program:
         read_until_closed(pipe, lambda: program.send_signal(sent))
@@ -94,7 +94,7 @@ def test_they_die_with_the_program(tmp_path: Path, sent: signal.Signals, code: i
     kept.close()
 
 
-def test_they_die_at_their_time_limit(tmp_path: Path) -> None:
+def test_tool_processes_end_at_their_timeout(tmp_path: Path) -> None:
     pipe = opened(tmp_path)
     limited = {"tool": "shell", "arguments": {"command": COMMAND, "timeout_s": 2}}
     with run_program(tmp_path, limited, "--no-store") as program:
@@ -103,7 +103,7 @@ def test_they_die_at_their_time_limit(tmp_path: Path) -> None:
     os.close(pipe)
 
 
-def test_a_server_of_a_killed_program_dies_with_what_it_started(tmp_path: Path) -> None:
+def test_mcp_server_of_a_killed_program_ends_with_its_processes(tmp_path: Path) -> None:
     pipe = opened(tmp_path)
     (tmp_path / "server.py").write_text(SERVER)
     code = f"""

@@ -30,7 +30,7 @@ def longer(call: Call) -> str:
 
 
 class Models:
-    """One model for all runs of a batch, and how many catalogues of it are open."""
+    """One model for all runs of a batch; counts the open catalogs."""
 
     def __init__(self, answer: Answer | Said, **more: Any) -> None:
         self.model = FunctionModel(answer, **more)
@@ -66,7 +66,7 @@ def store(tmp_path: Path) -> Any:
     opened.close()
 
 
-async def test_a_row_is_a_run_and_its_result_has_all_figures():
+async def test_row_result_has_all_figures_of_its_run():
     models = Models(longer, price=Price(0.0, 0.01), usage=Usage(10, 5))
     outcome = await play(models)
     first = outcome.rows[0]
@@ -77,7 +77,7 @@ async def test_a_row_is_a_run_and_its_result_has_all_figures():
     assert first.error == ""
 
 
-async def test_the_summary_sets_quality_against_iterations_against_cost():
+async def test_summary_groups_score_and_cost_by_iterations():
     models = Models(longer, price=Price(0.0, 0.01), usage=Usage(10, 5))
     outcome = await play(models, rows=[{"text": "a"}, {"text": "bb"}, {"text": "cc"}])
     summary = outcome.summary
@@ -89,7 +89,7 @@ async def test_the_summary_sets_quality_against_iterations_against_cost():
     assert [group.mean_cost_usd for group in summary.by_iterations] == pytest.approx([0.05, 0.1])
 
 
-async def test_no_more_rows_are_under_way_than_asked_for():
+async def test_concurrency_limits_the_running_rows():
     under_way = most = 0
 
     async def answer(_call: Call) -> str:
@@ -105,7 +105,7 @@ async def test_no_more_rows_are_under_way_than_asked_for():
     assert most == 3
 
 
-async def test_a_row_that_fails_does_not_hinder_the_others_and_is_run_again():
+async def test_failed_row_does_not_affect_others_and_runs_again():
     broken = True
 
     def answer(call: Call) -> Said:
@@ -130,7 +130,7 @@ async def test_a_row_that_fails_does_not_hinder_the_others_and_is_run_again():
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl"])
-async def test_rows_in_the_file_of_results_are_not_run_again(tmp_path: Path, name: str):
+async def test_rows_in_the_results_file_do_not_run_again(tmp_path: Path, name: str):
     models = Models(longer)
     first = await play(models, out=tmp_path / name)
     calls = len(models.model.calls)
@@ -142,7 +142,7 @@ async def test_rows_in_the_file_of_results_are_not_run_again(tmp_path: Path, nam
     assert (tmp_path / name).read_text() == text
 
 
-async def test_rows_in_the_history_are_not_run_again(store: Store):
+async def test_rows_in_the_history_do_not_run_again(store: Store):
     models = Models(longer)
     first = await play(models, store=store)
     calls = len(models.model.calls)
@@ -153,7 +153,7 @@ async def test_rows_in_the_history_are_not_run_again(store: Store):
     assert {run.run_id for run in store.runs()} == {row.run_id for row in first.rows}
 
 
-async def test_a_table_that_has_grown_runs_its_new_rows_alone(tmp_path: Path):
+async def test_only_new_rows_of_a_table_run(tmp_path: Path):
     models = Models(longer)
     await play(models, rows=TOPICS[:2], out=tmp_path / "out.csv")
     models.model.calls.clear()
@@ -166,14 +166,14 @@ async def test_a_table_that_has_grown_runs_its_new_rows_alone(tmp_path: Path):
     ]
 
 
-async def test_equal_rows_are_run_each(store: Store):
+async def test_equal_rows_each_run(store: Store):
     models = Models("long enough")
     outcome = await play(models, rows=[{"text": "a"}] * 3, store=store)
     assert models.asked == Counter({"a": 3})
     assert len({row.run_id for row in outcome.rows}) == 3
 
 
-async def test_another_name_runs_every_row_anew(store: Store):
+async def test_new_name_runs_every_row_again(store: Store):
     models = Models("long enough")
     await play(models, store=store)
     outcome = await play(models, store=store, name="second")
@@ -181,7 +181,7 @@ async def test_another_name_runs_every_row_anew(store: Store):
     assert len(store.runs()) == 8
 
 
-async def test_stopping_keeps_what_is_done_and_the_same_batch_goes_on(store: Store, tmp_path: Path):
+async def test_stopped_batch_keeps_results_and_resumes(store: Store, tmp_path: Path):
     held = asyncio.Event()
     reached = asyncio.Event()
 
@@ -209,7 +209,7 @@ async def test_stopping_keeps_what_is_done_and_the_same_batch_goes_on(store: Sto
     assert models.asked["a"] == models.asked["b"] == 1, "finished calls are paid for once"
 
 
-async def test_a_budget_is_that_of_a_row():
+async def test_run_budget_applies_to_each_row():
     models = Models(lambda _call: "x", price=Price(0.0, 1.0), usage=Usage(0, 10))
     workflow = flow(entry(), llm("draft", max_tokens=10), result(), edges="text -> draft -> out")
     outcome = await play(models, workflow, run=RunOptions(budget_usd=10.0))
@@ -219,14 +219,14 @@ async def test_a_budget_is_that_of_a_row():
     assert "budget" in outcome.rows[0].error
 
 
-async def test_a_result_called_score_is_the_score_of_a_workflow_without_loop():
+async def test_output_named_score_is_the_score_without_a_loop():
     made = transform("made", mode="expression", expression="double(size(text))")
     workflow = flow(entry(), made, result("score"), edges="text -> made.text\nmade -> score")
     outcome = await play(Models(""), workflow, rows=[{"text": "abc"}])
     assert outcome.rows[0].score == 3.0
 
 
-async def test_a_row_whose_values_do_not_fit_fails_and_the_others_run(tmp_path: Path):
+async def test_row_with_invalid_values_fails_and_the_others_run(tmp_path: Path):
     models = Models(longer)
     rows = [{"txt": "a"}, RowInputs({"text": "x"}, error="Line 3 is odd."), {"text": "b"}]
     outcome = await play(models, rows=rows, out=tmp_path / "out.jsonl")
@@ -245,7 +245,7 @@ async def test_a_row_whose_values_do_not_fit_fails_and_the_others_run(tmp_path: 
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3, "rows that were never run are not left behind"
 
 
-async def test_nothing_runs_where_there_are_no_rows_or_none_fits():
+async def test_nothing_runs_without_valid_rows():
     models = Models("x")
     with pytest.raises(TableError, match="no rows"):
         await play(models, rows=[])
@@ -254,7 +254,7 @@ async def test_nothing_runs_where_there_are_no_rows_or_none_fits():
 
 
 @pytest.mark.parametrize("error", [ValueError("odd"), KeyError("x"), RecursionError(), UnicodeError("x"), TypeError()])
-async def test_whatever_a_model_raises_is_the_failure_of_its_row(error: Exception):
+async def test_exception_of_a_model_fails_only_its_row(error: Exception):
     def answer(call: Call) -> str:
         if call.prompt == "b":
             raise error
@@ -266,7 +266,7 @@ async def test_whatever_a_model_raises_is_the_failure_of_its_row(error: Exceptio
 
 
 @pytest.mark.parametrize("error", [ValueError("odd"), KeyError("x"), RuntimeError(), MemoryError()])
-async def test_whatever_goes_wrong_around_a_run_is_the_failure_of_its_row(error: Exception):
+async def test_exception_outside_of_the_run_fails_only_its_row(error: Exception):
     class OddStore(MemoryStore):
         def find(self, name: str) -> Any:
             if name == make_rows(batch, TOPICS)[1].run_id:
@@ -284,7 +284,7 @@ async def test_a_document_with_errors_is_refused():
         await play(Models("x"), flow(entry(), llm("draft", "{{"), result(), edges="text -> draft -> out"))
 
 
-async def test_a_file_that_can_no_longer_be_written_ends_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_unwritable_results_file_ends_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     import os
 
     def full(_descriptor: int) -> None:
@@ -306,11 +306,11 @@ CENTS = {"price": Price(0.0, 0.01), "usage": Usage(10, 5)}
 
 
 def five_cents() -> Any:
-    """A workflow of one call, which costs five cents and is reckoned to cost as much."""
+    """A workflow with one call, whose cost and estimated cost are five cents."""
     return flow(entry(), llm("draft", max_tokens=5), result(), edges="text -> draft -> out")
 
 
-async def test_no_row_is_begun_once_the_budget_of_the_batch_is_spent():
+async def test_no_row_starts_after_the_batch_budget_is_used_up():
     outcome = await play(Models("fine", **CENTS), five_cents(), concurrency=1, budget_usd=0.1)
     summary = outcome.summary
     assert [row.row for row in outcome.rows] == [1, 2]
@@ -319,7 +319,7 @@ async def test_no_row_is_begun_once_the_budget_of_the_batch_is_spent():
 
 
 @pytest.mark.parametrize("concurrency", [2, 3, 4])
-async def test_rows_under_way_at_once_do_not_together_spend_more_than_the_batch_may(concurrency: int):
+async def test_concurrent_rows_share_the_batch_budget(concurrency: int):
     under_way = asyncio.Event()
 
     async def answer(_call: Call) -> str:
@@ -337,7 +337,7 @@ async def test_rows_under_way_at_once_do_not_together_spend_more_than_the_batch_
     assert all("The budget of the batch is too small" in error for error in refused)
 
 
-async def test_a_row_that_follows_has_what_the_rows_before_it_left():
+async def test_later_row_gets_the_remaining_batch_budget():
     loop = {"edges": "loop -> draft -> exit", "max_iterations": 2}
     workflow = around(llm("draft", max_tokens=5), **loop)
     outcome = await play(Models("x", **CENTS), workflow, concurrency=1, budget_usd=0.17)
@@ -348,7 +348,7 @@ async def test_a_row_that_follows_has_what_the_rows_before_it_left():
     assert (outcome.summary.not_run, outcome.summary.is_budget_spent) == (2, True)
 
 
-async def test_rows_cut_off_by_the_budget_are_run_again_with_a_higher_one_and_pay_nothing_twice():
+async def test_rows_stopped_by_the_budget_resume_without_paying_twice():
     kept, models = MemoryStore(), Models("fine", **CENTS)
     twice = flow(
         entry(), llm("one", max_tokens=5), llm("two", max_tokens=5), result(), edges="text -> one -> two -> out"
@@ -360,7 +360,7 @@ async def test_rows_cut_off_by_the_budget_are_run_again_with_a_higher_one_and_pa
     assert again.summary.cost_usd == pytest.approx(0.4)
 
 
-async def test_the_budget_of_a_document_holds_in_a_batch_with_a_larger_one():
+async def test_document_budget_applies_in_a_batch_with_a_larger_budget():
     loop = {"edges": "loop -> draft -> exit", "max_iterations": 9}
     workflow = around(llm("draft", max_tokens=5), **loop)
     workflow = workflow.model_copy(update={"settings": {"budget_usd": 0.1}})
@@ -368,7 +368,7 @@ async def test_the_budget_of_a_document_holds_in_a_batch_with_a_larger_one():
     assert outcome.summary.cost_usd == pytest.approx(0.1)
 
 
-async def test_a_batch_whose_budget_was_spent_goes_on_with_a_higher_one():
+async def test_batch_resumes_with_a_higher_budget():
     kept, models = MemoryStore(), Models("fine", **CENTS)
     for budget, done in ((0.05, 1), (0.05, 1), (0.15, 3), (9.0, 4)):
         outcome = await play(models, five_cents(), store=kept, concurrency=1, budget_usd=budget)
@@ -376,7 +376,7 @@ async def test_a_batch_whose_budget_was_spent_goes_on_with_a_higher_one():
     assert models.asked == dict.fromkeys("abcd", 1)
 
 
-async def test_what_the_file_of_results_has_counts_into_the_budget(tmp_path: Path):
+async def test_results_file_counts_towards_the_batch_budget(tmp_path: Path):
     models = Models("fine", **CENTS)
     for _ in range(2):
         outcome = await play(models, five_cents(), out=tmp_path / "out.csv", concurrency=1, budget_usd=0.1)
@@ -384,7 +384,7 @@ async def test_what_the_file_of_results_has_counts_into_the_budget(tmp_path: Pat
     assert len(models.model.calls) == 2
 
 
-async def test_one_row_alone_cannot_spend_more_than_the_batch_may():
+async def test_single_row_cannot_exceed_the_batch_budget():
     loop = {"edges": "loop -> draft -> exit", "max_iterations": 50}
     workflow = around(llm("draft", max_tokens=5), **loop)
     outcome = await play(Models("x", **CENTS), workflow, concurrency=1, budget_usd=0.12)
@@ -392,6 +392,6 @@ async def test_one_row_alone_cannot_spend_more_than_the_batch_may():
     assert outcome.rows[0].exit_reason == "budget"
 
 
-async def test_rows_that_cost_nothing_spend_no_budget():
+async def test_free_rows_use_no_budget():
     outcome = await play(Models("long enough"), budget_usd=0.0)
     assert (outcome.summary.completed, outcome.summary.is_budget_spent) == (4, False)

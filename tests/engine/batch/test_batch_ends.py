@@ -1,4 +1,4 @@
-"""How a batch ends before its rows do: something of it fails, or nobody wants it any more."""
+"""A batch that ends early, because something failed or it was cancelled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.engine.semantics.models import Call
 MANY = [{"text": str(number)} for number in range(20)]
 
 
-async def test_once_a_result_cannot_be_written_no_further_row_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_no_row_starts_after_a_failed_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     others = asyncio.Event()
 
     async def answer(call: Call) -> str:
@@ -37,7 +37,7 @@ async def test_once_a_result_cannot_be_written_no_further_row_is_begun(tmp_path:
     assert set(models.asked) == {"0", "1", "2"}
 
 
-async def test_a_batch_that_is_cancelled_from_outside_begins_no_further_row():
+async def test_cancelled_batch_starts_no_further_row():
     reached, never = asyncio.Event(), asyncio.Event()
 
     async def answer(_call: Call) -> str:
@@ -54,7 +54,7 @@ async def test_a_batch_that_is_cancelled_from_outside_begins_no_further_row():
     assert set(models.asked) == {"0"}
 
 
-async def test_a_row_whose_run_cannot_be_read_fails_alone(monkeypatch: pytest.MonkeyPatch):
+async def test_unreadable_stored_run_fails_only_its_row(monkeypatch: pytest.MonkeyPatch):
     kept, models = MemoryStore(), Models(longer)
     first = await play(models, store=kept)
     broken, events = first.rows[1].run_id, kept.events

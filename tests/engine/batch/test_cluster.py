@@ -1,4 +1,4 @@
-"""Rows on executors: what travels there, and what happens when a worker of a real Dask cluster is killed."""
+"""Rows on executors: the data that is sent, and a killed worker of a real Dask cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def script(folder: Path, **reply: Any) -> str:
 
 
 class Recording(ThreadPoolExecutor):
-    """Runs what it is given, and keeps it."""
+    """Runs tasks in this process, and records them."""
 
     def __init__(self) -> None:
         super().__init__(max_workers=2)
@@ -52,7 +52,7 @@ async def play(executor: Executor, model: str, rows: int = 3, **options: Any) ->
         return await run_batch(workflow(), inputs, how)
 
 
-async def test_only_json_travels_and_no_key_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_only_json_is_sent_to_workers_and_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with Recording() as executor:
         outcome = await play(executor, script(tmp_path))
@@ -76,7 +76,7 @@ async def test_only_json_travels_and_no_key_does(tmp_path: Path, monkeypatch: py
     assert KEY not in "".join(task for _, task in executor.given) + "".join(executor.gave)
 
 
-async def test_rows_that_come_back_stand_in_the_history_and_are_not_run_again(tmp_path: Path):
+async def test_executor_rows_are_stored_and_do_not_run_again(tmp_path: Path):
     store, model = MemoryStore(), script(tmp_path)
     with Recording() as executor:
         first = await play(executor, model, store=store)
@@ -87,7 +87,7 @@ async def test_rows_that_come_back_stand_in_the_history_and_are_not_run_again(tm
     assert [(row.outputs, row.iterations) for row in again.rows] == [({"out": "good"}, 2)] * 3
 
 
-async def test_here_and_elsewhere_come_to_the_same(tmp_path: Path):
+async def test_local_and_executor_results_are_equal(tmp_path: Path):
     model = script(tmp_path)
     with Recording() as executor:
         elsewhere = await play(executor, model)
@@ -98,14 +98,14 @@ async def test_here_and_elsewhere_come_to_the_same(tmp_path: Path):
     assert [(row.run_id, row.outputs, row.iterations, row.exit_reason, row.tokens) for row in elsewhere.rows] == figures
 
 
-async def test_a_model_that_the_worker_does_not_have_is_told():
+async def test_model_missing_on_the_worker_is_reported():
     with Recording() as executor:
         outcome = await play(executor, "scripted:none.json", rows=1)
     assert outcome.rows[0].status == "failed"
     assert "none.json" in outcome.rows[0].error
 
 
-async def test_an_executor_that_fails_is_a_failed_row():
+async def test_failing_executor_fails_its_row():
     class Broken(Recording):
         def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
             future: Future[Any] = Future()
@@ -117,7 +117,7 @@ async def test_an_executor_that_fails_is_a_failed_row():
     assert outcome.rows[0].error.startswith("The row got lost on its worker (RuntimeError).")
 
 
-def test_an_address_without_a_scheduler_is_told(monkeypatch: pytest.MonkeyPatch):
+def test_address_without_a_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("engine.batch.executors._CONNECT_S", 1)
     with (
         pytest.raises(EngineError, match='There is no Dask scheduler at "tcp://127'),
@@ -128,12 +128,12 @@ def test_an_address_without_a_scheduler_is_told(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-def test_a_killed_worker_of_a_dask_cluster_loses_no_row(tmp_path: Path):
+def test_killed_dask_worker_loses_no_row(tmp_path: Path):
     store, model = open_store(tmp_path / "history.sqlite3"), script(tmp_path, delay_s=0.2)
     killed: list[int] = []
 
     def kill_a_worker(_result: Any) -> None:
-        """Once a row has ended, kill a process that is at work on another one."""
+        """When a row has ended, kill a process that runs another one."""
         if killed:
             return
         client = executor._client

@@ -1,4 +1,4 @@
-"""CSV as the programs of people write it: separators, quotes, line ends, and our own tables read back."""
+"""CSV of other programs (separators, quotes, line ends), and exported tables read back."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ def test_a_single_column_needs_no_separator(tmp_path: Path, lines: list[str]):
         ('a "b" c,1', 'a "b" c'),
     ],
 )
-def test_odd_quotes_in_one_cell_end_neither_the_table_nor_the_row(tmp_path: Path, line: str, cell: str):
+def test_unbalanced_quotes_in_a_cell_are_text(tmp_path: Path, line: str, cell: str):
     table = read(tmp_path, f"text,id\nfirst,0\n{line}\nlast,2\n")
     assert [row["text"] for row in table.rows] == ["first", cell, "last"]
 
 
 @pytest.mark.parametrize(("text", "line"), [('a,b\n1,2\n"open,3\n4,5\n', 3), ('a\n"x\ny" z"\n', 2), ('"a\nb\n', 1)])
-def test_a_quote_that_swallows_lines_is_told_with_its_line(tmp_path: Path, text: str, line: int):
+def test_unclosed_quote_is_reported_with_its_line(tmp_path: Path, text: str, line: int):
     with pytest.raises(TableError, match=rf"t\.csv, line {line}: The table is not valid CSV"):
         read(tmp_path, text)
 
@@ -98,14 +98,14 @@ _CELL = st.text(st.sampled_from("=+-@\t\r\n'\",;|aé日\uff1d 5."), max_size=6)
 
 
 @given(cells=st.lists(_CELL, min_size=1, max_size=4))
-def test_what_we_write_is_what_we_read(tmp_path_factory: pytest.TempPathFactory, cells: list[str]):
+def test_written_csv_is_read_back(tmp_path_factory: pytest.TempPathFactory, cells: list[str]):
     head = [*(f"c{place}" for place in range(len(cells))), "batch", "key"]
     text = BYTE_ORDER_MARK + csv_line(head) + csv_line([*cells, "b", "k"])
     (row,) = read(tmp_path_factory.mktemp("own"), text).rows
     assert list(row.values()) == [*cells, "b", "k"]
 
 
-def test_a_table_of_others_keeps_its_apostrophes(tmp_path: Path):
+def test_apostrophes_of_other_programs_are_kept(tmp_path: Path):
     assert read(tmp_path, "text,id\n'tis,1\n'=x,2\n").rows[1]["text"] == "'=x"
 
 
@@ -115,17 +115,17 @@ def test_no_cell_that_is_written_is_a_formula(start: str):
 
 
 @pytest.mark.parametrize("cell", ["-5", "-0,5", "-12.25", 7, -1.5, None])
-def test_a_negative_number_is_no_formula(cell: Any):
+def test_negative_number_is_not_escaped(cell: Any):
     assert csv_line([cell]).strip().strip('"') == ("" if cell is None else str(cell))
 
 
-def test_a_long_table_is_read_by_a_sample_of_it(tmp_path: Path):
+def test_separator_of_a_long_table_is_detected_from_a_sample(tmp_path: Path):
     rows = "".join(f'{number};"a, b; {number}";1,5\n' for number in range(30_000))
     table = read(tmp_path, f"id;text, long;n\n{rows}")
     assert (len(table.rows), table.rows[-1]["text, long"], table.rows[-1]["n"]) == (30_000, "a, b; 29999", "1,5")
 
 
-def test_every_pair_of_separators_in_the_names_is_decided_by_the_rows(tmp_path: Path):
+def test_rows_decide_between_two_separators_in_the_header(tmp_path: Path):
     for real, other in itertools.permutations(",;\t|", 2):
         text = f"one{real}two{other} more{real}three\n" + "".join(f"a{n}{real}b{n}{real}{n}\n" for n in range(5))
         assert read(tmp_path, text).columns == ("one", f"two{other} more", "three"), (real, other)

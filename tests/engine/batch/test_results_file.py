@@ -59,13 +59,13 @@ def write(path: Path, *rows: RowResult, order: tuple[str, ...] = ()) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_was_written_is_done_when_it_is_opened_again(tmp_path: Path, name: str):
+def test_written_rows_are_completed_when_reopened(tmp_path: Path, name: str):
     write(tmp_path / name, made(1), made(2, status="failed", error="It failed."))
     assert done(tmp_path / name) == {"key1": made(1, is_reused=True)}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_stand_in_the_tables_order_and_a_row_that_failed_before_once(tmp_path: Path, name: str):
+def test_rows_are_in_table_order_and_a_failed_row_appears_once(tmp_path: Path, name: str):
     path = tmp_path / name
     write(path, made(2), made(1, status="failed"), made(3))
     write(path, made(1), order=("key1", "key2"))
@@ -73,7 +73,7 @@ def test_rows_stand_in_the_tables_order_and_a_row_that_failed_before_once(tmp_pa
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_row_is_on_the_disk_as_soon_as_it_is_written(tmp_path: Path, name: str):
+def test_each_row_is_on_disk_after_write(tmp_path: Path, name: str):
     file = results(tmp_path / name)
     file.open()
     file.write(made(1))
@@ -83,7 +83,7 @@ def test_every_row_is_on_the_disk_as_soon_as_it_is_written(tmp_path: Path, name:
 
 @pytest.mark.parametrize("name", TEXTS)
 @given(cut=st.integers(1, 400))
-def test_a_file_cut_anywhere_gives_whole_rows(tmp_path_factory: pytest.TempPathFactory, name: str, cut: int):
+def test_truncated_file_gives_whole_rows(tmp_path_factory: pytest.TempPathFactory, name: str, cut: int):
     path = tmp_path_factory.mktemp("cut") / name
     write(path, made(1, outputs={"out": 'two\nlines, "quoted"'}), made(2))
     whole = path.read_bytes()
@@ -99,7 +99,7 @@ def test_a_file_cut_anywhere_gives_whole_rows(tmp_path_factory: pytest.TempPathF
 @pytest.mark.parametrize(
     "text", ["=1+1", "+1", "-1", "@x", "'quoted", "'=x", "\ttab", 'a,b\n"c"\r\nd', "", "\ud800 half", "日本"]
 )
-def test_any_text_comes_back(tmp_path: Path, name: str, text: str):
+def test_any_text_is_read_back(tmp_path: Path, name: str, text: str):
     write(tmp_path / name, made(1, outputs={"out": text}))
     (row,) = done(tmp_path / name).values()
     assert row.outputs["out"] in {text, text.encode("utf-8", "backslashreplace").decode()}
@@ -127,7 +127,7 @@ def test_json_lines_keep_values(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_of_another_batch_is_left_as_it_is(tmp_path: Path, name: str):
+def test_file_of_another_batch_is_unchanged(tmp_path: Path, name: str):
     path = tmp_path / name
     write(path, made(1))
     before = path.read_bytes()
@@ -137,7 +137,7 @@ def test_a_file_of_another_batch_is_left_as_it_is(tmp_path: Path, name: str):
 
 
 @pytest.mark.parametrize(("name", "text"), [("out.csv", "a,b\n1,2\n"), ("out.jsonl", '{"a": 1}\n')])
-def test_a_file_that_is_something_else_is_left_as_it_is(tmp_path: Path, name: str, text: str):
+def test_other_file_is_unchanged(tmp_path: Path, name: str, text: str):
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(TableError, match="is not a results file of a batch"):
@@ -145,7 +145,7 @@ def test_a_file_that_is_something_else_is_left_as_it_is(tmp_path: Path, name: st
     assert path.read_text() == text
 
 
-def test_a_place_where_nothing_can_be_written_is_told(tmp_path: Path):
+def test_unwritable_path_is_reported(tmp_path: Path):
     with pytest.raises(TableError, match="cannot be written"):
         results(tmp_path / "none" / "out.csv").open()
     with pytest.raises(TableError, match="cannot be written"):
@@ -162,7 +162,7 @@ def extra(path: Path, columns: list[str], *rows: RowResult) -> dict[str, RowResu
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_other_columns_come_along_under_names_of_their_own(tmp_path: Path, name: str):
+def test_extra_columns_are_copied_under_unique_names(tmp_path: Path, name: str):
     cells = {"id": "007", "score": "=1", "table.score": "'x", "input.topic": "b", "': odd;name": "c", "key": "mine"}
     extra(tmp_path / name, list(cells), made(1, extra=cells))
     (row,) = read_table(tmp_path / name).rows
@@ -190,7 +190,7 @@ def other_columns(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_columns_may_come_and_go_when_a_batch_goes_on(tmp_path: Path, name: str):
+def test_columns_may_change_when_a_batch_resumes(tmp_path: Path, name: str):
     extra(tmp_path / name, ["id", "old"], made(1, extra={"id": 1, "old": "x"}), made(2, extra={"id": 2, "old": "y"}))
     found = extra(tmp_path / name, ["id", "new"], made(3, extra={"id": 3, "new": "z"}))
     assert set(found) == {"key1", "key2"}
@@ -202,7 +202,7 @@ def test_columns_may_come_and_go_when_a_batch_goes_on(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_row_that_has_moved_has_its_place_and_cells_of_today(tmp_path: Path, name: str):
+def test_moved_row_gets_its_new_place_and_cells(tmp_path: Path, name: str):
     extra(tmp_path / name, ["id"], made(1, extra={"id": "a"}))
     file = ResultsFile(tmp_path / name, "batch", ["topic"], ["out"], ["id"])
     file.open()
@@ -212,7 +212,7 @@ def test_a_row_that_has_moved_has_its_place_and_cells_of_today(tmp_path: Path, n
     assert (str(row["row"]), other_columns(row)["id"]) == ("7", "b")
 
 
-def test_results_that_a_spreadsheet_program_saved_are_taken_up(tmp_path: Path):
+def test_results_saved_by_a_spreadsheet_program_are_read(tmp_path: Path):
     path = tmp_path / "out.csv"
     write(path, made(1, outputs={"out": "Größe; =1, 'x'"}), made(2))
     table = read_table(path)
@@ -222,7 +222,7 @@ def test_results_that_a_spreadsheet_program_saved_are_taken_up(tmp_path: Path):
     assert done(path)["key1"].outputs == {"out": "Größe; =1, 'x'"}
 
 
-def test_results_of_an_earlier_version_are_taken_up(tmp_path: Path):
+def test_results_of_an_earlier_version_are_read(tmp_path: Path):
     path = tmp_path / "out.csv"
     path.write_text("row,status,input.topic,output.out,batch,key\n1,completed,a,b,batch,key1\n", encoding="utf-8")
     assert done(path)["key1"].outputs == {"out": "b"}
@@ -231,14 +231,14 @@ def test_results_of_an_earlier_version_are_taken_up(tmp_path: Path):
     assert done(lines)["key1"].outputs == {"out": "b"}
 
 
-def test_a_workbook_of_results_has_figures_as_numbers_and_one_sheet(tmp_path: Path):
+def test_results_workbook_has_numbers_and_one_sheet(tmp_path: Path):
     write(tmp_path / "out.xlsx", made(1, outputs={"out": 5}, score=-1.5, cost_usd=None))
     (row,) = read_table(tmp_path / "out.xlsx").rows
     assert (row["row"], row["score"], row["iterations"], row["cost_usd"], row["output.out"]) == (1, -1.5, 3, "", 5)
     assert [path.name for path in tmp_path.iterdir()] == ["out.xlsx"]
 
 
-def test_a_batch_that_is_killed_loses_no_row_of_a_workbook(tmp_path: Path):
+def test_killed_batch_loses_no_row_of_a_workbook(tmp_path: Path):
     path = tmp_path / "out.xlsx"
     write(path, made(1))
     long = "x" * 50_000
@@ -246,7 +246,7 @@ def test_a_batch_that_is_killed_loses_no_row_of_a_workbook(tmp_path: Path):
     killed.open()
     killed.write(made(2, outputs={"out": long}))
     journal = tmp_path / "out.xlsx.jsonl"
-    journal.write_bytes(journal.read_bytes() + b'{"row": 3, "sta')  # and now the machine goes down
+    journal.write_bytes(journal.read_bytes() + b'{"row": 3, "sta')  # a power failure
     file = results(path)
     found = file.open()
     assert (set(found), found["key2"].outputs) == ({"key1", "key2"}, {"out": long})
@@ -255,10 +255,10 @@ def test_a_batch_that_is_killed_loses_no_row_of_a_workbook(tmp_path: Path):
     assert ("out.xlsx" in note, "1 text was" in note) == (True, True)
     assert set(done(path)) == {"key1", "key2", "key3"}
     assert not journal.exists()
-    killed._file.close()  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess] - as the process would
+    killed._file.close()  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess] - as the killed process would
 
 
-def test_a_workbook_that_is_open_elsewhere_is_told_and_its_rows_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_locked_workbook_is_reported_and_its_rows_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "out.xlsx"
     file = results(path)
     file.open()
@@ -274,7 +274,7 @@ def test_a_workbook_that_is_open_elsewhere_is_told_and_its_rows_stay(tmp_path: P
     assert set(done(path)) == {"key1"}
 
 
-def test_a_file_of_many_rows_is_put_in_order_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_many_rows_are_sorted_in_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def at_once(_descriptor: int) -> None:
         pass
 
@@ -292,7 +292,7 @@ def test_a_file_of_many_rows_is_put_in_order_at_once(tmp_path: Path, monkeypatch
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the limit on files is POSIX's")
 @pytest.mark.parametrize("name", NAMES)
-def test_a_disk_that_is_full_is_told_of_the_results_and_what_was_kept_stays(tmp_path: Path, name: str) -> None:
+def test_full_disk_is_reported_and_earlier_results_stay(tmp_path: Path, name: str) -> None:
     import resource
 
     path = tmp_path / name
@@ -313,7 +313,7 @@ def test_a_disk_that_is_full_is_told_of_the_results_and_what_was_kept_stays(tmp_
 
 
 @pytest.mark.parametrize("name", ["out.xls", "out.xlsm", "out.ods", "out.XLS"])
-def test_a_kind_of_workbook_that_is_not_written_is_refused(tmp_path: Path, name: str):
+def test_unsupported_workbook_suffix_is_refused(tmp_path: Path, name: str):
     with pytest.raises(TableError, match=r"\.xlsx, \.csv or \.jsonl"):
         results(tmp_path / name).open()
     assert list(tmp_path.iterdir()) == []

@@ -24,7 +24,7 @@ def opened(path: Path) -> tuple[ResultsFile, dict[str, RowResult]]:
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.xlsx"])
-def test_warnings_have_a_column_and_a_count_and_come_back(tmp_path: Path, name: str) -> None:
+def test_warnings_have_a_column_and_a_count_and_are_read_back(tmp_path: Path, name: str) -> None:
     file, _ = opened(tmp_path / name)
     for row in ROWS:
         file.write(row)

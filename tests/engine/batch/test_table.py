@@ -34,29 +34,29 @@ def read(folder: Path, text: str, name: str = "t.csv", **how: Any) -> Any:
     return inputs_of_table(workflow(), read_table(table(folder, text, name)), **how)
 
 
-def test_a_csv_table_gives_typed_inputs(tmp_path: Path):
+def test_csv_cells_are_parsed_as_inputs(tmp_path: Path):
     text = '\ufefftopic,words\r\n"rain,\nsnow",5\r\nsun,\r\n'
     assert read(tmp_path, text) == [{"topic": "rain,\nsnow", "words": 5}, {"topic": "sun"}]
 
 
 @pytest.mark.parametrize("mark", [";", "\t"])
-def test_semicolons_and_tabs_divide_cells_too(tmp_path: Path, mark: str):
+def test_semicolons_and_tabs_are_separators(tmp_path: Path, mark: str):
     assert read(tmp_path, f"topic{mark}words\nrain, snow{mark}2.5\n") == [{"topic": "rain, snow", "words": 2.5}]
 
 
-def test_json_lines_give_their_values(tmp_path: Path):
+def test_json_lines_keep_their_values(tmp_path: Path):
     lines = [{"topic": "a\u2028b", "words": 3}, {"topic": "c"}]
     text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines) + "\n\n"
     assert read(tmp_path, text, "t.jsonl") == lines
 
 
-def test_columns_can_be_named_and_others_ignored(tmp_path: Path):
+def test_columns_can_be_chosen_and_others_omitted(tmp_path: Path):
     rows = read(tmp_path, "Subject,id\nrain,7\n", columns={"topic": "Subject"}, extra_columns=False)
     assert rows == [{"topic": "rain"}]
     assert rows[0].extra == {}
 
 
-def test_an_input_can_be_left_to_its_default_although_a_column_has_its_name(tmp_path: Path):
+def test_input_can_use_its_default_despite_a_matching_column(tmp_path: Path):
     rows = read(tmp_path, "topic,words\nrain,7\n", columns={"words": None})
     assert rows == [{"topic": "rain"}]
     assert rows[0].extra == {"words": "7"}
@@ -75,7 +75,7 @@ def test_an_input_can_be_left_to_its_default_although_a_column_has_its_name(tmp_
         ('topic\na\n"open\nb\n', "t.csv, line 3: The table is not valid CSV"),
     ],
 )
-def test_a_table_that_does_not_fit_is_refused_in_a_sentence(tmp_path: Path, text: str, said: str):
+def test_table_that_does_not_match_is_refused_in_one_sentence(tmp_path: Path, text: str, said: str):
     with pytest.raises(TableError) as caught:
         read(tmp_path, text)
     assert str(caught.value).startswith(said)
@@ -83,7 +83,7 @@ def test_a_table_that_does_not_fit_is_refused_in_a_sentence(tmp_path: Path, text
 
 
 @pytest.mark.parametrize("line", ["nonsense", "[1]", '{"topic": NaN}', '{"topic": 1e999}', "[" * 5000])
-def test_a_line_that_is_no_json_object_fails_as_a_row(tmp_path: Path, line: str):
+def test_line_that_is_not_a_json_object_fails_its_row(tmp_path: Path, line: str):
     rows = read(tmp_path, f'{{"topic": "a"}}\n\n{line}\n{{"topic": "b"}}\n', "t.jsonl")
     assert [dict(row) for row in rows] == [{"topic": "a"}, {}, {"topic": "b"}]
     assert [row.error.partition(":")[0] for row in rows] == ["", "t.jsonl, line 3", ""]
@@ -91,7 +91,7 @@ def test_a_line_that_is_no_json_object_fails_as_a_row(tmp_path: Path, line: str)
         read_table(table(tmp_path, f"{line}\n", "t.jsonl"))
 
 
-def test_what_cannot_be_opened_is_told(tmp_path: Path):
+def test_unreadable_file_is_reported(tmp_path: Path):
     with pytest.raises(TableError, match="cannot be opened"):
         read_table(tmp_path / "none.csv")
     with pytest.raises(TableError, match="cannot be opened"):
@@ -100,7 +100,7 @@ def test_what_cannot_be_opened_is_told(tmp_path: Path):
         read_table(table(tmp_path, b"topic\n\xff\xfe\n"))
 
 
-def test_a_cell_that_does_not_fit_fails_its_row_and_no_other(tmp_path: Path):
+def test_invalid_cell_fails_only_its_row(tmp_path: Path):
     rows = read(tmp_path, "topic,words,id\na,1,x\n\nb,many,y\nc,3,z\n")
     assert [row.error for row in rows][::2] == ["", ""]
     for said in ("t.csv, line 4", 'column "words"', '"many"', "a number", "42 or 0.5"):
@@ -117,7 +117,7 @@ def test_a_cell_that_does_not_fit_fails_its_row_and_no_other(tmp_path: Path):
         ("a,2", {"topic": "a", "words": 2}),
     ],
 )
-def test_missing_cells_and_empty_ones_too_many_are_no_fault(tmp_path: Path, line: str, row: dict[str, Any]):
+def test_missing_and_surplus_empty_cells_are_accepted(tmp_path: Path, line: str, row: dict[str, Any]):
     (only,) = read(tmp_path, f"topic,words\n{line}\n")
     assert (only, only.error) == (row, "")
 
@@ -131,31 +131,31 @@ def test_missing_cells_and_empty_ones_too_many_are_no_fault(tmp_path: Path, line
         ("topic,words", "a,#DIV/0!", "#DIV/0!"),
     ],
 )
-def test_a_row_with_cells_that_cannot_be_used_fails_with_its_line(tmp_path: Path, head: str, line: str, said: str):
+def test_row_with_surplus_cells_fails_with_its_line(tmp_path: Path, head: str, line: str, said: str):
     rows = read(tmp_path, f"{head}\n{line}\n{'b,1' if head.startswith('topic') else '1,b'}\n")
     assert said in rows[0].error
     assert "line 2" in rows[0].error
     assert (rows[1], rows[1].error) == ({"topic": "b", "words": 1}, "")
 
 
-def test_rows_without_content_are_skipped_and_lines_stay_those_of_the_file(tmp_path: Path):
+def test_empty_rows_are_skipped_and_line_numbers_stay(tmp_path: Path):
     rows = read(tmp_path, '\n,\ntopic,words\n,\n"a\nb",1\n , \t\n\nc,x\n,,\n\n')
     assert [row["topic"] for row in rows] == ["a\nb", "c"]
     assert "line 9" in rows[1].error
 
 
-def test_columns_without_a_name_are_dropped_if_empty_and_else_named_by_their_place(tmp_path: Path):
+def test_unnamed_columns_are_dropped_or_named_by_place(tmp_path: Path):
     (row,) = read(tmp_path, ",topic,,\n7,a,,\n")
     assert (row, row.extra) == ({"topic": "a"}, {"column 1": "7"})
 
 
-def test_columns_are_found_whatever_their_case(tmp_path: Path):
+def test_columns_are_matched_ignoring_case(tmp_path: Path):
     assert read(tmp_path, "Topic, WORDS\na,1\n") == [{"topic": "a", "words": 1}]
     assert read(tmp_path, "TOPIC,topic\na,b\n")[0] == {"topic": "b"}
 
 
 @pytest.mark.parametrize("value", ["many", [1], True, {"a": 1}, ""])
-def test_a_value_of_json_lines_that_does_not_fit_fails_its_row(tmp_path: Path, value: Any):
+def test_invalid_json_lines_value_fails_its_row(tmp_path: Path, value: Any):
     lines = [{"topic": "a", "words": 1}, {"topic": "b", "words": value}, {"topic": "c"}]
     rows = read(tmp_path, "\n".join(map(json.dumps, lines)), "t.jsonl")
     assert [bool(row.error) for row in rows] == [False, True, False]
@@ -164,7 +164,7 @@ def test_a_value_of_json_lines_that_does_not_fit_fails_its_row(tmp_path: Path, v
     assert rows[1]["words"] == value
 
 
-def test_null_in_json_lines_leaves_an_input_to_its_default(tmp_path: Path):
+def test_null_in_json_lines_uses_the_default(tmp_path: Path):
     assert read(tmp_path, '{"topic": "a", "words": null}\n{"topic": null}\n', "t.jsonl") == [
         {"topic": "a"},
         {"topic": None},
@@ -172,7 +172,7 @@ def test_null_in_json_lines_leaves_an_input_to_its_default(tmp_path: Path):
 
 
 @pytest.mark.parametrize("text", ["5", " 5 ", "+5", "05", "5.", "5.0", "5e0", "\u00a05"])
-def test_a_number_is_read_as_people_write_it(tmp_path: Path, text: str):
+def test_number_formats_are_parsed(tmp_path: Path, text: str):
     assert read(tmp_path, f"topic;words\na;{text}\n") == [{"topic": "a", "words": 5}]
 
 
@@ -187,18 +187,18 @@ def test_a_number_is_read_as_people_write_it(tmp_path: Path, text: str):
         ("1e3", 1000),
     ],
 )
-def test_a_number_may_have_groups_and_any_sign(tmp_path: Path, text: str, number: float):
+def test_numbers_may_have_groups_and_signs(tmp_path: Path, text: str, number: float):
     assert read(tmp_path, f"topic;words\na;{text}\n") == [{"topic": "a", "words": number}]
 
 
 @pytest.mark.parametrize("text", ["1,5", "1.234,5", "five", "5 %", "$5", "1 00", "0x1", "--5", ".", "1e999"])
-def test_what_is_no_plain_number_fails_its_row(tmp_path: Path, text: str):
+def test_invalid_number_fails_its_row(tmp_path: Path, text: str):
     (row,) = read(tmp_path, f"topic;words\na;{text}\n")
     assert (row["words"], text in row.error) == (text, True)
 
 
 @pytest.mark.parametrize("is_true", [True, False])
-def test_a_boolean_is_read_in_any_usual_word_and_case(tmp_path: Path, is_true: bool):
+def test_boolean_words_are_parsed_in_any_case(tmp_path: Path, is_true: bool):
     asked = flow(entry("on", type="boolean"), transform("made", "{{on}}"), result(), edges="on -> made.on\nmade -> out")
     words = ["TRUE", "true", "Yes", "y", "T", "1", "ON", " yes "] if is_true else ["FALSE", "no", "N", "f", "0", "Off"]
     rows = inputs_of_table(asked, read_table(table(tmp_path, "\n".join(["on", *words, "maybe"]))))
@@ -206,7 +206,7 @@ def test_a_boolean_is_read_in_any_usual_word_and_case(tmp_path: Path, is_true: b
     assert '"maybe"' in rows[-1].error
 
 
-def test_unknown_names_of_columns_are_told(tmp_path: Path):
+def test_unknown_columns_are_reported(tmp_path: Path):
     with pytest.raises(TableError, match='The workflow has no input "theme"'):
         read(tmp_path, "topic\na\n", columns={"theme": "topic"})
     with pytest.raises(TableError, match='There is no column "Subject"'):
@@ -217,7 +217,7 @@ _ROWS = st.lists(st.fixed_dictionaries({"topic": st.sampled_from(["a", "b", "c"]
 
 
 @given(rows=_ROWS, moved=st.randoms(use_true_random=False))
-def test_rows_are_found_again_wherever_they_have_moved(rows: list[dict[str, Any]], moved: Any):
+def test_moved_rows_keep_their_keys(rows: list[dict[str, Any]], moved: Any):
     shuffled = list(rows)
     moved.shuffle(shuffled)
     before, after = make_rows("batch", rows), make_rows("batch", shuffled)
@@ -226,7 +226,7 @@ def test_rows_are_found_again_wherever_they_have_moved(rows: list[dict[str, Any]
     assert make_rows("other", rows)[0].key != before[0].key
 
 
-def test_a_batch_is_its_document_model_and_name_and_not_its_layout():
+def test_batch_id_depends_on_document_model_and_name_but_not_layout():
     one = workflow()
     moved = one.model_copy(update={"layout": {"nodes": {"made": {"x": 1, "y": 2}}}, "description": "Other words."})
     assert batch_id(one) == batch_id(moved)

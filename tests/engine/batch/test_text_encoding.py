@@ -1,4 +1,4 @@
-"""Tables in the encodings that spreadsheets of many countries write, long and very short."""
+"""Long and very short tables in the encodings that spreadsheets of many countries write."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ def test_an_encoding_is_recognized_and_named(codec: str, text: str, times: int):
     content = (text * times).encode(codec)
     read, label = decode_table(content, "t.csv")
     assert read == text * times
-    # Windows-1250 and others share most of their letters: what counts is the text.
+    # Windows-1250 and others share most letters, so only the text is compared.
     assert label in {
         name for known, name in ENCODINGS.items() if (text * times).encode(known, "replace") == content
     } | {ENCODINGS[codec]}
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_utf_8_is_not_worth_a_word(mark: bytes):
+def test_utf_8_is_not_mentioned(mark: bytes):
     assert decode_table(mark + "é, 日本\r\n".encode(), "t.csv") == ("é, 日本\r\n", "")
 
 
 @pytest.mark.parametrize(
     ("codec", "text"), [("gb18030", "topic\n琉璃\n"), ("cp1251", "name\nЖук\n"), ("koi8-r", "фьючерс\n")]
 )
-def test_where_nothing_decides_nothing_is_guessed(codec: str, text: str):
+def test_ambiguous_encoding_is_not_guessed(codec: str, text: str):
     with pytest.raises(TableError) as caught:
         decode_table(text.encode(codec), "t.csv")
     for said in ("t.csv", "not UTF-8", ENCODINGS[codec], "Excel workbook"):
@@ -76,11 +76,11 @@ def test_where_nothing_decides_nothing_is_guessed(codec: str, text: str):
 
 
 @pytest.mark.parametrize("name", ["cp1251", "Windows-1251", "windows-1251", " CP1251 "])
-def test_an_encoding_that_is_given_is_taken(name: str):
+def test_given_encoding_is_used(name: str):
     assert decode_table("Жук".encode("cp1251"), "t.csv", name)[0] == "Жук"
 
 
-def test_an_encoding_that_is_wrong_or_unknown_is_told():
+def test_wrong_or_unknown_encoding_is_reported():
     with pytest.raises(TableError, match=r"t\.csv, line 2: .*UTF-8"):
         decode_table("a\né".encode("cp1252"), "t.csv", "UTF-8")
     with pytest.raises(TableError, match='no text encoding "klingon"'):
@@ -91,14 +91,14 @@ def test_an_encoding_that_is_wrong_or_unknown_is_told():
 
 
 @pytest.mark.parametrize("content", [b"a,b\n\x00\x01\x02,3\n", b"\xff\xfea", bytes(range(256))])
-def test_what_is_no_text_is_told(content: bytes):
+def test_binary_file_is_reported(content: bytes):
     with pytest.raises(TableError) as caught:
         decode_table(content, "t.csv")
     assert str(caught.value).startswith("t.csv: The ")
     assert "\n" not in str(caught.value)
 
 
-def test_a_table_says_how_it_was_read(tmp_path: Path):
+def test_notes_say_how_the_table_was_read(tmp_path: Path):
     file = tmp_path / "t.csv"
     file.write_bytes("name;ville\nRené;Orléans\n".encode("cp1252"))
     table = read_table(file)

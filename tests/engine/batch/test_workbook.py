@@ -1,4 +1,4 @@
-"""Excel and OpenDocument workbooks as tables, and workbooks of results. Every file is a real one."""
+"""Excel and OpenDocument workbooks as tables, and workbooks of results, all with real files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def asked(**types: str) -> Any:
     return flow(*entries, transform("made", words), result(), edges=f"{edges}made -> out")
 
 
-def test_values_keep_their_kind_and_dates_become_iso_texts(tmp_path: Path):
+def test_values_keep_their_type_and_dates_become_iso_texts(tmp_path: Path):
     def fill(page: Any, book: Any) -> None:
         def shown(pattern: str) -> Any:
             return book.add_format({"num_format": pattern})
@@ -77,7 +77,7 @@ def test_values_keep_their_kind_and_dates_become_iso_texts(tmp_path: Path):
     assert isinstance(table.rows[0]["whole"], int)
 
 
-def test_cells_become_what_the_inputs_take(tmp_path: Path):
+def test_cells_are_parsed_as_inputs(tmp_path: Path):
     workflow = asked(text="text", n="number", on="boolean", items="list", data="json")
     lines = [["text", "n", "on", "items", "data"], [7, "5", 1, '["a"]', 3], [True, 2, "Yes", "[]", '{"a": 1}']]
     found = inputs_of_table(workflow, read_table(workbook(tmp_path, ("A", rows(*lines)))))
@@ -88,7 +88,7 @@ def test_cells_become_what_the_inputs_take(tmp_path: Path):
     assert isinstance(found[0]["text"], str)
 
 
-def test_a_cell_that_does_not_fit_is_told_with_its_place(tmp_path: Path):
+def test_invalid_cell_is_reported_with_its_place(tmp_path: Path):
     lines = [[], ["", "n", "text"], ["", 1, "a"], ["", "many", "b"], [], ["", True, "c"]]
     found = inputs_of_table(asked(n="number", text="text"), read_table(workbook(tmp_path, ("My data", rows(*lines)))))
     assert [bool(row.error) for row in found] == [False, True, True]
@@ -98,7 +98,7 @@ def test_a_cell_that_does_not_fit_is_told_with_its_place(tmp_path: Path):
 
 
 @pytest.mark.parametrize("shown", ["#N/A", "#REF!", "#DIV/0!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"])
-def test_a_cell_that_shows_an_error_fails_its_row(tmp_path: Path, shown: str):
+def test_error_cell_fails_its_row(tmp_path: Path, shown: str):
     def fill(page: Any, _book: Any) -> None:
         page.write_row(0, 0, ["text", "n", "id"])
         page.write_row(1, 0, ["a", 1])
@@ -114,7 +114,7 @@ def test_a_cell_that_shows_an_error_fails_its_row(tmp_path: Path, shown: str):
     assert ("cell A4" in found[2].error, "cell B5" in found[3].error, shown in found[3].error) == (True, True, True)
 
 
-def test_the_first_visible_sheet_with_content_is_read_unless_one_is_named(tmp_path: Path):
+def test_first_visible_sheet_with_rows_is_read_by_default(tmp_path: Path):
     def hidden(page: Any, _book: Any) -> None:
         page.write_row(0, 0, ["text"])
         page.write(1, 0, "secret")
@@ -162,7 +162,7 @@ def test_a_table_may_begin_anywhere_and_have_gaps(tmp_path: Path):
     ("sheets", "said"),
     [([rows()], "empty"), ([rows(["text"])], 'sheet ".+" has no rows'), ([rows([]), rows()], "empty")],
 )
-def test_a_workbook_without_rows_is_told(tmp_path: Path, sheets: list[Fill], said: str):
+def test_workbook_without_rows_is_reported(tmp_path: Path, sheets: list[Fill], said: str):
     path = workbook(tmp_path, *((f"S{place}", fill) for place, fill in enumerate(sheets)))
     with pytest.raises(TableError, match=f"t.xlsx: .*{said}"):
         read_table(path)
@@ -192,7 +192,7 @@ def damaged(folder: Path) -> list[bytes]:
 
 @pytest.mark.parametrize("place", range(8))
 @pytest.mark.parametrize("name", ["t.xlsx", "t.xls", "t.ods"])
-def test_a_damaged_workbook_is_told_in_a_sentence(tmp_path: Path, place: int, name: str):
+def test_damaged_workbook_is_one_sentence(tmp_path: Path, place: int, name: str):
     content = damaged(tmp_path)[place]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(TableError) as caught:
@@ -200,14 +200,14 @@ def test_a_damaged_workbook_is_told_in_a_sentence(tmp_path: Path, place: int, na
     assert str(caught.value).startswith(f"{name}: The workbook cannot be read")
 
 
-def test_a_workbook_with_a_password_is_told(tmp_path: Path):
+def test_workbook_with_a_password_is_reported(tmp_path: Path):
     content = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500) + "EncryptedPackage".encode("utf-16-le") + bytes(500)
     (tmp_path / "t.xlsx").write_bytes(content)
     with pytest.raises(TableError, match=r"t\.xlsx: .*password"):
         read_table(tmp_path / "t.xlsx")
 
 
-def test_a_stray_cell_at_the_end_of_the_sheet_does_not_end_the_program(tmp_path: Path):
+def test_stray_cell_at_the_end_of_a_sheet_is_refused(tmp_path: Path):
     def fill(page: Any, _book: Any) -> None:
         page.write(0, 0, "text")
         page.write(1_048_575, 16_383, "stray")
@@ -217,12 +217,12 @@ def test_a_stray_cell_at_the_end_of_the_sheet_does_not_end_the_program(tmp_path:
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.txt", "table"])
-def test_a_workbook_is_known_by_its_content(tmp_path: Path, name: str):
+def test_workbook_is_recognized_by_its_content(tmp_path: Path, name: str):
     path = workbook(tmp_path, ("A", rows(["text"], ["x"]))).rename(tmp_path / name)
     assert read_table(path).rows == ({"text": "x"},)
 
 
-def test_a_text_table_that_is_called_xls_is_read_as_one(tmp_path: Path):
+def test_text_table_with_the_suffix_xls_is_read(tmp_path: Path):
     (tmp_path / "t.xls").write_bytes("text\tn\r\nä\t1\r\n".encode("utf-16"))
     assert read_table(tmp_path / "t.xls").rows == ({"text": "ä", "n": "1"},)
 
@@ -258,7 +258,7 @@ def test_an_opendocument_sheet_is_read(tmp_path: Path):
 @pytest.mark.parametrize(
     ("index", "letters"), [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA"), (16_383, "XFD")]
 )
-def test_a_column_has_its_letters(index: int, letters: str):
+def test_column_letters(index: int, letters: str):
     assert column_letters(index) == letters
 
 
@@ -291,7 +291,7 @@ def read_back(content: bytes) -> list[list[Any]]:
         "<b>&amp;",
     ],
 )
-def test_any_text_that_is_written_stays_a_text(text: str):
+def test_any_written_text_stays_text(text: str):
     content, cut = write_workbook([["head"], [text]], "Results")
     assert (read_back(content), cut) == ([["head"], [text]], 0)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -299,7 +299,7 @@ def test_any_text_that_is_written_stays_a_text(text: str):
     assert (b"<f>" in page, b"hyperlink" in page) == (False, False)
 
 
-def test_figures_keep_their_kind_and_no_digit_is_lost():
+def test_numbers_keep_their_type_and_all_digits():
     line = [5, -2.5, True, False, None, "", 10**15 - 1, 10**15, 2**70, {"a": [1]}, ["é"]]
     content, _ = write_workbook([["head"], line], "Results")
     texts = ["1000000000000000", str(2**70), '{"a":[1]}', '["é"]']
@@ -307,7 +307,7 @@ def test_figures_keep_their_kind_and_no_digit_is_lost():
 
 
 @pytest.mark.parametrize("text", ["y" * (MAX_CELL_CHARS + 1), "😀" * 20_000, "y" * 1_000_000])
-def test_a_text_that_is_too_long_for_a_cell_is_cut_and_counted(text: str):
+def test_too_long_text_is_truncated_and_counted(text: str):
     content, cut = write_workbook([["head"], [text, "short", text]], "Results")
     first, short, _ = read_back(content)[1]
     assert (cut, short, first.endswith(TRUNCATION_MARK), text.startswith(first.removesuffix(TRUNCATION_MARK))) == (
@@ -319,6 +319,6 @@ def test_a_text_that_is_too_long_for_a_cell_is_cut_and_counted(text: str):
     assert MAX_CELL_CHARS - 1 <= len(first.encode("utf-16-le")) // 2 <= MAX_CELL_CHARS
 
 
-def test_what_no_file_can_hold_is_replaced():
+def test_invalid_xml_characters_are_replaced():
     content, _ = write_workbook([["head"], ["\ud800 half", "\ufffe"]], "Results")
     assert read_back(content)[1] == ["\\ud800 half", "\ufffd"]

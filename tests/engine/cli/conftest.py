@@ -14,7 +14,7 @@ def program(capsys: pytest.CaptureFixture[str]) -> Program:
 
 @pytest.fixture(autouse=True)
 def history_file(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A history of the test's own, for processes that it starts too."""
+    """A separate history for the test, also for processes that it starts."""
     file = tmp_path_factory.mktemp("history") / "history.sqlite3"
     monkeypatch.setenv("LOOPWRIGHT_STORE", str(file))
     return file

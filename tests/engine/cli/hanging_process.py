@@ -1,4 +1,4 @@
-"""The command line with a tool that hangs: reading a file never ends. It is run as a process of its own."""
+"""The command line with a tool that hangs: reading a file never ends. Runs as a separate process."""
 
 from __future__ import annotations
 

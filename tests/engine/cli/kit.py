@@ -1,4 +1,4 @@
-"""What the tests of the command line share: documents, scripts, and the program in this process or in its own."""
+"""Helpers for tests of the command line: documents, scripts, and the program in this or a separate process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAM = (sys.executable, "-m", "engine.cli.main")
 
 @dataclass(frozen=True)
 class Ended:
-    """How a call of the program ended."""
+    """The result of a call of the program."""
 
     code: int
     out: str
@@ -47,7 +47,7 @@ class Program:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The environment for a process of the program: no colours asked for, no user's own model."""
+    """The environment for a process of the program: no forced colors, and no default model of the user."""
     usual = {
         name: value
         for name, value in os.environ.items()
@@ -59,7 +59,7 @@ def environment(**changes: str) -> dict[str, str]:
 def process(
     *arguments: object, env: Mapping[str, str] | None = None, given: bytes = b"", cwd: Path | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """The program in a process of its own, run to its end."""
+    """Run the program in a separate process until it ends."""
     return subprocess.run(
         [*PROGRAM, *map(str, arguments)],
         env=environment() if env is None else dict(env),
@@ -118,7 +118,7 @@ def echo(kind: str = "text", default: Any = None) -> dict[str, Any]:
 
 
 def write(folder: Path, content: Any, name: str = "w.loop.json") -> Path:
-    """Put a JSON file into a folder."""
+    """Write a JSON file into a folder."""
     file = folder / name
     file.write_text(json.dumps(content), encoding="utf-8")
     return file
@@ -130,7 +130,7 @@ def drafts(*replies: Any) -> dict[str, Any]:
 
 
 class Events:
-    """Makes a run's events, numbered."""
+    """Creates numbered events of a run."""
 
     def __init__(self) -> None:
         self._seq = -1

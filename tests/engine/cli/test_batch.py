@@ -35,7 +35,7 @@ def results(file: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(("error", "is_named"), [(f"It stopped during a call. {RESUME_ROW}", True), ("No key.", False)])
-def test_the_option_that_repeats_calls_in_flight_is_named_where_a_row_needs_it(
+def test_retry_in_flight_is_suggested_when_a_row_needs_it(
     error: str, is_named: bool, capsys: pytest.CaptureFixture[str]
 ):
     rows = (RowResult(1, "key", "run", "failed", error=error),)
@@ -44,7 +44,7 @@ def test_the_option_that_repeats_calls_in_flight_is_named_where_a_row_needs_it(
     assert ("--retry-in-flight" in capsys.readouterr().err) is is_named
 
 
-def test_a_row_is_a_run_with_its_figures(program: Program, tmp_path: Path):
+def test_each_row_is_a_run_with_its_figures(program: Program, tmp_path: Path):
     model = scripted(tmp_path, {"default": "Good.", "price": {"input_usd_per_million_tokens": 0,
                                                               "output_usd_per_million_tokens": 1e6}})  # fmt: skip
     ended = program(
@@ -64,7 +64,7 @@ def test_a_row_is_a_run_with_its_figures(program: Program, tmp_path: Path):
     assert program("runs", "show", rows[0]["run_id"]).code == 0
 
 
-def test_the_summary_is_an_object_too(program: Program, tmp_path: Path):
+def test_summary_as_json(program: Program, tmp_path: Path):
     model = scripted(tmp_path, {"default": "Good."})
     arguments = ("batch", write(tmp_path, refine(2)), table(tmp_path, "a", "b"), "-m", model, "--json")
     ended = program(*arguments)
@@ -75,7 +75,7 @@ def test_the_summary_is_an_object_too(program: Program, tmp_path: Path):
     assert program(*arguments).json["summary"]["reused"] == 2
 
 
-def test_rows_that_failed_are_told(program: Program, tmp_path: Path):
+def test_failed_rows_are_reported(program: Program, tmp_path: Path):
     error = {"error": {"kind": "authentication", "message": "The key is wrong."}}
     model = scripted(tmp_path, {"rules": [{"pattern": "bad", "reply": error}], "default": "Good."})
     ended = program("batch", write(tmp_path, refine(1)), table(tmp_path, "good", "bad"), "-m", model, "--no-store")
@@ -94,14 +94,14 @@ def test_rows_that_failed_are_told(program: Program, tmp_path: Path):
         (("-m", "scripted:none.json"), "none.json"),
     ],
 )
-def test_wrong_use_is_a_sentence(program: Program, tmp_path: Path, arguments: tuple[str, ...], said: str):
+def test_wrong_usage_is_one_sentence(program: Program, tmp_path: Path, arguments: tuple[str, ...], said: str):
     ended = program("batch", write(tmp_path, refine(1)), table(tmp_path, "a"), "--no-store", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1
 
 
-def test_wrong_columns_are_a_sentence(program: Program, tmp_path: Path):
+def test_wrong_columns_are_one_sentence(program: Program, tmp_path: Path):
     ended = program("batch", write(tmp_path, echo()), table(tmp_path, "a"), "--no-store")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == 't.csv: There is no column for the input "value". Its columns are: task.\n'
@@ -109,7 +109,7 @@ def test_wrong_columns_are_a_sentence(program: Program, tmp_path: Path):
     assert (ended.code, ended.err.startswith("row 1: completed")) == (0, True)
 
 
-def test_a_workbook_comes_in_and_goes_out_with_its_other_columns(program: Program, tmp_path: Path):
+def test_workbook_is_read_and_written_with_extra_columns(program: Program, tmp_path: Path):
     book = xlsxwriter.Workbook(str(tmp_path / "t.xlsx"))
     book.add_worksheet("Notes").write_column(0, 0, ["About", "Nothing here."])
     page = book.add_worksheet("Tasks")
@@ -133,7 +133,7 @@ def test_a_workbook_comes_in_and_goes_out_with_its_other_columns(program: Progra
     assert read_table(tmp_path / "out.xlsx").rows == rows
 
 
-def test_a_row_that_does_not_fit_fails_and_the_others_run(program: Program, tmp_path: Path):
+def test_invalid_row_fails_and_the_others_run(program: Program, tmp_path: Path):
     document = echo()
     document["nodes"][0]["config"]["type"] = "number"
     file = tmp_path / "t.csv"
@@ -162,7 +162,7 @@ def test_a_row_that_does_not_fit_fails_and_the_others_run(program: Program, tmp_
 @pytest.mark.parametrize(
     ("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
 )
-def test_a_batch_that_was_broken_off_goes_on_by_the_same_command(
+def test_the_same_command_resumes_an_interrupted_batch(
     program: Program, tmp_path: Path, how: signal.Signals, code: int
 ):
     stuck = {"pattern": "stuck", "reply": {"text": "never", "delay_s": FOR_EVER}}
@@ -190,7 +190,7 @@ def test_a_batch_that_was_broken_off_goes_on_by_the_same_command(
     assert sorted(run["run_id"] for run in listed) == sorted(row["run_id"] for row in results(out))
 
 
-def test_a_batch_stops_at_its_budget_and_goes_on_with_a_higher_one(program: Program, tmp_path: Path):
+def test_batch_stops_at_its_budget_and_resumes_with_a_higher_one(program: Program, tmp_path: Path):
     price = {"input_usd_per_million_tokens": 0, "output_usd_per_million_tokens": 1e6}
     model = scripted(tmp_path, {"default": "Good.", "price": price})
     rows = table(tmp_path, *"abcd")

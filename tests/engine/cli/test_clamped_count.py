@@ -1,4 +1,4 @@
-"""A document that asks for more iterations than the cap: whoever tells of the run tells the count that held."""
+"""A document with more iterations than the cap: every view of the run shows the clamped count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ASKED = 500
 
 
 def names_what_was_asked(text: str) -> bool:
-    """Whether a text names the count of the document, other than to say that it was clamped."""
+    """Whether a text has the document's count, except to say that it was clamped."""
     return any(str(ASKED) in line and "is outside" not in line for line in text.splitlines())
 
 
@@ -39,7 +39,7 @@ def asking_for_too_many(**config: Any) -> Any:
     return around(llm("draft", "{{loop.max_iterations}}"), edges=edges, max_iterations=ASKED, until="false", **config)
 
 
-async def test_a_run_and_its_history_tell_the_count_that_held() -> None:
+async def test_run_and_history_show_the_clamped_count() -> None:
     store, workflow = MemoryStore(), asking_for_too_many()
 
     played = await play(workflow, "x", store=store, max_iterations_cap=3)
@@ -56,7 +56,7 @@ async def test_a_run_and_its_history_tell_the_count_that_held() -> None:
     assert any("at most 3 iterations" in warning for warning in played.loop.warnings)
 
 
-async def test_the_note_to_the_model_and_expressions_have_the_count_that_held() -> None:
+async def test_prompt_note_and_expressions_use_the_clamped_count() -> None:
     body = (llm("draft", "x"), formula("share", "string(loop.max_iterations) + input"))
     workflow = around(*body, edges="loop -> draft -> share -> exit", max_iterations=ASKED, inject_feedback=True)
 
@@ -66,7 +66,7 @@ async def test_the_note_to_the_model_and_expressions_have_the_count_that_held() 
     assert all(str(ASKED) not in message.text for call in played.model.calls for message in call.request.messages)
 
 
-def test_the_command_line_shows_the_count_that_held(program: Program, tmp_path: Path) -> None:
+def test_command_line_shows_the_clamped_count(program: Program, tmp_path: Path) -> None:
     script = write(tmp_path, drafts("One.", "Two.", "Three."), "script.json")
     file = write(tmp_path, refine(ASKED))
 
@@ -82,12 +82,12 @@ def test_the_command_line_shows_the_count_that_held(program: Program, tmp_path: 
 
 
 @pytest.mark.parametrize(("cap", "asked", "shown"), [(50, 500, 50), (120, 500, 120), (120, 100, 100), (50, 0, 1)])
-def test_a_card_says_what_the_person_s_cap_leaves(cap: int, asked: int, shown: int) -> None:
+def test_card_shows_the_clamped_count(cap: int, asked: int, shown: int) -> None:
     set_shown_cap(cap)
 
     assert SPEC.summary(LoopConfig(max_iterations=asked)) == f"at most {shown}"
     assert clamped(asked, cap) == shown
 
 
-def test_a_chart_names_no_count_that_will_not_be_run() -> None:
+def test_flowchart_has_no_count_above_the_cap() -> None:
     assert str(ASKED) not in flowchart(asking_for_too_many())

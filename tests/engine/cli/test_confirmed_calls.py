@@ -1,4 +1,4 @@
-"""Commands and hosts that a workflow from elsewhere makes up during a run: shown, and asked for by value."""
+"""Commands and hosts that a workflow from elsewhere creates during a run are shown for confirmation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def nothing_approved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def running(command: str = "echo one", **config: Any) -> dict[str, Any]:
-    """A shell whose command comes through an edge."""
+    """A shell tool whose command comes from an edge."""
     return document(
         [
             {"id": "task", "type": "input", "config": {"default": command}},
@@ -33,21 +33,21 @@ def running(command: str = "echo one", **config: Any) -> dict[str, Any]:
 
 
 def approved(program: Program, file: Path, folder: Path) -> None:
-    """Approve what a document says, but not what it makes up."""
+    """Approve the document, but not calls that it creates during the run."""
     from engine.document.files import load
     from engine.store.consent import approve
 
     assert approve(load(file), folder / "approved.json")
 
 
-def test_what_an_edge_brings_is_said_to_be_unknown_until_the_run(program: Program, tmp_path: Path):
+def test_consent_says_that_values_from_edges_are_unknown_until_the_run(program: Program, tmp_path: Path):
     ended = program("run", write(tmp_path, running()), "--allow-code")
 
     assert ended.code == 2
     assert "  Known only during the run, and asked for then: the command of “run_it” (shell)" in ended.err.splitlines()
 
 
-def test_the_command_is_shown_and_asked_for_when_it_is_known(program: Program, tmp_path: Path):
+def test_command_is_shown_for_confirmation_when_it_is_known(program: Program, tmp_path: Path):
     command = "echo one\necho two"
     file = write(tmp_path, running(command))
     approved(program, file, tmp_path)
@@ -61,7 +61,7 @@ def test_the_command_is_shown_and_asked_for_when_it_is_known(program: Program, t
     assert ended.json["outputs"]["answer"]["stdout"] == "one\ntwo\n"
 
 
-def test_a_command_that_is_refused_is_not_run(program: Program, tmp_path: Path):
+def test_rejected_command_does_not_run(program: Program, tmp_path: Path):
     file = write(tmp_path, running(f"touch {tmp_path / 'made'}"))
     approved(program, file, tmp_path)
     run_id = program("run", file, "--allow-code", "--json").json["run_id"]
@@ -74,9 +74,7 @@ def test_a_command_that_is_refused_is_not_run(program: Program, tmp_path: Path):
 
 
 @pytest.mark.parametrize("command", ["resume", "fork", "fork of a fork"])
-def test_what_an_imported_run_brings_is_asked_for_although_the_workflow_is_trusted_fully(
-    program: Program, tmp_path: Path, command: str
-):
+def test_calls_of_an_imported_run_need_confirmation_despite_trust(program: Program, tmp_path: Path, command: str):
     file = write(tmp_path, running())
     ran = program("run", file, "--allow", "--allow-code", "--folder", tmp_path, "--json").json["run_id"]
     exported = json.loads(program("runs", "export", ran, "--to", "json").out)
@@ -98,7 +96,7 @@ def test_what_an_imported_run_brings_is_asked_for_although_the_workflow_is_trust
 
 
 @pytest.mark.parametrize("options", [("--allow",), ()])
-def test_who_allows_it_all_is_not_asked_again_then_or_later(program: Program, tmp_path: Path, options: tuple[str, ...]):
+def test_allow_disables_confirmation_now_and_later(program: Program, tmp_path: Path, options: tuple[str, ...]):
     file = write(tmp_path, running())
     if not options:
         program("run", file, "--allow-code", "--allow")
@@ -108,7 +106,7 @@ def test_who_allows_it_all_is_not_asked_again_then_or_later(program: Program, tm
     assert ended.json["outputs"]["answer"]["stdout"] == "one\n"
 
 
-def test_a_command_in_the_document_is_asked_for_before_the_run_alone(program: Program, tmp_path: Path):
+def test_command_in_the_document_needs_consent_only_before_the_run(program: Program, tmp_path: Path):
     nodes = [
         {"id": "run_it", "type": "tool", "config": {"tool": "shell", "arguments": {"command": "echo one"}}},
         {"id": "answer", "type": "output"},
@@ -119,7 +117,7 @@ def test_a_command_in_the_document_is_asked_for_before_the_run_alone(program: Pr
     assert program("run", file, "--allow-code", "--json").json["outputs"]["answer"]["stdout"] == "one\n"
 
 
-def test_what_a_command_reads_through_an_edge_is_asked_for_too(program: Program, tmp_path: Path):
+def test_command_input_from_an_edge_needs_confirmation(program: Program, tmp_path: Path):
     source = running("echo from input")
     source["nodes"][1]["config"]["arguments"] = {"command": "sh"}
     source["edges"][0]["to"] = "run_it.input"
@@ -132,7 +130,7 @@ def test_what_a_command_reads_through_an_edge_is_asked_for_too(program: Program,
     assert waiting.json["waiting"]["run_it"]["value"] == {"command": "sh", "input": "echo from input"}
 
 
-def test_an_agent_s_command_is_asked_for(program: Program, tmp_path: Path):
+def test_command_of_an_agent_needs_confirmation(program: Program, tmp_path: Path):
     nodes = [
         {"id": "task", "type": "input", "config": {"default": "Go."}},
         {"id": "worker", "type": "agent", "config": {"prompt": "{{input}}", "tools": ["shell"]}},
@@ -161,9 +159,7 @@ def test_an_agent_s_command_is_asked_for(program: Program, tmp_path: Path):
         {"id": "ask", "type": "llm", "config": {"prompt": "x"}},
     ],
 )
-def test_a_model_that_reads_the_person_s_history_or_files_is_asked_for(
-    program: Program, tmp_path: Path, node: dict[str, Any]
-):
+def test_model_that_reads_history_or_files_needs_consent(program: Program, tmp_path: Path, node: dict[str, Any]):
     task = {"id": "task", "type": "input", "config": {"default": "x"}}
     nodes = [task, node, {"id": "answer", "type": "output"}]
     source = document(nodes, ["task.value > ask.input", "task.value > answer.value"])
@@ -177,7 +173,7 @@ def test_a_model_that_reads_the_person_s_history_or_files_is_asked_for(
 
 
 @pytest.mark.parametrize("hidden", ["\x1b[2K", "\u202e", "\u200b", "\r", "\x9b", "\u2028"])
-def test_a_command_is_shown_whole_with_hidden_characters_as_escapes(program: Program, tmp_path: Path, hidden: str):
+def test_command_is_shown_in_full_with_hidden_characters_escaped(program: Program, tmp_path: Path, hidden: str):
     lines = ["echo " + "x" * 500, f"rm{hidden} -rf y", "Tool: nothing else"]
     nodes = [
         {"id": "run_it", "type": "tool", "config": {"tool": "shell", "arguments": {"command": "\n".join(lines)}}},

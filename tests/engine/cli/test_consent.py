@@ -1,4 +1,4 @@
-"""The first run of a workflow from elsewhere: what it would use is told, and a person asked."""
+"""Consent before the first run of a workflow from elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def searching(path: str = "x", **node: Any) -> dict[str, Any]:
     )
 
 
-def test_without_a_person_nothing_is_run_and_what_it_would_use_is_told(program: Program, tmp_path: Path):
+def test_without_a_terminal_nothing_runs_and_the_resources_are_listed(program: Program, tmp_path: Path):
     ended = program("run", write(tmp_path, searching()))
     assert ended.code == ExitCode.REFUSED
     first, tool, last = ended.err.splitlines(keepends=True)
@@ -43,7 +43,7 @@ def test_without_a_person_nothing_is_run_and_what_it_would_use_is_told(program: 
     assert program("runs", "--json").json["count"] == 0
 
 
-def test_what_was_allowed_once_is_not_asked_for_again_until_it_means_something_else(program: Program, tmp_path: Path):
+def test_consent_is_remembered_until_the_workflow_changes(program: Program, tmp_path: Path):
     file = write(tmp_path, searching())
     assert program("run", file, "--allow").code == 0
     assert program("run", file).code == 0
@@ -52,12 +52,12 @@ def test_what_was_allowed_once_is_not_asked_for_again_until_it_means_something_e
     assert program("run", write(tmp_path, searching("y"), "other.loop.json")).code == ExitCode.REFUSED
 
 
-def test_a_workflow_that_only_calls_models_is_run_at_once(program: Program, tmp_path: Path):
+def test_workflow_that_only_calls_models_needs_no_consent(program: Program, tmp_path: Path):
     script = write(tmp_path, drafts("One."), "script.json")
     assert program("run", write(tmp_path, refine(1)), "-m", f"scripted:{script}").code == 0
 
 
-def test_a_template_is_run_at_once_although_it_has_tools(program: Program, tmp_path: Path):
+def test_template_with_tools_needs_no_consent(program: Program, tmp_path: Path):
     script = write(tmp_path, {"rules": [{"reply": "done"}]}, "script.json")
     ended = program("run", "agentic-search", "-m", f"scripted:{script}", "--json")
     assert "has not been run here before" not in ended.err
@@ -65,7 +65,7 @@ def test_a_template_is_run_at_once_although_it_has_tools(program: Program, tmp_p
     assert on.code == 0, "a run of a template goes on unasked, too"
 
 
-def test_hosts_commands_and_what_lies_in_subflows_are_told(program: Program, tmp_path: Path):
+def test_consent_lists_hosts_commands_and_subflows(program: Program, tmp_path: Path):
     write(tmp_path, searching(), "inner.loop.json")
     source = document(
         [
@@ -111,7 +111,7 @@ def test_hosts_commands_and_what_lies_in_subflows_are_told(program: Program, tmp
         ),
     ],
 )
-def test_prices_that_the_file_states_are_asked_about_since_a_budget_counts_by_them(
+def test_prices_in_the_file_need_consent_because_budgets_use_them(
     program: Program, tmp_path: Path, settings: dict[str, Any], told: list[str]
 ):
     script = write(tmp_path, drafts("One."), "script.json")
@@ -126,15 +126,13 @@ def test_prices_that_the_file_states_are_asked_about_since_a_budget_counts_by_th
 
 
 @pytest.mark.parametrize("settings", [{"allow_unknown_price": False}, {"prices": {}}, {"budget_usd": 2.0}])
-def test_settings_that_state_no_price_are_not_asked_about(program: Program, tmp_path: Path, settings: dict[str, Any]):
+def test_settings_without_a_price_need_no_consent(program: Program, tmp_path: Path, settings: dict[str, Any]):
     script = write(tmp_path, drafts("One."), "script.json")
     file = write(tmp_path, {**refine(1), "settings": settings})
     assert program("run", file, "-m", f"scripted:{script}").code == 0
 
 
-def test_a_run_that_somebody_else_made_is_asked_about_before_it_goes_on(
-    program: Program, tmp_path: Path, nothing_approved: Path
-):
+def test_imported_run_needs_consent_before_it_resumes(program: Program, tmp_path: Path, nothing_approved: Path):
     file = write(tmp_path, searching())
     run_id = program("run", file, "--allow", "--json").json["run_id"]
     nothing_approved.unlink()
@@ -144,7 +142,7 @@ def test_a_run_that_somebody_else_made_is_asked_about_before_it_goes_on(
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"approved": 3}', '{"approved": [1, null]}', "[" * 100_000])
-def test_a_damaged_file_of_approvals_approves_nothing_and_is_replaced(
+def test_damaged_consent_file_approves_nothing_and_is_replaced(
     program: Program, tmp_path: Path, nothing_approved: Path, content: str
 ):
     nothing_approved.parent.mkdir()
@@ -156,7 +154,7 @@ def test_a_damaged_file_of_approvals_approves_nothing_and_is_replaced(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs terminals")
-def test_on_a_terminal_a_person_is_asked(tmp_path: Path):
+def test_consent_is_asked_on_a_terminal(tmp_path: Path):
     file = str(write(tmp_path, searching()))
     with on_terminal("run", file) as (running, terminal):
         read_terminal(terminal, b"Do you trust")

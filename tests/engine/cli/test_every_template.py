@@ -1,4 +1,4 @@
-"""Every template runs from the command line, by its name, with its sample inputs, and comes to its end."""
+"""Every template runs from the command line by its name, with its sample inputs, and completes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ REPLIES = {
     "multi-pass-extraction": json.dumps(WALK),
     "valid-json": json.dumps(SOUP),
 }
-"""What the model says where not every text will do."""
+"""Replies of the model for nodes that do not accept every text."""
 OPTIONS = {"calculator-agent": ("--allow-code",)}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_template_comes_to_its_end(program: Program, tmp_path: Path, name: str):
+def test_template_completes(program: Program, tmp_path: Path, name: str):
     script = tmp_path / "replies.json"
     script.write_text(json.dumps({"rules": [], "default": REPLIES.get(name, "APPROVED. LGTM. A text.")}), "utf-8")
 

@@ -16,7 +16,7 @@ from tests.engine.cli.kit import Program, document, process, refine, write
 
 
 @pytest.mark.parametrize("to", ["python", "langgraph"])
-def test_the_program_goes_to_standard_output_and_the_report_beside_it(program: Program, to: str):
+def test_program_goes_to_standard_output_and_report_to_standard_error(program: Program, to: str):
     ended = program("export", "agentic-search", "--to", to)
     assert ended.code == 0
     compile(ended.out, "exported", "exec")
@@ -24,7 +24,7 @@ def test_the_program_goes_to_standard_output_and_the_report_beside_it(program: P
     assert ("search_files" in ended.err) == (to == "langgraph")
 
 
-def test_the_program_goes_to_a_file(program: Program, tmp_path: Path):
+def test_program_is_written_to_a_file(program: Program, tmp_path: Path):
     out = tmp_path / "exported.py"
     ended = program("export", "self-refine", "--to", "langgraph", "-o", out)
     assert (ended.code, ended.out) == (0, "")
@@ -32,13 +32,13 @@ def test_the_program_goes_to_a_file(program: Program, tmp_path: Path):
     assert out.read_text(encoding="utf-8") == export_langgraph(load(ROOT / "templates/self-refine.loop.json")).text
 
 
-def test_program_and_report_are_an_object_too(program: Program):
+def test_program_and_report_as_json(program: Program):
     told = program("export", "self-refine", "--to", "python", "--json").json
     assert told["left_out"] == ["The positions of the nodes on the canvas are left out."]
     assert "from engine import Builder" in told["program"]
 
 
-def test_a_document_with_errors_and_a_place_that_cannot_be_written_are_told(program: Program, tmp_path: Path):
+def test_invalid_document_and_unwritable_file_are_reported(program: Program, tmp_path: Path):
     broken = refine()
     broken["edges"].pop()
     ended = program("export", write(tmp_path, broken), "--to", "python")
@@ -60,7 +60,7 @@ def test_the_exported_script_runs_the_workflow(program: Program, tmp_path: Path)
 
 
 def exported(file: Path, script: Any) -> subprocess.CompletedProcess[str]:
-    """The script in a process of its own, with a model that replies as that says."""
+    """Run the script in a separate process with a scripted model."""
     replies = write(file.parent, script, "script.json")
     return subprocess.run(
         [sys.executable, str(file), '{"task": "Rain"}'],
@@ -73,7 +73,7 @@ def exported(file: Path, script: Any) -> subprocess.CompletedProcess[str]:
 
 
 def uses(*tools: str, **top: Any) -> dict[str, Any]:
-    """A workflow that calls tools one after the other, with its input."""
+    """A workflow that calls tools one after another with its input."""
     nodes = [{"id": "task", "type": "input", "config": {"default": "x"}}, {"id": "answer", "type": "output"}]
     calls = [{"id": f"call_{number}", "type": "tool", "config": {"tool": name}} for number, name in enumerate(tools)]
     ports = {"python": "code", "shell": "command", "read_file": "path", "http_get": "url", "search_files": "query"}
@@ -93,7 +93,7 @@ def uses(*tools: str, **top: Any) -> dict[str, Any]:
         ("http_get", "--allow-private-addresses", ""),
     ],
 )
-def test_a_script_takes_the_permissions_that_its_workflow_needs(
+def test_script_has_options_for_the_permissions_it_needs(
     program: Program, tmp_path: Path, tools: str, offered: str, needed: str
 ):
     out = tmp_path / "exported.py"
@@ -108,7 +108,7 @@ def test_a_script_takes_the_permissions_that_its_workflow_needs(
     assert {word for word in done.stderr.split() if word.startswith("--")} == set(needed.split())
 
 
-def test_a_script_that_was_allowed_to_runs_code_in_its_folder(program: Program, tmp_path: Path):
+def test_script_runs_code_in_its_folder_if_allowed(program: Program, tmp_path: Path):
     out, folder = tmp_path / "exported.py", tmp_path / "folder"
     folder.mkdir()
     (folder / "a.txt").write_text("Rain.")
@@ -123,7 +123,7 @@ def test_a_script_that_was_allowed_to_runs_code_in_its_folder(program: Program, 
         assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
 
 
-def test_permissions_come_from_all_parts_that_are_on(program: Program, tmp_path: Path):
+def test_permissions_come_from_all_enabled_parts(program: Program, tmp_path: Path):
     inner = write(tmp_path, uses("shell"), "inner.loop.json")
     nodes = [
         {"id": "task", "type": "input"},
@@ -139,7 +139,7 @@ def test_permissions_come_from_all_parts_that_are_on(program: Program, tmp_path:
     assert "--allow-unknown-price" in text
 
 
-def test_a_workflow_that_asks_a_person_says_that_its_script_cannot(program: Program, tmp_path: Path):
+def test_script_of_a_workflow_with_questions_reports_that_it_cannot_ask(program: Program, tmp_path: Path):
     asks = document(
         [{"id": "task", "type": "input"}, {"id": "check", "type": "approval"}, {"id": "answer", "type": "output"}],
         ["task.value > check.input", "check.approved > answer.value"],
@@ -148,7 +148,7 @@ def test_a_workflow_that_asks_a_person_says_that_its_script_cannot(program: Prog
     assert sentence.startswith('Nobody answers the questions of "check"')
 
 
-def test_a_target_that_is_none_is_told():
+def test_unknown_target_is_reported():
     done = process("export", "self-refine", "--to", "cobol")
     assert done.returncode == 2
     assert b"cobol" in done.stderr

@@ -1,4 +1,4 @@
-"""`loopwright import`: a foreign file becomes one of ours, and the report says what became of each thing."""
+"""`loopwright import`: converting files of other programs, with a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def canvas_file(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_canvas_is_saved_beside_the_file_and_runs(program: Program, canvas_file: Path, tmp_path: Path) -> None:
+def test_imported_canvas_is_saved_beside_the_file_and_runs(program: Program, canvas_file: Path, tmp_path: Path) -> None:
     ended = program("import", canvas_file)
     assert ended.code == 0
     target = tmp_path / "refine.loop.json"
@@ -41,20 +41,20 @@ def test_a_canvas_is_saved_beside_the_file_and_runs(program: Program, canvas_fil
     assert run.json["outputs"] == {"Text": "two", "Rounds": 2}
 
 
-def test_the_report_as_json(program: Program, canvas_file: Path, tmp_path: Path) -> None:
+def test_import_report_as_json(program: Program, canvas_file: Path, tmp_path: Path) -> None:
     messages = program("import", canvas_file, "-o", tmp_path / "x.loop.json", "--json").json
     assert messages["file"] == str(tmp_path / "x.loop.json")
     assert messages["problems"] == []
     assert {"fate", "place", "message"} == set(messages["report"][0])
 
 
-def test_yaml_is_saved_where_it_is_asked_for(program: Program, tmp_path: Path) -> None:
+def test_imported_yaml_is_saved_to_the_output_option(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(DEV_CYCLE, encoding="utf-8")
     assert program("import", tmp_path / "a.yaml", "-o", tmp_path / "b.loop.json").code == 0
     assert load(tmp_path / "b.loop.json").name == "build-until-fine"
 
 
-def test_a_file_that_is_there_is_replaced_only_by_force(program: Program, canvas_file: Path, tmp_path: Path) -> None:
+def test_existing_file_is_replaced_only_with_force(program: Program, canvas_file: Path, tmp_path: Path) -> None:
     target = tmp_path / "refine.loop.json"
     target.write_text("mine", encoding="utf-8")
     ended = program("import", canvas_file)
@@ -65,7 +65,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(program: Program, canvas
     assert json.loads(target.read_text(encoding="utf-8"))["format"] == "loopwright.workflow"
 
 
-def test_a_hostile_file_is_a_sentence_and_leaves_nothing(program: Program, tmp_path: Path) -> None:
+def test_malicious_file_is_refused_in_one_sentence_and_leaves_no_file(program: Program, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("a: !!python/object/apply:os.system ['true']", encoding="utf-8")
     ended = program("import", tmp_path / "bad.yaml")
     assert ended.code == 2
@@ -74,7 +74,7 @@ def test_a_hostile_file_is_a_sentence_and_leaves_nothing(program: Program, tmp_p
     assert [file.name for file in tmp_path.iterdir()] == ["bad.yaml"]
 
 
-def test_the_problems_of_the_new_workflow_are_told(program: Program, tmp_path: Path) -> None:
+def test_problems_of_the_imported_workflow_are_listed(program: Program, tmp_path: Path) -> None:
     text = {"nodes": [{"id": "x", "type": "quantum"}], "edges": []}
     ended = program("import", write(tmp_path, text, "odd.json"))
     assert ended.code == 0
@@ -83,13 +83,13 @@ def test_the_problems_of_the_new_workflow_are_told(program: Program, tmp_path: P
 
 
 @pytest.mark.parametrize("file", [".", "/", ""])
-def test_a_folder_is_no_file_to_import(program: Program, file: str) -> None:
+def test_folder_cannot_be_imported(program: Program, file: str) -> None:
     ended = program("import", file)
     assert ended.code == 2
     assert "This is a folder" in ended.err
 
 
-def test_a_name_that_no_file_can_have_is_a_sentence(program: Program, canvas_file: Path, tmp_path: Path) -> None:
+def test_impossible_file_name_is_one_sentence(program: Program, canvas_file: Path, tmp_path: Path) -> None:
     ended = program("import", canvas_file, "-o", tmp_path / ("n" * 300))
     assert ended.code == 2
     assert "The file cannot be saved: file name too long." in ended.err

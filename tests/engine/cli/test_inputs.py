@@ -35,7 +35,7 @@ def workflow(kind: str = "text", default: Any = None) -> Any:
         ("json", '"text"', "text"),
     ],
 )
-def test_a_value_is_read_by_the_declared_type(kind: str, text: str, value: Any):
+def test_value_is_parsed_by_the_declared_type(kind: str, text: str, value: Any):
     assert parse_inputs(workflow(kind), [f"value={text}"]) == {"value": value}
 
 
@@ -55,7 +55,7 @@ def test_a_value_is_read_by_the_declared_type(kind: str, text: str, value: Any):
         ("json", "[Infinity]"),
     ],
 )
-def test_a_value_of_another_type_is_refused_with_an_example(kind: str, text: str):
+def test_value_of_the_wrong_type_is_refused_with_an_example(kind: str, text: str):
     with pytest.raises(InputError, match=r'The input "value" takes .*, not ".*"\. Write it like'):
         parse_inputs(workflow(kind), [f"value={text}"])
 
@@ -66,13 +66,13 @@ def test_a_value_comes_from_a_file(tmp_path: Path):
     assert parse_inputs(workflow(), [f"value=@{file}"]) == {"value": "héllo\n"}
 
 
-def test_a_file_is_read_by_the_declared_type(tmp_path: Path):
+def test_file_is_parsed_by_the_declared_type(tmp_path: Path):
     file = tmp_path / "in.json"
     file.write_text("[1, 2]")
     assert parse_inputs(workflow("list"), [f"value=@{file}"]) == {"value": [1, 2]}
 
 
-def test_a_doubled_at_sign_is_a_text_that_begins_with_one():
+def test_double_at_sign_escapes_an_at_sign():
     assert parse_inputs(workflow(), ["value=@@home"]) == {"value": "@home"}
 
 
@@ -81,13 +81,13 @@ def test_a_missing_file_is_named():
         parse_inputs(workflow(), ["value=@no/such"])
 
 
-def test_a_file_that_is_no_utf8_is_refused(tmp_path: Path):
+def test_file_that_is_not_utf8_is_refused(tmp_path: Path):
     (tmp_path / "in").write_bytes(b"caf\xe9")
     with pytest.raises(InputError, match="it is not UTF-8 text"):
         parse_inputs(workflow(), [f"value=@{tmp_path / 'in'}"])
 
 
-def test_a_file_that_is_too_large_is_refused(tmp_path: Path):
+def test_too_large_file_is_refused(tmp_path: Path):
     with (tmp_path / "in").open("wb") as file:
         file.truncate(MAX_FILE_BYTES + 1)
     with pytest.raises(InputError, match="it has more than 10 MB"):
@@ -95,27 +95,27 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(tmp_path: Path):
+def test_pipe_without_a_writer_is_refused_without_waiting(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="it is no ordinary file"):
         parse_inputs(workflow(), [f"value=@{tmp_path / 'pipe'}"])
 
 
-def test_a_folder_and_a_path_that_cannot_be_are_refused(tmp_path: Path):
+def test_folder_and_impossible_path_are_refused(tmp_path: Path):
     with pytest.raises(InputError, match="cannot be read"):
         parse_inputs(workflow(), [f"value=@{tmp_path}"])
     with pytest.raises(InputError, match="cannot be read"):
         parse_inputs(workflow(), ["value=@a\0b"])
 
 
-def test_an_unknown_name_gives_the_list_of_inputs():
+def test_unknown_input_lists_the_inputs():
     with pytest.raises(InputError) as caught:
         parse_inputs(workflow("number", 5), ["valeu=1"])
     assert caught.value.message == 'The workflow has no input "valeu".'
     assert caught.value.remedy == 'Inputs: value (number, default "5").'
 
 
-def test_a_missing_value_gives_the_list_of_inputs():
+def test_missing_value_lists_the_inputs():
     with pytest.raises(InputError) as caught:
         parse_inputs(workflow(), [])
     assert caught.value.message == 'No value is given for the input "value".'
@@ -133,7 +133,7 @@ def test_a_value_given_twice_is_refused():
         parse_inputs(workflow(), ["value=1", "value=2"])
 
 
-def test_an_option_without_a_sign_is_refused():
+def test_option_without_an_equals_sign_is_refused():
     with pytest.raises(InputError, match='"-i value" has no value'):
         parse_inputs(workflow(), ["value"])
 
@@ -142,7 +142,7 @@ def test_a_default_makes_an_input_optional():
     assert parse_inputs(workflow("text", "hello"), []) == {}
 
 
-def test_an_input_is_called_by_its_name_and_described():
+def test_input_error_has_name_and_description():
     source = document(
         [{"id": "a", "type": "input", "config": {"name": "topic", "description": "What it is about."}}], []
     )
@@ -156,13 +156,13 @@ def test_an_input_is_called_by_its_name_and_described():
     }
 
 
-def test_an_input_with_settings_that_cannot_be_read_is_left_out():
+def test_input_with_invalid_settings_is_ignored():
     source = document([{"id": "a", "type": "input", "config": {"type": "colour"}}], [])
     assert declared_inputs(to_workflow(source, "w")) == []
 
 
 @given(st.sampled_from(["text", "number", "boolean", "list", "json", "any"]), st.text(max_size=40))
-def test_no_value_gives_anything_but_a_value_or_an_input_error(kind: str, text: str):
+def test_any_value_is_parsed_or_is_an_input_error(kind: str, text: str):
     given = [f"value={text.lstrip('@')}"]
     with contextlib.suppress(InputError):
         assert set(parse_inputs(workflow(kind), given)) == {"value"}

@@ -1,4 +1,4 @@
-"""`nodes`, `templates` and `models`: what there is."""
+"""`loopwright nodes`, `templates` and `models`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_limits_and_defaults_of_a_setting_are_shown(program: Program):
     assert "0.95" in row
 
 
-def test_the_settings_of_a_lists_entries_are_shown(program: Program):
+def test_settings_of_list_entries_are_shown(program: Program):
     assert "\nbranches[].when " in program("nodes", "router").out
 
 
@@ -115,7 +115,7 @@ def ready(program: Program, name: str) -> object:
     return model["available"]
 
 
-def test_models_says_for_which_providers_there_is_a_key_and_never_the_key(
+def test_models_shows_which_providers_have_a_key_but_never_the_key(
     program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret-123")
@@ -128,14 +128,14 @@ def test_models_says_for_which_providers_there_is_a_key_and_never_the_key(
         assert "sk-secret-123" not in ended.out + ended.err
 
 
-def test_models_names_the_built_in_one_honestly_and_as_the_default(program: Program, ring: MemoryKeyring):
+def test_models_lists_the_built_in_model_as_default_with_a_note(program: Program, ring: MemoryKeyring):
     ended = program("models")
     assert "tiny: good for trying the program, not for good answers" in ended.out
     assert ended.out.endswith("Default model: embedded:smollm2-135m\n")
     assert program("models", "--json").json["default"] == "embedded:smollm2-135m"
 
 
-def test_a_key_is_kept_and_removed(program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch):
+def test_key_is_stored_and_removed(program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("sk-secret-456\n"))
     ended = program("models", "set-key", "openai")
     assert (ended.code, ended.out) == (0, "Stored the key for openai in the keyring.\n")
@@ -145,9 +145,7 @@ def test_a_key_is_kept_and_removed(program: Program, ring: MemoryKeyring, monkey
     assert ring.kept == {}
 
 
-def test_a_key_is_asked_for_hidden_on_a_terminal(
-    program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
-):
+def test_key_is_not_echoed_on_a_terminal(program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -167,7 +165,7 @@ def test_an_empty_key_is_refused(program: Program, ring: MemoryKeyring, monkeypa
 
 
 @pytest.mark.parametrize("command", ["set-key", "remove-key"])
-def test_a_provider_that_is_not_known_is_refused(program: Program, ring: MemoryKeyring, command: str):
+def test_unknown_provider_is_refused(program: Program, ring: MemoryKeyring, command: str):
     ended = program("models", command, "opneai")
     assert ended.code == 2
     assert ended.err.startswith('There is no provider "opneai". Providers: openai, ')

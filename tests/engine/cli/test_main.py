@@ -15,7 +15,7 @@ COMMANDS = ["run", "validate", "graph", "nodes", "templates", "models"]
 SLOW = ("litellm", "networkx", "numpy", "celpy", "httpx", "keyring", "jsonschema_rs", "Levenshtein", "pydantic")
 
 
-def test_alone_it_shows_its_help(program: Program):
+def test_without_arguments_shows_help(program: Program):
     ended = program()
     assert ended.code == 0
     assert "Usage: loopwright [OPTIONS] COMMAND [ARGS]..." in ended.out
@@ -30,11 +30,11 @@ def test_every_command_has_help_with_an_example(program: Program, command: str):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_can_speak_to_machines(program: Program, command: str):
+def test_every_command_has_json_output(program: Program, command: str):
     assert "--json" in program(command, "--help").out
 
 
-def test_the_version_is_the_packages(program: Program):
+def test_version_is_that_of_the_package(program: Program):
     from importlib.metadata import version
 
     assert program("--version").out == f"loopwright {version('loopwright')}\n"
@@ -56,7 +56,7 @@ def test_the_version_is_the_packages(program: Program):
         ),
     ],
 )
-def test_wrong_use_is_one_sentence_and_exit_code_2(program: Program, arguments: list[str], sentence: str):
+def test_wrong_usage_is_one_sentence_and_exit_code_2(program: Program, arguments: list[str], sentence: str):
     ended = program(*arguments)
     assert (ended.code, ended.out, ended.err) == (2, "", sentence + "\n")
 
@@ -72,14 +72,14 @@ sys.exit(str([name for name in {SLOW!r} if name in sys.modules]))
     assert done.stderr.strip() == "[]"
 
 
-def test_the_reports_of_an_error_are_harmless(program: Program):
+def test_control_characters_in_errors_are_escaped(program: Program):
     ended = program("validate", "no\x1b[2J\nsuch")
     assert ended.code == 2
     assert "\x1b" not in ended.out + ended.err
 
 
 class TestFaults:
-    """A fault of the program itself."""
+    """A bug of the program itself."""
 
     @pytest.fixture(autouse=True)
     def fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ class TestFaults:
 
     error: BaseException = KeyError("sk-secret")
 
-    def test_is_one_sentence_without_the_errors_own_text(self, program: Program):
+    def test_one_sentence_without_the_text_of_the_error(self, program: Program):
         ended = program("nodes")
         assert ended.code == 1
         assert ended.err.startswith("Internal error (KeyError in test_main.py, line ")
@@ -100,15 +100,15 @@ class TestFaults:
         assert ended.err.count("\n") == 1
         assert "sk-secret" not in ended.err
 
-    def test_is_told_in_full_when_asked_for(self, program: Program, monkeypatch: pytest.MonkeyPatch):
+    def test_traceback_in_debug_mode(self, program: Program, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("LOOPWRIGHT_DEBUG", "1")
         assert "Traceback (most recent call last)" in program("nodes").err
 
-    def test_with_a_file_is_not_taken_for_the_output(self, program: Program):
+    def test_os_error_with_a_file_is_not_an_output_error(self, program: Program):
         self.error = PermissionError(13, "Permission denied", "some/file")
         assert program("nodes").err.startswith("Internal error (PermissionError")
 
-    def test_an_error_of_the_engine_is_its_sentence_and_what_to_do(self, program: Program):
+    def test_engine_error_is_message_and_remedy(self, program: Program):
         self.error = EngineError("It is broken.", "Mend it.")
         ended = program("nodes")
         assert (ended.code, ended.err) == (2, "It is broken. Mend it.\n")
@@ -118,7 +118,7 @@ class TestFaults:
         assert program("nodes").code == 130
 
 
-def test_output_that_nobody_reads_any_more_is_no_error():
+def test_closed_output_is_not_an_error():
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
@@ -130,7 +130,7 @@ def test_output_that_nobody_reads_any_more_is_no_error():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_output_that_finds_no_room_is_told():
+def test_full_disk_is_reported():
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*PROGRAM, "nodes"], stdout=full, stderr=subprocess.PIPE, env=environment(), check=False)
     assert done.stderr == b"The output cannot be written: No space left on device.\n"
@@ -138,7 +138,7 @@ def test_output_that_finds_no_room_is_told():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
-def test_closed_streams_are_no_error():
+def test_closed_streams_are_not_an_error():
     done = subprocess.run(
         ["/bin/sh", "-c", '"$0" "$@" >&- 2>&-', *PROGRAM, "nodes"], env=environment(), capture_output=True, check=False
     )
@@ -146,7 +146,7 @@ def test_closed_streams_are_no_error():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
-def test_a_run_with_closed_standard_input_comes_to_its_end(tmp_path: Path):
+def test_run_with_closed_standard_input_completes(tmp_path: Path):
     script = write(tmp_path, {"default": "Good."}, "script.json")
     arguments = ("run", str(write(tmp_path, refine(1))), "-m", f"scripted:{script}", "--no-store")
     command = ["/bin/sh", "-c", '"$0" "$@" <&-', *PROGRAM, *arguments]
@@ -158,7 +158,7 @@ def test_a_run_with_closed_standard_input_comes_to_its_end(tmp_path: Path):
 @pytest.mark.parametrize(
     "locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}, {"LC_ALL": "POSIX"}]
 )
-def test_no_character_is_too_much_for_an_old_locale(locale: dict[str, str], tmp_path: Path):
+def test_any_character_can_be_written_in_an_ascii_locale(locale: dict[str, str], tmp_path: Path):
     source = refine()
     source["nodes"][2]["type"] = "Größe 界 \ud83d"
     file = write(tmp_path, source)

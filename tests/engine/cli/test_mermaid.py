@@ -28,7 +28,7 @@ def nested(depth: int) -> dict[str, Any]:
     return document(nodes, edges)
 
 
-def test_a_loops_body_is_a_subgraph():
+def test_loop_body_is_a_subgraph():
     assert drawn(refine()) == [
         "flowchart TD",
         '    n_task(["task (input)"])',
@@ -46,7 +46,7 @@ def test_a_loops_body_is_a_subgraph():
     ]
 
 
-def test_a_nested_body_lies_in_the_body_around_it():
+def test_nested_loop_body_is_a_nested_subgraph():
     lines = drawn(nested(2))
     assert lines[lines.index('    subgraph body_n_l0["l0: repeated"]') :][:7] == [
         '    subgraph body_n_l0["l0: repeated"]',
@@ -59,7 +59,7 @@ def test_a_nested_body_lies_in_the_body_around_it():
     ]
 
 
-def test_a_branch_that_hangs_in_the_body_is_drawn_in_it():
+def test_dangling_branch_is_drawn_in_its_loop_body():
     source = refine()
     source["nodes"] += [
         {"id": "judge", "type": "router", "title": "", "config": {}},
@@ -79,7 +79,7 @@ def test_a_branch_that_hangs_in_the_body_is_drawn_in_it():
     assert '    n_judge -->|"continue"| n_again' in lines
 
 
-def test_loops_that_nest_without_end_are_drawn_flat_in_the_end():
+def test_too_deeply_nested_loops_are_drawn_flat():
     lines = drawn(nested(80))
     assert sum("subgraph" in line for line in lines) == 64
     assert sum('{{"' in line for line in lines) == 160
@@ -95,7 +95,7 @@ def test_a_title_cannot_break_out_of_its_label():
     )
 
 
-def test_a_node_called_like_a_word_of_mermaid_is_safe():
+def test_node_named_like_a_mermaid_keyword_is_safe():
     source = document([{"id": "end", "type": "transform"}, {"id": "Bad id]", "type": "transform"}], [])
     assert drawn(source) == [
         "flowchart TD",
@@ -104,14 +104,14 @@ def test_a_node_called_like_a_word_of_mermaid_is_safe():
     ]
 
 
-def test_edges_to_nodes_that_are_not_there_are_left_out():
+def test_edges_to_missing_nodes_are_omitted():
     assert drawn(document([{"id": "a", "type": "transform"}], ["a.output > nowhere.input"])) == [
         "flowchart TD",
         '    n_a["a (transform)"]',
     ]
 
 
-def test_a_circle_and_doubled_ids_are_drawn_all_the_same():
+def test_cycles_and_duplicate_ids_are_drawn():
     source = document(
         [{"id": "a", "type": "transform"}, {"id": "b", "type": "transform"}, {"id": "a", "type": "llm"}],
         ["a.output > b.input", "b.output > a.input"],
@@ -125,13 +125,13 @@ def test_a_circle_and_doubled_ids_are_drawn_all_the_same():
 
 
 @given(st.text(st.characters(), max_size=120), st.text(st.characters(), max_size=20))
-def test_no_title_or_type_gives_anything_but_plain_ascii_lines(title: str, kind: str):
+def test_any_title_and_type_give_plain_ascii_lines(title: str, kind: str):
     source = document([{"id": "a", "type": kind, "title": title}], [])
     (line,) = drawn(source)[1:]
     assert re.fullmatch(r"""    n_a(\[|\(\[|\{|\{\{)"(?:[A-Za-z0-9_ .,:?!()'-]|\#\d+;)+"(\]|\]\)|\}|\}\})""", line)
 
 
-def test_the_command_writes_the_chart(program: Program, tmp_path: Any):
+def test_graph_command_writes_the_flowchart(program: Program, tmp_path: Any):
     file = write(tmp_path, refine())
     ended = program("graph", file)
     assert ended.code == 0

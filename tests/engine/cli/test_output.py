@@ -21,7 +21,7 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
 
 
-def test_a_pipe_gets_no_colours_and_no_broken_lines():
+def test_pipe_gets_no_colors_and_no_wrapped_lines():
     stream = io.StringIO()
     screen = Screen(stream)
     screen.line("x" * 500, style="bold red")
@@ -30,7 +30,7 @@ def test_a_pipe_gets_no_colours_and_no_broken_lines():
     assert not screen.interactive
 
 
-def test_a_terminal_gets_colours(plain_terminal: None):
+def test_terminal_gets_colors(plain_terminal: None):
     stream = Terminal()
     screen = Screen(stream)
     screen.line("red", style="red")
@@ -45,7 +45,7 @@ def test_no_color_is_respected(plain_terminal: None, monkeypatch: pytest.MonkeyP
     assert stream.getvalue() == "red\n"
 
 
-def test_a_terminal_that_cannot_move_its_cursor_is_not_drawn_on(plain_terminal: None, monkeypatch: pytest.MonkeyPatch):
+def test_dumb_terminal_has_no_live_display(plain_terminal: None, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TERM", "dumb")
     assert not Screen(Terminal()).interactive
 
@@ -62,7 +62,7 @@ def test_markup_in_a_cell_stays_text():
     assert "[red]x[/red] :smile:" in stream.getvalue()
 
 
-def test_json_is_one_line_of_ascii_and_keeps_half_characters(capsys: pytest.CaptureFixture[str]):
+def test_json_is_one_ascii_line_and_preserves_lone_surrogates(capsys: pytest.CaptureFixture[str]):
     write_json({"a": "é\ud83d\n"})
     written = capsys.readouterr().out
     assert written.isascii()

@@ -1,4 +1,4 @@
-"""The program in a process of its own: signals, pipes and terminals."""
+"""The program in a separate process: signals, pipes and terminals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOR_EVER = 3600
 
 
 def slow(folder: Path, *before: str, iterations: int = 3) -> list[str]:
-    """Arguments of a run that says `before` and then never answers."""
+    """Arguments of a run whose model replies `before` and then never again."""
     script = write(folder, drafts(*before, {"text": "never", "delay_s": FOR_EVER}), "script.json")
     return ["run", str(write(folder, refine(iterations))), "--model", f"scripted:{script}"]
 
@@ -43,7 +43,7 @@ def started(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]
 
 
 def wait_for(stream: Any, words: bytes) -> bytes:
-    """Read lines up to the one that holds the words."""
+    """Read lines up to the one that contains the text."""
     read = b""
     for line in stream:
         read += line
@@ -52,7 +52,7 @@ def wait_for(stream: Any, words: bytes) -> bytes:
     raise AssertionError(f"{words!r} never came, but: {read!r}")
 
 
-def test_ctrl_c_cancels_and_what_was_finished_is_in_the_json(tmp_path: Path):
+def test_ctrl_c_cancels_and_json_has_the_finished_results(tmp_path: Path):
     arguments = slow(tmp_path, "One.")
     with started(*arguments, "--events", "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         wait_for(running.stdout, b'"path": "loop[1].draft"')
@@ -68,7 +68,7 @@ def test_ctrl_c_cancels_and_what_was_finished_is_in_the_json(tmp_path: Path):
     assert err == b"The run was cancelled.\n"
 
 
-def test_ctrl_c_shows_people_what_was_finished(tmp_path: Path):
+def test_ctrl_c_shows_the_finished_results(tmp_path: Path):
     with started(*slow(tmp_path, "One."), stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as running:
         wait_for(running.stdout, b"loop 1/3")
         running.send_signal(signal.SIGINT)
@@ -81,7 +81,7 @@ def test_ctrl_c_shows_people_what_was_finished(tmp_path: Path):
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("command", ["run", "resume", "fork"])
-def test_a_signal_cancels_and_the_history_has_what_was_finished(
+def test_signal_cancels_and_history_has_the_finished_results(
     tmp_path: Path, command: str, sent: signal.Signals, code: int
 ):
     store = tmp_path / "history.sqlite3"
@@ -91,7 +91,7 @@ def test_a_signal_cancels_and_the_history_has_what_was_finished(
         write(tmp_path, drafts("One.", failing), "script.json")
         ran = process(*arguments, "--store", store, "--json")
         run_id = json.loads(ran.stdout)["run_id"]
-        slow(tmp_path, "One.", *([failing] if command == "resume" else []))  # the next call there never ends
+        slow(tmp_path, "One.", *([failing] if command == "resume" else []))  # the next call never ends
         place = ["--at", "loop[1]", "--yes"] if command == "fork" else []
         arguments = ["runs", command, run_id, *place]
     with started(
@@ -110,7 +110,7 @@ def test_a_signal_cancels_and_the_history_has_what_was_finished(
 
 
 @pytest.mark.parametrize("how", ["timeout", "ctrl_c"])
-def test_a_tool_that_hangs_does_not_keep_the_program_from_ending(tmp_path: Path, how: str):
+def test_hanging_tool_does_not_block_process_exit(tmp_path: Path, how: str):
     read = {"tool": "read_file", "arguments": {"path": "a.txt"}, "timeout_s": 0.1 if how == "timeout" else FOR_EVER}
     file = write(tmp_path, document([{"id": "read", "type": "tool", "config": read}], []))
     store = tmp_path / "history.sqlite3"
@@ -134,7 +134,7 @@ def test_a_tool_that_hangs_does_not_keep_the_program_from_ending(tmp_path: Path,
     kept.close()
 
 
-def test_a_second_ctrl_c_ends_a_program_that_hangs():
+def test_second_ctrl_c_ends_a_hanging_process():
     code = """
 import os, signal, sys, time
 from engine.cli.exit_codes import Interrupts
@@ -149,7 +149,7 @@ with Interrupts(lambda: stopped.append(1)):
     assert (done.returncode, done.stdout) == (130, b"[1]\n")
 
 
-def test_ctrl_c_works_as_before_after_a_run():
+def test_signal_handlers_are_restored_after_a_run():
     from engine.cli.exit_codes import Interrupts
 
     before = signal.getsignal(signal.SIGINT)
@@ -158,7 +158,7 @@ def test_ctrl_c_works_as_before_after_a_run():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_reader_that_goes_away_stops_the_run_quietly(tmp_path: Path):
+def test_closed_pipe_stops_the_run_quietly(tmp_path: Path):
     reply = {"text": "word " * 20_000, "stream": 1, "chunk_delay_s": 0.01}
     script = write(tmp_path, drafts(reply), "script.json")
     arguments = ["run", str(write(tmp_path, refine(1))), "--model", f"scripted:{script}"]
@@ -172,7 +172,7 @@ def test_a_reader_that_goes_away_stops_the_run_quietly(tmp_path: Path):
 
 
 def read_terminal(descriptor: int, until: bytes) -> bytes:
-    """What a terminal shows, up to these bytes, or to its end."""
+    """The output of a terminal, up to these bytes or its end."""
     shown = b""
     while until not in shown:
         assert select.select([descriptor], [], [], 30)[0], f"{until!r} never came, but: {shown!r}"
@@ -209,7 +209,7 @@ def on_terminal(*arguments: str, **changes: str) -> Iterator[tuple[subprocess.Po
         os.close(main_end)
 
 
-def test_a_terminal_shows_the_bar_the_node_and_the_last_words_and_is_left_in_order(tmp_path: Path):
+def test_live_display_on_a_terminal_is_drawn_and_cleared(tmp_path: Path):
     reply = {"stream": ["The moon ", "pulls."], "chunk_delay_s": FOR_EVER}
     script = write(tmp_path, drafts("One.", reply), "script.json")
     arguments = ["run", str(write(tmp_path, refine())), "--model", f"scripted:{script}"]
@@ -225,7 +225,7 @@ def test_a_terminal_shows_the_bar_the_node_and_the_last_words_and_is_left_in_ord
     assert b"3: cancelled." in rest
 
 
-def test_a_model_cannot_steer_the_terminal(tmp_path: Path):
+def test_model_text_cannot_control_the_terminal(tmp_path: Path):
     reply = {"stream": ["\x1b]0;owned\x07\x1b[2J", "x"], "chunk_delay_s": 0.3}
     script = write(tmp_path, drafts(reply), "script.json")
     with on_terminal("run", str(write(tmp_path, refine(1))), "--model", f"scripted:{script}") as (running, terminal):
@@ -259,7 +259,7 @@ STEERING = "\x1b]0;owned\x07\u202etxt.exe\x9b2J\x7f"
     ],
     ids=" ".join,
 )
-def test_no_command_lets_a_text_of_a_model_or_file_steer_the_terminal(tmp_path: Path, command: list[str]):
+def test_no_command_writes_control_characters_to_the_terminal(tmp_path: Path, command: list[str]):
     flow = document(
         [
             {"id": "task", "type": "input", "title": STEERING, "config": {"default": STEERING, STEERING: 1}},
@@ -284,7 +284,7 @@ def test_no_command_lets_a_text_of_a_model_or_file_steer_the_terminal(tmp_path: 
     assert shown.strip()
 
 
-def test_what_is_exported_into_a_pipe_is_unchanged(tmp_path: Path):
+def test_export_into_a_pipe_is_unchanged(tmp_path: Path):
     file, script = write(tmp_path, refine(1)), write(tmp_path, drafts(STEERING), "script.json")
     run_id = json.loads(process("run", file, "--model", f"scripted:{script}", "--json").stdout)["run_id"]
 
@@ -293,7 +293,7 @@ def test_what_is_exported_into_a_pipe_is_unchanged(tmp_path: Path):
     assert STEERING in page.decode()
 
 
-def test_no_color_gives_a_live_view_without_colours(tmp_path: Path):
+def test_no_color_gives_a_live_display_without_colors(tmp_path: Path):
     script = write(tmp_path, drafts("One."), "script.json")
     arguments = ["run", str(write(tmp_path, refine(1))), "--model", f"scripted:{script}"]
     with on_terminal(*arguments, NO_COLOR="1") as (running, terminal):
@@ -303,7 +303,7 @@ def test_no_color_gives_a_live_view_without_colours(tmp_path: Path):
     assert b"One." in shown
 
 
-def test_a_pipe_gets_lines_without_escapes(tmp_path: Path):
+def test_pipe_gets_lines_without_escape_sequences(tmp_path: Path):
     script = write(tmp_path, drafts("One.", "Two."), "script.json")
     done = process("run", write(tmp_path, refine(2)), "--model", f"scripted:{script}")
     assert done.returncode == 0
@@ -313,7 +313,7 @@ def test_a_pipe_gets_lines_without_escapes(tmp_path: Path):
 
 
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}])
-def test_an_old_locale_shows_every_character_somehow(tmp_path: Path, locale: dict[str, str]):
+def test_ascii_locale_escapes_other_characters(tmp_path: Path, locale: dict[str, str]):
     arguments = ["run", write(tmp_path, echo("text", "Größe 界 \ud83d 👩‍🔬"))]
     done = process(*arguments, env=environment(**locale))
     assert (done.returncode, done.stderr) == (0, b"")
@@ -322,7 +322,7 @@ def test_an_old_locale_shows_every_character_somehow(tmp_path: Path, locale: dic
     assert result["outputs"] == {"result": "Größe 界 \ud83d 👩‍🔬"}
 
 
-def test_an_old_locale_has_a_live_view_too(tmp_path: Path):
+def test_ascii_locale_has_a_live_display(tmp_path: Path):
     script = write(tmp_path, drafts("Größe 界"), "script.json")
     arguments = ["run", str(write(tmp_path, refine(1))), "--model", f"scripted:{script}"]
     with on_terminal(*arguments, LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0") as (running, terminal):
@@ -331,13 +331,13 @@ def test_an_old_locale_has_a_live_view_too(tmp_path: Path):
     assert b"Gr\\xf6\\xdfe" in shown
 
 
-def test_a_value_comes_from_the_command_line_in_any_encoding(tmp_path: Path):
+def test_value_on_the_command_line_in_any_encoding(tmp_path: Path):
     done = process("run", write(tmp_path, echo()), "-i", b"value=caf\xe9".decode("utf-8", "surrogateescape"), "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout)["outputs"] == {"result": "caf\udce9"}
 
 
-def test_lines_that_nobody_reads_stop_the_run_quietly(tmp_path: Path):
+def test_closed_pipe_stops_event_lines_quietly(tmp_path: Path):
     reading, writing = os.pipe()
     os.close(reading)
     with started(*slow(tmp_path), stdout=writing, stderr=subprocess.PIPE) as running:

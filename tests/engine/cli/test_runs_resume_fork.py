@@ -1,4 +1,4 @@
-"""`loopwright runs resume` and `fork`, and what `run` does with the history."""
+"""`loopwright runs resume` and `fork`, and storing runs in the history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def script(folder: Path, *texts: str, name: str = "script.json") -> str:
 
 
 def ran(program: Program, folder: Path, *texts: str, code: int = 0, options: tuple[object, ...] = ()) -> str:
-    """Run three iterations of a draft; the run's id."""
+    """Run three iterations of a draft, and return the run's id."""
     ended = program("run", write(folder, refine()), "-m", script(folder, *texts), "--json", *options)
     assert ended.code == code
     return ended.json["run_id"]
@@ -38,7 +38,7 @@ def results(program: Program, run_id: str) -> list[str]:
     return [each["result"] for each in shown["loops"]["loop"]["iterations"]]
 
 
-def test_a_failed_run_goes_on_and_makes_no_finished_call_again(program: Program, tmp_path: Path):
+def test_resume_repeats_no_finished_call(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, "One.", code=1)
     ended = program("runs", "resume", run_id[:6], "--model", script(tmp_path, "Two.", "Three.", name="other.json"))
     assert (ended.code, ended.err) == (0, "")
@@ -53,7 +53,7 @@ def test_a_failed_run_goes_on_and_makes_no_finished_call_again(program: Program,
     assert program("runs", "--json").json["count"] == 1
 
 
-def test_a_run_out_of_budget_goes_on_with_a_larger_one(program: Program, tmp_path: Path):
+def test_resume_with_a_larger_budget(program: Program, tmp_path: Path):
     source = refine(on_budget="fail")
     source["nodes"][2]["config"]["max_tokens"] = 5
     file, model = write(tmp_path, source), script(tmp_path, "One.", "Two.", "Three.")
@@ -64,14 +64,14 @@ def test_a_run_out_of_budget_goes_on_with_a_larger_one(program: Program, tmp_pat
     assert (ended.code, ended.json["outputs"]) == (0, {"answer": "Three."})
 
 
-def test_a_run_that_has_come_to_its_end_is_not_resumed(program: Program, tmp_path: Path):
+def test_completed_run_is_not_resumed(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
     ended = program("runs", "resume", run_id, "--json")
     assert (ended.code, ended.json["status"]) == (2, "refused")
     assert ended.err == f"The run {run_id} has completed. Fork it from one of its iterations instead.\n"
 
 
-def test_a_run_goes_on_with_the_document_as_it_is_now(program: Program, tmp_path: Path):
+def test_resume_with_another_document(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, "One.", code=1)
     longer = write(tmp_path, refine(2), "now.loop.json")
     model = script(tmp_path, "Two.", name="other.json")
@@ -81,7 +81,7 @@ def test_a_run_goes_on_with_the_document_as_it_is_now(program: Program, tmp_path
     assert program("runs", "show", ended.json["run_id"], "--json").json["parent"] == run_id
 
 
-def test_a_fork_says_before_what_it_will_be_and_keeps_what_came_before(program: Program, tmp_path: Path):
+def test_fork_announces_its_plan_and_reuses_earlier_outputs(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
     model = script(tmp_path, "Zwei.", "Drei.", name="other.json")
     ended = program("runs", "fork", run_id, "--at", "loop[1]", "-m", model)
@@ -100,7 +100,7 @@ def test_a_fork_says_before_what_it_will_be_and_keeps_what_came_before(program: 
 
 
 def forked(program: Program, folder: Path, *options: object, texts: tuple[str, ...] = ("Zwei.", "Drei.")) -> Any:
-    """Fork a run of three iterations; what came out."""
+    """Fork a run of three iterations, and return the fork as JSON."""
     run_id = ran(program, folder, "One.", "Two.", "Three.")
     model = script(folder, *texts, name="other.json")
     ended = program("runs", "fork", run_id, "-m", model, "--json", "--yes", *options)
@@ -108,7 +108,7 @@ def forked(program: Program, folder: Path, *options: object, texts: tuple[str, .
     return program("runs", "show", ended.json["run_id"], "--json").json
 
 
-def test_a_fork_with_other_settings(program: Program, tmp_path: Path):
+def test_fork_with_other_settings(program: Program, tmp_path: Path):
     (tmp_path / "prompt.txt").write_text("From a file: {{input}}")
     settings = ("--set", f"draft.prompt=@{tmp_path / 'prompt.txt'}", "--set", "draft.temperature=0.5")
     run = forked(program, tmp_path, "--at", "loop[1]", *settings)
@@ -118,18 +118,18 @@ def test_a_fork_with_other_settings(program: Program, tmp_path: Path):
     assert before["calls"][0]["messages"][0]["text"].startswith("Explain tides.")
 
 
-def test_a_fork_from_a_value_given_by_hand(program: Program, tmp_path: Path):
+def test_fork_with_another_iteration_input(program: Program, tmp_path: Path):
     run = forked(program, tmp_path, "--at", "loop[1]", "--value", "By hand.")
     assert run["loops"]["loop"]["iterations"][1]["input"] == "By hand."
     assert [each["result"] for each in run["loops"]["loop"]["iterations"]] == ["One.", "Zwei.", "Drei."]
 
 
-def test_a_fork_in_which_a_node_gave_something_else(program: Program, tmp_path: Path):
+def test_fork_with_another_node_output(program: Program, tmp_path: Path):
     run = forked(program, tmp_path, "--at", "loop[1].draft", "--value", "By hand.", texts=("Drei.",))
     assert [each["result"] for each in run["loops"]["loop"]["iterations"]] == ["One.", "By hand.", "Drei."]
 
 
-def test_a_value_that_was_json_is_given_as_json(program: Program, tmp_path: Path):
+def test_fork_value_is_json_if_it_was_json(program: Program, tmp_path: Path):
     file = write(
         tmp_path,
         document(
@@ -151,7 +151,7 @@ def test_a_value_that_was_json_is_given_as_json(program: Program, tmp_path: Path
     assert refused.err.splitlines()[-1].endswith('Write it like this: {"kind": "dark"}')
 
 
-def test_a_fork_with_more_iterations(program: Program, tmp_path: Path):
+def test_fork_with_more_iterations(program: Program, tmp_path: Path):
     run = forked(program, tmp_path, "--at", "loop[2]", "--max-iterations", 4)
     assert [each["result"] for each in run["loops"]["loop"]["iterations"]] == ["One.", "Two.", "Zwei.", "Drei."]
 
@@ -178,7 +178,7 @@ def test_a_fork_with_more_iterations(program: Program, tmp_path: Path):
         (["--at", "loop[1]", "--document", "no/such.loop.json"], "no/such.loop.json: The file cannot be opened: "),
     ],
 )
-def test_what_cannot_be_forked_is_one_sentence(program: Program, tmp_path: Path, options: list[str], sentence: str):
+def test_invalid_fork_is_one_sentence(program: Program, tmp_path: Path, options: list[str], sentence: str):
     run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
     ended = program("runs", "fork", run_id, *options)
     assert ended.code == 2
@@ -187,7 +187,7 @@ def test_what_cannot_be_forked_is_one_sentence(program: Program, tmp_path: Path,
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a terminal")
-def test_a_person_on_a_terminal_is_asked_before_a_fork_starts(program: Program, tmp_path: Path):
+def test_fork_asks_for_confirmation_on_a_terminal(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
     with on_terminal("runs", "fork", run_id, "--at", "loop[1]") as (running, terminal):
         shown = read_terminal(terminal, b"Start this run? [Y/n]")
@@ -198,7 +198,7 @@ def test_a_person_on_a_terminal_is_asked_before_a_fork_starts(program: Program, 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_a_run_that_was_killed_in_a_call_goes_on_when_that_is_wanted(program: Program, tmp_path: Path):
+def test_run_killed_during_a_call_resumes_with_retry_in_flight(program: Program, tmp_path: Path):
     with started(*slow(tmp_path, "One."), "--events", stdout=subprocess.PIPE) as running:
         wait_for(running.stdout, b'"type": "node.calling", "run_id"')
         wait_for(running.stdout, b'"path": "loop[1].draft", "number": 0')
@@ -216,21 +216,21 @@ def test_a_run_that_was_killed_in_a_call_goes_on_when_that_is_wanted(program: Pr
     assert results(program, run["run_id"]) == ["One.", "Two.", "Three."]
 
 
-def test_a_run_that_is_not_to_be_kept_is_not(program: Program, tmp_path: Path, history_file: Path):
+def test_no_store_stores_nothing(program: Program, tmp_path: Path, history_file: Path):
     ended = program("run", write(tmp_path, refine(1)), "-m", script(tmp_path, "One."), "--no-store")
     assert ended.code == 0
     assert ended.out.splitlines()[-1].startswith("Done: ")
     assert not history_file.exists()
 
 
-def test_a_run_is_kept_where_the_option_says(program: Program, tmp_path: Path, history_file: Path):
+def test_run_is_stored_in_the_given_history(program: Program, tmp_path: Path, history_file: Path):
     other = tmp_path / "other.sqlite3"
     run_id = ran(program, tmp_path, "One.", "Two.", "Three.", options=("--store", other))
     assert not history_file.exists()
     assert program("runs", "--store", other, "--json").json["runs"][0]["run_id"] == run_id
 
 
-def test_a_run_goes_on_without_a_history_that_cannot_be_opened_and_says_so(
+def test_run_warns_and_continues_if_the_default_history_cannot_be_opened(
     program: Program, tmp_path: Path, history_file: Path
 ):
     history_file.write_text("no database at all " * 100)
@@ -243,7 +243,7 @@ def test_a_run_goes_on_without_a_history_that_cannot_be_opened_and_says_so(
     assert (named.code, named.out, named.err.count("\n")) == (2, "", 1)
 
 
-def test_a_run_is_played_once_more_by_its_id(program: Program, tmp_path: Path):
+def test_recorded_model_replays_a_run(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, "One.", "Two.", "Three.")
     played = program("run", tmp_path / "w.loop.json", "-m", f"recorded:{run_id[:7]}", "--json")
     assert (played.code, played.json["outputs"], played.json["cost_usd"]) == (0, {"answer": "Three."}, 0)

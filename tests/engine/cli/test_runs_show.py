@@ -23,7 +23,7 @@ def no_model_of_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ran(program: Program, folder: Path, source: dict[str, Any] | None = None, *texts: str, code: int = 0) -> str:
-    """Run a workflow; its id."""
+    """Run a workflow, and return the run's id."""
     usual = refine(exit_condition="stable_output", stability_threshold=0.9)
     script = write(folder, drafts(*({"text": text, **USAGE} for text in texts or TEXTS)), "script.json")
     ended = program("run", write(folder, source or usual), "-m", f"scripted:{script}", "--json")
@@ -48,7 +48,7 @@ def nested() -> dict[str, Any]:
     )
 
 
-def test_a_run_is_shown_with_its_iterations_and_why_it_stopped(program: Program, tmp_path: Path):
+def test_show_run_with_iterations_and_exit_reason(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path)
     shown = program("runs", "show", run_id[:5])
     lines = shown.out.splitlines()
@@ -63,7 +63,7 @@ def test_a_run_is_shown_with_its_iterations_and_why_it_stopped(program: Program,
     assert lines[-2:] == ["answer:", TEXTS[2]]
 
 
-def test_an_iteration_is_shown_with_what_was_tested_and_what_its_nodes_gave(program: Program, tmp_path: Path):
+def test_show_iteration_with_tests_and_outputs(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path)
     lines = program("runs", "show", run_id, "--iteration", "loop[1]").out.splitlines()
     assert lines[0] == "loop[1]: iteration 2 of at most 3"
@@ -75,7 +75,7 @@ def test_an_iteration_is_shown_with_what_was_tested_and_what_its_nodes_gave(prog
     assert last[2] == "Stopped after 3 of 3: max iterations reached; similarity 87.5% < 90%."
 
 
-def test_a_node_is_shown_with_what_its_model_was_asked(program: Program, tmp_path: Path):
+def test_show_node_with_its_prompt(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path)
     shown = program("runs", "show", run_id, "--iteration", "loop[0].draft").out
     assert "\nprompt:\nuser:\nExplain tides.\n" in shown
@@ -84,7 +84,7 @@ def test_a_node_is_shown_with_what_its_model_was_asked(program: Program, tmp_pat
     assert "\noutput value:\nExplain tides.\n" in outside
 
 
-def test_as_json_for_programs(program: Program, tmp_path: Path):
+def test_show_as_json(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path)
     run = program("runs", "show", run_id, "--json").json
     assert (run["run_id"], run["status"], run["outputs"], run["forks"]) == (
@@ -103,7 +103,7 @@ def test_as_json_for_programs(program: Program, tmp_path: Path):
     assert node == draft
 
 
-def test_a_loop_in_a_loop_is_shown_where_it_ran(program: Program, tmp_path: Path):
+def test_nested_loop_is_shown_in_its_iteration(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, nested(), "a", "b", "c", "d")
     run = program("runs", "show", run_id).out
     assert "outer: Stopped after 2 of 2: max iterations reached." in run
@@ -116,13 +116,13 @@ def test_a_loop_in_a_loop_is_shown_where_it_ran(program: Program, tmp_path: Path
     assert program("runs", "show", run_id, "--iteration", "outer[1].inner[1].draft").out.count("\nd\n") == 1
 
 
-def test_what_until_named_is_shown_with_what_the_nodes_gave(program: Program, tmp_path: Path):
+def test_exit_reason_of_until_shows_the_node_outputs(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, refine(until="nodes.draft == 'b'"), "a", "b")
     sentence = "Stopped after 2 of 3: “nodes.draft == 'b'” became true (nodes.draft “b”)."
     assert f"loop: {sentence}" in program("runs", "show", run_id).out
 
 
-def test_a_failed_run_says_why_and_where(program: Program, tmp_path: Path):
+def test_failed_run_shows_error_and_node(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, None, TEXTS[0], code=1)
     shown = program("runs", "show", run_id).out
     assert "Failed at loop[1].draft: " in shown
@@ -142,7 +142,7 @@ def test_a_failed_run_says_why_and_where(program: Program, tmp_path: Path):
         ("", " is not a place in a run. "),
     ],
 )
-def test_a_place_that_is_not_there(program: Program, tmp_path: Path, place: str, sentence: str):
+def test_missing_place_is_one_sentence(program: Program, tmp_path: Path, place: str, sentence: str):
     run_id = ran(program, tmp_path)
     ended = program("runs", "show", run_id, "--iteration", place)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
@@ -171,7 +171,7 @@ def test_nodes_prompts_feedback_and_whole_runs_are_compared(program: Program, tm
     assert feedback == "[-One fish swims.-]{+A+}\n"
 
 
-def test_long_texts_are_shown_near_their_changes_alone(program: Program, tmp_path: Path):
+def test_diff_of_long_texts_shows_context_only(program: Program, tmp_path: Path):
     lines = [f"Line {number}." for number in range(30)]
     changed = [*lines]
     changed[10] = "Row 10."
@@ -200,14 +200,14 @@ def test_long_texts_are_shown_near_their_changes_alone(program: Program, tmp_pat
         (["none", "RUN"], 'There is no run "none" in the history. '),
     ],
 )
-def test_what_cannot_be_compared(program: Program, tmp_path: Path, options: list[str], sentence: str):
+def test_invalid_comparison_is_one_sentence(program: Program, tmp_path: Path, options: list[str], sentence: str):
     run_id = ran(program, tmp_path)
     ended = program("runs", "diff", *(option.replace("RUN", run_id) for option in options))
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert sentence in ended.err
 
 
-def test_texts_of_models_do_not_steer_the_terminal_in_any_of_it(program: Program, tmp_path: Path):
+def test_model_texts_cannot_control_the_terminal_in_show_and_diff(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path, None, "[red]a[/red]\x1b[2J", "\x1b]0;t\x07b", "c")
     for command in (
         ["show", run_id],
@@ -221,7 +221,7 @@ def test_texts_of_models_do_not_steer_the_terminal_in_any_of_it(program: Program
     assert "[red]a[/red]\\x1b[2J" in program("runs", "show", run_id, "--iteration", "loop[0]").out
 
 
-def test_a_run_goes_out_as_json_and_comes_in_again(program: Program, tmp_path: Path):
+def test_run_is_exported_as_json_and_imported(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path)
     file, other = tmp_path / "run.json", tmp_path / "other.sqlite3"
     assert program("runs", "export", run_id, "--to", "json", "-o", file).out == ""
@@ -241,7 +241,7 @@ def test_a_run_goes_out_as_json_and_comes_in_again(program: Program, tmp_path: P
     assert program("runs", "--json").json["count"] == 2
 
 
-def test_a_run_goes_out_as_a_page_and_as_a_table(program: Program, tmp_path: Path):
+def test_run_is_exported_as_markdown_and_csv(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path)
     page = program("runs", "export", run_id, "--to", "markdown").out
     assert page.startswith(f"# Sample\n\n- Run {run_id}, completed\n")
@@ -254,7 +254,7 @@ def test_a_run_goes_out_as_a_page_and_as_a_table(program: Program, tmp_path: Pat
     ]
 
 
-def test_half_characters_go_out_and_come_in(program: Program, tmp_path: Path):
+def test_lone_surrogates_survive_export_and_import(program: Program, tmp_path: Path):
     run_id = program("run", write(tmp_path, echo("text", "half \ud83d")), "--json").json["run_id"]
     file, other = tmp_path / "run.json", tmp_path / "other.sqlite3"
     program("runs", "export", run_id, "--to", "json", "-o", file)
@@ -265,7 +265,7 @@ def test_half_characters_go_out_and_come_in(program: Program, tmp_path: Path):
     assert "half \\ud83d" in (tmp_path / "run.md").read_text("utf-8")
 
 
-def test_a_file_that_cannot_be_written_or_read(program: Program, tmp_path: Path):
+def test_unwritable_and_invalid_files_are_reported(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path)
     ended = program("runs", "export", run_id, "--to", "json", "-o", tmp_path / "no" / "run.json")
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
@@ -277,7 +277,7 @@ def test_a_file_that_cannot_be_written_or_read(program: Program, tmp_path: Path)
     assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".tmp")] == []
 
 
-def test_a_run_that_goes_to_a_link_leaves_the_link_and_to_a_pipe_is_refused(program: Program, tmp_path: Path):
+def test_export_follows_a_symbolic_link_and_refuses_a_pipe(program: Program, tmp_path: Path):
     run_id = ran(program, tmp_path)
     real, link, pipe = tmp_path / "real.csv", tmp_path / "link.csv", tmp_path / "pipe"
     real.touch(mode=0o600)
@@ -293,7 +293,7 @@ def test_a_run_that_goes_to_a_link_leaves_the_link_and_to_a_pipe_is_refused(prog
     assert pipe.is_fifo()
 
 
-def test_reasoning_and_warnings_are_shown_and_reasoning_in_full_on_request(program: Program, tmp_path: Path):
+def test_reasoning_is_truncated_unless_full(program: Program, tmp_path: Path):
     thought = "I weigh it. " * 100
     run_id = ran(program, tmp_path, None, "<think>" + thought + "</think>One.", "Two.", "Three.")
 

@@ -1,4 +1,4 @@
-"""Rows whose runs ask a person: the batch does not wait for answers, and takes them up when it is started again."""
+"""Rows whose runs ask a person: the batch ends without answers, and uses them when it starts again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def approve(store: MemoryStore, run_id: str, models: Models) -> None:
     await catalogue.close()
 
 
-async def test_a_batch_ends_although_its_rows_ask_and_goes_on_with_the_answers():
+async def test_batch_with_questions_ends_and_resumes_with_the_answers():
     store, models = MemoryStore(), Models("fine", **CENTS)
     outcome = await play(models, checked(), ROWS, store=store, concurrency=1)
     run_id = outcome.rows[0].run_id
@@ -58,14 +58,14 @@ async def test_a_batch_ends_although_its_rows_ask_and_goes_on_with_the_answers()
     assert len(models.model.calls) == 2, "no call is paid for twice"
 
 
-async def test_a_row_that_asks_and_is_not_kept_fails():
+async def test_unstored_row_with_a_question_fails():
     outcome = await play(Models("fine", **CENTS), checked(), ROWS)
     assert [(row.status, row.cost_usd) for row in outcome.rows] == [("failed", pytest.approx(0.05))] * 2
     assert "asks a person at check, and is not stored." in outcome.rows[0].error
 
 
 @pytest.mark.parametrize("store", [MemoryStore(), None], ids=["stored", "not stored"])
-async def test_a_row_that_asks_elsewhere_comes_back_and_is_not_run_again(tmp_path: Path, store: MemoryStore | None):
+async def test_executor_row_with_a_question_returns_and_does_not_run_again(tmp_path: Path, store: MemoryStore | None):
     with ThreadPoolExecutor(1) as executor:
         how = BatchOptions(run=RunOptions(model=script(tmp_path)), executor=executor, store=store)
         async with asyncio.timeout(20):
@@ -79,7 +79,7 @@ async def test_a_row_that_asks_elsewhere_comes_back_and_is_not_run_again(tmp_pat
         assert (run.status, run.run_id) == ("waiting", outcome.rows[0].run_id)
 
 
-async def test_a_row_that_is_under_way_here_is_not_run_elsewhere_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_row_that_is_running_here_does_not_run_on_an_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     store = MemoryStore()
     how = {"run": RunOptions(model=script(tmp_path)), "store": store}
     await run_batch(checked(), ROWS[:1], BatchOptions(**how))
