@@ -127,7 +127,7 @@ def test_with_several_questions_the_node_option_is_required(program: Program, tm
     ("options", "sentence"),
     [
         ((), "There is no answer. Add --approve or --reject.\n"),
-        (("--choice", "maybe"), '"maybe" is not an answer to the question at "check". Choose one of: approve, reject.\n'),
+        (("--choice", "maybe"), 'at "check". Choose one of: approve, reject.\n'),
         (
             ("--approve", "--reject"),
             "Use only one of --approve, --reject and --choice.\n",
