@@ -89,8 +89,8 @@ def providers_page() -> str:
         "",
         _ABOUT_PROVIDERS,
     ]
-    for side, title in (("request", "Requests"), ("error", "Errors"), ("reply", "Replies")):
-        rows = [(quirk.what, quirk.servers, quirk.handling) for quirk in QUIRKS if quirk.side == side]
+    for side, title in zip(QUIRKS, ("Requests", "Errors", "Replies"), strict=True):
+        rows = [(quirk.behavior, quirk.servers, quirk.handling) for quirk in QUIRKS[side]]
         lines += ["", f"## {title}", "", *_table(("What a server does", "Seen at", "What the program does"), rows)]
     return _page(lines)
 

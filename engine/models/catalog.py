@@ -33,7 +33,6 @@ from engine.models.protocol import (
     Price,
     Reply,
     Request,
-    ToolCall,
     Usage,
     clean_request,
     estimated_usage,
@@ -41,161 +40,112 @@ from engine.models.protocol import (
 from engine.models.providers import PROVIDERS, Provider
 from engine.models.reply_text import ReplyText
 from engine.models.tool_calls import PartialCalls
-from engine.values import Value, clean_text, map_texts
+from engine.values import clean_text
 
 if TYPE_CHECKING:
     from engine.models.embedded import EmbeddedModel
-    from engine.models.protocol import Model
 
 
-class PluginModel:
-    """A plugin's model, held to the protocol.
+def default_model_name(environment: Mapping[str, str] = os.environ) -> str:
+    """The model if neither document nor command line names one: that of LOOPWRIGHT_MODEL, else the built-in one."""
+    return environment.get("LOOPWRIGHT_MODEL", "").strip() or EMBEDDED_MODEL
+
+
+class Models:
+    """The models of one run: found by name, created once, closed together.
+
+    A scripted or recorded model remembers its replies, so each run has a `Models` of its own. All of them share the
+    process of the built-in model, which ends with the last.
 
     Args:
-        model: What the plugin made.
-        name: How documents call it (`mine:small`).
-        keys: The user's keys, none of which may appear in a reply.
+        keys: The user's keys.
+        recorded: Creates the model that replays the run of that id, or of that file; None without a history. An
+            argument, because the models do not depend on the store.
     """
 
-    def __init__(self, model: Model, name: str, keys: Keys) -> None:
-        self._model = model
-        self._name = name
-        self._keys = keys
+    def __init__(self, keys: Keys | None = None, recorded: Callable[[str], Model] | None = None) -> None:
+        self.keys = keys or Keys()
+        self._recorded = recorded
+        self._models: dict[tuple[str, str | None], Model] = {}
 
-    @property
-    def name(self) -> str:
-        """The name by which documents and people call it."""
-        return self._name
+    def get(self, name: str, api_base: str | None = None) -> Model:
+        """The model of that name.
 
-    @property
-    def note(self) -> str:
-        """What a person should know before trusting it."""
-        return self._model.note
-
-    async def price(self) -> Price | None:
-        """What it costs, as the plugin says."""
-        return await self._model.price()
-
-    async def close(self) -> None:
-        """Close the plugin's model."""
-        await self._model.close()
-
-    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
-        """Make one call.
+        Args:
+            name: `embedded:smollm2-135m`, `scripted:FILE`, `recorded:RUN` or litellm's name (`openai/gpt-4o-mini`).
+            api_base: The address of its server, for models that are called over the network; the others ignore it.
 
         Raises:
-            ModelError: The call gave no usable reply, or the plugin failed (`BAD_REPLY`).
+            ModelError: No model can have that name (`NOT_FOUND`), or a script or a recorded run cannot be read.
         """
-        streamed = ReplyText(self._keys, on_text)
+        check_model_name(name)
+        if name == EMBEDDED_MODEL or name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)) or _split_added(name):
+            api_base = None
+        key = (name, api_base)
+        if key not in self._models:
+            self._models[key] = self._create(name, api_base)
+        return self._models[key]
 
-        def add(piece: Any) -> None:
-            if isinstance(piece, str):
-                streamed.add(piece)
+    async def close(self) -> None:
+        """Close all models that were used, even if closing another one fails."""
+        models, self._models = self._models, {}
+        async with AsyncExitStack() as stack:
+            for (name, _), model in models.items():
+                stack.push_async_callback(_SHARED.release if name == EMBEDDED_MODEL else model.close)
 
-        try:
-            reply: Any = await self._model.complete(clean_request(request), None if on_text is None else add)
-        except ModelError as error:
-            error.message, error.remedy = self._cleaned(error.message), self._cleaned(error.remedy)
-            error.partial = streamed.text or self._cleaned(error.partial)
-            raise
-        except Exception as error:
-            raise self._failure(f"failed ({type(error).__name__})", streamed.text) from error
-        streamed.finish()
-        if not isinstance(reply, Reply):
-            raise self._failure("returned something that is no reply")
-        return self._read(reply, request)
+    def _create(self, name: str, api_base: str | None) -> Model:
+        if name == EMBEDDED_MODEL:
+            return _SHARED.acquire()
+        if name.startswith(SCRIPTED_PREFIX):
+            from engine.models.scripted import ScriptedModel
 
-    def _read(self, reply: Reply, request: Request) -> Reply:
-        """The reply with its parts checked; what is missing or of another type is replaced."""
-        said: Any = reply  # its types are only declared
-        texts = ReplyText(self._keys)
-        parts = (said.text, said.reasoning, said.refusal)
-        for part, add in zip(parts, (texts.add, texts.add_reasoning, texts.add_refusal), strict=True):
-            if isinstance(part, str):
-                add(part)
-        texts.finish()
-        cost, calls = said.cost_usd, self._read_calls(said.tool_calls)
-        return replace(
-            reply,
-            text=texts.text,
-            reasoning=texts.reasoning,
-            refusal=texts.refusal,
-            finish=said.finish if isinstance(said.finish, Finish) else Finish.OTHER,
-            usage=said.usage
-            if _is_usage(said.usage)
-            else estimated_usage(request, texts.text, texts.reasoning, tool_calls=calls),
-            model=self._cleaned(said.model) if isinstance(said.model, str) else "",
-            cost_usd=float(cost) if type(cost) in {int, float} and 0 <= cost <= 1e9 else None,
-            tool_calls=calls,
-        )
+            return ScriptedModel(Path(name.removeprefix(SCRIPTED_PREFIX)))
+        if name.startswith(RECORDED_PREFIX):
+            run = name.removeprefix(RECORDED_PREFIX)
+            if self._recorded is None:
+                raise ModelError(
+                    ModelErrorKind.UNAVAILABLE,
+                    f"The run {run[:200]!r} cannot be replayed: there is no history here.",
+                    "Give the models a history, as `loopwright run` does.",
+                )
+            return self._recorded(run)
+        added = _split_added(name)
+        if added is not None:
+            return PluginModel(_create_added(*added), name, self.keys)
+        from engine.models.litellm_adapter import LiteLLMModel
 
-    def _read_calls(self, calls: Any) -> tuple[ToolCall, ...]:
-        partial = PartialCalls()
-        if isinstance(calls, (list, tuple)):
-            partial.take(list(cast("list[Any]", calls)))
-        return tuple(
-            ToolCall(
-                self._cleaned(call.id),
-                self._cleaned(call.name),
-                cast("dict[str, Value] | str", map_texts(call.arguments, self._cleaned)),
-            )
-            for call in partial.whole(())
-        )
-
-    def _cleaned(self, text: str) -> str:
-        return self._keys.redact_reply(clean_text(text))
-
-    def _failure(self, what: str, partial: str = "") -> ModelError:
-        return ModelError(
-            ModelErrorKind.BAD_REPLY,
-            f"The model {self._name!r} of a plugin {what}.",
-            "Report it to whoever makes the plugin, or choose another model.",
-            partial=partial,
-        )
+        return LiteLLMModel(name, api_base=api_base, keys=self.keys)
 
 
-def _is_usage(usage: Any) -> bool:
-    counts = (usage.input_tokens, usage.output_tokens) if isinstance(usage, Usage) else (None,)
-    return all(type(count) is int and count >= 0 for count in counts)
+class _SharedEmbedded:
+    """The only built-in model of this program, so that its weights are loaded once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._model: EmbeddedModel | None = None
+        self._users = 0
+
+    def acquire(self) -> EmbeddedModel:
+        """The model; each call requires one `release`."""
+        from engine.models.embedded import EmbeddedModel
+
+        with self._lock:
+            self._users += 1
+            self._model = self._model or EmbeddedModel()
+            return self._model
+
+    async def release(self) -> None:
+        """Close the model if it has no other user."""
+        with self._lock:
+            self._users -= 1
+            model = None if self._users else self._model
+            if model:
+                self._model = None
+        if model:
+            await model.close()
 
 
-_PREFIX: Final = re.compile(r"[a-z][a-z0-9_-]{1,30}")
-_OWN: Final = frozenset({"embedded", "scripted", "recorded"})
-_MAKERS: dict[str, Callable[[str], Model]] = {}
-
-
-def added_prefixes() -> Mapping[str, Callable[[str], Model]]:
-    """What makes a model, by prefix without its colon; read-only."""
-    return MappingProxyType(_MAKERS)
-
-
-def can_be_prefix(prefix: str) -> bool:
-    """Whether models that a plugin adds may have that prefix."""
-    return _PREFIX.fullmatch(prefix) is not None and prefix not in _OWN
-
-
-def add_models(prefix: str, make: Callable[[str], Model]) -> None:
-    """Add models; documents call them `PREFIX:NAME`.
-
-    Args:
-        prefix: Small letters, digits, hyphens and underscores.
-        make: Makes the model of a name without the prefix; raises `ModelError` where there is none.
-
-    Raises:
-        ValueError: It cannot be a prefix, or another has it.
-    """
-    if not can_be_prefix(prefix):
-        raise ValueError(f"no plugin can have models with the prefix {prefix!r}")
-    if _MAKERS.get(prefix, make) is not make:
-        raise ValueError(f"there are models with the prefix {prefix!r} already")
-    _MAKERS[prefix] = make
-
-
-def split_added(name: str) -> tuple[str, str] | None:
-    """Prefix and rest of the name of an added model; None where it is none."""
-    prefix, _, rest = name.partition(":")
-    return (prefix, rest) if prefix in _MAKERS and rest else None
-
+_SHARED = _SharedEmbedded()
 
 LITELLM_PREFIXES = frozenset(
     """
@@ -217,9 +167,9 @@ soniox stability strands_decider streamlake synthetic tencent tensormesh text-co
 text-completion-inception text-completion-openai together_ai topaz transcribe triton typesafe v0 valkey veniceai
 vercel_ai_gateway vertex_ai vertex_ai_beta vllm volcengine voyage wally wandb watsonx watsonx_text xai xiaomi_mimo
 xinference zai zerogpu
-""".split()  # noqa: SIM905 - 196 quoted words on a line each are no easier to compare
+""".split()  # noqa: SIM905 - 196 quoted words on separate lines would be harder to compare
 )
-"""The providers that the pinned version of litellm knows. A test compares them with its own lists."""
+"""The providers of the pinned version of litellm. A test compares them with its own lists."""
 
 _FAMILIES = {
     "gpt-": "openai",
@@ -242,23 +192,23 @@ _FAMILIES = {
     "phi": "ollama_chat",
     "qwen": "ollama_chat",
 }
-"""How the names of well-known models begin, and who serves them; the first that fits decides."""
+"""Beginnings of the names of well-known models, and their providers; the first match decides."""
 
-_HOW_TO_WRITE = f"Write it as PROVIDER/MODEL (openai/gpt-4o-mini, ollama_chat/llama3.2), or take {EMBEDDED_MODEL}."
+_HOW_TO_WRITE = f"Write it as PROVIDER/MODEL (openai/gpt-4o-mini, ollama_chat/llama3.2), or use {EMBEDDED_MODEL}."
 
 
 def check_model_name(name: str) -> None:
-    """Refuse a name that cannot be that of a model; whether the model exists, only its provider knows.
+    """Refuse an invalid name; only the provider knows whether the model exists.
 
     Raises:
-        ModelError: It is none (kind `NOT_FOUND`); the remedy says what may have been meant.
+        ModelError: The name is invalid (`NOT_FOUND`); the remedy suggests a correction.
     """
     if not name.strip():
         raise ModelError(ModelErrorKind.NOT_FOUND, "The name of the model is empty.", _HOW_TO_WRITE)
     prefix, colon, rest = name.partition(":")
     if name == EMBEDDED_MODEL or (prefix + colon in {SCRIPTED_PREFIX, RECORDED_PREFIX} and rest):
         return
-    if split_added(name) is not None:
+    if _split_added(name) is not None:
         return
     prefix, slash, model = name.partition("/")
     if slash and model and prefix in LITELLM_PREFIXES:
@@ -272,7 +222,7 @@ def check_model_name(name: str) -> None:
 
 
 def _guess(name: str) -> str:
-    """What was probably meant; empty where nothing suggests itself."""
+    """The name that was probably meant; empty without a guess."""
     name = name.strip()[:200]
     lower = name.lower()
     if lower.startswith("scripted"):
@@ -282,27 +232,179 @@ def _guess(name: str) -> str:
     if lower.startswith("embedded") or "smollm" in lower:
         return EMBEDDED_MODEL
     if "/" in name:
-        return _guess_prefix(name)
+        return _guess_provider(name)
     head, colon, tail = name.partition(":")
     if head.lower() in LITELLM_PREFIXES and tail[:1].isalpha():
         return f"{head.lower()}/{tail}"
     provider = next((provider for start, provider in _FAMILIES.items() if lower.startswith(start)), "")
     if provider and colon:
-        provider = "ollama_chat"  # only there does a colon stand between name and size
+        provider = "ollama_chat"  # only Ollama separates name and size by a colon
     return f"{provider}/{name}" if provider else ""
 
 
-def _guess_prefix(name: str) -> str:
-    """What was probably meant by PREFIX/MODEL."""
+def _guess_provider(name: str) -> str:
     prefix, _, model = name.partition("/")
-    similar = difflib.get_close_matches(prefix.lower(), sorted(LITELLM_PREFIXES), n=1, cutoff=0.7)
     if not prefix or not model:
         return ""
-    # The names that routers over many vendors use begin with the vendor.
+    similar = difflib.get_close_matches(prefix.lower(), sorted(LITELLM_PREFIXES), n=1, cutoff=0.7)
+    # The names of gateways to many vendors start with the vendor.
     return f"{similar[0]}/{model}" if similar else f"openrouter/{name}"
 
 
-MODEL_VARIABLE = "LOOPWRIGHT_MODEL"
+_PREFIX: Final = re.compile(r"[a-z][a-z0-9_-]{1,30}")
+_OWN_PREFIXES: Final = frozenset({"embedded", "scripted", "recorded"})
+_MAKERS: dict[str, Callable[[str], Model]] = {}
+
+
+def added_prefixes() -> Mapping[str, Callable[[str], Model]]:
+    """The makers of plugins' models by prefix, without its colon; read-only."""
+    return MappingProxyType(_MAKERS)
+
+
+def can_be_prefix(prefix: str) -> bool:
+    """Whether a plugin's models may have that prefix."""
+    return _PREFIX.fullmatch(prefix) is not None and prefix not in _OWN_PREFIXES
+
+
+def add_models(prefix: str, make: Callable[[str], Model]) -> None:
+    """Add models; documents call them `PREFIX:NAME`.
+
+    Args:
+        prefix: Lowercase letters, digits, hyphens and underscores.
+        make: Creates the model of a name without the prefix; raises `ModelError` if there is none.
+
+    Raises:
+        ValueError: The prefix is invalid or already in use.
+    """
+    if not can_be_prefix(prefix):
+        raise ValueError(f"no plugin can have models with the prefix {prefix!r}")
+    if _MAKERS.get(prefix, make) is not make:
+        raise ValueError(f"there are already models with the prefix {prefix!r}")
+    _MAKERS[prefix] = make
+
+
+def _split_added(name: str) -> tuple[str, str] | None:
+    """The prefix and the rest of the name of a plugin's model; None for other models."""
+    prefix, _, rest = name.partition(":")
+    return (prefix, rest) if prefix in _MAKERS and rest else None
+
+
+def _create_added(prefix: str, name: str) -> Model:
+    try:
+        return _MAKERS[prefix](name)
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            ModelErrorKind.UNAVAILABLE,
+            f"The plugin that adds models {prefix}:… could not create {name[:100]!r} ({type(error).__name__}).",
+            "Report it to the author of the plugin.",
+        ) from error
+
+
+class PluginModel:
+    """A plugin's model, held to the protocol.
+
+    Args:
+        model: The model that the plugin created.
+        name: Its name in documents (`mine:small`).
+        keys: The user's keys, none of which may appear in a reply.
+    """
+
+    def __init__(self, model: Model, name: str, keys: Keys) -> None:
+        self._model = model
+        self._name = name
+        self._keys = keys
+
+    @property
+    def name(self) -> str:
+        """Its name for documents and people."""
+        return self._name
+
+    @property
+    def note(self) -> str:
+        """The plugin's note for people."""
+        return self._model.note
+
+    async def price(self) -> Price | None:
+        """The plugin's price."""
+        return await self._model.price()
+
+    async def close(self) -> None:
+        """Close the plugin's model."""
+        await self._model.close()
+
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Make one call.
+
+        Raises:
+            ModelError: The call gave no usable reply, or the plugin failed (`BAD_REPLY`).
+        """
+        streamed = ReplyText(self._keys, on_text)
+
+        def add_text(piece: Any) -> None:
+            if isinstance(piece, str):
+                streamed.add(piece)
+
+        try:
+            reply: Any = await self._model.complete(clean_request(request), None if on_text is None else add_text)
+        except ModelError as error:
+            error.message, error.remedy = self._clean(error.message), self._clean(error.remedy)
+            error.partial = streamed.text or self._clean(error.partial)
+            raise
+        except Exception as error:
+            raise self._failure(f"failed ({type(error).__name__})", streamed.text) from error
+        streamed.finish()
+        if not isinstance(reply, Reply):
+            raise self._failure("returned something that is not a reply")
+        return self._checked(reply, request)
+
+    def _checked(self, reply: Reply, request: Request) -> Reply:
+        """The reply with its fields checked; missing ones and those of another type are replaced."""
+        given: Any = reply  # its types are only declared
+        texts = ReplyText(self._keys)
+        fields = (given.text, given.reasoning, given.refusal)
+        for field, add in zip(fields, (texts.add, texts.add_reasoning, texts.add_refusal), strict=True):
+            if isinstance(field, str):
+                add(field)
+        texts.finish()
+        calls = PartialCalls()
+        given_calls: Any = given.tool_calls
+        if isinstance(given_calls, (list, tuple)):
+            calls.add(list(cast("list[Any]", given_calls)))
+        tool_calls = calls.complete((), self._clean)
+        usage = given.usage
+        if not _is_usage(usage):
+            usage = estimated_usage(request, texts.text, texts.reasoning, tool_calls=tool_calls)
+        cost = given.cost_usd
+        return replace(
+            reply,
+            text=texts.text,
+            reasoning=texts.reasoning,
+            refusal=texts.refusal,
+            finish=given.finish if isinstance(given.finish, Finish) else Finish.OTHER,
+            usage=usage,
+            model=self._clean(given.model) if isinstance(given.model, str) else "",
+            cost_usd=float(cost) if type(cost) in {int, float} and 0 <= cost <= 1e9 else None,
+            tool_calls=tool_calls,
+        )
+
+    def _clean(self, text: str) -> str:
+        return self._keys.redact_reply(clean_text(text))
+
+    def _failure(self, what: str, partial: str = "") -> ModelError:
+        return ModelError(
+            ModelErrorKind.BAD_REPLY,
+            f"The model {self._name!r} of a plugin {what}.",
+            "Report it to the author of the plugin, or choose another model.",
+            partial=partial,
+        )
+
+
+def _is_usage(usage: Any) -> bool:
+    counts = (usage.input_tokens, usage.output_tokens) if isinstance(usage, Usage) else (None,)
+    return all(type(count) is int and count >= 0 for count in counts)
+
 
 _EXAMPLES = {
     "openai": "gpt-4o-mini",
@@ -328,14 +430,14 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model, or an example of a provider's models, as a list shows it.
+    """A model, or an example of a provider's models, for a list.
 
     Attributes:
-        name: How documents and the command line call it.
-        title: How people call it.
-        note: What they should know about it; empty where there is nothing.
-        available: Whether it can be called now; None where only its server knows.
-        how_to_get: What is missing, or what else it takes; empty where there is nothing.
+        name: Its name for documents and the command line.
+        title: Its name for people.
+        note: What people should know about it; may be empty.
+        available: Whether it can be called now; None if only its server knows.
+        how_to_get: What is missing or required; may be empty.
     """
 
     name: str
@@ -345,133 +447,15 @@ class KnownModel:
     how_to_get: str
 
 
-class Models:
-    """The models of one run: asked for by name, made once, closed together.
-
-    A scripted or recorded model remembers what it has said, so each run has a `Models` of its own. The built-in model's
-    process is shared by all of them and ends with the last.
-
-    Args:
-        keys: Where keys come from.
-        recorded: Makes the model that plays a run of that id, or of that file, once more; None where there is no
-            history. Handed in, because models know no store.
-    """
-
-    def __init__(self, keys: Keys | None = None, recorded: Callable[[str], Model] | None = None) -> None:
-        self.keys = keys or Keys()
-        self._recorded = recorded
-        self._models: dict[tuple[str, str | None], Model] = {}
-
-    def get(self, name: str, api_base: str | None = None) -> Model:
-        """Return the model of that name.
-
-        Args:
-            name: `embedded:smollm2-135m`, `scripted:FILE`, `recorded:RUN` or litellm's name (`openai/gpt-4o-mini`).
-            api_base: The address of its server, for models that are called over the network; the others ignore it.
-
-        Raises:
-            ModelError: No model can have that name (`NOT_FOUND`), or a script or a recorded run cannot be read.
-        """
-        check_model_name(name)
-        if name == EMBEDDED_MODEL or name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)) or split_added(name):
-            api_base = None
-        key = (name, api_base)
-        if key not in self._models:
-            self._models[key] = self._make(name, api_base)
-        return self._models[key]
-
-    async def close(self) -> None:
-        """Close all models that were asked for; each of them, also where closing another one fails."""
-        models, self._models = self._models, {}
-        async with AsyncExitStack() as stack:
-            for (name, _), model in models.items():
-                stack.push_async_callback(_SHARED.give_back if name == EMBEDDED_MODEL else model.close)
-
-    def _make(self, name: str, api_base: str | None) -> Model:
-        if name == EMBEDDED_MODEL:
-            return _SHARED.borrow()
-        if name.startswith(SCRIPTED_PREFIX):
-            from engine.models.scripted import ScriptedModel
-
-            return ScriptedModel(Path(name.removeprefix(SCRIPTED_PREFIX)))
-        if name.startswith(RECORDED_PREFIX):
-            return self._make_recorded(name.removeprefix(RECORDED_PREFIX))
-        added = split_added(name)
-        if added is not None:
-            return PluginModel(_make_added(*added), name, self.keys)
-        from engine.models.litellm_adapter import LiteLLMModel
-
-        return LiteLLMModel(name, api_base=api_base, keys=self.keys)
-
-    def _make_recorded(self, run: str) -> Model:
-        if self._recorded is None:
-            raise ModelError(
-                ModelErrorKind.UNAVAILABLE,
-                f"The run {run[:200]!r} cannot be played: there is no history here.",
-                "Give the models a history, as `loopwright run` does.",
-            )
-        return self._recorded(run)
-
-
-def _make_added(prefix: str, name: str) -> Model:
-    """Let a plugin make its model; whatever it raises becomes a sentence."""
-    try:
-        return added_prefixes()[prefix](name)
-    except ModelError:
-        raise
-    except Exception as error:
-        raise ModelError(
-            ModelErrorKind.UNAVAILABLE,
-            f"The plugin that adds models {prefix}:… could not make {name[:100]!r} ({type(error).__name__}).",
-            "Report it to whoever makes the plugin.",
-        ) from error
-
-
-class _SharedEmbedded:
-    """The one built-in model of this program: loading its weights once is enough."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._model: EmbeddedModel | None = None
-        self._borrowers = 0
-
-    def borrow(self) -> EmbeddedModel:
-        """Return the model; each call asks for one `give_back`."""
-        from engine.models.embedded import EmbeddedModel
-
-        with self._lock:
-            self._borrowers += 1
-            self._model = self._model or EmbeddedModel()
-            return self._model
-
-    async def give_back(self) -> None:
-        """Close the model if nobody else has it."""
-        with self._lock:
-            self._borrowers -= 1
-            model = None if self._borrowers else self._model
-            if model:
-                self._model = None
-        if model:
-            await model.close()
-
-
-_SHARED = _SharedEmbedded()
-
-
-def default_model_name(environment: Mapping[str, str] = os.environ) -> str:
-    """The model where neither document nor command line names one: the user's (LOOPWRIGHT_MODEL), else the built-in."""
-    return environment.get(MODEL_VARIABLE, "").strip() or EMBEDDED_MODEL
-
-
 def known_models(keys: Keys) -> list[KnownModel]:
-    """List what can be called, or could with what is missing.
+    """List the models that can be called, and what the others require.
 
     Looks for keys, also in the system's keyring, which may take a while; uses no network.
     """
     return [
         _known_embedded(),
         *known_examples(keys),
-        KnownModel("openai/MODEL", "Any server that speaks like OpenAI's", "", None, "Give its address as api_base."),
+        KnownModel("openai/MODEL", "Any OpenAI-compatible server", "", None, "Give its address as api_base."),
         KnownModel(
             f"{SCRIPTED_PREFIX}FILE", "Scripted", "its replies come from a file", True, "See docs/scripted-model.md."
         ),
@@ -482,8 +466,8 @@ def known_models(keys: Keys) -> list[KnownModel]:
 
 
 def known_examples(keys: Keys) -> list[KnownModel]:
-    """An example of each provider, and whether it can be called; looks for keys as `known_models` does."""
-    return [_known_of(prefix, PROVIDERS[prefix], keys) for prefix in _EXAMPLES]
+    """An example of each provider, and whether it can be called; looks for keys like `known_models`."""
+    return [_known_example(prefix, PROVIDERS[prefix], keys) for prefix in _EXAMPLES]
 
 
 def _known_embedded() -> KnownModel:
@@ -498,7 +482,7 @@ def _known_embedded() -> KnownModel:
     return KnownModel(EMBEDDED_MODEL, "Built-in demo model (135M)", EMBEDDED_NOTE, not missing, missing)
 
 
-def _known_of(prefix: str, provider: Provider, keys: Keys) -> KnownModel:
+def _known_example(prefix: str, provider: Provider, keys: Keys) -> KnownModel:
     name = f"{prefix}/{_EXAMPLES[prefix]}"
     if provider.local:
         return KnownModel(name, provider.title, "runs on your own machine", None, f"Start {provider.title}.")

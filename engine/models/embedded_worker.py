@@ -1,10 +1,10 @@
-"""The child process in which the built-in demo model runs.
+"""Child process that runs the built-in demo model.
 
-It is started as a file by an isolated interpreter, so it knows nothing of the engine and imports as little as it can.
-It holds the native runtime, whose crashes and hangs must not be the program's: the parent ends it at will, and it ends
-by itself when the parent is gone.
+It is started as a file by an isolated interpreter, so it imports nothing of the engine and as little as possible. It
+contains the native runtime, so that crashes and hangs do not affect the program: the parent can end it at any time, and
+it ends by itself when the parent is gone.
 
-A message is one line of JSON. The first line from the parent holds the settings; then come requests, one at a time:
+A message is one line of JSON. The first line from the parent contains the settings; requests follow, one at a time:
 
 - in: `{"do": "complete", "id": 1, "body": {…}}`, `{"do": "cancel", "id": 1}`
 - out: `{"tell": "ready"}` or `{"tell": "fatal", "message": …}` once, then for each request any number of
@@ -24,59 +24,51 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 Message = dict[str, Any]
 
 PROMPT_BATCH_TOKENS = 32
-"""Only between two batches of a prompt can the runtime be stopped: so small a one takes 0.2 s, and costs no speed."""
-
-
-class Server(Protocol):
-    """What is used of the runtime's server."""
-
-    def handle_chat_completions(self, body: str, tell: Any, /) -> None:
-        """Answer one request; hand each piece of the answer to `tell`, and stop when that returns True."""
-        ...
+"""The runtime can be stopped only between two batches of a prompt; one of this size takes 0.2 s and costs no speed."""
 
 
 class FatalError(Exception):
-    """The model cannot be started at all; the text says why."""
+    """The model cannot be started; the text says why."""
 
 
 class Pipe:
-    """The two pipes to the parent."""
+    """The pipes from and to the parent."""
 
     def __init__(self) -> None:
         self._reader = os.fdopen(os.dup(0), "rb")
         self._writer = os.fdopen(os.dup(1), "wb")
-        # Whatever the native code prints must not end up between our messages.
+        # Output of the native code must not get between our messages.
         os.dup2(2, 1)
 
     def read(self) -> Message | None:
-        """Wait for the parent's next message; None when the parent is gone."""
+        """Wait for the parent's next message; None if the parent is gone."""
         line = self._reader.readline()
         return cast("Message", json.loads(line)) if line.endswith(b"\n") else None
 
     def tell(self, **message: Any) -> None:
-        """Send a message to the parent; end the process if there is none any more."""
+        """Send a message to the parent; end the process if the parent is gone."""
         try:
             self._writer.write(json.dumps(message).encode() + b"\n")
             self._writer.flush()
         except OSError:
-            leave()
+            exit_now()
 
 
-def leave() -> None:
-    """End the process at once: tidying up while the runtime generates would crash it."""
+def exit_now() -> None:
+    """End the process at once: cleaning up while the runtime generates would crash it."""
     os._exit(0)
 
 
 def check_weights(file: Path, expected_sha256: str) -> None:
-    """Refuse weights that are not the ones this program was made for.
+    """Refuse other weights than the expected ones.
 
     Raises:
-        FatalError: The file cannot be read, or its content is another.
+        FatalError: The file cannot be read, or its content differs.
     """
     try:
         with file.open("rb") as stream:
@@ -87,12 +79,12 @@ def check_weights(file: Path, expected_sha256: str) -> None:
         raise FatalError(f"its weights in {file} are damaged or not the expected ones (their SHA-256 is {found})")
 
 
-def start_server(settings: Message) -> Server:
-    """Load the runtime and the weights.
+def start_server(settings: Message) -> Any:
+    """Load the runtime and the weights; return the runtime's server.
 
-    The runtime insists on an HTTP server. It gets a socket that nobody else can reach: in a folder of our own, removed
-    from there as soon as it listens, and behind a key that is never told. On Windows, which may know no such sockets,
-    it is a free port of the loopback address behind the same kind of key.
+    The runtime requires an HTTP server. It gets a socket that nobody else can reach: in a private folder, from which it
+    is removed as soon as it listens, and behind a secret key. On Windows, which may not support such sockets, it gets a
+    free port of the loopback address, behind the same kind of key.
 
     Raises:
         FatalError: The runtime is missing or refuses to start.
@@ -115,31 +107,31 @@ def start_server(settings: Message) -> Server:
         parameters.n_ctx = settings["context_tokens"]
         parameters.n_batch = parameters.n_ubatch = PROMPT_BATCH_TOKENS
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = settings["threads"]
-        # It would otherwise keep the state of past prompts, up to 8 GiB of them.
+        # By default it keeps the state of past prompts, up to 8 GiB.
         parameters.cache_ram_mib = 0
-        server = cast("Server", runtime.Server(parameters))
+        server: Any = runtime.Server(parameters)
     except Exception as error:
         raise FatalError(f"its runtime does not start ({one_line(error)})") from error
     socket_file.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
-        socket_file.parent.rmdir()  # so that a parent that is killed leaves nothing behind
-    # A server that is dropped before its first request blocks for good, and the first request is slower than the rest.
+        socket_file.parent.rmdir()  # so that nothing is left behind if the parent is killed
+    # A server that is dropped before its first request blocks forever, and the first request is slower than the others.
     server.handle_chat_completions('{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}', ignore)
     return server
 
 
 def ignore(_piece: str) -> bool:
-    """Take a piece of a reply and go on."""
+    """Ignore a piece of a reply."""
     return False
 
 
 def one_line(error: Exception) -> str:
-    """Return an error's text without line breaks, cut to what fits into a sentence."""
+    """An error's text without line breaks, truncated to fit into a sentence."""
     return " ".join(str(error).split())[:300]
 
 
 class Worker:
-    """Answers the parent's requests one after the other."""
+    """Answers the parent's requests one at a time."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
@@ -147,21 +139,21 @@ class Worker:
         self._cancelled_id = 0
 
     def listen(self) -> None:
-        """Take in the parent's messages, in a thread of its own, so that a request can be cancelled while it runs."""
+        """Receive the parent's messages, in a separate thread, so that a running request can be canceled."""
         while (message := self._pipe.read()) is not None:
             if message["do"] == "cancel":
                 self._cancelled_id = message["id"]
             else:
                 self._requests.put(message)
-        leave()
+        exit_now()
 
-    def serve(self, server: Server) -> None:
-        """Answer requests for as long as the parent lives."""
+    def serve(self, server: Any) -> None:
+        """Answer requests until the parent is gone."""
         while True:
             request = self._requests.get()
             self._answer(server, request["id"], request["body"])
 
-    def _answer(self, server: Server, request_id: int, body: Message) -> None:
+    def _answer(self, server: Any, request_id: int, body: Message) -> None:
         outcome: Message = {"finish": "", "input_tokens": 0, "output_tokens": 0}
         failure: Message = {}
 
@@ -171,13 +163,13 @@ class Worker:
             try:
                 if text := read_chunk(json.loads(piece), outcome, failure):
                     self._pipe.tell(tell="text", id=request_id, text=text)
-            except Exception as error:  # the runtime swallows what its callback raises
+            except Exception as error:  # the runtime ignores exceptions of its callback
                 failure.update(type="unreadable", message=one_line(error))
             return bool(failure)
 
         try:
             server.handle_chat_completions(json.dumps(body), take)
-        except Exception as error:  # whatever the runtime raises, the parent must hear
+        except Exception as error:  # whatever the runtime raises, the parent must learn of it
             failure.update(type="refused", message=one_line(error))
         if self._cancelled_id == request_id:
             self._pipe.tell(tell="cancelled", id=request_id)
@@ -191,9 +183,9 @@ def read_chunk(chunk: Message, outcome: Message, failure: Message) -> str:
     """Return the text in one chunk of a streamed reply.
 
     Args:
-        chunk: What the runtime gave.
-        outcome: Takes up how the reply ended and the tokens that it used.
-        failure: Takes up the error, where the chunk is one.
+        chunk: The runtime's chunk.
+        outcome: Updated with the finish reason and the token counts.
+        failure: Updated with the error if the chunk is one.
     """
     if "error" in chunk:
         failure.update(chunk["error"])
@@ -209,7 +201,7 @@ def read_chunk(chunk: Message, outcome: Message, failure: Message) -> str:
 
 
 def end_with_parent() -> None:
-    """Have the kernel end this process with the parent: the pipe's end says so too, unless a fork holds it open."""
+    """Make the kernel end this process with the parent, even if a fork holds the pipe open."""
     if sys.platform == "linux":
         import ctypes
 
@@ -233,7 +225,7 @@ def main() -> None:
         server = start_server(settings)
     except FatalError as error:
         pipe.tell(tell="fatal", message=str(error))
-        leave()
+        exit_now()
         return
     pipe.tell(tell="ready")
     worker.serve(server)

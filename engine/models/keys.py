@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -20,14 +20,14 @@ from engine.models.protocol import ModelError, ModelErrorKind
 from engine.models.providers import PROVIDERS, AddressError, Origin, Provider, origin_of, provider_named
 from engine.system_keyring import KeyringError, forget_secret, keep_secret, read_secret
 
-_STRUCK_OUT = "…"
+_REDACTED = "…"
 _LONG_KEY = 12
 _SHORT_KEY = 8
-"""Characters from which on a key is struck out of replies; a short one only with a digit in it."""
+"""Minimum lengths of keys that are redacted in replies; a short one only if it contains a digit."""
 
 
 class KeyStoreError(EngineError):
-    """A key that cannot be used, or a keyring that cannot keep one."""
+    """A key that cannot be used, or a keyring that cannot store one."""
 
 
 class KeySource(StrEnum):
@@ -41,14 +41,14 @@ class KeySource(StrEnum):
 def host_variable(host: str) -> str:
     """The environment variable with the key for a host: LOOPWRIGHT_KEY_LOCALHOST_8080 for `localhost:8080`.
 
-    A hyphen gives two underscores: were it one, `api-example.com` would be handed the key of `api.example.com`.
+    A hyphen becomes two underscores: with one, `api-example.com` would get the key of `api.example.com`.
     """
-    signs = (sign if sign.isalnum() else "__" if sign == "-" else "_" for sign in host.upper())
-    return "LOOPWRIGHT_KEY_" + "".join(signs)
+    characters = (c if c.isalnum() else "__" if c == "-" else "_" for c in host.upper())
+    return "LOOPWRIGHT_KEY_" + "".join(characters)
 
 
 class Keys:
-    """The user's keys. Safe to use from several threads; its text never shows a key."""
+    """The user's keys. Safe to use from several threads; its `repr` never shows a key."""
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = os.environ if environment is None else environment
@@ -67,24 +67,24 @@ class Keys:
         Asks the keyring the first time, which may take a while: not to be called on an event loop.
 
         Raises:
-            KeyStoreError: There is one, but no key looks like it.
+            KeyStoreError: The key found cannot be a key.
         """
         known = provider_named(provider)
         return self._find(known.name, known.key_variables)
 
     def get_for_host(self, host: str) -> str | None:
-        """The key that the user keeps for a host (`localhost:8080`).
+        """The user's key for a host (`localhost:8080`).
 
         Raises:
-            KeyStoreError: There is one, but no key looks like it.
+            KeyStoreError: The key found cannot be a key.
         """
         return self._find(f"host:{host}", (host_variable(host),))
 
     def source(self, provider: str) -> KeySource | None:
-        """Where `get` finds the key of a provider; None where there is none. As slow as `get`.
+        """Where `get` finds the key of a provider; None if there is none. As slow as `get`.
 
         Raises:
-            KeyStoreError: The keyring has one, but no key looks like it.
+            KeyStoreError: The key in the keyring cannot be a key.
         """
         known = provider_named(provider)
         with self._lock:
@@ -96,12 +96,12 @@ class Keys:
             return KeySource.KEYRING if found else None
 
     def set(self, provider: str, key: str, *, session_only: bool = False) -> None:
-        """Keep a key in the system's keyring, or for this session in memory alone.
+        """Store a key in the system's keyring, or for this session in memory only.
 
         `provider` may also be `host:NAME`.
 
         Raises:
-            KeyStoreError: No key looks like this one, or the machine has no keyring that can keep it.
+            KeyStoreError: This cannot be a key, or the machine has no keyring that can store it.
         """
         key = _checked(key, f"The key for {provider}")
         user = _user(provider)
@@ -112,13 +112,13 @@ class Keys:
             try:
                 keep_secret(user, key)
             except KeyringError:
-                raise _no_keyring("keep", provider) from None
+                raise _no_keyring("store", provider) from None
             self._keyring_failed = False
-            self._session.pop(user, None)  # the newer one counts, and that of the session would come before it
+            self._session.pop(user, None)  # an older key of the session would take precedence
             self._from_keyring[user] = key
 
     def delete(self, provider: str) -> None:
-        """Forget a provider's key, in this session and in the keyring; one that is not there is no error.
+        """Delete a provider's key from this session and the keyring; a missing key is not an error.
 
         Raises:
             KeyStoreError: The machine has no keyring that can be changed.
@@ -134,31 +134,27 @@ class Keys:
                     raise _no_keyring("delete", provider) from None
 
     def redact(self, text: str) -> str:
-        """The text with every key that was ever handed out struck out."""
-        # Without the lock: a keyring may hold it for as long as it asks the user, and this is called on event loops.
-        for key in sorted(self._handed_out, key=len, reverse=True):
-            text = text.replace(key, _STRUCK_OUT)
-        return text
+        """Redact every key that was ever handed out."""
+        # Without the lock: a thread may hold it while the keyring asks the user, and this is called on event loops.
+        return _redact(text, self._handed_out)
 
     def redact_reply(self, text: str) -> str:
-        """The text of a reply with every key struck out that a model would not write by chance.
+        """Redact every key that a model would not write by chance in a reply.
 
-        A key that is set only to please a local server (`none`, `ollama`) is a word like any other there.
+        A key that is set only to satisfy a local server (`none`, `ollama`) is an ordinary word there.
         """
-        for key in sorted(filter(_is_unmistakable, self._handed_out), key=len, reverse=True):
-            text = text.replace(key, _STRUCK_OUT)
-        return text
+        return _redact(text, filter(_is_unmistakable, self._handed_out))
 
     def possible_key(self, text: str) -> int:
-        """How many characters at the end of a reply's text, as far as it has come, may be the beginning of a key."""
-        held = 0
+        """The number of characters at the end of a partial reply that may be the start of a key."""
+        longest = 0
         for key in filter(_is_unmistakable, self._handed_out):
             tail = text[-len(key) + 1 :]
-            place = tail.find(key[0])
-            while place >= 0 and not key.startswith(tail[place:]):
-                place = tail.find(key[0], place + 1)
-            held = max(held, len(tail) - place if place >= 0 else 0)
-        return held
+            start = tail.find(key[0])
+            while start >= 0 and not key.startswith(tail[start:]):
+                start = tail.find(key[0], start + 1)
+            longest = max(longest, len(tail) - start if start >= 0 else 0)
+        return longest
 
     def _find(self, user: str, variables: tuple[str, ...]) -> str | None:
         with self._lock:
@@ -173,7 +169,7 @@ class Keys:
             return None
         try:
             found = read_secret(user)
-        except KeyringError:  # a machine without a working keyring is an ordinary machine
+        except KeyringError:  # many machines have no working keyring
             self._keyring_failed = True
             return None
         if not found:
@@ -186,18 +182,24 @@ class Keys:
         return key
 
 
+def _redact(text: str, keys: Iterable[str]) -> str:
+    for key in sorted(keys, key=len, reverse=True):
+        text = text.replace(key, _REDACTED)
+    return text
+
+
 def _user(provider: str) -> str:
     return provider if provider.startswith("host:") else provider_named(provider).name
 
 
 def _is_unmistakable(key: str) -> bool:
-    return len(key) >= _LONG_KEY or (len(key) >= _SHORT_KEY and any(sign.isdigit() for sign in key))
+    return len(key) >= _LONG_KEY or (len(key) >= _SHORT_KEY and any(c.isdigit() for c in key))
 
 
 def _checked(key: str, what: str) -> str:
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise KeyStoreError(f"{what} is empty or holds signs that no key has.", "Copy it once more, whole and alone.")
+        raise KeyStoreError(f"{what} is empty or contains characters that no key has.", "Copy it again, complete.")
     return key
 
 
@@ -205,31 +207,31 @@ def _no_keyring(action: str, provider: str) -> KeyStoreError:
     _, _, host = provider.partition("host:")
     variable = host_variable(host) if host else provider_named(provider).key_variables[0]
     return KeyStoreError(
-        f"This machine has no keyring that could {action} the key for {provider}.",
-        f"Put the key into the environment variable {variable}, or keep it for this session only.",
+        f"This machine has no keyring that can {action} the key for {provider}.",
+        f"Put the key into the environment variable {variable}, or set it for this session only.",
     )
 
 
 NO_KEY = "none"
-"""What is sent where no key is needed; without it the OpenAI client would look for one of its own."""
+"""Sent where no key is needed; without it the OpenAI client would look for one of its own."""
 
-# A name becomes part of addresses; some providers even take one that is an address for the place to send the key to.
+# A name becomes part of addresses; for some providers even the address that the key is sent to.
 _MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]*(/[A-Za-z0-9_@~][A-Za-z0-9_.:@+-]*)+")
-# These ask the user to log in, on the console, while the call waits.
+# These ask the user to log in, on the console, during the call.
 _INTERACTIVE = frozenset({"chatgpt", "github_copilot"})
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class Endpoint:
     """Where the requests of one model go.
 
     Attributes:
-        provider: Who serves it.
-        address: Where; None leaves it to the provider's usual place.
-        api_key: What is sent as the key; None lets the provider's client find one in the user's environment.
-        title: How sentences call the place, at their start.
-        key_remedy: What to do when there is no key, or a wrong one.
-        foreign: Whether it is none of the provider's own places: nothing of the user's account there may be sent.
+        provider: The provider.
+        address: Its address; None for the provider's default.
+        api_key: The key that is sent; None lets the provider's client find one in the user's environment.
+        title: Its name at the start of a sentence.
+        key_remedy: What to do if the key is missing or wrong.
+        foreign: Whether it is not the provider's own: nothing of the user's account there may be sent.
     """
 
     provider: Provider
@@ -240,12 +242,12 @@ class Destination:
     foreign: bool = False
 
 
-def find_destination(name: str, api_base: str | None, keys: Keys, environment: Mapping[str, str]) -> Destination:
+def find_endpoint(name: str, api_base: str | None, keys: Keys, environment: Mapping[str, str]) -> Endpoint:
     """Find out where a model's requests go. May ask the keyring: not to be called on an event loop.
 
     Args:
         name: The model's full name (`openai/gpt-4o-mini`).
-        api_base: The address that the document or the command line gives.
+        api_base: The address from the document or the command line.
         keys: The user's keys.
         environment: The user's environment variables.
 
@@ -263,7 +265,7 @@ def find_destination(name: str, api_base: str | None, keys: Keys, environment: M
     if prefix in _INTERACTIVE:
         raise ModelError(
             ModelErrorKind.UNAVAILABLE,
-            f"{provider.title} asks for a login in the browser, which a workflow cannot give.",
+            f"{provider.title} requires a login in the browser, which is not possible in a workflow.",
             "Choose a model that is called with a key.",
         )
     try:
@@ -276,38 +278,34 @@ def find_destination(name: str, api_base: str | None, keys: Keys, environment: M
 
 def _find(
     provider: Provider, listed: bool, api_base: str | None, keys: Keys, environment: Mapping[str, str]
-) -> Destination:
+) -> Endpoint:
+    key_remedy = _key_remedy(provider.key_variables[0])
     if not listed:
-        return _unlisted(provider, api_base, keys)
+        if api_base is not None:
+            raise ModelError(
+                ModelErrorKind.BAD_REQUEST,
+                f"A model of {provider.title} cannot be given an address.",
+                "For an OpenAI-compatible server of your own write the model as openai/MODEL.",
+            )
+        return Endpoint(provider, None, keys.get(provider.name), provider.title, key_remedy)
     chosen = next((value for name in provider.address_variables if (value := environment.get(name))), None)
     own = {origin_of(address) for address in provider.addresses}
     trusted = own | ({origin_of(chosen)} if chosen else set[Origin]())
     address = api_base or chosen or (provider.addresses[0] if provider.local else None)
-    place = origin_of(address) if address else origin_of(provider.addresses[0])
-    if place not in trusted:
-        return _at_host(provider, address, place, keys.get_for_host(place.name), foreign=True)
+    origin = origin_of(address) if address else origin_of(provider.addresses[0])
+    if origin not in trusted:
+        return _at_host(provider, address, origin, keys.get_for_host(origin.name), foreign=True)
     key = keys.get(provider.name)
-    if place not in own:
-        return _at_host(provider, address, place, key or keys.get_for_host(place.name), foreign=False)
-    remedy = _key_remedy(provider.key_variables[0])
+    if origin not in own:
+        return _at_host(provider, address, origin, key or keys.get_for_host(origin.name), foreign=False)
     if key is None and not provider.local:
-        raise ModelError(ModelErrorKind.MISSING_KEY, f"There is no key for {provider.title}.", remedy)
-    return Destination(provider, address, key or NO_KEY, provider.title, remedy)
+        raise ModelError(ModelErrorKind.MISSING_KEY, f"There is no key for {provider.title}.", key_remedy)
+    return Endpoint(provider, address, key or NO_KEY, provider.title, key_remedy)
 
 
-def _unlisted(provider: Provider, api_base: str | None, keys: Keys) -> Destination:
-    if api_base is not None:
-        raise ModelError(
-            ModelErrorKind.BAD_REQUEST,
-            f"A model of {provider.title} cannot be given an address.",
-            "For a server of your own that speaks like OpenAI's write the model as openai/MODEL.",
-        )
-    return Destination(provider, None, keys.get(provider.name), provider.title, _key_remedy(provider.key_variables[0]))
-
-
-def _at_host(provider: Provider, address: str | None, place: Origin, key: str | None, *, foreign: bool) -> Destination:
-    remedy = _key_remedy(host_variable(place.name))
-    return Destination(provider, address, key or NO_KEY, f"The server at {place.name}", remedy, foreign)
+def _at_host(provider: Provider, address: str | None, origin: Origin, key: str | None, *, foreign: bool) -> Endpoint:
+    remedy = _key_remedy(host_variable(origin.name))
+    return Endpoint(provider, address, key or NO_KEY, f"The server at {origin.name}", remedy, foreign)
 
 
 def _key_remedy(variable: str) -> str:

@@ -17,18 +17,22 @@ from typing import Final, Literal, Protocol, cast, runtime_checkable
 from engine.errors import EngineError
 from engine.values import Value, clean_text, clean_value, compact_json, immutable, is_clean_text
 
+EMBEDDED_MODEL = "embedded:smollm2-135m"
+SCRIPTED_PREFIX = "scripted:"
+RECORDED_PREFIX = "recorded:"
+
 OnText = Callable[[str], None]
 """Receives each new piece of a streamed reply's text. It must not block."""
 
 
 @immutable
 class ToolDefinition:
-    """A tool that a model is told of.
+    """A tool that a model may call.
 
     Attributes:
-        name: How the model calls it.
+        name: Its name for the model.
         description: What it does, for the model.
-        parameters: A JSON Schema of the object that it takes.
+        parameters: A JSON Schema of its arguments, an object.
     """
 
     name: str
@@ -38,12 +42,12 @@ class ToolDefinition:
 
 @immutable
 class ToolCall:
-    """A model's wish that a tool be called.
+    """A call of a tool that a model requests.
 
     Attributes:
-        id: Links the call to the message that brings its result.
-        name: The tool, as the model wrote it; there may be none of that name.
-        arguments: An object; where the model wrote something that is none, the text as it came.
+        id: Links the call to the message with its result.
+        name: The tool, as the model wrote it; it may not exist.
+        arguments: An object; the model's text if that is not an object.
     """
 
     id: str
@@ -56,10 +60,10 @@ class Message:
     """One message of a conversation.
 
     Attributes:
-        role: Who speaks.
-        text: What is said.
-        tool_calls: Of a model's own message: the tools that it wanted called.
-        tool_call_id: Of a tool's result: the call that it answers.
+        role: The author.
+        text: The text.
+        tool_calls: In a model's message: the tool calls that it requested.
+        tool_call_id: In a tool's result: the id of the call.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -75,16 +79,16 @@ class Request:
     Attributes:
         messages: The conversation, oldest first.
         temperature: Sampling temperature; None leaves it to the model.
-        max_tokens: The most tokens that the reply may have; None leaves it to the model.
+        max_tokens: Maximum length of the reply; None leaves it to the model.
         schema: A JSON Schema that the reply must follow; None for free text.
-        seed: Makes sampling repeatable where the model can do that.
-        path: Where in the run the call is made (`loop[2].draft`). A real model never sees it; a scripted one finds its
-            reply by it.
-        tools: What the model may have called.
+        seed: Makes sampling repeatable if the model supports it.
+        path: Where in the run the call is made (`loop[2].draft`), by which a scripted model selects its reply. A real
+            model never sees it.
+        tools: The tools that the model may call.
         top_p: Nucleus sampling: the share of probability that tokens are drawn from; None leaves it to the model.
         stop: Texts at which the reply ends; the reply does not include them.
         reasoning_effort: How much a reasoning model thinks first (`low`, `high`); None leaves it to the model.
-        extra_parameters: Parameters of the provider's own, sent unchanged.
+        extra_parameters: Further parameters of the provider, sent unchanged.
     """
 
     messages: tuple[Message, ...]
@@ -102,7 +106,7 @@ class Request:
 
 @immutable
 class Usage:
-    """Tokens of one or more calls. `exact` is False as soon as one number in it is an estimate."""
+    """Tokens of one or more calls. `exact` is False if a number is an estimate."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -115,9 +119,7 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.exact and other.exact,
+            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens, self.exact and other.exact
         )
 
 
@@ -125,25 +127,26 @@ _CHARACTERS_PER_TOKEN: Final = 4
 
 
 def estimated_usage(request: Request, *written: str, tool_calls: Iterable[ToolCall] = ()) -> Usage:
-    """Estimate the tokens of a call that its server did not count, at four characters a token.
+    """Estimate the tokens of a call that its server did not count, at four characters per token.
 
     Args:
-        request: What was sent; its tools and its schema count too.
-        written: The texts that the model wrote, its reasoning included.
+        request: The request; its tools and schema count too.
+        written: The texts that the model wrote, with its reasoning.
         tool_calls: The calls that it wrote.
     """
     sent = [len(message.text) + _calls_size(message.tool_calls) for message in request.messages]
     sent += [len(tool.name) + len(tool.description) + len(compact_json(tool.parameters)) for tool in request.tools]
     sent += [] if request.schema is None else [len(compact_json(request.schema))]
     received = sum(map(len, written)) + _calls_size(tool_calls)
-    return Usage(_tokens_of(sum(sent)), _tokens_of(received), exact=False)
+    return Usage(estimated_tokens(sum(sent)), estimated_tokens(received), exact=False)
 
 
 def _calls_size(calls: Iterable[ToolCall]) -> int:
     return sum(len(call.name) + len(compact_json(call.arguments)) for call in calls)
 
 
-def _tokens_of(characters: int) -> int:
+def estimated_tokens(characters: int) -> int:
+    """Estimate the tokens of a text by its length."""
     return -(-characters // _CHARACTERS_PER_TOKEN)
 
 
@@ -160,18 +163,18 @@ class Finish(StrEnum):
 
 @immutable
 class Reply:
-    """What a model answered.
+    """A model's reply.
 
     Attributes:
-        text: The reply as it came. Never markup, template or code to us.
-        finish: Why it ended.
-        usage: The tokens that it took.
-        model: The name of the model that answered, as the provider gave it.
-        cost_usd: The price that the provider itself gave, where it does; None means: work it out from `Price`.
-        tool_calls: The tools that the model wants called, in its order.
-        reasoning: The model's thinking, apart from its answer; shown to people and used for nothing else.
-        refusal: Why the model declined to answer, in its own words; empty where it did not.
-        warnings: What a person should know about how the reply came about, such as a setting that the server refused.
+        text: The text, unchanged. It is never treated as markup, template or code.
+        finish: Why the reply ended.
+        usage: The tokens of the call.
+        model: The provider's name of the model that replied.
+        cost_usd: The price that the provider reported; None: calculate it from `Price`.
+        tool_calls: The tool calls that the model requests, in its order.
+        reasoning: The model's reasoning, separate from its answer; shown to people and used for nothing else.
+        refusal: Why the model declined to answer, in its own words; empty if it did not.
+        warnings: What a person should know about the call, such as a setting that the server refused.
     """
 
     text: str
@@ -187,7 +190,7 @@ class Reply:
 
 @immutable
 class LongPrice:
-    """What all tokens of a call cost, in US dollars a token, where more than so many go in."""
+    """The price of all tokens of a call with more than a number of input tokens, in US dollars per token."""
 
     above_input_tokens: int
     input_usd_per_token: float
@@ -196,13 +199,13 @@ class LongPrice:
 
 @immutable
 class Price:
-    """What a model costs, in US dollars. A local model costs 0.0; an unknown price is no `Price` at all.
+    """The price of a model, in US dollars. A local model costs 0.0; None stands for an unknown price.
 
     Attributes:
-        input_usd_per_token: A token that goes in.
-        output_usd_per_token: A token that comes out.
-        usd_per_call: A call, whatever its tokens cost beside.
-        long: Its prices for long calls, the shortest of them first.
+        input_usd_per_token: Price of an input token.
+        output_usd_per_token: Price of an output token.
+        usd_per_call: Price of a call, in addition to its tokens.
+        long: Prices of long calls, in increasing order of length.
     """
 
     input_usd_per_token: float
@@ -211,16 +214,16 @@ class Price:
     long: tuple[LongPrice, ...] = ()
 
     def cost_usd(self, usage: Usage) -> float:
-        """The price of one call of that many tokens, in US dollars."""
-        read, written = self.input_usd_per_token, self.output_usd_per_token
+        """The price of one call in US dollars."""
+        input_price, output_price = self.input_usd_per_token, self.output_usd_per_token
         for price in self.long:
             if usage.input_tokens > price.above_input_tokens:
-                read, written = price.input_usd_per_token, price.output_usd_per_token
-        return usage.input_tokens * read + usage.output_tokens * written + self.usd_per_call
+                input_price, output_price = price.input_usd_per_token, price.output_usd_per_token
+        return usage.input_tokens * input_price + usage.output_tokens * output_price + self.usd_per_call
 
 
 class ModelErrorKind(StrEnum):
-    """What went wrong with a model call, as far as it changes what to do next."""
+    """What went wrong with a model call, if that affects what to do next."""
 
     MISSING_KEY = "missing_key"
     AUTHENTICATION = "authentication"
@@ -240,7 +243,7 @@ class ModelErrorKind(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
-_WORTH_A_RETRY = frozenset(
+_RETRYABLE = frozenset(
     {
         ModelErrorKind.RATE_LIMIT,
         ModelErrorKind.TIMEOUT,
@@ -259,9 +262,9 @@ class ModelError(EngineError):
 
     Attributes:
         kind: What went wrong.
-        retry_after: Seconds that the provider asks to wait before the next attempt; None where it says nothing.
-        partial: The text that had arrived before the call broke.
-        usage: The tokens that the call took although it failed; None where nobody knows of any.
+        retry_after: Seconds that the provider asks to wait before the next attempt; None if it does not.
+        partial: The text that had arrived before the failure.
+        usage: The tokens of the failed call; None if unknown.
     """
 
     def __init__(
@@ -281,8 +284,8 @@ class ModelError(EngineError):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request may well succeed when it is made again."""
-        return self.kind in _WORTH_A_RETRY
+        """Whether the same request may succeed when repeated."""
+        return self.kind in _RETRYABLE
 
 
 class Model(Protocol):
@@ -290,20 +293,20 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """The name by which documents and people call it (`openai/gpt-4o-mini`, `embedded:smollm2-135m`)."""
+        """Its name for documents and people (`openai/gpt-4o-mini`, `embedded:smollm2-135m`)."""
         ...
 
     @property
     def note(self) -> str:
-        """What a person should know before trusting it; empty for most."""
+        """What a person should know before using it; usually empty."""
         ...
 
     async def price(self) -> Price | None:
-        """What it costs; None where nobody knows. May be slow the first time; must not use the network."""
+        """Its price; None if unknown. May be slow the first time; must not use the network."""
         ...
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
-        """Make one call; cancelling the awaiting task ends the call itself.
+        """Make one call; cancelling the awaiting task ends the call.
 
         Raises:
             ModelError: The call gave no usable reply.
@@ -311,29 +314,29 @@ class Model(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give back processes and connections. The model is not used afterwards."""
+        """Release processes and connections. The model is not used afterwards."""
         ...
 
 
 @runtime_checkable
 class RemembersCalls(Protocol):
-    """A model whose replies depend on the calls before, such as one that plays a list of replies.
+    """A model whose replies depend on earlier calls, such as one that plays a list of replies.
 
-    The history has the request of each of its calls, so that it continues where it was when a run is resumed.
+    The history contains the request of each of its calls, so that it continues correctly when a run is resumed.
     """
 
     def resume_from(self, earlier: Iterable[Request], in_flight: Collection[str]) -> None:
-        """Continue as if these calls had been made, and no others.
+        """Continue as if exactly these calls had been made.
 
         Args:
-            earlier: The requests of all calls that the run began, in order.
-            in_flight: The paths whose last call had no outcome yet. When it is made again, it gets the same reply.
+            earlier: The requests of all calls that the run started, in order.
+            in_flight: The paths whose last call has no outcome yet. When that is repeated, it gets the same reply.
         """
         ...
 
 
 def clean_request(request: Request) -> Request:
-    """The request with every text in it cleaned (`clean_text`); the very same where nothing is to be cleaned."""
+    """Clean every text in a request (`clean_text`); return the same object if it is clean."""
     if _is_clean_request(request):
         return request
     return replace(
@@ -358,7 +361,7 @@ def clean_request(request: Request) -> Request:
 
 
 def _is_clean_request(request: Request) -> bool:
-    """Whether a request has nothing but messages of clean text, as most have."""
+    """Whether a request has only messages with clean text, as most have."""
     if request.tools or request.stop or request.schema is not None or request.extra_parameters is not None:
         return False
     for message in request.messages:
@@ -368,7 +371,7 @@ def _is_clean_request(request: Request) -> bool:
 
 
 def clean_reply(reply: Reply) -> Reply:
-    """The reply with every text in it cleaned (`clean_text`); the very same where nothing is to be cleaned."""
+    """Clean every text in a reply (`clean_text`); return the same object if it is clean."""
     texts = f"{reply.text}{reply.model}{reply.reasoning}{reply.refusal}"
     if not reply.tool_calls and is_clean_text(texts):
         return reply
@@ -395,13 +398,8 @@ def _clean_object(value: dict[str, Value]) -> dict[str, Value]:
     return cast("dict[str, Value]", clean_value(value))
 
 
-EMBEDDED_MODEL = "embedded:smollm2-135m"
-SCRIPTED_PREFIX = "scripted:"
-RECORDED_PREFIX = "recorded:"
-
-
 def with_instruction(messages: tuple[Message, ...], schema: dict[str, Value]) -> tuple[Message, ...]:
-    """The messages with the schema in words, at the end of the system message or as one of its own."""
+    """Add an instruction to follow the schema, at the end of the system message or as a new one."""
     words = (
         "Answer with one JSON value that follows this JSON Schema, and with nothing else, no fences:\n"
         f"{compact_json(schema)}"

@@ -1,6 +1,6 @@
-"""Which model providers there are, where they live, and in which environment variables people keep their keys.
+"""Model providers: their addresses, and the environment variables of their keys.
 
-Data and look-ups only. It reads no key, opens no connection, and does not know who makes the calls.
+Data and look-ups only: it reads no key and opens no connection.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class AddressError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Someone who serves models.
+    """A provider of models.
 
     Attributes:
-        name: How the keyring and people's settings call it.
-        title: How sentences call it.
-        key_variables: Environment variables that may hold its key, the usual one first.
-        addresses: Its own addresses, the first being where its models are; none for a provider that is not listed.
-        address_variables: Environment variables with which people send it elsewhere.
+        name: Its name in the keyring and in settings.
+        title: Its name in sentences.
+        key_variables: Environment variables that may contain its key, the usual one first.
+        addresses: Its own addresses, that of its models first; empty for a provider that is not listed.
+        address_variables: Environment variables that may contain another address.
         local: Whether it runs on the user's own machine, where no key is needed and nothing costs money.
     """
 
@@ -54,11 +54,7 @@ _OLLAMA = _local("ollama", "Ollama", "http://localhost:11434")
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
-        "openai",
-        "OpenAI",
-        ("OPENAI_API_KEY",),
-        ("https://api.openai.com",),
-        ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        "openai", "OpenAI", ("OPENAI_API_KEY",), ("https://api.openai.com",), ("OPENAI_BASE_URL", "OPENAI_API_BASE")
     ),
     "anthropic": Provider(
         "anthropic",
@@ -84,17 +80,17 @@ PROVIDERS: Mapping[str, Provider] = {
     "llamafile": _local("llamafile", "llamafile", "http://127.0.0.1:8080/v1"),
     "hosted_vllm": _local("hosted_vllm", "vLLM", "http://localhost:8000/v1"),
 }
-"""The providers whose addresses are known, by the prefix of their models' names."""
+"""Providers with known addresses, by the prefix of their models' names."""
 
 
 def provider_named(name: str) -> Provider:
-    """The provider with that prefix; one that is not listed has no known address."""
+    """The provider with that prefix; an unlisted one has no known address."""
     return PROVIDERS.get(name) or Provider(name, name, (f"{name.upper()}_API_KEY",))
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Scheme, host and port: what a key is bound to."""
+    """Scheme, host and port, to which a key is bound."""
 
     scheme: str
     host: str
@@ -102,23 +98,23 @@ class Origin:
 
     @property
     def name(self) -> str:
-        """The host as people write it; the port is left out where it is that of https."""
+        """The host as people write it; the port of https is omitted."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if (self.scheme, self.port) == ("https", 443) else f"{host}:{self.port}"
 
 
 def origin_of(address: str) -> Origin:
-    """Read the origin of an http or https address.
+    """Parse the origin of an http or https address.
 
     Raises:
-        AddressError: It is no such address, or one that two programs could read in two ways (a user name, a backslash,
-            a space, a host outside of ASCII), which is how a key is lured to another host.
+        AddressError: It is not such an address, or is ambiguous (a user name, a backslash, a space, a non-ASCII host),
+            which an attacker could use to get a key sent to another host.
     """
     refusal = AddressError(
         f"{address[:200]!r} is not the address of a model server.",
         "Write it like http://localhost:8080/v1, without a user name and without spaces.",
     )
-    if not address.isascii() or not address.isprintable() or any(sign in address for sign in " \\@?#"):
+    if not address.isascii() or not address.isprintable() or any(c in address for c in " \\@?#"):
         raise refusal
     try:
         parts: SplitResult = urlsplit(address)

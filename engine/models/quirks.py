@@ -1,7 +1,7 @@
 """What model servers do differently from one another, and how each difference is handled.
 
 A server that refuses a setting, a role or a format is asked again without it. What worked is remembered for the model
-and reported as a warning. `docs/providers.md` is generated from the tables, and each row is tested against a server
+and reported as a warning. `docs/providers.md` is generated from `QUIRKS`, and each quirk is tested against a server
 that behaves like that. Nothing is sent here.
 """
 
@@ -11,330 +11,17 @@ import itertools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum, auto
+from enum import StrEnum
 from typing import Any, Final, Literal
 
 from engine.models.protocol import Message, Request, with_instruction
 from engine.models.server_errors import Refusal
-from engine.models.tool_calls import in_words
+from engine.models.tool_calls import describe_tools
 from engine.values import Value
-
-Side = Literal["request", "error", "reply"]
-
-
-@dataclass(frozen=True, slots=True)
-class Quirk:
-    """One difference.
-
-    Attributes:
-        id: Its name; for a change to a request that of `request_form.Change`.
-        side: Which part of a call it is about.
-        what: What the server does.
-        servers: Where it is seen.
-        handling: What the program makes of it.
-    """
-
-    id: str
-    side: Side
-    what: str
-    servers: str
-    handling: str
-
-
-_LEFT_OUT: Final = "The setting is left out from then on, with a warning."
-
-QUIRKS: Final[tuple[Quirk, ...]] = (
-    Quirk(
-        "no_system_role",
-        "request",
-        "Refuses system messages.",
-        "Gemma templates in vLLM, llama.cpp and SGLang; Gemma at Google; o1-preview",
-        "The system prompt becomes the start of the first user message, with a warning.",
-    ),
-    Quirk(
-        "joined_roles",
-        "request",
-        "Wants user and assistant messages to alternate.",
-        "Mistral and Gemma templates in vLLM, llama.cpp and LM Studio",
-        "Neighbouring messages of the same role are joined, with a warning.",
-    ),
-    Quirk(
-        "max_completion_tokens",
-        "request",
-        "Refuses `max_tokens` and wants `max_completion_tokens`.",
-        "OpenAI's and Azure's reasoning models",
-        "The limit is sent under the other name, with a warning.",
-    ),
-    Quirk(
-        "max_tokens",
-        "request",
-        "Refuses `max_completion_tokens` and wants `max_tokens`.",
-        "Older OpenAI-compatible servers",
-        "The limit is sent under the other name, with a warning.",
-    ),
-    Quirk(
-        "no_stream_options",
-        "request",
-        "Refuses `stream_options`.",
-        "Older vLLM, LocalAI, Azure AI and Mistral deployments",
-        "It is left out, with a warning; token counts that the stream lacks are estimated.",
-    ),
-    Quirk(
-        "no_stream",
-        "request",
-        "Refuses to stream.",
-        "Gateways; some reasoning models",
-        "The reply is asked for as a whole, with a warning.",
-    ),
-    Quirk("no_seed", "request", "Refuses `seed`.", "Anthropic, Perplexity, Mistral on Azure", _LEFT_OUT),
-    Quirk(
-        "no_top_p",
-        "request",
-        "Refuses `top_p`, or `top_p` beside `temperature`.",
-        "OpenAI's reasoning models; Claude 4.1 and later; Claude with extended thinking",
-        _LEFT_OUT,
-    ),
-    Quirk("no_stop", "request", "Refuses `stop`.", "OpenAI's reasoning models, Grok 4, Perplexity", _LEFT_OUT),
-    Quirk(
-        "no_temperature",
-        "request",
-        "Takes no `temperature` but its own.",
-        "OpenAI's reasoning models, recent Claude models, Claude with extended thinking, Kimi",
-        _LEFT_OUT,
-    ),
-    Quirk("no_reasoning_effort", "request", "Refuses `reasoning_effort`.", "Models that do not reason", _LEFT_OUT),
-    Quirk(
-        "tools_in_words",
-        "request",
-        "Refuses tools.",
-        "Small models in Ollama, vLLM without `--enable-auto-tool-choice`, llama.cpp without `--jinja`, Gemma at "
-        "Google, some routes of OpenRouter",
-        "The tools are described in the prompt, and calls are read from the text, with a warning.",
-    ),
-    Quirk(
-        "json_object",
-        "request",
-        "Refuses a JSON Schema, but knows JSON mode.",
-        "DeepSeek, older OpenAI models, some gateways",
-        "JSON mode is used and the schema is part of the prompt, with a warning.",
-    ),
-    Quirk(
-        "schema_in_words",
-        "request",
-        "Refuses `response_format`.",
-        "Older OpenAI-compatible servers",
-        "JSON is asked for in the prompt, with a warning.",
-    ),
-    Quirk(
-        "error_text",
-        "error",
-        'Sends `{"error": "text"}`.',
-        "Ollama, Text Generation Inference, LM Studio",
-        "The text is part of the error message.",
-    ),
-    Quirk(
-        "error_message",
-        "error",
-        'Sends `{"error": {"message": …}}`, or a list of these.',
-        "OpenAI and most others; Gemini (list)",
-        "The message is part of the error message.",
-    ),
-    Quirk(
-        "error_detail",
-        "error",
-        'Sends `{"detail": …}`: a text, or one object for each wrong field.',
-        "FastAPI servers: vLLM, Mistral, Azure AI, LiteLLM proxies",
-        "The fields and what is wrong with them are part of the error message.",
-    ),
-    Quirk(
-        "error_plain_message",
-        "error",
-        'Sends `{"message": …}` or `{"errors": […]}`.',
-        "Cohere, vLLM, AWS, Cloudflare",
-        "The messages are part of the error message.",
-    ),
-    Quirk(
-        "error_behind_gateway",
-        "error",
-        "Hides the real error in another one.",
-        "OpenRouter (`metadata.raw`), proxies that put JSON into a text",
-        "Both are part of the error message.",
-    ),
-    Quirk(
-        "error_page",
-        "error",
-        "Sends a web page or plain text.",
-        "Proxies, load balancers, Cloudflare",
-        "The title of the page, or its text without markup, is part of the error message.",
-    ),
-    Quirk(
-        "error_in_success",
-        "error",
-        "Sends an error with the status 200, or in the middle of a stream.",
-        "OpenRouter, older llama.cpp, gateways",
-        "It is an error of the kind that its code or its wording tells.",
-    ),
-    Quirk(
-        "context_length_anywhere",
-        "error",
-        "Reports a request that is too long with any status.",
-        "llama.cpp (400 and 500), Ollama (400), proxies (413), Text Generation Inference (422)",
-        "It is recognised by the wording or by status 413; the message names the settings that shorten a request.",
-    ),
-    Quirk(
-        "tokens_per_minute",
-        "error",
-        "Reports a request that is longer than its limit of tokens a minute as a rate limit.",
-        "OpenAI (429), Groq (413)",
-        "It counts as too long, since trying again cannot help.",
-    ),
-    Quirk(
-        "quota_that_passes",
-        "error",
-        "Uses the same words for a limit a minute and for an account without credit.",
-        "Gemini",
-        "With a time to wait it is a rate limit, which is tried again; without one it is not.",
-    ),
-    Quirk(
-        "no_credit_in_any_status",
-        "error",
-        "Reports an account without credit as 400, 402, 403 or 429.",
-        "Anthropic (400), DeepSeek and OpenRouter (402), xAI (403), OpenAI (429)",
-        "It is recognised by the wording and not tried again.",
-    ),
-    Quirk(
-        "wrong_key_in_bad_request",
-        "error",
-        "Reports a wrong key as 400.",
-        "Gemini, xAI",
-        "It counts as a refused key, and the message says where to put the right one.",
-    ),
-    Quirk(
-        "unknown_model_in_bad_request",
-        "error",
-        "Reports an unknown or retired model as 400 or 500.",
-        "DeepSeek, OpenRouter, Mistral, Groq",
-        "It counts as a model that is not there.",
-    ),
-    Quirk(
-        "wait_in_body",
-        "error",
-        "Says in the error text how long to wait.",
-        "Groq, OpenAI, Gemini (`retryDelay`)",
-        "The next attempt waits that long.",
-    ),
-    Quirk(
-        "content_parts",
-        "reply",
-        "Sends the text as a list of parts.",
-        "Mistral, proxies for Anthropic, Cohere",
-        "The parts are joined; parts with reasoning are kept apart from the answer.",
-    ),
-    Quirk(
-        "think_tags",
-        "reply",
-        "Puts the model's reasoning into the text, between `<think>` tags.",
-        "DeepSeek R1, Qwen and others in Ollama, LM Studio and llama.cpp",
-        "The reasoning is kept apart from the answer.",
-    ),
-    Quirk(
-        "reasoning_field",
-        "reply",
-        "Has a field of its own for reasoning: `reasoning_content`, `reasoning`, `thinking`.",
-        "DeepSeek, vLLM, OpenRouter, Ollama",
-        "The reasoning is kept apart from the answer.",
-    ),
-    Quirk(
-        "no_finish_reason",
-        "reply",
-        "Does not say why a reply ended.",
-        "Small OpenAI-compatible servers",
-        "A reply that ended in good form is complete.",
-    ),
-    Quirk(
-        "finish_spelling",
-        "reply",
-        "Has other words for why a reply ended: `max_tokens`, `eos`, `SAFETY`.",
-        "Gateways for Anthropic and Gemini, Text Generation Inference",
-        "They are read as the usual ones.",
-    ),
-    Quirk(
-        "odd_usage",
-        "reply",
-        "Counts no tokens, or counts them as text or as null.",
-        "Small OpenAI-compatible servers, proxies",
-        "The counts are estimated and marked as estimates.",
-    ),
-    Quirk(
-        "refusal",
-        "reply",
-        "Puts a refusal into a field of its own, with no text.",
-        "OpenAI",
-        "The refusal is kept as such and never taken for an answer.",
-    ),
-    Quirk(
-        "tool_arguments",
-        "reply",
-        "Sends the arguments of a tool call as an object instead of a text.",
-        "Ollama, gateways",
-        "Both are read.",
-    ),
-    Quirk(
-        "function_call",
-        "reply",
-        "Sends the old `function_call` instead of `tool_calls`.",
-        "Older OpenAI-compatible servers",
-        "It is read as a tool call.",
-    ),
-    Quirk(
-        "whole_reply_to_stream",
-        "reply",
-        "Sends a whole reply although a stream was asked for.",
-        "Gateways, caches",
-        "It is read like any other reply.",
-    ),
-)
-
-
-class SchemaMode(Enum):
-    """The forms, the strictest first."""
-
-    JSON_SCHEMA = auto()
-    JSON_OBJECT = auto()
-    INSTRUCTION = auto()
-
-    @property
-    def simpler(self) -> SchemaMode:
-        """The next form to try where a server does not know this one; after the plainest comes itself."""
-        return SchemaMode.JSON_OBJECT if self is SchemaMode.JSON_SCHEMA else SchemaMode.INSTRUCTION
-
-
-def response_format(schema: dict[str, Value], mode: SchemaMode) -> dict[str, Any] | None:
-    """The request's `response_format`; None where the form has none."""
-    if mode is SchemaMode.JSON_SCHEMA:
-        form = {"name": "reply", "schema": schema, "strict": is_strict(schema)}
-        return {"type": "json_schema", "json_schema": form}
-    return {"type": "json_object"} if mode is SchemaMode.JSON_OBJECT else None
-
-
-def is_strict(schema: Value) -> bool:
-    """Whether OpenAI takes the schema as a strict one: every object in it is closed and requires all its properties."""
-    if isinstance(schema, list):
-        return all(is_strict(part) for part in schema)
-    if not isinstance(schema, dict):
-        return True
-    properties = schema.get("properties")
-    if schema.get("type") == "object" or isinstance(properties, dict):
-        required = schema.get("required")
-        named = set(properties) if isinstance(properties, dict) else set[str]()
-        closed = schema.get("additionalProperties") is False
-        if not closed or not isinstance(required, list) or {str(name) for name in required} != named:
-            return False
-    return all(is_strict(part) for part in schema.values())
 
 
 class Change(StrEnum):
-    """What is done differently for a server that refused the usual form."""
+    """A change to a request for a server that refused the usual form."""
 
     NO_STREAM_OPTIONS = "no_stream_options"
     MAX_COMPLETION_TOKENS = "max_completion_tokens"
@@ -357,26 +44,48 @@ Changes = tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Quirk:
+    """One difference between servers.
+
+    Attributes:
+        id: Its name; for a request, the value of the `Change` that handles it.
+        behavior: What the server does.
+        servers: Servers that do it.
+        handling: What the program does about it.
+    """
+
+    id: str
+    behavior: str
+    servers: str
+    handling: str
+
+
+@dataclass(frozen=True, slots=True)
 class Adaptation:
     """One way in which a request is changed.
 
     Attributes:
-        change: Which it is.
-        refused: Finds in what a server said that this is what it refused.
-        matters: Whether it would change a request; the second argument is whether the reply is streamed.
-        warning: What the run says about it, after the name of the server.
-        is_named: Whether the server must also say that it does not take it, since the word alone proves nothing.
+        change: The change.
+        behavior: What the server does, as in `Quirk`; likewise `servers` and `handling`.
+        refused: Finds in a server's error text that this is what it refused.
+        affects: Whether the change affects a request; the second argument is whether the reply is streamed.
+        warning: The warning of the run, after the name of the server.
+        needs_refusal_words: Whether the error text must also say that something is not accepted, since the pattern
+            alone proves nothing.
     """
 
     change: Change
+    behavior: str
+    servers: str
+    handling: str
     refused: re.Pattern[str]
-    matters: Callable[[Request, bool], bool]
+    affects: Callable[[Request, bool], bool]
     warning: str
-    is_named: bool = True
+    needs_refusal_words: bool = True
 
 
-# A refusal, as opposed to a value out of range, which the person has to correct.
-_NOT_TAKEN: Final = re.compile(
+# Words of a refusal, as opposed to a value out of range, which the person has to correct.
+_REFUSAL_WORDS: Final = re.compile(
     r"unsupported|no endpoints found that support"
     r"|(not|n't|never|no) (currently )?(be )?(support|accept|allow|permit|enabl|implement|available|recogni)"
     r"|unrecogni[sz]ed|unknown|unexpected|extra[ _](inputs?|fields?|forbidden)|additional propert|deprecated"
@@ -387,150 +96,358 @@ _NOT_TAKEN: Final = re.compile(
 )
 
 
-def _setting(change: Change, names: str, title: str, matters: Callable[[Request, bool], bool]) -> Adaptation:
-    refused = re.compile(rf"(?<![\w])({names})(?![\w])", re.IGNORECASE)
-    return Adaptation(change, refused, matters, f"does not accept the setting '{title}'; it was left out.")
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_OMITTED: Final[dict[Change, tuple[str, Any]]] = {
+    Change.NO_SEED: ("seed", None),
+    Change.NO_TOP_P: ("top_p", None),
+    Change.NO_STOP: ("stop", ()),
+    Change.NO_REASONING_EFFORT: ("reasoning_effort", None),
+    Change.NO_TEMPERATURE: ("temperature", None),
+}
+"""Fields of a request that a change omits, and their default values."""
+
+
+def _setting(change: Change, names: str, title: str, behavior: str, servers: str) -> Adaptation:
+    """The adaptation that omits a setting."""
+    field, default = _OMITTED[change]
+    return Adaptation(
+        change,
+        behavior,
+        servers,
+        "The setting is omitted from then on, with a warning.",
+        _pattern(rf"(?<![\w])({names})(?![\w])"),
+        lambda request, _streams: getattr(request, field) != default,
+        f"does not accept the setting '{title}'; it was omitted.",
+    )
 
 
 ADAPTATIONS: Final[tuple[Adaptation, ...]] = (
     Adaptation(
         Change.NO_STREAM_OPTIONS,
-        re.compile(r"stream_options|include_usage", re.IGNORECASE),
+        "Refuses `stream_options`.",
+        "Older vLLM, LocalAI, Azure AI and Mistral deployments",
+        "It is omitted, with a warning; token counts that the stream lacks are estimated.",
+        _pattern(r"stream_options|include_usage"),
         lambda _request, streams: streams,
         "does not count the tokens of a streamed reply on request; where it reports none, they are estimated.",
     ),
     Adaptation(
         Change.MAX_COMPLETION_TOKENS,
-        re.compile(
-            r"max_completion_tokens\W{1,3}instead|(?<!\w)max_tokens(?!\w)(?!.*max_completion_tokens)", re.IGNORECASE
-        ),
+        "Refuses `max_tokens` and expects `max_completion_tokens`.",
+        "OpenAI's and Azure's reasoning models",
+        "The limit is sent under the other name, with a warning.",
+        _pattern(r"max_completion_tokens\W{1,3}instead|(?<!\w)max_tokens(?!\w)(?!.*max_completion_tokens)"),
         lambda request, _streams: request.max_tokens is not None,
         "expects `max_completion_tokens` instead of `max_tokens`.",
     ),
     Adaptation(
         Change.MAX_TOKENS,
-        re.compile(r"max_completion_tokens(?!\W{1,3}instead)", re.IGNORECASE),
+        "Refuses `max_completion_tokens` and expects `max_tokens`.",
+        "Older OpenAI-compatible servers",
+        "The limit is sent under the other name, with a warning.",
+        _pattern(r"max_completion_tokens(?!\W{1,3}instead)"),
         lambda request, _streams: request.max_tokens is not None,
         "expects `max_tokens` instead of `max_completion_tokens`.",
     ),
-    _setting(Change.NO_SEED, "(random_)?seed", "Seed", lambda request, _streams: request.seed is not None),
-    # Before the temperature: of two that exclude each other, the one that more people set stays.
-    _setting(Change.NO_TOP_P, "top_?p|topp|p", "Top P", lambda request, _streams: request.top_p is not None),
-    _setting(Change.NO_STOP, "stop(_sequences)?", "Stop sequences", lambda request, _streams: bool(request.stop)),
-    # Before the reasoning effort: Claude takes no other temperature while it thinks, and says both words.
+    _setting(Change.NO_SEED, "(random_)?seed", "Seed", "Refuses `seed`.", "Anthropic, Perplexity, Mistral on Azure"),
+    # Before the temperature: of two settings that exclude each other, the more common one stays.
     _setting(
-        Change.NO_TEMPERATURE, "temperature", "Temperature", lambda request, _streams: request.temperature is not None
+        Change.NO_TOP_P,
+        "top_?p|topp|p",
+        "Top P",
+        "Refuses `top_p`, or `top_p` together with `temperature`.",
+        "OpenAI's reasoning models; Claude 4.1 and later; Claude with extended thinking",
+    ),
+    _setting(
+        Change.NO_STOP,
+        "stop(_sequences)?",
+        "Stop sequences",
+        "Refuses `stop`.",
+        "OpenAI's reasoning models, Grok 4, Perplexity",
+    ),
+    # Before the reasoning effort: Claude accepts no other temperature while it thinks, and its error names both.
+    _setting(
+        Change.NO_TEMPERATURE,
+        "temperature",
+        "Temperature",
+        "Accepts only its default `temperature`.",
+        "OpenAI's reasoning models, recent Claude models, Claude with extended thinking, Kimi",
     ),
     _setting(
         Change.NO_REASONING_EFFORT,
         "reasoning([_. ]effort)?|thinking|think(ing_?budget)?",
         "Reasoning effort",
-        lambda request, _streams: request.reasoning_effort is not None,
+        "Refuses `reasoning_effort`.",
+        "Models that do not reason",
     ),
     Adaptation(
         Change.TOOLS_IN_WORDS,
-        re.compile("tool|function[ _-]?call", re.IGNORECASE),
+        "Refuses tools.",
+        "Small models in Ollama, vLLM without `--enable-auto-tool-choice`, llama.cpp without `--jinja`, Gemma at "
+        "Google, some routes of OpenRouter",
+        "The tools are described in the prompt, and calls are read from the text, with a warning.",
+        _pattern("tool|function[ _-]?call"),
         lambda request, _streams: bool(request.tools),
         "does not accept tools; they are described in the prompt instead.",
-        is_named=False,
+        needs_refusal_words=False,
     ),
     Adaptation(
         Change.JSON_OBJECT,
-        re.compile("response[_ .]?format|json_?schema|schema|grammar|structured output", re.IGNORECASE),
+        "Refuses a JSON Schema, but supports JSON mode.",
+        "DeepSeek, older OpenAI models, some gateways",
+        "JSON mode is used and the schema is part of the prompt, with a warning.",
+        _pattern("response[_ .]?format|json_?schema|schema|grammar|structured output"),
         lambda request, _streams: request.schema is not None,
         "does not accept a JSON Schema; it is part of the prompt instead.",
-        is_named=False,
+        needs_refusal_words=False,
     ),
     Adaptation(
         Change.SCHEMA_IN_WORDS,
-        re.compile(
-            "response[_ .]?format|json_?(schema|object)|json mode|schema|grammar|structured output", re.IGNORECASE
-        ),
+        "Refuses `response_format`.",
+        "Older OpenAI-compatible servers",
+        "JSON is requested in the prompt, with a warning.",
+        _pattern("response[_ .]?format|json_?(schema|object)|json mode|schema|grammar|structured output"),
         lambda request, _streams: request.schema is not None,
-        "has no setting for a JSON reply; it is asked for in the prompt instead.",
-        is_named=False,
+        "has no setting for a JSON reply; it is requested in the prompt instead.",
+        needs_refusal_words=False,
     ),
     Adaptation(
         Change.JOINED_ROLES,
-        re.compile(
-            "roles? must alternate|alternat(e|ing) .{0,40}role|consecutive .{0,40}(role|message)", re.IGNORECASE
-        ),
-        lambda request, _streams: _has_neighbours(request.messages),
-        "takes no two messages of the same role in a row; they were joined.",
-        is_named=False,
+        "Requires user and assistant messages to alternate.",
+        "Mistral and Gemma templates in vLLM, llama.cpp and LM Studio",
+        "Adjacent messages of the same role are joined, with a warning.",
+        _pattern("roles? must alternate|alternat(e|ing) .{0,40}role|consecutive .{0,40}(role|message)"),
+        lambda request, _streams: any(_can_join(*pair) for pair in itertools.pairwise(request.messages)),
+        "accepts no two messages of the same role in a row; they were joined.",
+        needs_refusal_words=False,
     ),
     Adaptation(
         Change.NO_SYSTEM_ROLE,
-        re.compile(
+        "Refuses system messages.",
+        "Gemma templates in vLLM, llama.cpp and SGLang; Gemma at Google; o1-preview",
+        "The system prompt becomes the start of the first user message, with a warning.",
+        _pattern(
             r"system['\"`]?[ _-](role|message|prompt|instruction)|role\W{0,4}(of )?\W{0,2}system|developer instruction"
-            r"|role.{0,60}system|only user and assistant|role: input should be|roles? must alternate",
-            re.IGNORECASE,
+            r"|role.{0,60}system|only user and assistant|role: input should be|roles? must alternate"
         ),
         lambda request, _streams: any(message.role == "system" for message in request.messages),
-        "takes no system message; it is part of the first user message instead.",
-        is_named=False,
+        "accepts no system message; it is part of the first user message instead.",
+        needs_refusal_words=False,
     ),
     Adaptation(
         Change.NO_STREAM,
-        re.compile(r"(?<!\w)stream(ing|ed)?(?!\w)", re.IGNORECASE),
+        "Refuses to stream.",
+        "Gateways; some reasoning models",
+        "The reply is requested as a whole, with a warning.",
+        _pattern(r"(?<!\w)stream(ing|ed)?(?!\w)"),
         lambda _request, streams: streams,
         "does not stream; its replies arrive whole.",
     ),
 )
-"""All of them, those first that a message which names several things is most likely about."""
+"""All adaptations, in the order in which they are tried if an error text names several things."""
+
+QUIRKS: Final[dict[Literal["request", "error", "reply"], tuple[Quirk, ...]]] = {
+    "request": tuple(Quirk(one.change.value, one.behavior, one.servers, one.handling) for one in ADAPTATIONS),
+    "error": (
+        Quirk(
+            "error_text",
+            'Sends `{"error": "text"}`.',
+            "Ollama, Text Generation Inference, LM Studio",
+            "The text is part of the error message.",
+        ),
+        Quirk(
+            "error_message",
+            'Sends `{"error": {"message": …}}`, or a list of these.',
+            "OpenAI and most others; Gemini (list)",
+            "The message is part of the error message.",
+        ),
+        Quirk(
+            "error_detail",
+            'Sends `{"detail": …}`: a text, or one object for each wrong field.',
+            "FastAPI servers: vLLM, Mistral, Azure AI, LiteLLM proxies",
+            "The fields and what is wrong with them are part of the error message.",
+        ),
+        Quirk(
+            "error_plain_message",
+            'Sends `{"message": …}` or `{"errors": […]}`.',
+            "Cohere, vLLM, AWS, Cloudflare",
+            "The messages are part of the error message.",
+        ),
+        Quirk(
+            "error_behind_gateway",
+            "Wraps the real error in another one.",
+            "OpenRouter (`metadata.raw`), proxies that put JSON into a text",
+            "Both are part of the error message.",
+        ),
+        Quirk(
+            "error_page",
+            "Sends a web page or plain text.",
+            "Proxies, load balancers, Cloudflare",
+            "The title of the page, or its text without markup, is part of the error message.",
+        ),
+        Quirk(
+            "error_in_success",
+            "Sends an error with the status 200, or in the middle of a stream.",
+            "OpenRouter, older llama.cpp, gateways",
+            "It is an error of the kind that its code or wording indicates.",
+        ),
+        Quirk(
+            "context_length_anywhere",
+            "Reports a request that is too long with any status.",
+            "llama.cpp (400 and 500), Ollama (400), proxies (413), Text Generation Inference (422)",
+            "It is recognized by the wording or by status 413; the message names the settings that shorten a request.",
+        ),
+        Quirk(
+            "tokens_per_minute",
+            "Reports a request that exceeds its limit of tokens per minute as a rate limit.",
+            "OpenAI (429), Groq (413)",
+            "It counts as too long, since a retry cannot help.",
+        ),
+        Quirk(
+            "quota_that_passes",
+            "Uses the same words for a limit per minute and for an account without credit.",
+            "Gemini",
+            "With a time to wait it is a rate limit, which is retried; without one it is not.",
+        ),
+        Quirk(
+            "no_credit_in_any_status",
+            "Reports an account without credit as 400, 402, 403 or 429.",
+            "Anthropic (400), DeepSeek and OpenRouter (402), xAI (403), OpenAI (429)",
+            "It is recognized by the wording and not retried.",
+        ),
+        Quirk(
+            "wrong_key_in_bad_request",
+            "Reports a wrong key as 400.",
+            "Gemini, xAI",
+            "It counts as a refused key, and the message says where to put a valid one.",
+        ),
+        Quirk(
+            "unknown_model_in_bad_request",
+            "Reports an unknown or retired model as 400 or 500.",
+            "DeepSeek, OpenRouter, Mistral, Groq",
+            "It counts as an unknown model.",
+        ),
+        Quirk(
+            "wait_in_body",
+            "Says in the error text how long to wait.",
+            "Groq, OpenAI, Gemini (`retryDelay`)",
+            "The next attempt waits that long.",
+        ),
+    ),
+    "reply": (
+        Quirk(
+            "content_parts",
+            "Sends the text as a list of parts.",
+            "Mistral, proxies for Anthropic, Cohere",
+            "The parts are joined; parts with reasoning are separated from the answer.",
+        ),
+        Quirk(
+            "think_tags",
+            "Puts the model's reasoning into the text, between `<think>` tags.",
+            "DeepSeek R1, Qwen and others in Ollama, LM Studio and llama.cpp",
+            "The reasoning is separated from the answer.",
+        ),
+        Quirk(
+            "reasoning_field",
+            "Has a separate field for reasoning: `reasoning_content`, `reasoning`, `thinking`.",
+            "DeepSeek, vLLM, OpenRouter, Ollama",
+            "The reasoning is separated from the answer.",
+        ),
+        Quirk(
+            "no_finish_reason",
+            "Reports no finish reason.",
+            "Small OpenAI-compatible servers",
+            "A reply that ends properly is complete.",
+        ),
+        Quirk(
+            "finish_spelling",
+            "Uses other values for the finish reason: `max_tokens`, `eos`, `SAFETY`.",
+            "Gateways for Anthropic and Gemini, Text Generation Inference",
+            "They are mapped to the usual values.",
+        ),
+        Quirk(
+            "odd_usage",
+            "Reports no token counts, or reports them as text or null.",
+            "Small OpenAI-compatible servers, proxies",
+            "The counts are estimated, and marked as estimates.",
+        ),
+        Quirk(
+            "refusal",
+            "Puts a refusal into a separate field, without text.",
+            "OpenAI",
+            "The refusal is never treated as an answer.",
+        ),
+        Quirk(
+            "tool_arguments",
+            "Sends the arguments of a tool call as an object instead of a text.",
+            "Ollama, gateways",
+            "Both are accepted.",
+        ),
+        Quirk(
+            "function_call",
+            "Sends the old `function_call` instead of `tool_calls`.",
+            "Older OpenAI-compatible servers",
+            "It is treated as a tool call.",
+        ),
+        Quirk(
+            "whole_reply_to_stream",
+            "Sends a whole reply although a stream was requested.",
+            "Gateways, caches",
+            "It is handled like any other reply.",
+        ),
+    ),
+}
+"""All quirks, by the part of a call that they are about."""
 
 
 def next_change(refusal: Refusal, request: Request, changes: Changes, *, streams: bool) -> Change | None:
-    """What to change after a refusal; None where the request as it stands is at fault.
+    """The change to try after a refusal; None if the request itself is at fault.
 
-    Each change is made at most once, so that a server that refuses everything is soon left alone.
+    Each change is made at most once, so a server that refuses everything is soon given up.
 
     Args:
         refusal: What the server refused.
         request: The request as a node made it.
-        changes: What is done differently already.
+        changes: Changes that were made already.
         streams: Whether the reply was to be streamed.
     """
-    said = " ".join((refusal.text, *sorted(refusal.codes)))
-    is_taken = _NOT_TAKEN.search(said) is None
+    text = " ".join((refusal.text, *sorted(refusal.codes)))
+    has_refusal_words = _REFUSAL_WORDS.search(text) is not None
     streams = streams and Change.NO_STREAM not in changes
-    asked = changed(request, changes)
-    for one in ADAPTATIONS:
-        if one.change in changes or (is_taken and (one.is_named or not refusal.is_bad_request)):
+    sent = apply_changes(request, changes)
+    for adaptation in ADAPTATIONS:
+        change = adaptation.change
+        if change in changes or (change is Change.JSON_OBJECT and Change.SCHEMA_IN_WORDS in changes):
             continue
-        if one.change is Change.JSON_OBJECT and Change.SCHEMA_IN_WORDS in changes:
+        if not has_refusal_words and (adaptation.needs_refusal_words or not refusal.is_bad_request):
             continue
-        if one.matters(asked, streams) and one.refused.search(said):
-            return one.change
+        if adaptation.affects(sent, streams) and adaptation.refused.search(text):
+            return change
     return None
 
 
-def warnings_of(who: str, request: Request, changes: Changes, *, streams: bool) -> tuple[str, ...]:
-    """What a person should know about the changes that made a difference to a request."""
-    told: list[str] = []
-    for one in ADAPTATIONS:
-        is_replaced = one.change is Change.JSON_OBJECT and Change.SCHEMA_IN_WORDS in changes
-        before = tuple(change for change in changes if change is not one.change)
-        if one.change in changes and not is_replaced and one.matters(changed(request, before), streams):
-            told.append(f"{who} {one.warning}")
-    return tuple(told)
+def change_warnings(server: str, request: Request, changes: Changes, *, streams: bool) -> tuple[str, ...]:
+    """A warning for each change that affected a request."""
+    warnings: list[str] = []
+    for adaptation in ADAPTATIONS:
+        change = adaptation.change
+        if change not in changes or (change is Change.JSON_OBJECT and Change.SCHEMA_IN_WORDS in changes):
+            continue
+        others = tuple(other for other in changes if other is not change)
+        if adaptation.affects(apply_changes(request, others), streams):
+            warnings.append(f"{server} {adaptation.warning}")
+    return tuple(warnings)
 
 
-def changed(request: Request, changes: Changes) -> Request:
-    """The request in the form that the changes give it."""
-    if Change.NO_SEED in changes:
-        request = replace(request, seed=None)
-    if Change.NO_TOP_P in changes:
-        request = replace(request, top_p=None)
-    if Change.NO_STOP in changes:
-        request = replace(request, stop=())
-    if Change.NO_REASONING_EFFORT in changes:
-        request = replace(request, reasoning_effort=None)
-    if Change.NO_TEMPERATURE in changes:
-        request = replace(request, temperature=None)
+def apply_changes(request: Request, changes: Changes) -> Request:
+    """Apply changes to a request."""
+    request = replace(request, **dict(_OMITTED[change] for change in changes if change in _OMITTED))
     if Change.TOOLS_IN_WORDS in changes:
-        request = in_words(request)
-    if request.schema is not None and schema_mode(changes) is not SchemaMode.JSON_SCHEMA:
+        request = describe_tools(request)
+    if request.schema is not None and (Change.JSON_OBJECT in changes or Change.SCHEMA_IN_WORDS in changes):
         request = replace(request, messages=with_instruction(request.messages, request.schema))
     if Change.NO_SYSTEM_ROLE in changes:
         request = replace(request, messages=_without_system(request.messages))
@@ -539,37 +456,51 @@ def changed(request: Request, changes: Changes) -> Request:
     return request
 
 
-def schema_mode(changes: Changes) -> SchemaMode:
-    """How a structured reply is asked for."""
+def response_format(schema: dict[str, Value], changes: Changes) -> dict[str, Any] | None:
+    """The parameter that requests a structured reply; None if the prompt alone does."""
     if Change.SCHEMA_IN_WORDS in changes:
-        return SchemaMode.INSTRUCTION
-    return SchemaMode.JSON_OBJECT if Change.JSON_OBJECT in changes else SchemaMode.JSON_SCHEMA
+        return None
+    if Change.JSON_OBJECT in changes:
+        return {"type": "json_object"}
+    form = {"name": "reply", "schema": schema, "strict": is_strict(schema)}
+    return {"type": "json_schema", "json_schema": form}
+
+
+def is_strict(schema: Value) -> bool:
+    """Whether OpenAI accepts the schema as strict: every object in it is closed and requires all its properties."""
+    if isinstance(schema, list):
+        return all(is_strict(part) for part in schema)
+    if not isinstance(schema, dict):
+        return True
+    properties = schema.get("properties")
+    if schema.get("type") == "object" or isinstance(properties, dict):
+        required = schema.get("required")
+        named = set(properties) if isinstance(properties, dict) else set[str]()
+        closed = schema.get("additionalProperties") is False
+        if not closed or not isinstance(required, list) or {str(name) for name in required} != named:
+            return False
+    return all(is_strict(part) for part in schema.values())
 
 
 def _without_system(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """System messages as the beginning of the user message that follows, or as user messages of their own."""
+    """Turn system messages into the start of the next user message, or into user messages of their own."""
     made: list[Message] = []
-    waiting: list[str] = []
+    pending: list[str] = []
     for message in messages:
         if message.role == "system":
-            waiting.append(message.text)
+            pending.append(message.text)
             continue
-        if waiting and message.role == "user":
-            message = replace(message, text="\n\n".join((*waiting, message.text)))  # noqa: PLW2901 - the same one
-        elif waiting:
-            made.append(Message("user", "\n\n".join(waiting)))
-        waiting.clear()
-        made.append(message)
-    if waiting:
-        made.append(Message("user", "\n\n".join(waiting)))
+        if pending and message.role == "user":
+            made.append(replace(message, text="\n\n".join((*pending, message.text))))
+        else:
+            made += [Message("user", "\n\n".join(pending)), message] if pending else [message]
+        pending.clear()
+    if pending:
+        made.append(Message("user", "\n\n".join(pending)))
     return tuple(made)
 
 
-def _has_neighbours(messages: tuple[Message, ...]) -> bool:
-    return any(_belong_together(first, second) for first, second in itertools.pairwise(messages))
-
-
-def _belong_together(first: Message, second: Message) -> bool:
+def _can_join(first: Message, second: Message) -> bool:
     is_plain = not (first.tool_calls or second.tool_calls or first.role == "tool")
     return is_plain and first.role == second.role
 
@@ -577,7 +508,7 @@ def _belong_together(first: Message, second: Message) -> bool:
 def _joined(messages: Iterable[Message]) -> tuple[Message, ...]:
     made: list[Message] = []
     for message in messages:
-        if made and _belong_together(made[-1], message):
+        if made and _can_join(made[-1], message):
             made[-1] = replace(message, text=f"{made[-1].text}\n\n{message.text}")
         else:
             made.append(message)

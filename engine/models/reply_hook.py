@@ -1,9 +1,8 @@
-"""Reads a server's replies as they come over HTTP, before litellm does.
+"""Hook in litellm's HTTP clients that parses a server's replies before litellm does.
 
-litellm parses replies with types of its own: it refuses shapes that are perfectly usable, changes texts and makes up
-what is missing. So a hook in its HTTP clients feeds the server's own JSON to the `ReplyParser` of the call and hands a
-stand-in to litellm, which always is in good form. Replies in formats that are not known here, and refusals by status,
-pass unchanged. Import it late: httpx is slow.
+litellm parses replies with its own types: it refuses usable shapes, changes texts and invents missing values. So the
+hook feeds the server's own JSON to the `ReplyParser` of the call, and passes a placeholder to litellm, which is always
+valid. Replies in unknown formats and responses with an error status pass unchanged. Importing this module is slow.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ import httpx
 
 from engine.models.reply_parser import ReplyParser
 
-_LONGEST_NUMBER: Final = 300
-_TEXT: Final = "."  # two characters or fewer: litellm ends streams in which the same longer piece comes again and again
-_MODEL: Final = "stand-in"
+_MAX_DIGITS: Final = 300
+_TEXT: Final = "."  # at most two characters: litellm ends streams that repeat a longer piece
+_MODEL: Final = "placeholder"
 _TOKENS: Final = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 _DONE: Final = b"[DONE]"
 
@@ -29,20 +28,20 @@ _current: ContextVar[ReplyParser | None] = ContextVar("reply_parser", default=No
 
 
 class ReplyUnreadableError(ValueError):
-    """A reply, or an event of a stream, that is no JSON."""
+    """A reply, or an event of a stream, that is not JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A server's format.
+    """A server's format, with its placeholders.
 
     Attributes:
-        paths: How the address of a request ends whose reply has this format.
-        feed: Feeds a reply or a chunk of one to a parser.
-        whole: The stand-in for a reply that came whole.
-        start: What begins the stand-in for a stream.
-        piece: What stands for one event of it.
-        end: What ends it.
+        paths: Ends of the paths of requests whose replies have this format.
+        feed: Feeds a reply or a chunk to a parser.
+        whole: Placeholder for a whole reply.
+        start: Start of the placeholder for a stream.
+        piece: Placeholder for one event of a stream.
+        end: End of the placeholder for a stream.
     """
 
     paths: tuple[str, ...]
@@ -67,7 +66,7 @@ def _openai_chunk(delta: dict[str, str], finish: str | None) -> bytes:
 
 _OPENAI: Final = _Format(
     paths=("/chat/completions",),
-    feed=ReplyParser.take_openai,
+    feed=ReplyParser.feed_openai,
     whole={
         "id": _MODEL,
         "object": "chat.completion",
@@ -90,7 +89,7 @@ def _ollama_line(*, done: bool) -> dict[str, Any]:
 
 _OLLAMA: Final = _Format(
     paths=("/api/chat", "/api/generate"),
-    feed=ReplyParser.take_ollama,
+    feed=ReplyParser.feed_ollama,
     whole=_ollama_line(done=True),
     start=b"",
     piece=json.dumps(_ollama_line(done=False)).encode() + b"\n",
@@ -108,7 +107,7 @@ _ANTHROPIC_MESSAGE: Final[dict[str, Any]] = {
 }
 _ANTHROPIC: Final = _Format(
     paths=("/v1/messages",),
-    feed=ReplyParser.take_anthropic,
+    feed=ReplyParser.feed_anthropic,
     whole={**_ANTHROPIC_MESSAGE, "content": [{"type": "text", "text": _TEXT}], "stop_reason": "end_turn"},
     start=_event(
         {"type": "message_start", "message": {**_ANTHROPIC_MESSAGE, "content": [], "stop_reason": None}},
@@ -137,7 +136,7 @@ _FORMATS: Final = (_OPENAI, _OLLAMA, _ANTHROPIC)
 
 
 def install_hook() -> None:
-    """Put the hook into every HTTP client that litellm makes from now on."""
+    """Install the hook in every HTTP client that litellm creates from now on."""
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler  # pyright: ignore[reportMissingTypeStubs]
     from litellm.llms.openai.common_utils import BaseOpenAILLM  # pyright: ignore[reportMissingTypeStubs]
 
@@ -156,8 +155,8 @@ def install_hook() -> None:
 
 
 @contextlib.contextmanager
-def feeding(parser: ReplyParser) -> Generator[None]:
-    """Feed the replies to requests that are made inside to a parser."""
+def feed_replies_to(parser: ReplyParser) -> Generator[None]:
+    """Feed the replies to requests made inside the context to a parser."""
     token = _current.set(parser)
     try:
         yield
@@ -166,35 +165,33 @@ def feeding(parser: ReplyParser) -> Generator[None]:
 
 
 async def on_response(response: httpx.Response) -> None:
-    """Feed a reply to the parser of the call, and put the stand-in in its place."""
+    """Feed a reply to the parser of the call, and replace it by the placeholder."""
     parser = _current.get()
     path = response.request.url.path
-    known = next((known for known in _FORMATS if path.endswith(known.paths)), None)
-    if parser is None or known is None or not response.is_success:
+    format_ = next((one for one in _FORMATS if path.endswith(one.paths)), None)
+    if parser is None or format_ is None or not response.is_success:
         return
     parser.is_fed = True
-    # What comes out of this one is decompressed.
-    sent = httpx.Response(
+    # The placeholder is not compressed.
+    original = httpx.Response(
         response.status_code, headers=response.headers, stream=response.stream, request=response.request
     )
     for name in ("content-encoding", "content-length", "transfer-encoding"):
         response.headers.pop(name, None)
-    bodies = _Bodies(sent)
-    asked = _asked(response.request)
-    fed = _feed(known, parser, bodies)
-    if asked.get("stream") is True:
-        response.headers["content-type"] = known.content_type
-        response.stream = _StandInStream(_pieces(known, asked.get("model"), fed), bodies)
+    request = _request_body(response.request)
+    fed = _feed(format_, parser, original)
+    if request.get("stream") is True:
+        response.headers["content-type"] = format_.content_type
+        response.stream = _PlaceholderStream(_pieces(format_, request.get("model"), fed), original)
         return
     async for _ in fed:
         pass
-    await bodies.close()
+    await original.aclose()
     response.headers["content-type"] = "application/json"
-    response.stream = httpx.ByteStream(_of_model(json.dumps(known.whole).encode(), asked.get("model")))
+    response.stream = httpx.ByteStream(_with_model(json.dumps(format_.whole).encode(), request.get("model")))
 
 
-def _asked(request: httpx.Request) -> dict[str, Any]:
-    """The JSON of a request."""
+def _request_body(request: httpx.Request) -> dict[str, Any]:
     try:
         body = json.loads(request.content)
     except (ValueError, httpx.RequestNotRead):
@@ -202,110 +199,103 @@ def _asked(request: httpx.Request) -> dict[str, Any]:
     return cast("dict[str, Any]", body) if isinstance(body, dict) else {}
 
 
-def _of_model(stand_in: bytes, model: Any) -> bytes:
-    """A stand-in that names the model that was asked: litellm looks up what it costs."""
-    return stand_in.replace(json.dumps(_MODEL).encode(), json.dumps(model if isinstance(model, str) else "").encode())
+def _with_model(placeholder: bytes, model: Any) -> bytes:
+    """The placeholder with the name of the requested model, whose price litellm looks up."""
+    return placeholder.replace(
+        json.dumps(_MODEL).encode(), json.dumps(model if isinstance(model, str) else "").encode()
+    )
 
 
-async def _feed(known: _Format, parser: ReplyParser, bodies: _Bodies) -> AsyncGenerator[None]:
-    """Feed everything that the server sends to the parser; yields after each piece."""
+async def _feed(format_: _Format, parser: ReplyParser, original: httpx.Response) -> AsyncGenerator[None]:
+    """Feed everything that the server sends to the parser; yield after each object."""
     try:
-        while (body := await bodies.next()) is not None:
-            error = _error_in(body)
-            if error is not None:
-                parser.failure = error.exception(bodies.sent)
-                return
-            known.feed(parser, body)
-            yield
+        async with contextlib.aclosing(_objects_in(original)) as bodies:
+            async for body in bodies:
+                error = _find_error(body)
+                if error is not None:
+                    parser.failure = error.exception(original)
+                    return
+                format_.feed(parser, body)
+                yield
     except ReplyUnreadableError as unreadable:
         parser.failure = unreadable
 
 
-class _StandInStream(httpx.AsyncByteStream):
-    """The stream that litellm sees: a piece for each of the server's."""
+class _PlaceholderStream(httpx.AsyncByteStream):
+    """The stream that litellm reads: a placeholder for each object of the server."""
 
-    def __init__(self, pieces: AsyncGenerator[bytes], bodies: _Bodies) -> None:
+    def __init__(self, pieces: AsyncGenerator[bytes], original: httpx.Response) -> None:
         self._pieces = pieces
-        self._bodies = bodies
+        self._original = original
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._pieces  # the same each time: clients iterate again to read what is left
+        return self._pieces  # the same iterator each time: clients iterate again to read the rest
 
     async def aclose(self) -> None:
         await self._pieces.aclose()
-        await self._bodies.close()
+        await self._original.aclose()
 
 
-async def _pieces(known: _Format, model: Any, fed: AsyncGenerator[None]) -> AsyncGenerator[bytes]:
-    start, piece, end = (_of_model(part, model) for part in (known.start, known.piece, known.end))
-    if start:
-        yield start
-    async for _ in fed:
-        yield piece
-    yield end
+async def _pieces(format_: _Format, model: Any, fed: AsyncGenerator[None]) -> AsyncGenerator[bytes]:
+    start, piece, end = (_with_model(part, model) for part in (format_.start, format_.piece, format_.end))
+    async with contextlib.aclosing(fed):
+        if start:
+            yield start
+        async for _ in fed:
+            yield piece
+        yield end
 
 
-class _Bodies:
-    """The JSON objects that a server sends: one, one a line, or as server-sent events."""
+async def _objects_in(response: httpx.Response) -> AsyncGenerator[dict[str, Any]]:
+    """Yield the JSON objects of a response: a single one, one per line, or server-sent events.
 
-    def __init__(self, sent: httpx.Response) -> None:
-        self.sent = sent
-        self._lines = _lines(sent.aiter_bytes())
-        self._waiting: list[dict[str, Any]] = []
-
-    async def next(self) -> dict[str, Any] | None:
-        """The next object; None at the end.
-
-        Raises:
-            ReplyUnreadableError: What comes is no JSON, or ends in the middle of it.
-        """
-        while not self._waiting:
-            line = await anext(self._lines, None)
-            if line is None or line.removeprefix(b"data:").strip() == _DONE:
-                return None
+    Raises:
+        ReplyUnreadableError: The data is not JSON, or ends in the middle of it.
+    """
+    async with contextlib.aclosing(_lines(response.aiter_bytes())) as lines:
+        async for line in lines:
+            if line.removeprefix(b"data:").strip() == _DONE:
+                return
             if line.startswith(b"data:"):
-                body = await self._event(line.removeprefix(b"data:"))
+                body = await _event_data(line.removeprefix(b"data:"), lines)
             elif line.lstrip().startswith((b"{", b"[")):
-                body = await self._lone(line)
+                body = await _unframed(line, lines)
             else:
-                continue  # white space, a comment, another field of an event, a page for people
-            self._waiting = _objects(body)
-        return self._waiting.pop(0)
+                continue  # white space, a comment, another field of an event, HTML
+            for one in _objects(body):
+                yield one
 
-    async def _event(self, data: bytes) -> Any:
-        """An event's data, which may have several lines."""
-        if not data.strip().startswith((b"{", b"[")):
-            return None
-        with contextlib.suppress(ReplyUnreadableError):
-            return _json(data)  # servers leave out the empty line after an event
-        async for line in self._lines:
-            if not line.startswith(b"data:"):
-                break
-            data += b"\n" + line.removeprefix(b"data:")
-        return _json(data)
 
-    async def _lone(self, line: bytes) -> Any:
-        """JSON without a frame: a line, or all that follows."""
-        with contextlib.suppress(ReplyUnreadableError):
-            return _json(line)
-        return _json(b"\n".join([line, *[rest async for rest in self._lines]]))
+async def _event_data(data: bytes, lines: AsyncIterator[bytes]) -> Any:
+    """Parse an event's data, which may have several lines."""
+    if not data.strip().startswith((b"{", b"[")):
+        return None
+    with contextlib.suppress(ReplyUnreadableError):
+        return _json(data)  # some servers omit the empty line after an event
+    async for line in lines:
+        if not line.startswith(b"data:"):
+            break
+        data += b"\n" + line.removeprefix(b"data:")
+    return _json(data)
 
-    async def close(self) -> None:
-        """Close the connection, unless the reply has been read to its end."""
-        await self._lines.aclose()
-        await self.sent.aclose()
+
+async def _unframed(line: bytes, lines: AsyncIterator[bytes]) -> Any:
+    """Parse JSON outside of an event: a line, or all that follows."""
+    with contextlib.suppress(ReplyUnreadableError):
+        return _json(line)
+    return _json(b"\n".join([line, *[rest async for rest in lines]]))
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """The lines of a text that comes in chunks."""
-    begun: list[bytes] = []
+    """The lines of a text that arrives in chunks."""
+    partial: list[bytes] = []
     async for chunk in chunks:
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
-            yield b"".join([*begun, line]).rstrip(b"\r")
-            begun.clear()
-        begun.append(rest)
-    if last := b"".join(begun):
+        *complete, rest = chunk.split(b"\n")
+        for line in complete:
+            yield b"".join([*partial, line]).rstrip(b"\r")
+            partial.clear()
+        partial.append(rest)
+    if last := b"".join(partial):
         yield last
 
 
@@ -313,11 +303,11 @@ def _json(data: bytes) -> Any:
     try:
         return json.loads(data.decode("utf-8-sig", "replace"), parse_int=_integer)
     except (ValueError, RecursionError):
-        raise ReplyUnreadableError("the reply is no JSON") from None
+        raise ReplyUnreadableError("the reply is not JSON") from None
 
 
 def _integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= _LONGEST_NUMBER else float(digits)
+    return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
 
 
 def _objects(body: Any) -> list[dict[str, Any]]:
@@ -327,15 +317,15 @@ def _objects(body: Any) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _ServerError:
-    """An error that a server reports under a status of success."""
+    """An error that a server reports with a status of success."""
 
     status: int
     type: str
     code: str
     message: str
 
-    def exception(self, sent: httpx.Response) -> Exception:
-        """The error as it would have been raised had it come with its status."""
+    def exception(self, original: httpx.Response) -> Exception:
+        """The exception that the OpenAI client would raise for a response with this status."""
         import openai
 
         classes: dict[int, type[openai.APIStatusError]] = {
@@ -346,25 +336,25 @@ class _ServerError:
             422: openai.UnprocessableEntityError,
             429: openai.RateLimitError,
         }
-        response: Any = httpx.Response(self.status, headers=sent.headers, request=sent.request)
+        response: Any = httpx.Response(self.status, headers=original.headers, request=original.request)
         body = {"message": self.message, "type": self.type, "code": self.code}
         error = classes.get(self.status, openai.InternalServerError)(self.message, response=response, body=body)
-        error.__cause__ = httpx.HTTPStatusError(self.message, request=sent.request, response=response)
+        error.__cause__ = httpx.HTTPStatusError(self.message, request=original.request, response=response)
         return error
 
 
-def _error_in(body: dict[str, Any]) -> _ServerError | None:
-    """The error that a body reports in the place of a reply, or beside one."""
+def _find_error(body: dict[str, Any]) -> _ServerError | None:
+    """The error that a body reports instead of a reply, or in addition to one."""
     reported: list[Any] = [body.get("error"), *(choice.get("error") for choice in _objects(body.get("choices")))]
     if body.get("object") == "error":
         reported.append(body)
     for error in reported:
         if isinstance(error, str) and error:
             return _ServerError(_status(None, error), "", "", error)
-        for said in _objects(error):
-            code = next((said[key] for key in ("code", "status", "status_code") if said.get(key)), None)
-            kind = said["type"] if isinstance(said.get("type"), str) else ""
-            message = next((said[key] for key in ("message", "detail") if said.get(key)), "")
+        for details in _objects(error):
+            code = next((details[key] for key in ("code", "status", "status_code") if details.get(key)), None)
+            kind = details["type"] if isinstance(details.get("type"), str) else ""
+            message = next((details[key] for key in ("message", "detail") if details.get(key)), "")
             message = message if isinstance(message, str) else json.dumps(message)
             if code is not None or kind or message:
                 known_code = str(code) if isinstance(code, (str, int)) else ""
@@ -372,14 +362,14 @@ def _error_in(body: dict[str, Any]) -> _ServerError | None:
     return None
 
 
-def _status(code: Any, words: str) -> int:
-    """The HTTP status that fits an error: the one that it names, else the one that its words speak of."""
+def _status(code: Any, text: str) -> int:
+    """The HTTP status of an error: its code, else the one that its wording indicates."""
     if isinstance(code, str) and code.isascii() and code.isdigit():
         code = int(code[:4])
     if type(code) is int and 400 <= code <= 599:
         return code
-    words = words.lower()
-    return next((status for status, signs in _STATUS_WORDS if any(sign in words for sign in signs)), 500)
+    text = text.lower()
+    return next((status for status, words in _STATUS_WORDS if any(word in text for word in words)), 500)
 
 
 _STATUS_WORDS: Final = (

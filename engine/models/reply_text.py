@@ -1,7 +1,7 @@
 """Separates a model's reasoning from its answer, and cleans both, while the reply arrives.
 
-Many servers leave the reasoning in the text, between tags. It counts only at the start of a reply: a tag in the middle,
-in a code fence or in quotes belongs to the answer.
+Many servers leave the reasoning in the text, between tags. A tag counts only at the start of a reply: one in the
+middle, in a code fence or in quotes belongs to the answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BLOCKS: Final = {
     "<|begin_of_thought|>": ("<|end_of_thought|>",),
     "<|start_thinking|>": ("<|end_thinking|>",),
 }
-"""Opening tags, in lower case, with the tags that end what they open."""
+"""Opening tags, in lower case, with the tags that close them."""
 
 # The format of gpt-oss: <|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…
 _CHANNEL: Final = "<|channel|>"
@@ -35,8 +35,8 @@ _MESSAGE_ENDS: Final = ("<|end|>", "<|return|>", "<|call|>", _CHANNEL_START, _CH
 
 _CLOSERS: Final = tuple({closer: None for closers in _BLOCKS.values() for closer in closers})
 _AT_START: Final = (*_BLOCKS, *_CLOSERS, *_MESSAGE_ENDS)
-_LONE_AT_START: Final = (*_CLOSERS, "<|end|>", "<|return|>")
-_LONGEST_HEADER: Final = 200
+_CLOSERS_AT_START: Final = (*_CLOSERS, "<|end|>", "<|return|>")
+_MAX_HEADER_LENGTH: Final = 200
 
 _QUOTES: Final = frozenset("`\"'“”‘’«»„()[]{}")
 _FENCE: Final = "```"
@@ -53,7 +53,7 @@ _ANY_OPENER: Final = _any_of((*_BLOCKS, _CHANNEL))
 def split_reasoning(text: str) -> tuple[str, str]:
     """Return the answer and the reasoning of a whole reply."""
     splitter = ReasoningSplitter()
-    answer = splitter.take(text) + splitter.end()
+    answer = splitter.feed(text) + splitter.end()
     if splitter.found:
         return answer, splitter.reasoning
     return split_unopened(answer)
@@ -63,7 +63,7 @@ def split_unopened(text: str) -> tuple[str, str]:
     """Return the answer and the reasoning of a reply in which only the end of the reasoning is marked.
 
     The chat templates of some models open the reasoning in the prompt. Only the whole reply shows that, so a stream
-    has passed such reasoning on as text.
+    has already emitted such reasoning as text.
     """
     closer = _ANY_CLOSER.search(text)
     if closer is None:
@@ -78,83 +78,80 @@ def split_unopened(text: str) -> tuple[str, str]:
 
 
 def join_reasoning(*parts: str) -> str:
-    """Join pieces of reasoning that came in different ways."""
+    """Join reasoning from different sources."""
     return "\n\n".join(part for part in parts if part)
 
 
 class ReasoningSplitter:
-    """Separates reasoning from answer in a text that arrives in pieces, wherever the pieces divide a tag.
+    """Separates reasoning from the answer in a text that arrives in pieces, which may split a tag.
 
-    A block that is never closed is reasoning to its end.
+    A block that is never closed is reasoning to the end of the text.
     """
 
     def __init__(self) -> None:
-        self._waiting = ""
-        self._closers: tuple[str, ...] = ()  # inside a block: what ends it
-        self._is_final = False  # that block is the answer
-        self._in_answer = False  # all that follows is the answer
-        self._any_block = False
+        self._pending = ""
+        self._closers: tuple[str, ...] = ()  # inside a block: the tags that close it
+        self._is_final = False  # whether that block is the answer
+        self._in_answer = False  # whether all that follows is the answer
+        self.found = False  # whether a tag was at the start
         self._blocks: list[str] = []
-
-    @property
-    def found(self) -> bool:
-        """Whether any tag stood at the start."""
-        return self._any_block
 
     @property
     def reasoning(self) -> str:
         """The reasoning so far."""
         return join_reasoning(*(block.strip() for block in self._blocks))
 
-    def take(self, piece: str) -> str:
-        """Take the next piece of the reply; return what of it is certain to be answer."""
+    def feed(self, piece: str) -> str:
+        """Add the next piece of the reply; return the text that is certainly part of the answer."""
         if self._in_answer:
             return piece
-        self._waiting += piece
+        self._pending += piece
         answer: list[str] = []
-        while self._waiting:
-            before = (len(self._waiting), self._closers)
+        while self._pending:
+            before = (len(self._pending), self._closers)
             answer.append(self._take_block() if self._closers else self._take_start())
-            if before == (len(self._waiting), self._closers):
+            if before == (len(self._pending), self._closers):
                 break
         return "".join(answer)
 
     def end(self) -> str:
-        """The reply is complete; return the rest of the answer."""
-        rest, self._waiting = self._waiting, ""
+        """End the reply; return the rest of the answer."""
+        rest, self._pending = self._pending, ""
         if self._closers:
             if self._is_final:
                 return rest
             self._blocks[-1] += rest
             return ""
         if rest.lstrip().lower().startswith((_CHANNEL, _CHANNEL_START)):
-            return ""  # a header that was cut off
-        return rest.lstrip() if self._any_block else rest
+            return ""  # an incomplete header
+        return rest.lstrip() if self.found else rest
 
     def _take_start(self) -> str:
-        """Consume a tag at the start of the reply, or begin the answer; nothing where more is needed to tell."""
-        text = self._waiting.lstrip()
-        lowered = text[:_LONGEST_HEADER].lower()
-        if lowered.startswith((_CHANNEL, _CHANNEL_START)) and (_MESSAGE in lowered or len(lowered) < _LONGEST_HEADER):
+        """Consume a tag at the start of the reply, or start the answer; nothing if that is still undecided."""
+        text = self._pending.lstrip()
+        lowered = text[:_MAX_HEADER_LENGTH].lower()
+        if lowered.startswith((_CHANNEL, _CHANNEL_START)) and (
+            _MESSAGE in lowered or len(lowered) < _MAX_HEADER_LENGTH
+        ):
             self._open_channel(text, lowered)
             return ""
         for opener, closers in _BLOCKS.items():
             if lowered.startswith(opener):
                 self._open(closers, text[len(opener) :])
                 return ""
-        for closer in _LONE_AT_START:
+        for closer in _CLOSERS_AT_START:
             if lowered.startswith(closer):
-                self._any_block = True
-                self._waiting = text[len(closer) :]
+                self.found = True
+                self._pending = text[len(closer) :]
                 return ""
         if not text or any(tag.startswith(lowered) for tag in _AT_START):
             return ""
-        answer = text if self._any_block else self._waiting
-        self._in_answer, self._waiting = True, ""
+        answer = text if self.found else self._pending
+        self._in_answer, self._pending = True, ""
         return answer
 
     def _open(self, closers: tuple[str, ...], rest: str, *, is_final: bool = False) -> None:
-        self._closers, self._waiting, self._is_final, self._any_block = closers, rest, is_final, True
+        self._closers, self._pending, self._is_final, self.found = closers, rest, is_final, True
         if not is_final:
             self._blocks.append("")
 
@@ -167,15 +164,15 @@ class ReasoningSplitter:
             self._open(_MESSAGE_ENDS, text[len(header) + len(message) :], is_final=is_final)
 
     def _take_block(self) -> str:
-        """Consume what certainly belongs to the open block."""
-        found = _any_of(self._closers).search(self._waiting)
+        """Consume text that certainly belongs to the open block."""
+        found = _any_of(self._closers).search(self._pending)
         if found is None:
-            end = len(self._waiting) - _possible_tag(self._closers, self._waiting)
-            content, self._waiting = self._waiting[:end], self._waiting[end:]
+            end = len(self._pending) - _possible_tag(self._closers, self._pending)
+            content, self._pending = self._pending[:end], self._pending[end:]
         else:
             opens_another = found[0].lower() in {_CHANNEL, _CHANNEL_START}
-            content = self._waiting[: found.start()]
-            self._waiting, self._closers = self._waiting[found.start() if opens_another else found.end() :], ()
+            content = self._pending[: found.start()]
+            self._pending, self._closers = self._pending[found.start() if opens_another else found.end() :], ()
         if self._is_final:
             return content
         self._blocks[-1] += content
@@ -183,18 +180,18 @@ class ReasoningSplitter:
 
 
 def _possible_tag(tags: tuple[str, ...], text: str) -> int:
-    """How many characters at the end of a text may be the beginning of a tag."""
+    """The number of characters at the end of a text that may be the start of a tag."""
     tail = text[-max(map(len, tags)) :]
-    ends = (length for length in range(len(tail), 0, -1) if any(_begins(tag, tail[-length:]) for tag in tags))
+    ends = (length for length in range(len(tail), 0, -1) if any(_is_start(tag, tail[-length:]) for tag in tags))
     return next(ends, 0)
 
 
-def _begins(tag: str, text: str) -> bool:
+def _is_start(tag: str, text: str) -> bool:
     return len(text) < len(tag) and tag.startswith(text.lower())
 
 
 class ReplyText:
-    """The texts of one reply as they arrive: reasoning apart from the answer, unclean characters and keys replaced.
+    """The texts of one reply while it arrives: answer and reasoning, with invalid characters and keys replaced.
 
     Args:
         keys: The user's keys, none of which may appear in a reply.
@@ -206,7 +203,7 @@ class ReplyText:
         self._on_text = on_text
         self._splitter = ReasoningSplitter()
         self._half = ""  # the first half of a surrogate pair; the other may be in the next piece
-        self._waiting = ""  # may be the beginning of a key
+        self._pending = ""  # may be the start of a key
         self._answer: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
@@ -229,10 +226,10 @@ class ReplyText:
         return self._clean("".join(self._refusal))
 
     def add(self, piece: str) -> None:
-        """Add text, in which reasoning may stand between tags."""
+        """Add text, which may contain reasoning between tags."""
         piece = self._half + piece
         self._half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""
-        self._pass_on(self._splitter.take(clean_text(piece.removesuffix(self._half))))
+        self._emit(self._splitter.feed(clean_text(piece.removesuffix(self._half))))
 
     def add_reasoning(self, piece: str) -> None:
         """Add reasoning that the server sent separately."""
@@ -243,19 +240,19 @@ class ReplyText:
         self._refusal.append(piece)
 
     def finish(self) -> None:
-        """The reply is complete."""
+        """End the reply."""
         half, self._half = self._half, ""
-        self._pass_on(self._splitter.take(clean_text(half)) + self._splitter.end(), is_last=True)
+        self._emit(self._splitter.feed(clean_text(half)) + self._splitter.end(), is_last=True)
         if not self._splitter.found:
             answer, self._unopened = split_unopened(self.text)
             self._answer = [answer]
 
-    def _pass_on(self, answer: str, *, is_last: bool = False) -> None:
-        ready, self._waiting = self._waiting + answer, ""
+    def _emit(self, answer: str, *, is_last: bool = False) -> None:
+        ready, self._pending = self._pending + answer, ""
         if self._keys is not None:
             ready = self._keys.redact_reply(ready)
-            held = 0 if is_last else self._keys.possible_key(ready)
-            ready, self._waiting = ready[: len(ready) - held], ready[len(ready) - held :]
+            end = len(ready) - (0 if is_last else self._keys.possible_key(ready))
+            ready, self._pending = ready[:end], ready[end:]
         if ready:
             self._answer.append(ready)
             if self._on_text is not None:

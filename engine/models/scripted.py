@@ -1,8 +1,8 @@
-"""A model whose replies come from a file: for tests, teaching and demonstrations without cost.
+"""Scripted model: its replies come from a file, for tests, teaching and demonstrations without cost.
 
-It speaks the same protocol as every other model. Which reply a call gets depends only on its path in the run, on its
-last user message and on the calls before it, and is chosen when the call starts: delays do not change it, even where
-calls run at the same time. `docs/scripted-model.md` describes the file.
+The reply to a call depends only on its path in the run, its last user message and the calls before it, and is chosen
+when the call starts: delays do not change it, even if calls run concurrently. `docs/scripted-model.md` describes the
+file.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ from engine.models.protocol import (
     Request,
     ToolCall,
     Usage,
+    estimated_tokens,
 )
 from engine.models.reply_text import ReplyText
 from engine.safe_file_io import read_text_file
 from engine.values import Value
 
-LARGEST_FILE_BYTES = 4_000_000
-_LONGEST_PATTERN = 1000
-_ALTERNATIVES = frozenset({"list[str]", "constrained-int", "ScriptedPrice", "literal['unknown']"})
-"""What pydantic adds to a place where the format allows several types; people do not find it in their file."""
+MAX_FILE_BYTES = 4_000_000
+_MAX_PATTERN_LENGTH = 1000
+_UNION_MEMBERS = frozenset({"list[str]", "constrained-int", "ScriptedPrice", "literal['unknown']"})
+"""Types that pydantic adds to the location of an error in a union; they are not keys of the file."""
 
 _Seconds = Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)]
 _Tokens = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class _Part(BaseModel):
-    """A part of the file: an unknown key in it is a mistake, not a comment."""
+    """A part of the file; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -54,9 +55,9 @@ class ScriptedError(_Part):
     """A call that fails."""
 
     kind: ModelErrorKind = Field(description="What goes wrong: rate_limit, timeout, connection, server, …")
-    message: str = Field("", description="What the error says; a sentence of its own if left out.")
-    retry_after: _Seconds | None = Field(None, description="Seconds to wait that the provider asks for.")
-    partial: str = Field("", description="The text that arrives before the call breaks.")
+    message: str = Field("", description="The error message; a default if omitted.")
+    retry_after: _Seconds | None = Field(None, description="Seconds that the provider asks to wait.")
+    partial: str = Field("", description="The text that arrives before the failure.")
 
 
 class ScriptedUsage(_Part):
@@ -67,41 +68,44 @@ class ScriptedUsage(_Part):
 
 
 class ScriptedToolCall(_Part):
-    """A tool that the model wants called."""
+    """A tool call that the model requests."""
 
     name: str = Field(description="The tool.")
     arguments: dict[str, JsonValue] | str = Field(
-        default_factory=dict[str, JsonValue], description="Its arguments; a text for what cannot be read."
+        default_factory=dict[str, JsonValue], description="Its arguments; a text for invalid arguments."
     )
 
 
 class ScriptedReply(_Part):
-    """What a call gives: a text, a JSON value or tool calls, or an error, or first the one and then the other."""
+    """The outcome of a call: a text, a JSON value or tool calls, or an error, or first an error and then a reply."""
 
     text: str | None = Field(None, description="The reply as text.")
     json_value: JsonValue = Field(None, alias="json", description="The reply as JSON, for structured replies.")
     tool_calls: list[ScriptedToolCall] = Field(
-        default_factory=list[ScriptedToolCall], description="Tools that the model wants called; beside a text or alone."
+        default_factory=list[ScriptedToolCall],
+        description="Tool calls that the model requests; with or without a text.",
     )
     reasoning: str = Field(
-        "", description="The model's thinking, apart from the reply; it may also stand in tags there."
+        "", description="The model's reasoning, separate from the reply; it may also be in tags in the text."
     )
     refusal: str = Field("", description="Why the model declines to answer.")
     stream: list[str] | Annotated[int, Field(ge=1)] | None = Field(
-        None, description="How it arrives: its pieces (then `text` may be left out), or the characters of each piece."
+        None, description="How it arrives: its pieces (then `text` may be omitted), or the length of each piece."
     )
     delay_s: _Seconds = Field(0.0, description="Seconds before the first piece.")
     chunk_delay_s: _Seconds = Field(0.0, description="Seconds between two pieces.")
     finish: Finish = Field(Finish.STOP, description="Why it ends: stop, length, content_filter, other.")
-    usage: ScriptedUsage | None = Field(None, description="Its tokens; estimated from the texts' lengths if left out.")
+    usage: ScriptedUsage | None = Field(
+        None, description="Its tokens; estimated from the lengths of the texts if omitted."
+    )
     error: ScriptedError | None = Field(None, description="The call fails like this.")
     fail_times: Annotated[int, Field(ge=1, le=1000)] | None = Field(
-        None, description="So many calls from the same place in a run fail with `error`; the next ones get the reply."
+        None, description="Number of calls from the same place in a run that fail with `error` before the reply."
     )
 
     @model_validator(mode="after")
-    def _is_one_thing(self) -> ScriptedReply:
-        json.dumps(self.json_value, allow_nan=False)  # a ValueError of its own for NaN and Infinity
+    def _check_outcome(self) -> ScriptedReply:
+        json.dumps(self.json_value, allow_nan=False)  # raises ValueError for NaN and Infinity
         answers = [self.text is not None, "json_value" in self.model_fields_set]
         if isinstance(self.stream, list):
             if self.text is not None and "".join(self.stream) != self.text:
@@ -120,7 +124,7 @@ class ScriptedReply(_Part):
         return self
 
     def reply_text(self) -> str:
-        """The whole reply as text; a JSON value in its usual notation."""
+        """The whole reply as text; a JSON value is serialized."""
         if self.text is not None:
             return self.text
         if isinstance(self.stream, list):
@@ -130,14 +134,14 @@ class ScriptedReply(_Part):
         return json.dumps(self.json_value, ensure_ascii=False)
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """The tools that it wants called."""
+        """The tool calls."""
         return tuple(
             ToolCall(f"call_{number}", call.name, cast("dict[str, Value] | str", call.arguments))
             for number, call in enumerate(self.tool_calls, 1)
         )
 
     def pieces(self) -> list[str]:
-        """The reply in the pieces in which it arrives."""
+        """The pieces in which the reply arrives."""
         if isinstance(self.stream, list):
             return self.stream
         text = self.reply_text()
@@ -153,34 +157,34 @@ _Reply = Annotated[ScriptedReply, BeforeValidator(_from_text)]
 
 
 class ScriptedRule(_Part):
-    """One or more replies, and which calls get them. A call must fit everything that is given."""
+    """One or more replies, and which calls get them. A call must match every given condition."""
 
-    path: str | None = Field(None, description="The place in the run, whole: `outer[1].inner[0].draft`.")
+    path: str | None = Field(None, description="The whole path in the run: `outer[1].inner[0].draft`.")
     node: str | None = Field(None, description="The node's id, in any loop.")
     iteration: Annotated[int, Field(ge=0)] | None = Field(
         None, description="The iteration of the innermost loop, counted from 0."
     )
-    pattern: Annotated[str, Field(max_length=_LONGEST_PATTERN)] | None = Field(
-        None, description="A regular expression (RE2 syntax) that is searched for in the last user message."
+    pattern: Annotated[str, Field(max_length=_MAX_PATTERN_LENGTH)] | None = Field(
+        None, description="A regular expression (RE2 syntax) to search for in the last user message."
     )
-    reply: _Reply | None = Field(None, description="The reply to every call that fits.")
+    reply: _Reply | None = Field(None, description="The reply to every matching call.")
     replies: Annotated[list[_Reply], Field(min_length=1)] | None = Field(
-        None, description="Replies that are given in this order, one a call; after the last the rule fits no more."
+        None, description="Replies in this order, one per call; after the last the rule no longer matches."
     )
 
     @model_validator(mode="after")
-    def _is_complete(self) -> ScriptedRule:
+    def _check_replies(self) -> ScriptedRule:
         if (self.reply is None) == (self.replies is None):
             raise ValueError("it needs either 'reply' or 'replies'")
         if any(reply.fail_times for reply in self.replies or ()):
-            raise ValueError("'fail_times' has no place in 'replies': list the errors themselves")
+            raise ValueError("'fail_times' is not allowed in 'replies': list the errors themselves")
         if self.pattern is not None:
             compile_pattern(self.pattern)
         return self
 
 
 class ScriptedPrice(_Part):
-    """What the model costs, so that budgets can be tried."""
+    """The price of the model, to try out budgets."""
 
     input_usd_per_million_tokens: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     output_usd_per_million_tokens: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
@@ -189,37 +193,39 @@ class ScriptedPrice(_Part):
 class Script(_Part):
     """The whole file."""
 
-    rules: list[ScriptedRule] = Field(default_factory=list[ScriptedRule], description="The first that fits decides.")
-    default: _Reply | None = Field(None, description="The reply where no rule fits; without it such a call fails.")
+    rules: list[ScriptedRule] = Field(
+        default_factory=list[ScriptedRule], description="The first matching rule decides."
+    )
+    default: _Reply | None = Field(None, description="The reply if no rule matches; without it such a call fails.")
     price: ScriptedPrice | Literal["unknown"] = Field(
-        default_factory=ScriptedPrice, description="What it costs: nothing if left out."
+        default_factory=ScriptedPrice, description="Its price; free if omitted."
     )
 
 
 def compile_pattern(pattern: str) -> Callable[[str], object]:
-    """Make a search function of a regular expression; RE2 never takes longer than the text is long.
+    """Make a search function from a regular expression; RE2 takes linear time.
 
     Raises:
-        ValueError: It is no valid expression.
+        ValueError: The expression is invalid.
     """
-    re2: Any = importlib.import_module("re2")  # no types come with it, and it is needed for few files
+    re2: Any = importlib.import_module("re2")  # it has no types, and few files need it
     options = re2.Options()
     options.log_errors = False
     try:
         return re2.compile(pattern, options=options).search
     except re2.error as error:
-        raise ValueError(f"the pattern is no valid regular expression ({error.args[0].decode()})") from None
+        raise ValueError(f"the pattern is not a valid regular expression ({error.args[0].decode()})") from None
 
 
 def load_script(file: Path) -> Script:
     """Read a scripted model's file.
 
     Raises:
-        ModelError: It is missing (`NOT_FOUND`), unreadable, too large, or not of the format (`BAD_REQUEST`).
+        ModelError: It is missing (`NOT_FOUND`), unreadable, too large, or invalid (`BAD_REQUEST`).
     """
     name = repr(str(file))
     try:
-        content = read_text_file(file, LARGEST_FILE_BYTES)
+        content = read_text_file(file, MAX_FILE_BYTES)
     except FileNotFoundError:
         raise ModelError(
             ModelErrorKind.NOT_FOUND, f"The scripted model's file {name} does not exist.", "Give it as scripted:FILE."
@@ -236,39 +242,36 @@ def load_script(file: Path) -> Script:
 
 
 def _first_problem(file: str, error: ValidationError) -> ModelError:
-    """Make one sentence of what pydantic found first."""
+    """Make a sentence from the first error that pydantic found."""
     problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ""
-    for step in problem["loc"]:
-        if step not in _ALTERNATIVES:
-            place += f"[{step}]" if isinstance(step, int) else f".{step}"
+    steps = (step for step in problem["loc"] if step not in _UNION_MEMBERS)
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
     what = problem["msg"].removeprefix("Value error, ").rstrip(".")
     if problem["type"] == "extra_forbidden":
         what = "there is no such key"
-    where = f" at {place.lstrip('.')}" if place else ""
+    where = f" at {path}" if path else ""
     more = error.error_count() - 1
     others = f" (and {more} more)" if more else ""
     return ModelError(
         ModelErrorKind.BAD_REQUEST,
-        f"The scripted model's file {file} is wrong{where}: {what}{others}.",
+        f"The scripted model's file {file} is invalid{where}: {what}{others}.",
         "docs/scripted-model.md shows the format.",
     )
 
 
 SCRIPTED_NOTE = "scripted: its replies come from a file"
 
-_CHARACTERS_PER_TOKEN = 4
 _DEFAULT_RULE = -1
 
 
 class ScriptedModel:
-    """A model that plays a script. It remembers which replies it has given, so one serves one run."""
+    """A model that plays a script. It remembers which replies it has given, so each run needs its own."""
 
     def __init__(self, file: Path) -> None:
         """Read the script.
 
         Raises:
-            ModelError: The file is missing or is no script.
+            ModelError: The file is missing or invalid.
         """
         self._file = file
         self._script = load_script(file)
@@ -277,50 +280,50 @@ class ScriptedModel:
         }
         self._given: Counter[int] = Counter()
         self._failed: Counter[tuple[int, str]] = Counter()
-        self._due: dict[str, tuple[ScriptedReply, ScriptedError | None]] = {}
+        self._assigned: dict[str, tuple[ScriptedReply, ScriptedError | None]] = {}
 
     @property
     def name(self) -> str:
-        """The name by which people call it."""
+        """Its name for documents and people."""
         return f"{SCRIPTED_PREFIX}{self._file}"
 
     @property
     def note(self) -> str:
-        """What a person should know before trusting it."""
+        """What a person should know before using it."""
         return SCRIPTED_NOTE
 
     async def price(self) -> Price | None:
-        """What the script says that it costs."""
+        """The price in the script."""
         price = self._script.price
         if price == "unknown":
             return None
         return Price(price.input_usd_per_million_tokens / 1e6, price.output_usd_per_million_tokens / 1e6)
 
     def resume_from(self, earlier: Iterable[Request], in_flight: Collection[str]) -> None:
-        """Continue as if these calls had been made, and no others; the calls in flight get the same replies again."""
+        """Continue as if exactly these calls had been made; calls in flight get the same replies again."""
         self._given.clear()
         self._failed.clear()
-        self._due.clear()
+        self._assigned.clear()
         for request in earlier:
-            self._due.pop(request.path, None)
-            with suppress(ModelError):  # a call without a reply takes none away from others
-                self._due[request.path] = self._choose(request)
-        self._due = {path: chosen for path, chosen in self._due.items() if path in in_flight}
+            self._assigned.pop(request.path, None)
+            with suppress(ModelError):  # a call without a reply uses none up
+                self._assigned[request.path] = self._choose(request)
+        self._assigned = {path: chosen for path, chosen in self._assigned.items() if path in in_flight}
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
-        """Give the reply that the script has for this call.
+        """Return the script's reply to this call.
 
         Raises:
-            ModelError: The script says so, or has no reply for it (`NOT_FOUND`).
+            ModelError: The script contains an error, or no reply for it (`NOT_FOUND`).
         """
-        reply, error = self._due.pop(request.path, None) or self._choose(request)
+        reply, error = self._assigned.pop(request.path, None) or self._choose(request)
         await asyncio.sleep(reply.delay_s)
         if error:
             if on_text and error.partial:
                 on_text(error.partial)
             raise ModelError(
                 error.kind,
-                error.message or f"The scripted model {str(self._file)!r} says that this call fails ({error.kind}).",
+                error.message or f"The scripted model {str(self._file)!r} lets this call fail ({error.kind}).",
                 retry_after=error.retry_after,
                 partial=error.partial,
             )
@@ -344,10 +347,10 @@ class ScriptedModel:
         )
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
     def _choose(self, request: Request) -> tuple[ScriptedReply, ScriptedError | None]:
-        """Find the reply, and the error that comes in its place, if one does; count both."""
+        """Find the reply, and the error that replaces it, if any; count both."""
         number, reply = self._find(request)
         if reply.error is None or reply.fail_times is None:
             return reply, reply.error
@@ -357,7 +360,7 @@ class ScriptedModel:
 
     def _find(self, request: Request) -> tuple[int, ScriptedReply]:
         for number, rule in enumerate(self._script.rules):
-            if not self._fits(rule, request):
+            if not self._matches(rule, request):
                 continue
             if rule.reply:
                 return number, rule.reply
@@ -367,9 +370,17 @@ class ScriptedModel:
                 return number, replies[self._given[number] - 1]
         if self._script.default:
             return _DEFAULT_RULE, self._script.default
-        raise self._no_rule(request.path)
+        node, iteration = read_path(request.path)
+        caller = f"node {node!r}" if node else "a call outside of a run"
+        if iteration is not None:
+            caller += f" in iteration {iteration} ({request.path})"
+        raise ModelError(
+            ModelErrorKind.NOT_FOUND,
+            f"The scripted model {str(self._file)!r} has no reply for {caller}.",
+            "Add a matching rule, or a 'default'.",
+        )
 
-    def _fits(self, rule: ScriptedRule, request: Request) -> bool:
+    def _matches(self, rule: ScriptedRule, request: Request) -> bool:
         node, iteration = read_path(request.path)
         return (
             rule.path in {None, request.path}
@@ -378,36 +389,22 @@ class ScriptedModel:
             and (rule.pattern is None or bool(self._searches[rule.pattern](_last_user_text(request))))
         )
 
-    def _no_rule(self, path: str) -> ModelError:
-        node, iteration = read_path(path)
-        place = f"node {node!r}" if node else "a call outside of a run"
-        if iteration is not None:
-            place += f" in iteration {iteration} ({path})"
-        return ModelError(
-            ModelErrorKind.NOT_FOUND,
-            f"The scripted model {str(self._file)!r} has no reply for {place}.",
-            "Add a rule that fits, or a 'default'.",
-        )
-
 
 def read_path(path: str) -> tuple[str, int | None]:
-    """Return the node's id and the innermost loop's iteration of a place in a run (`outer[1].inner[0].draft`)."""
+    """The node's id and the innermost loop's iteration of a path in a run (`outer[1].inner[0].draft`)."""
     indexes = re.findall(r"\[(\d+)\]", path)
     return path.rpartition(".")[2].partition("[")[0], int(indexes[-1]) if indexes else None
 
 
 def _last_user_text(request: Request) -> str:
     text = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
-    return text.encode(errors="replace").decode()  # RE2 reads UTF-8, which has no lone surrogates
+    return text.encode(errors="replace").decode()  # RE2 requires UTF-8, which has no lone surrogates
 
 
 def _usage(request: Request, reply: ScriptedReply) -> Usage:
-    """The tokens that the script states, else an estimate from the texts' lengths."""
+    """The tokens in the script, else an estimate from the lengths of the texts."""
     if reply.usage:
         return Usage(reply.usage.input_tokens, reply.usage.output_tokens)
-    asked = sum(len(message.text) for message in request.messages)
-    return Usage(_tokens(asked), _tokens(len(reply.reply_text()) + len(reply.reasoning)), exact=False)
-
-
-def _tokens(characters: int) -> int:
-    return -(-characters // _CHARACTERS_PER_TOKEN)
+    sent = sum(len(message.text) for message in request.messages)
+    received = len(reply.reply_text()) + len(reply.reasoning)
+    return Usage(estimated_tokens(sent), estimated_tokens(received), exact=False)

@@ -20,12 +20,12 @@ from html.parser import HTMLParser
 from http import HTTPStatus
 from typing import Any, Final, cast
 
-from engine.models.keys import NO_KEY, Destination, Keys
+from engine.models.keys import NO_KEY, Endpoint, Keys
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.values import TooDeepError, Value, compact_json
 
-_LONGEST_READ: Final = 100_000
-_DEEPEST: Final = 6
+_MAX_BODY_LENGTH: Final = 100_000
+_MAX_DEPTH: Final = 6
 _TEXT_KEYS: Final = (
     "error",
     "message",
@@ -39,11 +39,11 @@ _TEXT_KEYS: Final = (
     "title",
     "reason",
 )
-"""Where servers put the sentence, the most telling first; small letters."""
+"""Keys of the sentence, in lower case, the most specific first."""
 _CODE_KEYS: Final = ("code", "type", "status", "error_type", "error_code", "errortype", "reason", "param", "error")
-_WORDS_OF_A_CODE: Final = 2
-_UNTELLING: Final = frozenset({"provider returned error", "upstream error", "error", "bad request"})
-"""Sentences of gateways that pass on another server's error, which stands beside them."""
+_MAX_WORDS_OF_CODE: Final = 2
+_GENERIC_SENTENCES: Final = frozenset({"provider returned error", "upstream error", "error", "bad request"})
+"""Sentences of gateways that pass on another server's error, which is in another field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class ServerError:
     """An error response.
 
     Attributes:
-        text: The sentence, as one line without markup; empty where there is none.
-        codes: Its codes and types in small letters (`context_length_exceeded`, `429`).
-        seconds: How long it asks to wait; None where it says nothing.
+        text: The sentence, as one line without markup; empty if there is none.
+        codes: Its codes and types in lower case (`context_length_exceeded`, `429`).
+        seconds: How long it asks to wait; None if it does not say.
     """
 
     text: str = ""
@@ -62,21 +62,21 @@ class ServerError:
 
     @property
     def status(self) -> int | None:
-        """An HTTP status among the codes: some servers send errors with the status 200, or in a stream."""
+        """An HTTP status among the codes: some servers send errors with status 200, or in a stream."""
         return next((int(code) for code in self.codes if re.fullmatch(r"[45]\d\d", code)), None)
 
 
 def read_error(body: object) -> ServerError:
-    """Read the body of an error response: JSON (as text, bytes or parsed), HTML or plain text."""
+    """Parse the body of an error response: JSON (as text, bytes or parsed), HTML or plain text."""
     value: Any = _parsed(body)
-    texts = list(dict.fromkeys(text for text in _texts(value, _DEEPEST) if text))
+    texts = list(dict.fromkeys(text for text in _texts(value, _MAX_DEPTH) if text))
     text = "; ".join(texts)
     if not text and isinstance(value, (dict, list)):
         try:
             text = compact_json(cast("Value", value))
         except (TooDeepError, ValueError, TypeError):
             text = ""
-    codes = frozenset(code.lower() for code in _codes(value, _DEEPEST))
+    codes = frozenset(code.lower() for code in _codes(value, _MAX_DEPTH))
     return ServerError(" ".join(text.split()), codes, _seconds(cast("object", value), text))
 
 
@@ -85,7 +85,7 @@ def _parsed(body: object) -> object:
         body = bytes(body).decode("utf-8", "replace")
     if not isinstance(body, str):
         return body
-    text = body[:_LONGEST_READ].strip().removeprefix("data:").strip()
+    text = body[:_MAX_BODY_LENGTH].strip().removeprefix("data:").strip()
     if text[:1] in {"{", "["}:
         try:
             return json.loads(text)
@@ -111,44 +111,45 @@ def _texts(value: object, depth: int) -> Iterator[str]:
 
 def _texts_of_object(found: dict[str, Any], depth: int) -> Iterator[str]:
     if isinstance(found.get("msg"), str) and isinstance(found.get("loc"), list):  # FastAPI's report of one field
-        place = ".".join(str(step) for step in found["loc"] if step != "body")
-        yield f"{place}: {found['msg']}" if place else found["msg"]
+        field = ".".join(str(step) for step in found["loc"] if step != "body")
+        yield f"{field}: {found['msg']}" if field else found["msg"]
         return
-    said = [list(_texts(found.get(key), depth - 1)) for key in _TEXT_KEYS]
-    said = [texts for texts in said if any(texts)]
-    if said:
-        # A code or a status stands where others have the sentence.
-        best = next((texts for texts in said if len(" ".join(texts).split()) > _WORDS_OF_A_CODE), said[0])
+    candidates = [list(_texts(found.get(key), depth - 1)) for key in _TEXT_KEYS]
+    candidates = [texts for texts in candidates if any(texts)]
+    if candidates:
+        # Some servers put a code or a status where others have the sentence.
+        sentences = (texts for texts in candidates if len(" ".join(texts).split()) > _MAX_WORDS_OF_CODE)
+        best = next(sentences, candidates[0])
         yield from best
-        if best[0].lower() in _UNTELLING:
-            yield from _texts(_passed_on(found), depth - 1)
+        if best[0].lower() in _GENERIC_SENTENCES:
+            yield from _texts(_upstream_error(found), depth - 1)
         return
-    if all(isinstance(item, (str, list)) for item in found.values()) and depth < _DEEPEST:  # messages by field
+    if all(isinstance(item, (str, list)) for item in found.values()) and depth < _MAX_DEPTH:  # messages by field
         for key, item in list(found.items())[:5]:
             yield from (f"{key}: {text}" for text in _texts(item, depth - 1))
 
 
-def _passed_on(found: dict[str, Any]) -> object:
-    """The error of the server behind a gateway (OpenRouter puts it into `metadata.raw`)."""
+def _upstream_error(found: dict[str, Any]) -> object:
+    """The error of the server behind a gateway (OpenRouter's `metadata.raw`)."""
     metadata = found.get("metadata")
     return _parsed(cast("dict[str, object]", metadata).get("raw")) if isinstance(metadata, dict) else None
 
 
 def _plain(text: str, depth: int) -> Iterator[str]:
-    """The sentence in a text: JSON in it is read, markup is taken off."""
+    """The sentence in a text: JSON in it is parsed, markup is removed."""
     text = text.strip()
-    if text[:1] in {"{", "["} and depth < _DEEPEST:
+    if text[:1] in {"{", "["} and depth < _MAX_DEPTH:
         inner = _parsed(text)
         if not isinstance(inner, str):
             yield from _texts(inner, depth - 1)
             return
     if re.match(r"<(!doctype|\?xml|[a-z][a-z0-9]*[\s>/])", text, re.IGNORECASE):
-        text = _visible(text)
+        text = _visible_text(text)
     yield text
 
 
 def _codes(value: Any, depth: int) -> Iterator[str]:
-    if isinstance(value, str) and depth < _DEEPEST:
+    if isinstance(value, str) and depth < _MAX_DEPTH:
         value = _parsed(value)
     if depth <= 0 or isinstance(value, str):
         return
@@ -188,7 +189,7 @@ class _VisibleText(HTMLParser):
             self.by_tag.setdefault(tag, []).append(data.strip())
 
 
-def _visible(page: str) -> str:
+def _visible_text(page: str) -> str:
     """The title of a web page, else its first heading, else its text."""
     parser = _VisibleText()
     parser.feed(page)
@@ -206,7 +207,7 @@ _WHOLE_SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?)s")
 
 def _seconds(value: object, text: str) -> float | None:
     """How long to wait, from Google's `retryDelay` or from the sentence (`try again in 1m2.5s`)."""
-    delay = _find(value, "retryDelay", _DEEPEST)
+    delay = _find(value, "retryDelay", _MAX_DEPTH)
     if isinstance(delay, str) and (match := _WHOLE_SECONDS.fullmatch(delay)):
         return float(match[1])
     if match := _WAIT.search(text):
@@ -229,13 +230,13 @@ def _find(value: object, name: str, depth: int) -> object:
     return None
 
 
-# Wordings of real servers. The first kind with one that is found decides, so the order matters: a limit of tokens a
-# minute speaks of tokens and of length too.
+# Wordings of real servers. The first kind with a match decides, so the order matters: an error about a limit of tokens
+# per minute mentions tokens and length too.
 _WORDINGS: Final[tuple[tuple[ModelErrorKind, tuple[str, ...]], ...]] = (
     (
         ModelErrorKind.CONTEXT_LENGTH,
         (
-            # OpenAI, Groq: longer than the limit of tokens a minute, so it never fits
+            # OpenAI, Groq: longer than the limit of tokens per minute, so it never fits
             r"request too large for",
             # OpenAI's code, llama.cpp, LM Studio
             r"context[ _-]?(length|window|size)[ _](is |has been |was )?exceeded",
@@ -271,7 +272,7 @@ _WORDINGS: Final[tuple[tuple[ModelErrorKind, tuple[str, ...]], ...]] = (
         (
             r"insufficient[ _](quota|balance|credits?|funds)|credit balance is too low|balance is not enough",
             r"(out of|no|requires more|used all (the )?(available )?|exhausted (your |the )?)\s?credits?\b",
-            # Google says the same of its limits a minute, and when to try again.
+            # Google says the same of its limits per minute, and when to retry.
             r"exceeded your current quota(?!.{0,400}(retry in|retrydelay))",
             r"payment[ _]required|billing[ _](hard|limit|not|details|is)|monthly spending limit|spend(ing)? limit",
             r"arrearage|account is (not active|deactivated|suspended)|plan does not include",
@@ -337,28 +338,28 @@ _BY_STATUS: Final = {
     522: ModelErrorKind.TIMEOUT,
     524: ModelErrorKind.TIMEOUT,
 }
-# A wording says more than these statuses, which servers send for anything.
-_ROUGH: Final = frozenset({400, 403, 404, 409, 413, 422, 424, 429})
+# A wording is more specific than these statuses, which servers send for anything.
+_GENERIC_STATUSES: Final = frozenset({400, 403, 404, 409, 413, 422, 424, 429})
 
 
 def kind_of_error(error: ServerError, status: int | None) -> ModelErrorKind | None:
-    """What kind of failure an error response tells of, by its wording and its status; None where nothing tells."""
+    """The kind of failure of an error response, by its wording and status; None if neither indicates one."""
     status = status if status is not None and status >= 400 else error.status
-    said = " ".join((error.text[:4000], *sorted(error.codes)))
-    by_words = next((kind for kind, pattern in _PATTERNS if pattern.search(said)), None)
+    text = " ".join((error.text[:4000], *sorted(error.codes)))
+    by_words = next((kind for kind, pattern in _PATTERNS if pattern.search(text)), None)
     if status is None:
         return by_words
     by_status = _BY_STATUS.get(status, ModelErrorKind.SERVER if status >= 500 else ModelErrorKind.BAD_REQUEST)
     if by_words is None or by_words is by_status:
         return by_status
-    is_telling = status in _ROUGH or status >= 500 or by_words is ModelErrorKind.CONTEXT_LENGTH
-    return by_words if is_telling else by_status
+    is_specific = status in _GENERIC_STATUSES or status >= 500 or by_words is ModelErrorKind.CONTEXT_LENGTH
+    return by_words if is_specific else by_status
 
 
-_LONGEST_DETAIL = 300
-_DEEPEST_CHAIN = 12
+_MAX_DETAIL_LENGTH = 300
+_MAX_CAUSES = 12
 
-# The first name that is found anywhere among an error's classes decides; the more special ones stand first.
+# The first name found among an error's classes decides; more specific ones come first.
 _KINDS_BY_CLASS = {
     "ContextWindowExceededError": ModelErrorKind.CONTEXT_LENGTH,
     "ContentPolicyViolationError": ModelErrorKind.CONTENT_FILTER,
@@ -376,17 +377,14 @@ _KINDS_BY_CLASS = {
 }
 _BROKEN_CONNECTION = frozenset({"TransportError", "NetworkError", "ProtocolError", "OSError"})
 _UNREADABLE = frozenset({"JSONDecodeError", "APIResponseValidationError", "ValidationError"})
-_BROKEN_OFF = frozenset(
+_INTERRUPTIONS = frozenset(
     {ModelErrorKind.CONNECTION, ModelErrorKind.TIMEOUT, ModelErrorKind.SERVER, ModelErrorKind.BAD_REPLY}
 )
 
-_WAITING = frozenset({ModelErrorKind.RATE_LIMIT, ModelErrorKind.SERVER, ModelErrorKind.TIMEOUT})
-_MAY_BE_FORM = frozenset({ModelErrorKind.BAD_REQUEST, ModelErrorKind.NOT_FOUND, ModelErrorKind.SERVER})
-_FIRST_ERROR = 400
-_FORBIDDEN = 403
-_KNOWN_STATUSES = frozenset(HTTPStatus)
+_KINDS_WITH_WAIT = frozenset({ModelErrorKind.RATE_LIMIT, ModelErrorKind.SERVER, ModelErrorKind.TIMEOUT})
+_REFUSAL_KINDS = frozenset({ModelErrorKind.BAD_REQUEST, ModelErrorKind.NOT_FOUND, ModelErrorKind.SERVER})
 
-_SHORTER = (
+_SHORTEN = (
     "Shorten the input, limit what a loop appends ('Window size', `append_window`) and what its models remember "
     "('Model memory', `memory`), lower 'Max tokens' (`max_tokens`), or choose a model with a longer "
     "context."
@@ -403,43 +401,40 @@ _SENTENCES: dict[ModelErrorKind, tuple[str, str]] = {
     ),
     ModelErrorKind.CONTEXT_LENGTH: (
         "The request is longer than the model {model!r} of {who_inside} can read{detail}.",
-        _SHORTER,
+        _SHORTEN,
     ),
     ModelErrorKind.CONTENT_FILTER: (
         "The content filter of {who_inside} refused the text{detail}.",
         "Change the prompt or the input, or choose another model.",
     ),
     ModelErrorKind.RATE_LIMIT: (
-        "{who} accepts no more requests for now{wait}{detail}.",
+        "{who} accepts no more requests at the moment{wait}{detail}.",
         "Wait a little, run fewer calls at the same time, or raise the limit with the provider.",
     ),
     ModelErrorKind.TIMEOUT: (
-        "{who} took too long to answer{detail}.",
+        "{who} took too long to respond{detail}.",
         "Try again, allow more time, or choose a faster model.",
     ),
     ModelErrorKind.CONNECTION: (
         "{who} {connection}.",
         "Check the network, and that the server runs at the address given.",
     ),
-    ModelErrorKind.SERVER: (
-        "{who} reported a failure of its own{detail}.",
-        "Try again later, or choose another model.",
-    ),
+    ModelErrorKind.SERVER: ("{who} reported an internal error{detail}.", "Try again later, or choose another model."),
     ModelErrorKind.BAD_REPLY: (
-        "{who} answered with something that is no reply of a model{detail}.",
+        "{who} sent a response that is not a model's reply{detail}.",
         "Check that the address is that of a model server, and try again.",
     ),
     ModelErrorKind.INTERRUPTED: (
-        "{who} broke off in the middle of its reply{detail}.",
+        "{who} disconnected in the middle of its reply{detail}.",
         "Try again; if it happens again, check the network, or choose another model.",
     ),
     ModelErrorKind.UNAVAILABLE: (
-        "{who} says that the account has no credit left{detail}.",
+        "{who} reports that the account has no credit left{detail}.",
         "Top it up with the provider, or choose another model.",
     ),
 }
-# The same kind for whoever decides what to do next, but not the same thing to do for a person.
-_NO_KEY_SENTENCE = ("{who} asks for a key, and there is none for it{detail}.", "{key_remedy}")
+# The same kinds, but other remedies for a person.
+_NO_KEY_SENTENCE = ("{who} requires a key, and there is none for it{detail}.", "{key_remedy}")
 _FORBIDDEN_SENTENCE = (
     "{who} does not allow this{detail}.",
     "Ask the provider what the account may do, or choose another model.",
@@ -448,12 +443,12 @@ _FORBIDDEN_SENTENCE = (
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A request that was refused, perhaps for its form.
+    """A refused request, which the server may accept in another form.
 
     Attributes:
         text: What the server, or litellm, said.
-        codes: The codes and types in it, in small letters.
-        is_bad_request: Whether the failure is plainly about the request.
+        codes: The codes and types in it, in lower case.
+        is_bad_request: Whether the failure is clearly about the request.
     """
 
     text: str
@@ -461,55 +456,48 @@ class Refusal:
     is_bad_request: bool
 
 
-def translate(error: Exception, model: str, place: Destination, keys: Keys, partial: str = "") -> ModelError:
-    """Make a `ModelError` of an error that litellm raised.
+def translate(error: Exception, model: str, endpoint: Endpoint, keys: Keys, partial: str = "") -> ModelError:
+    """Turn an error that litellm raised into a `ModelError`.
 
     Args:
-        error: What it raised.
+        error: The error.
         model: The model's name without its provider.
-        place: Where the request went.
-        keys: Strikes keys out of what the server said.
+        endpoint: Where the request went.
+        keys: Redacts keys in the server's text.
         partial: The text that had arrived.
     """
-    error = _inside_of_stream_error(error)
-    said, status = _said(error)
-    kind = _kind(error, said, status)
-    if partial and kind in _BROKEN_OFF:
+    error, response, status, kind = _classify(error)
+    if partial and kind in _INTERRUPTIONS:
         kind = ModelErrorKind.INTERRUPTED
+    sentence: tuple[str, str] | None = None
+    if kind is ModelErrorKind.AUTHENTICATION and status == HTTPStatus.FORBIDDEN:
+        sentence = _FORBIDDEN_SENTENCE
+    elif kind is ModelErrorKind.AUTHENTICATION and endpoint.api_key == NO_KEY:
+        sentence = _NO_KEY_SENTENCE
     return model_error(
         kind,
         model,
-        place,
-        detail=_detail(said.text or _words_of_litellm(error, kind, status), keys),
-        retry_after=_retry_after(error, said) if kind in _WAITING else None,
+        endpoint,
+        detail=_detail(response.text or _fallback_text(error, kind, status), keys),
+        retry_after=_retry_after(error, response) if kind in _KINDS_WITH_WAIT else None,
         partial=partial,
-        reached=not any("ConnectError" in _class_names(link) for link in _chain(error)),
-        sentence=_special_sentence(kind, status, place),
+        reached=not any("ConnectError" in _class_names(cause) for cause in _causes(error)),
+        sentence=sentence,
     )
 
 
-def refusal(error: Exception) -> Refusal | None:
-    """What a server, or litellm for it, refused; None where the failure is not about the request's form."""
-    error = _inside_of_stream_error(error)
-    said, status = _said(error)
-    kind = _kind(error, said, status)
-    if kind not in _MAY_BE_FORM:
+def find_refusal(error: Exception) -> Refusal | None:
+    """What a server, or litellm for it, refused; None if the failure is not about the request's form."""
+    error, response, _, kind = _classify(error)
+    if kind not in _REFUSAL_KINDS:
         return None
-    return Refusal(said.text or str(error), said.codes, kind is ModelErrorKind.BAD_REQUEST)
-
-
-def _special_sentence(kind: ModelErrorKind, status: int | None, place: Destination) -> tuple[str, str] | None:
-    if kind is not ModelErrorKind.AUTHENTICATION:
-        return None
-    if status == _FORBIDDEN:
-        return _FORBIDDEN_SENTENCE
-    return _NO_KEY_SENTENCE if place.api_key == NO_KEY else None
+    return Refusal(response.text or str(error), response.codes, kind is ModelErrorKind.BAD_REQUEST)
 
 
 def model_error(
     kind: ModelErrorKind,
     model: str,
-    place: Destination,
+    endpoint: Endpoint,
     *,
     detail: str = "",
     retry_after: float | None = None,
@@ -517,56 +505,60 @@ def model_error(
     reached: bool = True,
     sentence: tuple[str, str] | None = None,
 ) -> ModelError:
-    """Make a `ModelError` with the usual sentence for its kind, or with a more exact one."""
+    """Make a `ModelError` with the usual sentence for its kind, or with a more specific one."""
     message, remedy = sentence or _SENTENCES[kind]
-    facts = {
-        "who": place.title,
-        "who_inside": place.title[0].lower() + place.title[1:] if place.title.startswith("The ") else place.title,
+    title = endpoint.title
+    values = {
+        "who": title,
+        "who_inside": title[0].lower() + title[1:] if title.startswith("The ") else title,
         "model": model,
         "detail": f": {detail}" if detail else "",
         "wait": "" if retry_after is None else f" and asks to wait {retry_after:g} s",
-        "connection": "closed the connection before it had answered" if reached else "could not be reached",
-        "key_remedy": place.key_remedy,
+        "connection": "closed the connection before it responded" if reached else "could not be reached",
+        "key_remedy": endpoint.key_remedy,
     }
-    return ModelError(kind, message.format(**facts), remedy.format(**facts), retry_after=retry_after, partial=partial)
+    return ModelError(kind, message.format(**values), remedy.format(**values), retry_after=retry_after, partial=partial)
 
 
-def _inside_of_stream_error(error: Exception) -> Exception:
-    """What litellm wrapped because it happened after the stream had begun."""
-    inside = getattr(error, "original_exception", None)
-    return inside if isinstance(inside, Exception) else error
+def _classify(error: Exception) -> tuple[Exception, ServerError, int | None, ModelErrorKind]:
+    """The error that litellm may have wrapped in a stream, the server's response, its HTTP status, and the kind."""
+    original = getattr(error, "original_exception", None)
+    error = original if isinstance(original, Exception) else error
+    response, status = _read_response(error)
+    return error, response, status, _kind(error, response, status)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    following: BaseException | None = error
-    for _ in range(_DEEPEST_CHAIN):
-        if following is None:
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and its causes."""
+    cause: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        if cause is None:
             return
-        yield following
-        following = following.__cause__ or following.__context__
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 def _class_names(error: BaseException) -> set[str]:
     return {class_.__name__ for class_ in type(error).__mro__}
 
 
-def _said(error: Exception) -> tuple[ServerError, int | None]:
-    """What the server said, and the HTTP status that it said it with; None where no response came."""
+def _read_response(error: Exception) -> tuple[ServerError, int | None]:
+    """The server's error response and its HTTP status; None without a response."""
     status: int | None = None
     found = ServerError()
-    for link in _chain(error):
-        response = getattr(link, "response", None)
+    for cause in _causes(error):
+        response = getattr(cause, "response", None)
         code = getattr(response, "status_code", None)
-        if isinstance(code, int) and code >= _FIRST_ERROR and "HTTPStatusError" in _class_names(link):
+        if isinstance(code, int) and code >= 400 and "HTTPStatusError" in _class_names(cause):
             status = code
         if not found.text:
-            read = (read_error(body) for body in (getattr(link, "body", None), _text_of(response)) if body)
-            found = next((said for said in read if said.text), found)
+            read = (read_error(body) for body in (getattr(cause, "body", None), _text_of(response)) if body)
+            found = next((one for one in read if one.text), found)
     return found, status
 
 
 def _text_of(response: object) -> str:
-    """The body of a response; empty where it was not read, or is a stand-in that litellm made."""
+    """The body of a response; empty if it was not read, or litellm made the response."""
     try:
         text = getattr(response, "text", "")
     except Exception:  # a stream that was not read
@@ -574,27 +566,26 @@ def _text_of(response: object) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _kind(error: Exception, said: ServerError, status: int | None) -> ModelErrorKind:
-    chain = [_class_names(link) for link in _chain(error)]
-    by_class = next((kind for name, kind in _KINDS_BY_CLASS.items() if any(name in names for names in chain)), None)
-    if status is not None or said.text or by_class is ModelErrorKind.BAD_REQUEST:
-        text = said if said.text else ServerError(str(error), said.codes)
-        told = kind_of_error(text, status)
-        if told is not None:
-            return told
+def _kind(error: Exception, response: ServerError, status: int | None) -> ModelErrorKind:
+    names = [_class_names(cause) for cause in _causes(error)]
+    by_class = next((kind for name, kind in _KINDS_BY_CLASS.items() if any(name in one for one in names)), None)
+    if status is not None or response.text or by_class is ModelErrorKind.BAD_REQUEST:
+        by_text = kind_of_error(response if response.text else ServerError(str(error), response.codes), status)
+        if by_text is not None:
+            return by_text
     if by_class is not None:
         return by_class
-    if any(names & _UNREADABLE for names in chain):
+    if any(one & _UNREADABLE for one in names):
         return ModelErrorKind.BAD_REPLY
-    if any(names & _BROKEN_CONNECTION for names in chain):
+    if any(one & _BROKEN_CONNECTION for one in names):
         return ModelErrorKind.CONNECTION
-    return ModelErrorKind.SERVER if said.text else ModelErrorKind.BAD_REPLY
+    return ModelErrorKind.SERVER if response.text else ModelErrorKind.BAD_REPLY
 
 
-def _words_of_litellm(error: Exception, kind: ModelErrorKind, status: int | None) -> str:
-    """What stands in for the server's words where it sent none: the status, or what litellm refused by itself."""
+def _fallback_text(error: Exception, kind: ModelErrorKind, status: int | None) -> str:
+    """A text for a server that sent none: the status, or what litellm itself refused."""
     if status is not None:
-        return f"HTTP {status} {HTTPStatus(status).phrase}" if status in _KNOWN_STATUSES else f"HTTP {status}"
+        return f"HTTP {status} {HTTPStatus(status).phrase}" if status in set(HTTPStatus) else f"HTTP {status}"
     if kind is not ModelErrorKind.BAD_REQUEST:
         return ""
     text = re.sub(r"^(litellm\.\w+: |\w+Error: |\w+Exception - )+", "", str(error))
@@ -602,16 +593,16 @@ def _words_of_litellm(error: Exception, kind: ModelErrorKind, status: int | None
 
 
 def _detail(text: str, keys: Keys) -> str:
-    """What was said, fit to stand in a sentence: one short line of printable characters, without keys."""
-    text = keys.redact("".join(sign if sign.isprintable() else " " for sign in text))
+    """The text as part of a sentence: one short line of printable characters, without keys."""
+    text = keys.redact("".join(c if c.isprintable() else " " for c in text))
     text = " ".join(text.split()).rstrip(".")
-    return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"
+    return text if len(text) <= _MAX_DETAIL_LENGTH else f"{text[:_MAX_DETAIL_LENGTH]}…"
 
 
-def _retry_after(error: Exception, said: ServerError) -> float | None:
-    """Seconds to wait: from a header (a number, or a date as RFC 9110 allows), else from what the server said."""
-    for link in _chain(error):
-        headers = getattr(getattr(link, "response", None), "headers", None)
+def _retry_after(error: Exception, response: ServerError) -> float | None:
+    """Seconds to wait: from a header (a number, or a date as RFC 9110 allows), else from the error text."""
+    for cause in _causes(error):
+        headers = getattr(getattr(cause, "response", None), "headers", None)
         value = headers.get("retry-after") if headers is not None else None
         if not isinstance(value, str):
             continue
@@ -619,4 +610,4 @@ def _retry_after(error: Exception, said: ServerError) -> float | None:
             return float(value)
         with contextlib.suppress(ValueError, OverflowError):
             return max(0.0, round(parsedate_to_datetime(value).timestamp() - time.time(), 1))
-    return said.seconds
+    return response.seconds

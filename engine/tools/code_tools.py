@@ -30,8 +30,7 @@ _SHELL_NAME: Final = "shell"
 _SHELL: Final = ("/bin/sh", "-c") if os.name == "posix" else (os.environ.get("COMSPEC", "cmd.exe"), "/d", "/s", "/c")
 
 _Input = Annotated[
-    Text,
-    Field(title="Standard input", description="Text for the program's standard input.", max_length=10_000_000),
+    Text, Field(title="Standard input", description="Text for the program's standard input.", max_length=10_000_000)
 ]
 _Timeout = Annotated[
     float,
@@ -48,10 +47,7 @@ class PythonParameters(Parameters):
     """Parameters of `python`."""
 
     code: Text = Field(
-        title="Code",
-        description="A Python program. Its result is what it prints.",
-        min_length=1,
-        max_length=100_000,
+        title="Code", description="A Python program. Its result is what it prints.", min_length=1, max_length=100_000
     )
     input: _Input = ""
     timeout_s: _Timeout = 30.0

@@ -82,8 +82,7 @@ def _read(folder: Path, path: str, max_bytes: int) -> str:
         return decode_text(content, keep_line_ends=True)
     except NotTextError as error:
         raise ToolError(
-            f"The file {quoted(path)} cannot be read: {error}.",
-            "Save it as UTF-8, or name a text file.",
+            f"The file {quoted(path)} cannot be read: {error}.", "Save it as UTF-8, or name a text file."
         ) from error
 
 
@@ -119,11 +118,7 @@ class WriteFileParameters(Parameters):
         min_length=1,
         max_length=1000,
     )
-    text: Text = Field(
-        title="Text",
-        description="The text to write, as UTF-8.",
-        max_length=MAX_FILE_BYTES,
-    )
+    text: Text = Field(title="Text", description="The text to write, as UTF-8.", max_length=MAX_FILE_BYTES)
     mode: WriteMode = Field(
         default="new",
         title="If the file exists",
@@ -194,10 +189,7 @@ def _create(parent: OpenFolder, name: str, content: bytes, path: str) -> str:
         for candidate in _candidates(name):
             try:
                 os.link(
-                    parent.at(written),
-                    parent.at(candidate),
-                    src_dir_fd=parent.descriptor,
-                    dst_dir_fd=parent.descriptor,
+                    parent.at(written), parent.at(candidate), src_dir_fd=parent.descriptor, dst_dir_fd=parent.descriptor
                 )
             except FileExistsError:
                 continue
@@ -213,13 +205,19 @@ def _create(parent: OpenFolder, name: str, content: bytes, path: str) -> str:
 
 def _create_without_links(parent: OpenFolder, name: str, content: bytes, path: str) -> str:
     """The same on a disk without hard links, where a kill may leave an empty file."""
-    name = _claim_free_name(parent, name, path)
-    try:
-        _replace(parent, name, content)
-    except BaseException:
-        os.unlink(parent.at(name), dir_fd=parent.descriptor)
-        raise
-    return name
+    for candidate in _candidates(name):
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            os.close(os.open(parent.at(candidate), flags, 0o666, dir_fd=parent.descriptor))
+        except FileExistsError:
+            continue
+        try:
+            _replace(parent, candidate, content)
+        except BaseException:
+            os.unlink(parent.at(candidate), dir_fd=parent.descriptor)
+            raise
+        return candidate
+    raise _no_free_name(path)
 
 
 @contextmanager
@@ -245,16 +243,6 @@ def _candidates(name: str) -> Iterator[str]:
     yield name
     for version in range(2, _MAX_VERSIONS + 1):
         yield f"{stem}-{version}{suffix}"
-
-
-def _claim_free_name(parent: OpenFolder, name: str, path: str) -> str:
-    """Create an empty file under the first free name: the name itself, then numbered from 2."""
-    for candidate in _candidates(name):
-        with suppress(FileExistsError):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            os.close(os.open(parent.at(candidate), flags, 0o666, dir_fd=parent.descriptor))
-            return candidate
-    raise _no_free_name(path)
 
 
 def _no_free_name(path: str) -> ToolError:

@@ -244,34 +244,6 @@ _STOP_WORD_TEXT = """
 _STOP_WORDS = frozenset(_STOP_WORD_TEXT.split())
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A passage found by a search. A higher score is a better match; scores of different folders do not compare."""
-
-    file: str
-    passage: Passage
-    score: float
-
-
-def search_folder(folder: Path, query: str, limit: int) -> list[Hit]:
-    """Find the passages of a folder that match any word of a query best.
-
-    Args:
-        folder: An existing folder, resolved.
-        query: Any text; it has no syntax.
-        limit: Maximum number of passages.
-
-    Returns:
-        The passages, best first; equal scores in the order of file names and lines.
-
-    Raises:
-        ToolError: The folder is too large, or this Python's SQLite has no full-text search.
-    """
-    files = find_text_files(folder)
-    expression = match_expression(query)
-    return _cache.index_of(folder, files).search(expression, limit) if expression else []
-
-
 def match_expression(query: str) -> str:
     """Convert a query to an FTS5 expression: its words in quotes, joined by OR; empty without words.
 
@@ -312,14 +284,15 @@ class _Index:
                 ((row, passage.title, passage.text) for row, (_, passage) in enumerate(self._passages)),
             )
 
-    def search(self, expression: str, limit: int) -> list[Hit]:
+    def search(self, expression: str, limit: int) -> list[Value]:
+        """The passages that match, best first; equal scores in the order of file names and lines."""
         with _explain_sqlite_errors(), self._lock:
             rows = self._connection.execute(_SELECT, (expression, limit)).fetchall()
-        hits: list[Hit] = []
-        for row, score in rows:
-            file, passage = self._passages[int(row)]
-            hits.append(Hit(file, passage, float(score)))
-        return hits
+        found = ((*self._passages[int(row)], float(score)) for row, score in rows)
+        return [
+            {"file": file, "title": one.title, "line": one.line, "text": one.text, "score": round(score, 6)}
+            for file, one, score in found
+        ]
 
 
 @contextmanager
@@ -330,8 +303,7 @@ def _explain_sqlite_errors() -> Generator[None]:
         yield
     except sqlite3.Error as error:
         raise ToolError(
-            f"This Python's SQLite has no full-text search ({error}).",
-            "Use a Python with the FTS5 extension.",
+            f"This Python's SQLite has no full-text search ({error}).", "Use a Python with the FTS5 extension."
         ) from error
 
 
@@ -343,35 +315,27 @@ class _Slot:
     index: _Index | None = None
 
 
-class _IndexCache:
-    """Indexes of the folders that were searched last."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._slots: OrderedDict[Path, _Slot] = OrderedDict()
-
-    def index_of(self, folder: Path, files: tuple[TextFile, ...]) -> _Index:
-        with self._lock:
-            slot = self._slots.setdefault(folder, _Slot())
-            self._slots.move_to_end(folder)
-            if len(self._slots) > _MAX_CACHED_INDEXES:
-                self._slots.popitem(last=False)
-        with slot.lock:
-            if slot.index is None or slot.index.files != files:
-                slot.index = _Index(files)
-            return slot.index
+_slots: OrderedDict[Path, _Slot] = OrderedDict()
+"""Indexes of the folders that were searched last."""
+_slots_lock = threading.Lock()
 
 
-_cache = _IndexCache()
+def _index_of(folder: Path, files: tuple[TextFile, ...]) -> _Index:
+    with _slots_lock:
+        slot = _slots.setdefault(folder, _Slot())
+        _slots.move_to_end(folder)
+        if len(_slots) > _MAX_CACHED_INDEXES:
+            _slots.popitem(last=False)
+    with slot.lock:
+        if slot.index is None or slot.index.files != files:
+            slot.index = _Index(files)
+        return slot.index
 
 
 class SearchFilesParameters(Parameters):
     """Parameters of `search_files`."""
 
-    query: Text = Field(
-        title="Query",
-        description="Words or a question; there is no special syntax.",
-    )
+    query: Text = Field(title="Query", description="Words or a question; there is no special syntax.")
     folder: Text = Field(
         default="",
         title="Folder",
@@ -379,11 +343,7 @@ class SearchFilesParameters(Parameters):
         max_length=1000,
     )
     limit: int = Field(
-        default=5,
-        title="Max passages",
-        description="Maximum number of passages, best first.",
-        ge=1,
-        le=50,
+        default=5, title="Max passages", description="Maximum number of passages, best first.", ge=1, le=50
     )
 
 
@@ -401,16 +361,9 @@ async def search_files(parameters: SearchFilesParameters, context: ToolContext) 
 
 def _search(parameters: SearchFilesParameters, context: ToolContext) -> list[Value]:
     folder = _folder_to_search(parameters.folder, context)
-    return [
-        {
-            "file": hit.file,
-            "title": hit.passage.title,
-            "line": hit.passage.line,
-            "text": hit.passage.text,
-            "score": round(hit.score, 6),
-        }
-        for hit in search_folder(folder, parameters.query, parameters.limit)
-    ]
+    files = find_text_files(folder)
+    expression = match_expression(parameters.query)
+    return _index_of(folder, files).search(expression, parameters.limit) if expression else []
 
 
 def _folder_to_search(folder: str, context: ToolContext) -> Path:

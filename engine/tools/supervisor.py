@@ -24,7 +24,8 @@ def main() -> None:
     """Run the program of the command line and exit like it."""
     lifeline, command = int(sys.argv[1]), sys.argv[2:]
     os.set_inheritable(lifeline, False)
-    become_subreaper()
+    if sys.platform == "linux":
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # the kernel reparents orphaned descendants to this process
     wake, woken = os.pipe()
     for end in (wake, woken):
         os.set_blocking(end, False)
@@ -50,12 +51,6 @@ def main() -> None:
             break
     kill_descendants(program)
     exit_like(status)
-
-
-def become_subreaper() -> None:
-    """Make the kernel reparent orphaned descendants to this process, where possible (Linux)."""
-    if sys.platform == "linux":
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def start(command: list[str]) -> tuple[int, int]:

@@ -166,11 +166,7 @@ class HttpGetParameters(Parameters):
         le=300,
     )
     max_redirects: int = Field(
-        default=5,
-        title="Max redirects",
-        description="Maximum number of redirects to other addresses.",
-        ge=0,
-        le=20,
+        default=5, title="Max redirects", description="Maximum number of redirects to other addresses.", ge=0, le=20
     )
 
 
@@ -306,11 +302,7 @@ class WebSearchParameters(Parameters):
         pattern=r"^[a-z]{2}-[a-z]{2}$",
     )
     timeout_s: int = Field(
-        default=10,
-        title="Timeout (seconds)",
-        description="Maximum duration for each search engine.",
-        ge=1,
-        le=60,
+        default=10, title="Timeout (seconds)", description="Maximum duration for each search engine.", ge=1, le=60
     )
 
 

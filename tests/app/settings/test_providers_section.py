@@ -136,7 +136,7 @@ def test_invalid_key_is_rejected_at_once(dialog: SettingsDialog, ring: MemoryKey
     QTest.keyClicks(asking.field, "two words")
     qtbot.mouseClick(asking.save, LEFT)
 
-    assert "holds signs that no key has" in asking.error.text()
+    assert "contains characters that no key has" in asking.error.text()
     assert not asking.save_for_session.isVisible()
     assert ring.kept == {}
     QTest.keyClick(asking.field, Key.Key_Escape)
@@ -185,7 +185,7 @@ def test_keyring_failure_on_removal_is_reported(
     keyring.set_keyring(BrokenKeyring())
 
     qtbot.mouseClick(dialog.providers.remove_key, LEFT)
-    qtbot.waitUntil(lambda: "no keyring that could delete" in dialog.providers.status.text())
+    qtbot.waitUntil(lambda: "no keyring that can delete" in dialog.providers.status.text())
 
     assert dialog.providers.remove_key.isEnabled(), "it may be tried again"
     assert CANARY not in _shown(dialog)

@@ -135,7 +135,7 @@ def test_without_a_keyring_a_server_key_is_stored_for_the_session(
         ("http://localhost:8080/v1", "", "", "model", "Enter the name of the model"),
         ("localhost", "mine", "", "address", "is not the address of a model server"),
         (f"http://me:{CANARY}@host", "mine", "", "address", "is not the address of a model server"),
-        ("http://localhost:8080/v1", "mine", "two words", "key", "holds signs that no key has"),
+        ("http://localhost:8080/v1", "mine", "two words", "key", "contains characters that no key has"),
     ],
 )
 def test_invalid_server_form_is_marked_and_reported(

@@ -127,5 +127,5 @@ def test_a_name_is_taken_once() -> None:
     for prefix in ("mine", "embedded", "No"):
         with pytest.raises(ValueError, match="prefix"):
             added_models.add_models(prefix, lambda _name: None)  # type: ignore[arg-type, return-value]
-    with pytest.raises(ModelError, match=r"could not make 'x' \(ZeroDivisionError\)"):
+    with pytest.raises(ModelError, match=r"could not create 'x' \(ZeroDivisionError\)"):
         Models().get("mine:x")

@@ -236,7 +236,7 @@ async def test_a_process_killed_in_mid_sentence_fails_that_call_alone(own: Embed
     killed = own.process_id
     assert killed
     os.kill(killed, signal.SIGKILL)
-    with pytest.raises(ModelError, match=r"process ended before it had answered: it was ended by signal 9") as caught:
+    with pytest.raises(ModelError, match=r"process ended before it replied: it was ended by signal 9") as caught:
         await running
     assert caught.value.kind is ModelErrorKind.INTERRUPTED
     assert caught.value.retryable
@@ -255,7 +255,7 @@ async def test_closing_ends_the_process_and_tells_the_calls(own: EmbeddedModel) 
     assert process
     await own.close()
     for task in (running, waiting):
-        with pytest.raises(ModelError, match="ended before it had answered"):
+        with pytest.raises(ModelError, match="ended before it replied"):
             await task
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)

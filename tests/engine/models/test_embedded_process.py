@@ -119,7 +119,7 @@ async def test_a_child_that_gives_up_is_quoted(make: Make, worker: Callable[[str
     )
     error = await failure_of(make(worker=worker(program)))
     assert error.kind is ModelErrorKind.INTERRUPTED
-    assert "it ended by itself with exit code 3; its last words were: out of memory." in error.message
+    assert "it ended by itself with exit code 3; its last output was: out of memory." in error.message
 
 
 async def test_a_child_that_does_not_listen_and_leaves_is_noticed(make: Make, worker: Callable[[str], Path]) -> None:
@@ -229,7 +229,7 @@ async def test_closing_while_the_child_starts_ends_it(make: Make, worker: Callab
     task = asyncio.create_task(model.complete(HELLO))
     await asyncio.sleep(0)
     await model.close()
-    with pytest.raises(ModelError, match="ended before it had answered"):
+    with pytest.raises(ModelError, match="ended before it replied"):
         await task
     assert model.process_id is None
 

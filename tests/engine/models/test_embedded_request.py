@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.models.embedded import _body, _unused  # pyright: ignore[reportPrivateUsage] - a runtime takes seconds
+from engine.models.embedded import _body, _unused_settings  # pyright: ignore[reportPrivateUsage] - a runtime takes seconds
 from engine.models.protocol import Message, Request
 
 QUESTION = Request((Message("user", "Hi"),))
@@ -17,8 +17,11 @@ def test_sampling_settings_and_stop_sequences_reach_the_runtime() -> None:
 def test_settings_without_a_meaning_there_are_warned_of() -> None:
     asked = Request(QUESTION.messages, reasoning_effort="low", extra_parameters={"top_k": 4})
 
-    assert ["Reasoning effort" in _unused(asked)[0], "Extra parameters" in _unused(asked)[1]] == [True, True]
-    assert _unused(QUESTION) == ()
+    assert ["Reasoning effort" in _unused_settings(asked)[0], "Extra parameters" in _unused_settings(asked)[1]] == [
+        True,
+        True,
+    ]
+    assert _unused_settings(QUESTION) == ()
 
 
 def test_without_settings_the_runtime_has_usual_ones() -> None:

@@ -193,7 +193,7 @@ def test_keeping_a_key_without_a_keyring_is_refused_with_a_way_out(
         Keys({}).set(provider, "sk-secret")
 
     assert isinstance(caught.value, EngineError)
-    assert caught.value.message == f"This machine has no keyring that could keep the key for {provider}."
+    assert caught.value.message == f"This machine has no keyring that can store the key for {provider}."
     assert variable in caught.value.remedy
     assert "sk-secret" not in str(caught.value)
     assert caught.value.__suppress_context__
@@ -203,7 +203,7 @@ def test_a_keyring_that_takes_everything_and_keeps_nothing_is_none() -> None:
     keyring.set_keyring(null.Keyring())
     keys = Keys({})
 
-    with pytest.raises(KeyStoreError, match="no keyring that could keep the key for openai"):
+    with pytest.raises(KeyStoreError, match="no keyring that can store the key for openai"):
         keys.set("openai", "sk-secret")
 
     assert keys.get("openai") is None

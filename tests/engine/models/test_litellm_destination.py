@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models.keys import NO_KEY, Destination, Keys, find_destination
+from engine.models.keys import NO_KEY, Endpoint, Keys, find_endpoint
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.models.providers import PROVIDERS, AddressError, origin_of
 from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
@@ -27,8 +27,8 @@ ACCOUNT = {
 }
 
 
-def destination(name: str, api_base: str | None = None, **environment: str) -> Destination:
-    return find_destination(name, api_base, Keys(environment), environment)
+def destination(name: str, api_base: str | None = None, **environment: str) -> Endpoint:
+    return find_endpoint(name, api_base, Keys(environment), environment)
 
 
 def refusal(name: str, api_base: str | None = None, **environment: str) -> ModelError:

@@ -8,12 +8,12 @@ from email.utils import format_datetime
 import httpx
 import pytest
 
-from engine.models.keys import NO_KEY, Destination, Keys
+from engine.models.keys import NO_KEY, Endpoint, Keys
 from engine.models.protocol import ModelErrorKind
 from engine.models.providers import provider_named
 from engine.models.server_errors import translate
 
-OPENAI = Destination(provider_named("openai"), None, "sk-1", "OpenAI", "Put a valid one somewhere.")
+OPENAI = Endpoint(provider_named("openai"), None, "sk-1", "OpenAI", "Put a valid one somewhere.")
 ADDRESS = httpx.Request("POST", "http://localhost/")
 
 
@@ -105,9 +105,9 @@ def test_a_refused_key_says_what_to_do() -> None:
 
 
 def test_a_server_that_wants_a_key_where_there_is_none_does_not_call_it_refused() -> None:
-    place = Destination(provider_named("openai"), "http://localhost/v1", NO_KEY, "The server at localhost", "Set one.")
+    place = Endpoint(provider_named("openai"), "http://localhost/v1", NO_KEY, "The server at localhost", "Set one.")
 
     error = translate(AuthenticationError("no"), "m", place, Keys({}))
 
     assert error.kind is ModelErrorKind.AUTHENTICATION
-    assert str(error) == "The server at localhost asks for a key, and there is none for it. Set one."
+    assert str(error) == "The server at localhost requires a key, and there is none for it. Set one."

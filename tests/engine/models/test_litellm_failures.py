@@ -26,12 +26,12 @@ EITHER_WAY = [
     (
         "rate-limited",
         Kind.RATE_LIMIT,
-        "The server at HOST accepts no more requests for now and asks to wait 7 s: Slow down.",
+        "The server at HOST accepts no more requests at the moment and asks to wait 7 s: Slow down.",
     ),
     (
         "quota",
         Kind.UNAVAILABLE,
-        "The server at HOST says that the account has no credit left: You exceeded your current quota.",
+        "The server at HOST reports that the account has no credit left: You exceeded your current quota.",
     ),
     (
         "context-length",
@@ -49,12 +49,12 @@ EITHER_WAY = [
             "triggering our content management policy."
         ),
     ),
-    ("server-error", Kind.SERVER, "The server at HOST reported a failure of its own: Something broke."),
-    ("overloaded", Kind.SERVER, "The server at HOST reported a failure of its own: Overloaded."),
-    ("html", Kind.BAD_REPLY, "The server at HOST answered with something that is no reply of a model."),
-    ("not-json", Kind.BAD_REPLY, "The server at HOST answered with something that is no reply of a model."),
-    ("no-choices", Kind.BAD_REPLY, "The server at HOST answered with something that is no reply of a model."),
-    ("reset", Kind.CONNECTION, "The server at HOST closed the connection before it had answered."),
+    ("server-error", Kind.SERVER, "The server at HOST reported an internal error: Something broke."),
+    ("overloaded", Kind.SERVER, "The server at HOST reported an internal error: Overloaded."),
+    ("html", Kind.BAD_REPLY, "The server at HOST sent a response that is not a model's reply."),
+    ("not-json", Kind.BAD_REPLY, "The server at HOST sent a response that is not a model's reply."),
+    ("no-choices", Kind.BAD_REPLY, "The server at HOST sent a response that is not a model's reply."),
+    ("reset", Kind.CONNECTION, "The server at HOST closed the connection before it responded."),
 ]
 
 
@@ -90,7 +90,7 @@ async def test_a_stream_that_breaks_off_keeps_what_had_come(make_model: MakeMode
 
     assert (error.kind, error.partial) == (Kind.INTERRUPTED, PARTIAL_REPLY)
     said = ": The worker died." if behaviour == "error-in-stream" else "."
-    assert error.message.endswith(f"broke off in the middle of its reply{said}")
+    assert error.message.endswith(f"disconnected in the middle of its reply{said}")
 
 
 async def test_a_whole_reply_that_breaks_off_is_a_broken_connection(make_model: MakeModel) -> None:

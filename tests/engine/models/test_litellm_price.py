@@ -6,8 +6,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from engine.models.litellm_adapter import load_litellm, local_price, read_cost_usd
+from engine.models.litellm_adapter import load_litellm, local_price
 from engine.models.protocol import LongPrice, Price, Usage
+from engine.models.reply_parser import read_cost_usd
 
 FREE = Price(0.0, 0.0)
 

@@ -1,11 +1,11 @@
-"""How a structured reply is asked for."""
+"""Requests for structured replies."""
 
 from __future__ import annotations
 
 import pytest
 
 from engine.models.protocol import Message, with_instruction
-from engine.models.quirks import SchemaMode, is_strict, response_format
+from engine.models.quirks import Change, is_strict, response_format
 from engine.values import Value
 
 CLOSED: dict[str, Value] = {
@@ -31,28 +31,23 @@ CLOSED: dict[str, Value] = {
         ({"anyOf": [CLOSED, {"type": "object"}]}, False),
     ],
 )
-def test_a_schema_is_strict_when_all_its_objects_are_closed_and_whole(schema: Value, strict: bool) -> None:
+def test_schema_is_strict_if_all_objects_are_closed_and_complete(schema: Value, strict: bool) -> None:
     assert is_strict(schema) is strict
 
 
-def test_each_form_has_its_response_format() -> None:
+def test_response_format_for_each_form() -> None:
     open_schema: dict[str, Value] = {"type": "object"}
 
-    assert response_format(open_schema, SchemaMode.JSON_SCHEMA) == {
+    assert response_format(open_schema, ()) == {
         "type": "json_schema",
         "json_schema": {"name": "reply", "schema": open_schema, "strict": False},
     }
-    assert response_format(open_schema, SchemaMode.JSON_OBJECT) == {"type": "json_object"}
-    assert response_format(open_schema, SchemaMode.INSTRUCTION) is None
+    assert response_format(open_schema, (Change.JSON_OBJECT,)) == {"type": "json_object"}
+    assert response_format(open_schema, (Change.SCHEMA_IN_WORDS,)) is None
+    assert response_format(open_schema, (Change.JSON_OBJECT, Change.SCHEMA_IN_WORDS)) is None
 
 
-def test_the_forms_end_with_plain_words() -> None:
-    assert SchemaMode.JSON_SCHEMA.simpler is SchemaMode.JSON_OBJECT
-    assert SchemaMode.JSON_OBJECT.simpler is SchemaMode.INSTRUCTION
-    assert SchemaMode.INSTRUCTION.simpler is SchemaMode.INSTRUCTION
-
-
-def test_the_schema_in_words_joins_the_system_message_or_makes_one() -> None:
+def test_schema_instruction_joins_or_creates_the_system_message() -> None:
     user = Message("user", "Go.")
 
     joined = with_instruction((Message("system", "Be kind."), user), {"type": "object"})

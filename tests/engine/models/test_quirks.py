@@ -1,7 +1,8 @@
-"""Each row of the table of quirks, against a server that behaves like that; a row without a scenario fails."""
+"""Each quirk, against a server that behaves like that; a quirk without a scenario fails."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,13 +19,14 @@ from tests.engine.wire.server import WireServer
 __all__ = ["make_model_fixture"]
 
 Kind = ModelErrorKind
+ALL = list(itertools.chain(*QUIRKS.values()))
 TOOL = ToolDefinition("look", "Looks.", {"type": "object", "properties": {}})
 Outcome = Reply | ModelError
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A server, what it is asked, and what must come of that."""
+    """A server, a request, and the check of the outcome."""
 
     server: Behaviour
     holds: Callable[[Outcome], bool]
@@ -33,7 +35,7 @@ class Scenario:
 
 
 def refused(words: Any, refuses: Callable[[Body], bool], named: str, status: int = 400, **settings: Any) -> Scenario:
-    """A server that refuses part of a request: it gets the rest, and the reply warns of that."""
+    """A server that refuses part of a request: it gets the rest, and the reply carries a warning."""
     stream = settings.pop("stream", False)
 
     def holds(outcome: Outcome) -> bool:
@@ -190,11 +192,11 @@ SCENARIOS: dict[str, Scenario] = {
     "whole_reply_to_stream": replying(message(), text_is("Hello"), stream=True),
 }
 MODELS = {"max_tokens": "openai/o3-mini"}
-"""Where a quirk only shows with a model of a certain name."""
+"""Models for the quirks that depend on the name of the model."""
 
 
-@pytest.mark.parametrize("quirk", QUIRKS, ids=lambda quirk: quirk.id)
-async def test_a_quirk_is_handled_as_the_table_says(wire: WireServer, make_model: MakeModel, quirk: Any) -> None:
+@pytest.mark.parametrize("quirk", ALL, ids=lambda quirk: quirk.id)
+async def test_quirk_is_handled(wire: WireServer, make_model: MakeModel, quirk: Any) -> None:
     scenario = SCENARIOS[quirk.id]
     name = MODELS.get(quirk.id, "openai/odd")
     wire.own[name.partition("/")[2]] = scenario.server
@@ -208,9 +210,9 @@ async def test_a_quirk_is_handled_as_the_table_says(wire: WireServer, make_model
     assert scenario.holds(outcome), outcome
 
 
-def test_the_table_has_each_quirk_once_and_every_change_to_a_request() -> None:
-    ids = [quirk.id for quirk in QUIRKS]
+def test_quirks_are_unique_and_cover_every_change() -> None:
+    ids = [quirk.id for quirk in ALL]
 
     assert len(ids) == len(set(ids))
-    assert {change.value for change in Change} == {quirk.id for quirk in QUIRKS if quirk.side == "request"}
+    assert {change.value for change in Change} == {quirk.id for quirk in QUIRKS["request"]}
     assert set(SCENARIOS) == set(ids)

@@ -18,9 +18,9 @@ from typing import Any
 import httpx
 import pytest
 
-from engine.models.keys import Keys, find_destination, host_variable
+from engine.models.keys import Keys, find_endpoint, host_variable
 from engine.models.protocol import Finish, ModelError, Reply, Request, ToolCall, ToolDefinition, Usage
-from engine.models.reply_hook import feeding, on_response
+from engine.models.reply_hook import feed_replies_to, on_response
 from engine.models.reply_parser import ReplyParser
 from engine.models.server_errors import translate
 from engine.values import compact_json
@@ -238,17 +238,17 @@ class _Chunks(httpx.AsyncByteStream):
 
 async def _read_here(sample: Sample, data: bytes, dice: random.Random, keys: Keys) -> bool:
     """Read a reply with the hook and the parser alone; whether it was one."""
-    place = find_destination("openai/m", "http://localhost:1/v1", keys, {})
+    place = find_endpoint("openai/m", "http://localhost:1/v1", keys, {})
     pieces: list[str] = []
     parser = ReplyParser("openrouter/m", place, keys, ASKED, pieces.append)
     transport = httpx.MockTransport(lambda _request: httpx.Response(200, stream=_Chunks(data, dice)))
     try:
         async with httpx.AsyncClient(transport=transport, event_hooks={"response": [on_response]}) as client:
-            with feeding(parser):
+            with feed_replies_to(parser):
                 answer = await client.post(ADDRESSES[sample.kind], json={"model": "m", "stream": sample.stream})
         assert answer.text
         reply = parser.end()
-        parser.pass_on()
+        parser.emit_text()
     except ModelError:
         return False
     except httpx.RemoteProtocolError:

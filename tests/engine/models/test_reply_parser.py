@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.models.keys import Keys, find_destination
+from engine.models.keys import Keys, find_endpoint
 from engine.models.litellm_adapter import load_litellm
 from engine.models.protocol import Finish, ModelError, ModelErrorKind, Request, ToolCall, Usage
 from engine.models.reply_parser import ReplyParser
@@ -18,7 +18,7 @@ CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments":
 
 def parser_of(pieces: list[str] | None = None, request: Request = QUESTION) -> ReplyParser:
     keys = Keys({"GEMINI_API_KEY": "sk-very-secret-0123456789"})
-    place = find_destination("gemini/m", None, keys, {})
+    place = find_endpoint("gemini/m", None, keys, {})
     return ReplyParser("gemini/m", place, keys, request, None if pieces is None else pieces.append)
 
 
@@ -31,7 +31,7 @@ async def test_a_whole_reply_of_litellm_is_read() -> None:
         usage={"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
     )
     parser = parser_of()
-    parser.take(response)
+    parser.feed(response)
     reply = parser.end()
 
     assert (reply.text, reply.reasoning, reply.model) == ("Hello", "Hm.", "gemini-x")
@@ -44,8 +44,8 @@ async def test_a_stream_of_litellm_is_read_piece_by_piece() -> None:
     pieces: list[str] = []
     parser = parser_of(pieces)
     for delta in ({"content": "<think>Hm.</think>Hel"}, {"content": "lo"}, {}):
-        parser.take(litellm.ModelResponseStream(model="gemini-x", choices=[{"index": 0, "delta": delta}]))
-        parser.pass_on()
+        parser.feed(litellm.ModelResponseStream(model="gemini-x", choices=[{"index": 0, "delta": delta}]))
+        parser.emit_text()
     reply = parser.end(SimpleNamespace(received_finish_reason="stop", chunks=[]))
 
     assert (reply.text, reply.reasoning, pieces) == ("Hello", "Hm.", ["Hel", "lo"])
@@ -55,7 +55,7 @@ async def test_a_stream_of_litellm_is_read_piece_by_piece() -> None:
 async def test_a_stream_whose_end_litellm_made_up_is_no_reply() -> None:
     litellm: Any = await load_litellm()
     parser = parser_of()
-    parser.take(litellm.ModelResponseStream(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}]))
+    parser.feed(litellm.ModelResponseStream(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}]))
 
     with pytest.raises(ModelError) as caught:
         parser.end(SimpleNamespace(received_finish_reason=None, chunks=[]))

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Price, Request, ToolCall, Usage
-from engine.models.scripted import LARGEST_FILE_BYTES, Script, ScriptedModel, load_script, read_path
+from engine.models.scripted import MAX_FILE_BYTES, Script, ScriptedModel, load_script, read_path
 from engine.values import Value
 
 Make = Callable[[Value], ScriptedModel]
@@ -160,7 +160,7 @@ async def test_an_error_carries_everything_that_the_file_says(make: Make) -> Non
 async def test_every_kind_of_error_can_be_played(make: Make, kind: ModelErrorKind) -> None:
     error = await error_of(make({"default": {"error": {"kind": kind.value}}}))
     assert error.kind is kind
-    assert f"says that this call fails ({kind.value})" in error.message
+    assert f"lets this call fail ({kind.value})" in error.message
     assert error.retry_after is None
 
 
@@ -287,9 +287,9 @@ WRONG = [
     ),
     (
         '{"rules": [{"pattern": "(", "reply": "a"}]}',
-        " at rules[0]: the pattern is no valid regular expression (missing ): ()",
+        " at rules[0]: the pattern is not a valid regular expression (missing ): ()",
     ),
-    ('{"rules": [{"pattern": "(?=a)", "reply": "a"}]}', "no valid regular expression (invalid perl operator: (?=)"),
+    ('{"rules": [{"pattern": "(?=a)", "reply": "a"}]}', "not a valid regular expression (invalid perl operator: (?=)"),
     (
         json.dumps({"rules": [{"pattern": "a" * 1001, "reply": "a"}]}),
         " at rules[0].pattern: String should have at most 1000",
@@ -308,7 +308,7 @@ WRONG = [
     ('{"default": {"error": {"kind": "server"}, "fail_times": 1}}', " at default: 'fail_times' needs an 'error'"),
     (
         '{"rules": [{"replies": [{"text": "a", "error": {"kind": "server"}, "fail_times": 1}]}]}',
-        " at rules[0]: 'fail_times' has no place in 'replies'",
+        " at rules[0]: 'fail_times' is not allowed in 'replies'",
     ),
     ('{"price": {"input": 1}}', " at price.input: there is no such key (and 1 more)."),
     ('{"price": "free"}', " at price: "),
@@ -352,7 +352,7 @@ def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     file = tmp_path / "large.json"
     with file.open("wb") as stream:
-        stream.truncate(LARGEST_FILE_BYTES + 1)
+        stream.truncate(MAX_FILE_BYTES + 1)
     assert "it has more than 4 MB" in failure_of(file).message
 
 
@@ -388,7 +388,7 @@ def test_whatever_stands_in_a_file_it_is_a_script_or_one_sentence(
         outcome = repr(load_script(file))
     except ModelError as error:
         outcome = str(error)
-    assert outcome.startswith(("Script(", f"The scripted model's file '{file}' is wrong"))
+    assert outcome.startswith(("Script(", f"The scripted model's file '{file}' is invalid"))
     assert "\n" not in outcome
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.models.protocol import Finish, Message, Reply, Request, ToolCall, ToolDefinition
-from engine.models.tool_calls import in_words, read_arguments, read_in_words
+from engine.models.tool_calls import describe_tools, parse_arguments, parse_written_calls
 
 TOOLS = (ToolDefinition("add", "Adds.", {"type": "object"}), ToolDefinition("exit_loop", "Ends the loop.", {}))
 ASKED = Request((Message("system", "Be brief."), Message("user", "Add.")), tools=TOOLS)
@@ -18,7 +18,7 @@ ASKED = Request((Message("system", "Be brief."), Message("user", "Add.")), tools
 
 def calls_in(text: str) -> list[tuple[str, Any]]:
     """Name and arguments of the calls in a text."""
-    return [(call.name, call.arguments) for call in read_in_words(Reply(text), ASKED).tool_calls]
+    return [(call.name, call.arguments) for call in parse_written_calls(Reply(text), ASKED).tool_calls]
 
 
 WRITTEN: list[tuple[str, list[tuple[str, Any]]]] = [
@@ -65,13 +65,13 @@ def test_any_text_can_be_read(text: str) -> None:
 
 
 def test_a_call_in_words_has_an_id_and_says_why_the_reply_ended() -> None:
-    reply = read_in_words(Reply('{"tool": "add", "arguments": {}}'), ASKED)
+    reply = parse_written_calls(Reply('{"tool": "add", "arguments": {}}'), ASKED)
 
     assert (reply.tool_calls, reply.finish) == ((ToolCall("call_1", "add", {}),), Finish.TOOL_CALLS)
 
 
 def test_a_reply_with_calls_that_was_cut_off_stays_one_that_was() -> None:
-    reply = read_in_words(Reply('{"tool": "add", "arguments": {}} and then {"tool":', Finish.LENGTH), ASKED)
+    reply = parse_written_calls(Reply('{"tool": "add", "arguments": {}} and then {"tool":', Finish.LENGTH), ASKED)
 
     assert (len(reply.tool_calls), reply.finish) == (1, Finish.LENGTH)
 
@@ -80,7 +80,7 @@ def test_a_conversation_is_told_in_plain_messages() -> None:
     call = ToolCall("x", "add", {"a": 1})
     said = (Message("assistant", "Let me see.", (call,)), Message("tool", "2", tool_call_id="x"))
 
-    told = in_words(Request((*ASKED.messages, *said), tools=TOOLS))
+    told = describe_tools(Request((*ASKED.messages, *said), tools=TOOLS))
 
     assert told.tools == ()
     assert told.messages[0].text.startswith("Be brief.\n\nYou may call tools.")
@@ -94,7 +94,7 @@ def test_a_result_is_told_as_that_of_the_call_before_it_also_where_each_reply_nu
     turns = [(ToolCall("call_1", name, {}), Message("tool", "Done.", tool_call_id="call_1")) for name in ("add", "mul")]
     said = [message for call, result in turns for message in (Message("assistant", "", (call,)), result)]
 
-    told = in_words(Request((*ASKED.messages, *said), tools=TOOLS))
+    told = describe_tools(Request((*ASKED.messages, *said), tools=TOOLS))
 
     assert [message.text for message in told.messages[3::2]] == ["Result of add:\nDone.", "Result of mul:\nDone."]
 
@@ -118,4 +118,4 @@ def test_a_result_is_told_as_that_of_the_call_before_it_also_where_each_reply_nu
     ],
 )
 def test_arguments_are_an_object_or_the_text_as_it_came(text: str, arguments: Any) -> None:
-    assert read_arguments(text) == arguments
+    assert parse_arguments(text) == arguments

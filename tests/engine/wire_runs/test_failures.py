@@ -16,7 +16,7 @@ __all__ = ["warm_client"]
 FINAL = [
     (
         "unauthorized",
-        "asks for a key, and there is none for it: Incorrect API key provided: Bearer none.",
+        "requires a key, and there is none for it: Incorrect API key provided: Bearer none.",
         "Put a valid key into the environment variable VARIABLE or into the system keyring (see `loopwright models`).",
     ),
     (
@@ -31,39 +31,39 @@ FINAL = [
     ),
     (
         "quota",
-        "says that the account has no credit left: You exceeded your current quota.",
+        "reports that the account has no credit left: You exceeded your current quota.",
         "Top it up with the provider, or choose another model.",
     ),
 ]
 PASSING = [
     (
         "rate-limited",
-        f"accepts no more requests for now and asks to wait {RETRY_AFTER_S} s: Slow down.",
+        f"accepts no more requests at the moment and asks to wait {RETRY_AFTER_S} s: Slow down.",
         "Wait a little, run fewer calls at the same time, or raise the limit with the provider.",
     ),
     (
         "server-error",
-        "reported a failure of its own: Something broke.",
+        "reported an internal error: Something broke.",
         "Try again later, or choose another model.",
     ),
     (
         "not-json",
-        "answered with something that is no reply of a model.",
+        "sent a response that is not a model's reply.",
         "Check that the address is that of a model server, and try again.",
     ),
     (
         "html",
-        "answered with something that is no reply of a model.",
+        "sent a response that is not a model's reply.",
         "Check that the address is that of a model server, and try again.",
     ),
     (
         "reset",
-        "closed the connection before it had answered.",
+        "closed the connection before it responded.",
         "Check the network, and that the server runs at the address given.",
     ),
     (
         "cut",
-        "broke off in the middle of its reply.",
+        "disconnected in the middle of its reply.",
         "Try again; if it happens again, check the network, or choose another model.",
     ),
 ]
@@ -159,7 +159,7 @@ async def test_a_failure_may_be_gone_around(wire: WireServer) -> None:
 async def test_a_router_whose_model_fails_ends_the_run(wire: WireServer) -> None:
     run = await ended(deciding(wire, "server-error"))
 
-    assert run.result.error.startswith(f"“check” failed: The server at {wire.host} reported a failure")
+    assert run.result.error.startswith(f"“check” failed: The server at {wire.host} reported an internal error")
     assert run.result.node == "check"
 
 
