@@ -43,14 +43,16 @@ EDIT: Final = (
     CanvasAction("duplicate", "Duplicate", ("Ctrl+D",), "nodes", "mdi6.content-duplicate"),
     CanvasAction("delete", "Delete", ("Del", "Backspace"), "any", "mdi6.delete-outline"),
     CanvasAction("delete_reconnect", "Delete and reconnect", ("Ctrl+Del", "Ctrl+Backspace"), "nodes"),
-    CanvasAction("select_all", "Select all", ("Ctrl+A",)),
-    CanvasAction("select_next", "Select next", ("N",)),
-    CanvasAction("select_previous", "Select previous", ("Shift+N",)),
     CanvasAction("set_up", "Edit properties", ("Return", "Enter"), "one", "mdi6.tune-variant"),
     CanvasAction("open_subflow", "Open subflow", ("Ctrl+E",), "subflow", "mdi6.file-tree"),
     CanvasAction("rename", "Rename", ("F2",), "one", "mdi6.pencil-outline"),
     CanvasAction("toggle_enabled", "Enable or disable", ("E",), "nodes", "mdi6.power"),
     CanvasAction("toggle_ports", "Show or hide more outputs", ("O",), "one"),
+)
+SELECT: Final = (
+    CanvasAction("select_all", "Select all", ("Ctrl+A",)),
+    CanvasAction("select_next", "Select next", ("N",)),
+    CanvasAction("select_previous", "Select previous", ("Shift+N",)),
 )
 ADD: Final = (
     CanvasAction("quick_add", "Add node…", ("Tab", "A"), "", "mdi6.plus-circle-outline"),
@@ -81,7 +83,10 @@ VIEW: Final = (
     CanvasAction("fit_all", "Zoom to fit", ("Ctrl+0",), "", "mdi6.fit-to-page-outline"),
     CanvasAction("fit_selection", "Zoom to selection", ("Ctrl+2",)),
 )
-ALL: Final = (*EDIT, *ADD, *WRAP, *ARRANGE, *VIEW)
+SUBMENUS: Final = {"Select": SELECT, "Add": ADD, "Loop": WRAP, "Arrange": ARRANGE}
+"""The submenus of the Edit menu."""
+
+ALL: Final = (*EDIT, *SELECT, *ADD, *WRAP, *ARRANGE, *VIEW)
 
 _LEAST: Final = {"": 0, "nodes": 1, "two": 2, "three": 3}
 

@@ -384,7 +384,8 @@ def _application() -> QCoreApplication:
 _NODE_MENU: Final = (
     ("set_up", "rename", "toggle_enabled", "toggle_ports", "connect_to"),
     ("cut", "copy", "duplicate", "delete", "delete_reconnect"),
-    ("add_frame", "fit_selection"),
+    ("wrap_loop", "wrap_iterator", "add_frame"),
+    ("fit_selection",),
 )
 _ARRANGE_MENU: Final = (
     ("align_left", "align_center", "align_right"),
@@ -565,6 +566,8 @@ class Popups(QObject):
         elif isinstance(item, NodeItem):
             if self.actions["open_subflow"].isEnabled():
                 self._fill(self.menu, (("open_subflow",), ()))
+            if self.actions["unwrap"].isEnabled():
+                self._fill(self.menu, (("unwrap",), ()))
             self._fill(self.menu, _NODE_MENU)
             if len(self._session.selection) > 1:
                 self._fill(self.menu.addMenu("Align and distribute"), _ARRANGE_MENU)

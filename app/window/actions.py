@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu
 
+from app.canvas.actions import EDIT, SUBMENUS, VIEW
 from app.theme.style import ThemedIcon
 from app.theme.widgets import plain_tool_tip
 
@@ -230,23 +231,30 @@ class WindowMenus:
                 else:
                     menu.addSeparator()
             self.groups.append((title.replace("&", ""), group))
+        edit, before = self._slots["canvas"]
+        self._submenus = {name: QMenu(name, window) for name in SUBMENUS}
+        submenus = [edit.insertMenu(before, submenu) for submenu in self._submenus.values()]
+        self._slots["canvas"] = (edit, submenus[0])
 
     @property
     def canvas_actions(self) -> list[QAction]:
         """Actions of the current canvas."""
-        return [action for there in self._canvas_actions.values() for action in there]
+        direct = [action for there in self._canvas_actions.values() for action in there]
+        return [*direct, *(action for submenu in self._submenus.values() for action in submenu.actions())]
 
     def show_canvas(self, actions: Mapping[str, QAction]) -> None:
         """Replace the actions of the canvas; an empty mapping removes them."""
-        view = [action for name, action in actions.items() if name.startswith(("zoom", "fit"))]
-        edit = [action for action in actions.values() if action not in view]
-        for slot, wanted in (("canvas", edit), ("canvas_view", view)):
+        for slot, specs in (("canvas", EDIT), ("canvas_view", VIEW)):
             menu, before = self._slots[slot]
             for action in self._canvas_actions[slot]:
                 menu.removeAction(action)
-            for action in wanted:
-                menu.insertAction(before, action)
-            self._canvas_actions[slot] = wanted
+            self._canvas_actions[slot] = [actions[spec.name] for spec in specs if spec.name in actions]
+            menu.insertActions(before, self._canvas_actions[slot])
+        for title, specs in SUBMENUS.items():
+            submenu = self._submenus[title]
+            submenu.clear()
+            submenu.addActions([actions[spec.name] for spec in specs if spec.name in actions])
+            submenu.menuAction().setVisible(bool(actions))
 
     def show_recent(self, files: Sequence[Path]) -> None:
         """List these files in the Open recent menu."""

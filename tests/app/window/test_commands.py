@@ -239,3 +239,13 @@ def test_refusal_of_another_document_is_shown_with_its_name(workbench: Workbench
     self_refine.session.do(SetConfig("nobody", ("x",), 1))
 
     assert workbench.status_bar.refusal.full_text.startswith("“Self-Refine”: There is no node")
+
+
+def test_the_edit_menu_is_short_and_has_the_rest_in_submenus(workbench: Workbench) -> None:
+    workbench.documents.new()
+    (edit,) = (action for action in workbench.window.menuBar().actions() if action.text() == "&Edit")
+    entries = [action for action in edit.menu().actions() if not action.isSeparator() and action.isVisible()]
+    assert len(entries) < 20
+    submenus = [action.text() for action in entries if action.menu() is not None]
+    assert submenus == ["Select", "Add", "Loop", "Arrange"]
+    assert "Wrap in a loop" in [action.text() for action in workbench.menus.canvas_actions]
