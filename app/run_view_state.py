@@ -211,7 +211,7 @@ class RunViewState(QObject):
         """Run a document, unless a run is in progress.
 
         Args:
-            structure: The analysed document.
+            structure: The analyzed document.
             inputs: The inputs by name.
             options: The options of the run.
             paused: Start paused, before the first node.
@@ -230,7 +230,7 @@ class RunViewState(QObject):
         """Start a run and show it; if it cannot be started, the previous one is shown again.
 
         Args:
-            structure: The analysed workflow of the run.
+            structure: The analyzed workflow of the run.
             begin: Starts it, in the engine's thread.
             paused: Start paused, before the first node.
         """

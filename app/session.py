@@ -65,14 +65,14 @@ class PendingEdit(QObject):
 Analysis = tuple[Structure, list[Problem]]
 """The structure of a document, and its problems."""
 
-ANALYSE_AFTER_MS: Final = 30
+ANALYZE_AFTER_MS: Final = 30
 MAX_NODES_AT_ONCE: Final = 60
-"""A document of at most this many nodes is analysed in the window's thread, in less than a frame."""
+"""A document of at most this many nodes is analyzed in the window's thread, in less than a frame."""
 NEVER_SAVED: Final = -1
 """A state number that no document has."""
 
 
-def analyse_document(workflow: Workflow, registry: Registry) -> Analysis:
+def analyze_document(workflow: Workflow, registry: Registry) -> Analysis:
     """Find structure and problems. For a large document, call it in a thread."""
     structure = analyse(workflow, registry)
     return structure, validate_structure(structure, max_iterations_cap=shown_cap())
@@ -86,7 +86,7 @@ class Session(QObject):
         workflow: The document; empty by default.
         path: Its file.
         registry: The node types; the built-in ones and plugins by default.
-        analysis: The result of `analyse_document`, if known.
+        analysis: The result of `analyze_document`, if known.
         fingerprint: The file when it was read.
 
     Signals:
@@ -95,7 +95,7 @@ class Session(QObject):
         saved: The document was saved in that file.
         save_failed: It could not be saved; the text says why and what to do.
         save_withheld: It was not saved, because another program has changed the file; the callbacks of the request.
-        analysed: `structure` and `problems` are up to date.
+        analyzed: `structure` and `problems` are up to date.
         selection_changed: The selection has changed.
         refused: Something could not be done; the text says what and why.
 
@@ -104,9 +104,9 @@ class Session(QObject):
         path: The document's file; None for one that was never saved.
         is_trusted: Whether the workflow is the user's own or was approved by them.
         confirms_calls: Whether tool calls that are not in the document itself are confirmed during a run.
-        structure: The structure; may be slightly out of date, see `analysed`.
+        structure: The structure; may be slightly out of date, see `analyzed`.
         problems: The problems, as of the same moment.
-        draft: What is being typed in a field over the canvas.
+        pending_edit: The edit that is being typed over the canvas.
         selection: Ids of the selected nodes, in the order of selection.
         shown: The run that is shown, and the selected iterations.
     """
@@ -119,7 +119,7 @@ class Session(QObject):
     saved = Signal(object)
     save_failed = Signal(str)
     save_withheld = Signal(object)
-    analysed = Signal()
+    analyzed = Signal()
     selection_changed = Signal()
     refused = Signal(str)
 
@@ -139,38 +139,38 @@ class Session(QObject):
         self.path = path
         self.is_trusted = path is None
         self.confirms_calls = False
-        self._history = UndoStack(workflow if workflow is not None else Workflow())
+        self._undo_stack = UndoStack(workflow if workflow is not None else Workflow())
         # A document without a layout is laid out after its structure, which is needed at once.
         is_quick = len(self.workflow.nodes) <= MAX_NODES_AT_ONCE or not self.workflow.layout
-        analysis = analysis or analyse_document(self.workflow if is_quick else Workflow(), self.registry)
+        analysis = analysis or analyze_document(self.workflow if is_quick else Workflow(), self.registry)
         self.structure: Structure = analysis[0]
         self.problems: list[Problem] = analysis[1]
-        self.draft = PendingEdit(self)
+        self.pending_edit = PendingEdit(self)
         self.selection: tuple[str, ...] = ()
         self.shown = RunViewState(engine, self)
         self.shown.refused.connect(self.refused)
-        self._analyst = Worker(self)
+        self._analysis_worker = Worker(self)
         self._saving = DocumentSaver(self)
         self._saving.written.connect(self._note_saved)
         self._saving.failed.connect(self.save_failed)
-        self._saving.withheld.connect(lambda wish: self.save_withheld.emit(wish.then))
+        self._saving.withheld.connect(lambda request: self.save_withheld.emit(request.then))
         self._saving.changed.connect(self.saved_state_changed)
         if path is not None and fingerprint is not None:
             self._saving.know(path, fingerprint)
-        self._timer = QTimer(self, singleShot=True, interval=ANALYSE_AFTER_MS)
-        self._timer.timeout.connect(self._analyse)
+        self._timer = QTimer(self, singleShot=True, interval=ANALYZE_AFTER_MS)
+        self._timer.timeout.connect(self._analyze)
         if self.structure.workflow is not self.workflow:
-            self._analyse()
+            self._analyze()
 
     @property
     def workflow(self) -> Workflow:
         """The current workflow."""
-        return self._history.workflow
+        return self._undo_stack.workflow
 
     @property
     def is_modified(self) -> bool:
         """Whether it has unsaved changes."""
-        return self._history.is_modified
+        return self._undo_stack.is_modified
 
     @property
     def name(self) -> str:
@@ -182,12 +182,12 @@ class Session(QObject):
     @property
     def undo_title(self) -> str | None:
         """The name of the step that `undo` would undo; None if there is none."""
-        return self._history.undo_title
+        return self._undo_stack.undo_title
 
     @property
     def redo_title(self) -> str | None:
         """The name of the step that `redo` would redo; None if there is none."""
-        return self._history.redo_title
+        return self._undo_stack.redo_title
 
     def node(self, node_id: str) -> Node | None:
         """Return a node by id; None if there is none."""
@@ -205,19 +205,19 @@ class Session(QObject):
 
     def do(self, operation: Operation) -> bool:
         """Change the document; returns False, and emits `refused`, if that is not possible."""
-        return self._move(lambda: self._history.do(operation))
+        return self._move(lambda: self._undo_stack.do(operation))
 
     def undo(self) -> bool:
         """Undo the last step."""
-        return self._history.undo_title is not None and self._move(self._history.undo)
+        return self._undo_stack.undo_title is not None and self._move(self._undo_stack.undo)
 
     def redo(self) -> bool:
         """Redo the step that was undone last."""
-        return self._history.redo_title is not None and self._move(self._history.redo)
+        return self._undo_stack.redo_title is not None and self._move(self._undo_stack.redo)
 
     def seal(self) -> None:
         """End a step of typing: the next change of the same field becomes a new step."""
-        self._history.seal()
+        self._undo_stack.seal()
 
     @property
     def is_saving(self) -> bool:
@@ -239,7 +239,7 @@ class Session(QObject):
         target = path or self.destination
         assert target is not None, "the window asks for a path first"
         self.seal()
-        self._saving.ask(SaveRequest(self.workflow, self._history.state, target, [then]))
+        self._saving.ask(SaveRequest(self.workflow, self._undo_stack.state, target, [then]))
 
     def when_saved(self, act: Callable[[], object]) -> None:
         """Call a function once no save is in progress, whether they succeeded or not."""
@@ -247,12 +247,12 @@ class Session(QObject):
 
     def mark_saved(self) -> None:
         """Mark the current state as saved."""
-        self._history.mark_saved()
+        self._undo_stack.mark_saved()
         self.saved_state_changed.emit()
 
     def mark_unsaved(self) -> None:
         """Mark every state as unsaved: the file has other content, or is gone."""
-        self._history.mark_saved(NEVER_SAVED)
+        self._undo_stack.mark_saved(NEVER_SAVED)
         self.saved_state_changed.emit()
 
     def know_file(self, fingerprint: FileFingerprint | None = None) -> None:
@@ -290,23 +290,23 @@ class Session(QObject):
             self.saved_state_changed.emit()
         return True
 
-    def _note_saved(self, wish: SaveRequest) -> None:
-        self.path = wish.path
-        self._history.mark_saved(wish.state)
-        self.saved.emit(wish.path)
+    def _note_saved(self, request: SaveRequest) -> None:
+        self.path = request.path
+        self._undo_stack.mark_saved(request.state)
+        self.saved.emit(request.path)
 
-    def _analyse(self) -> None:
-        """Analyse in a thread, and again if the document has changed meanwhile."""
-        if self._analyst.is_busy:
+    def _analyze(self) -> None:
+        """Analyze in a thread, and again if the document has changed meanwhile."""
+        if self._analysis_worker.is_busy:
             return
-        self._analyst.ask(partial(analyse_document, self.workflow, self.registry), self._apply_analysis)
+        self._analysis_worker.ask(partial(analyze_document, self.workflow, self.registry), self._apply_analysis)
 
     def _apply_analysis(self, analysis: Analysis) -> None:
         if analysis[0].workflow is not self.workflow:
             self._timer.start()
             return
         self.structure, self.problems = analysis
-        self.analysed.emit()
+        self.analyzed.emit()
 
 
 def _followed(selection: tuple[str, ...], before: Workflow, after: Workflow) -> list[str]:

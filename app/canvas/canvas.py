@@ -102,7 +102,7 @@ class Canvas(QWidget):
 
     def _connect_signals(self) -> None:
         self.session.changed.connect(self._document_changed)
-        self.session.analysed.connect(self._analysed)
+        self.session.analyzed.connect(self._analyzed)
         self.session.selection_changed.connect(self._session_selection_changed)
         self.viewer.scene().selectionChanged.connect(self._scene_selection_changed)
         self.commands.placed.connect(self.fit_to_view.show_rect)
@@ -210,7 +210,7 @@ class Canvas(QWidget):
         self.run_view.show(touched)
         self._enable_actions()
 
-    def _analysed(self) -> None:
+    def _analyzed(self) -> None:
         self.view.regions.refresh(self.session.workflow)
         self.run_view.update_problems()
         self.view.items_changed.emit()

@@ -86,7 +86,7 @@ def card_view_model(
     Args:
         node: The node.
         registry: The node types.
-        structure: The analysed document, which may have the parsed configuration.
+        structure: The analyzed document, which may have the parsed configuration.
         used_inputs: The connected input ports.
         used_outputs: The connected output ports.
         expanded: Whether to show all output ports.

@@ -302,14 +302,14 @@ class InlineEditor(QObject):
         step = make(text)
         if step is not None:
             self._session.do(step)
-        self._session.draft.put(None)  # last, so that autosave never misses the text
+        self._session.pending_edit.put(None)  # last, so that autosave never misses the text
 
     def cancel(self) -> None:
         """Close the editor without a change."""
         _application().removeEventFilter(self)
         self._step = None
         self._close()
-        self._session.draft.put(None)
+        self._session.pending_edit.put(None)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Commit on Enter, on losing the focus, and before anything else happens; cancel on Escape."""
@@ -347,7 +347,7 @@ class InlineEditor(QObject):
 
     def _update_pending_edit(self) -> None:
         if self._step is not None:
-            self._session.draft.put(self._step(self._text()))
+            self._session.pending_edit.put(self._step(self._text()))
 
     def _open(self, field: QLineEdit | QPlainTextEdit, rect: QRect, step: Step) -> None:
         self.commit()

@@ -16,7 +16,7 @@ from app.controllers.consent_controller import ConsentController
 from app.dialogs import FILTER, FileDialogs, ask_question, confirm_overwrite
 from app.document_file import FileFingerprint
 from app.engine_thread import EngineThread
-from app.session import Analysis, ReplaceDocument, Session, analyse_document
+from app.session import Analysis, ReplaceDocument, Session, analyze_document
 from app.settings.preferences import Preferences
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, vbox
@@ -88,7 +88,7 @@ def read_document(path: Path, data_folder: Path, registry: Registry) -> OpenedDo
         recovered = find_recovered(path, data_folder, None)
         return OpenFailure(path, str(error), is_foreign=False, is_gone=True, recovered=recovered)
     recovered = find_recovered(path, data_folder, workflow)
-    return OpenedDocument(path, workflow, analyse_document(workflow, registry), fingerprint, recovered)
+    return OpenedDocument(path, workflow, analyze_document(workflow, registry), fingerprint, recovered)
 
 
 class DocumentController(QObject):
@@ -504,7 +504,7 @@ class ImportController(QObject):
 
         def read() -> tuple[ImportResult, Analysis]:
             imported = import_file(file)
-            return imported, analyse_document(imported.workflow, builtin_registry())
+            return imported, analyze_document(imported.workflow, builtin_registry())
 
         self._worker.ask(read, partial(self._ask, file), lambda error: self._refuse(str(error)))
 

@@ -20,7 +20,7 @@ from app.engine_thread import EngineThread
 from app.history.store_client import StoreClient
 from app.run_view_state import LiveRun
 from app.runs.run_status import ModelsInUse, budget_limit, models_in_use, run_budget
-from app.session import Session, analyse_document
+from app.session import Session, analyze_document
 from app.settings.preferences import CustomServer, Preferences
 from app.window.document_page import DocumentPage
 from app.window.run_bar import RunBar
@@ -289,7 +289,7 @@ class RunController(QObject):
         session.seal()
         problems = session.problems
         if session.structure.workflow is not session.workflow:  # not up to date with what was just typed
-            _, problems = analyse_document(session.workflow, session.registry)
+            _, problems = analyze_document(session.workflow, session.registry)
         if has_errors(problems):
             session.refused.emit("The workflow has errors and cannot run. See Problems.")
             self.run_blocked.emit(document)

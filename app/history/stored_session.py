@@ -413,7 +413,7 @@ class SubflowSession(Session):
         outer.shown.ended.connect(self._show_all)
         outer.shown.view_changed.connect(self._follow_view)
         self.shown.view_changed.connect(self._read_shown)
-        self.analysed.connect(self._restart)
+        self.analyzed.connect(self._restart)
         self._read_shown()
 
     @property

@@ -102,7 +102,7 @@ class Inspector(QWidget):
     def _connect(self) -> None:
         session = self._session
         session.changed.connect(self._document_changed)
-        session.analysed.connect(self._analysed)
+        session.analyzed.connect(self._analyzed)
         session.selection_changed.connect(self._show_selection)
         session.shown.started.connect(self._run_timer.start)
         session.shown.ended.connect(self._run_timer.start)
@@ -203,7 +203,7 @@ class Inspector(QWidget):
         if self.page is not None:
             self.page.show_values(force=True)
 
-    def _analysed(self) -> None:
+    def _analyzed(self) -> None:
         self._page_timer.start()
         if self.page is not None:
             self.page.show_problems()

@@ -232,7 +232,7 @@ class Autosave(QObject):
         self._timer.setInterval(AFTER_MS)
         self._timer.timeout.connect(self._keep)
         session.changed.connect(self._note_change)
-        session.draft.changed.connect(self._note_saved)
+        session.pending_edit.changed.connect(self._note_saved)
         session.saved_state_changed.connect(self._note_saved)
         session.saved.connect(self._follow_file)
 
@@ -245,7 +245,7 @@ class Autosave(QObject):
     @property
     def _has_work(self) -> bool:
         """Whether there is unsaved work, including a pending edit."""
-        return self._session.is_modified or self._session.draft.step is not None
+        return self._session.is_modified or self._session.pending_edit.step is not None
 
     def avoid(self, file: Path) -> None:
         """Do not overwrite a file: it holds recovered work that the user has not decided about."""
@@ -282,7 +282,7 @@ class Autosave(QObject):
         self._path = path
 
     def _keep(self) -> None:
-        workflow = self._session.draft.added_to(self._session.workflow)
+        workflow = self._session.pending_edit.added_to(self._session.workflow)
         if not self._has_work or workflow is self._kept:
             return
         if self._worker.is_busy:

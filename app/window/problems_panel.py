@@ -60,7 +60,7 @@ def quick_fixes(problem: Problem, structure: Structure) -> tuple[QuickFix, ...]:
 
     Args:
         problem: One of the problems of that document.
-        structure: The analysed document.
+        structure: The analyzed document.
     """
     find = _FIXES.get(problem.code)
     return () if find is None else tuple(find(problem, structure))
@@ -303,7 +303,7 @@ class ProblemsPanel(QWidget):
         area.setWidget(self._list)
         area.setAccessibleName("Problems")
         vbox(self._rest, (area, 1), spacing=0, parent=self)
-        session.analysed.connect(self.refresh)
+        session.analyzed.connect(self.refresh)
         style().changed.connect(self._dress)
         self.refresh()
 

@@ -81,7 +81,7 @@ def needs_of(workflow: Workflow) -> ToolNeeds:
 
 
 def needs_in(structure: Structure) -> ToolNeeds:
-    """Return what the tools of an analysed workflow and its subflows need."""
+    """Return what the tools of an analyzed workflow and its subflows need."""
     known = all_tools()
     tools = [known[name] for name in _tools(structure) if name in known]
     return ToolNeeds(any(tool.uses_folder for tool in tools), any(tool.runs_code for tool in tools))

@@ -127,7 +127,7 @@ class CanvasMachine(RuleBasedStateMachine):
     def analyse(self) -> None:
         structure = analyse(self.session.workflow, self.session.registry)
         self.session.structure, self.session.problems = structure, structure.problems
-        self.session.analysed.emit()
+        self.session.analyzed.emit()
 
     @invariant()
     def nodes_are_the_documents(self) -> None:

@@ -67,7 +67,7 @@ class Bench:
         assert node is not None
         return node.config
 
-    def analysed(self) -> None:
+    def analyzed(self) -> None:
         """Wait until the check of the document has caught up with it."""
         self.qtbot.waitUntil(lambda: self.session.structure.workflow is self.session.workflow)
 

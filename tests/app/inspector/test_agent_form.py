@@ -49,7 +49,7 @@ def test_missing_tool_is_shown_and_can_be_unchecked(one_node: OneNode) -> None:
 
     box = bench.editor("tools").boxes["gone"]
     assert (box.text(), box.isChecked()) == ("gone (missing)", True)
-    bench.analysed()
+    bench.analyzed()
     assert 'There is no tool "gone"' in bench.problems("tools")[0]
     box.click()
     assert bench.config("it") == {}
@@ -64,7 +64,7 @@ def test_mcp_tools_can_be_checked(one_node: OneNode) -> None:
         assert boxes["dictionary/look"].text() == "Look it up (dictionary)"
         boxes["dictionary/look"].click()
         assert bench.config("it") == {"tools": ["dictionary/look"]}
-        bench.analysed()
+        bench.analyzed()
         assert bench.problems("tools") == []
     finally:
         set_tools("dictionary", ())

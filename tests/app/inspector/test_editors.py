@@ -213,7 +213,7 @@ def test_choice_shows_and_hides_fields(one_node: OneNode) -> None:
 
 def test_hidden_field_with_a_problem_is_shown(one_node: OneNode) -> None:
     bench = one_node("loop", append_window=0)
-    bench.analysed()
+    bench.analyzed()
     assert not bench.page.form.row("append_window").isHidden()
 
 
@@ -539,7 +539,7 @@ def test_object_with_only_defaults_is_removed(one_node: OneNode) -> None:
 
 def test_problem_in_an_object_is_shown_at_its_field(one_node: OneNode) -> None:
     bench = one_node("loop", stop_when=[{"condition": "judge"}], judge={"criteria": "{{unclosed"})
-    bench.analysed()
+    bench.analyzed()
     judge = bench.editor("judge")
     assert judge.main.rows["criteria"].has_problems
     assert not judge.advanced_button.isChecked()
@@ -547,7 +547,7 @@ def test_problem_in_an_object_is_shown_at_its_field(one_node: OneNode) -> None:
 
 def test_problem_in_an_advanced_field_of_an_object_expands_it(one_node: OneNode) -> None:
     bench = one_node("loop", stop_when=[{"condition": "judge"}], judge={"criteria": "It rhymes.", "runs": 0})
-    bench.analysed()
+    bench.analyzed()
     judge = bench.editor("judge")
     assert judge.advanced.rows["runs"].has_problems
     assert judge.advanced_button.isChecked()

@@ -137,7 +137,7 @@ def test_nodes_of_one_type_share_a_form(open_inspector: OpenInspector) -> None:
     before = set(bench.page.findChildren(QWidget))
     bench.select("critique")
     bench.session.do(SetConfig("critique", ("temperature",), 1))
-    bench.analysed()
+    bench.analyzed()
     assert set(bench.page.findChildren(QWidget)) == before
     assert bench.editor("temperature").number.text() == "1"
 
@@ -386,7 +386,7 @@ def test_no_widget_of_a_form_opens_as_a_window(every_type: Bench) -> None:
     watch = Watch()
     QApplication.instance().installEventFilter(watch)
     for _ in each_page(every_type):
-        every_type.analysed()
+        every_type.analyzed()
     QApplication.instance().removeEventFilter(watch)
     assert watch.seen == []
 

@@ -100,7 +100,7 @@ def test_changing_a_condition_keeps_shared_settings(one_node: OneNode) -> None:
 
 def test_unknown_condition_is_shown_and_preserved(one_node: OneNode) -> None:
     bench = one_node("loop", stop_when=[{"condition": "moon", "phase": 3}])
-    bench.analysed()
+    bench.analyzed()
     (entry,) = conditions(bench).entries
     assert entry.rows.rows["condition"].editor.combo.currentText() == "moon (missing)"
     assert entry.rows.rows["condition"].has_problems

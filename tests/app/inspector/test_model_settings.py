@@ -71,6 +71,6 @@ def test_secret_in_extra_parameters_is_a_problem_of_the_field(one_node: OneNode)
     bench = one_node("llm")
     bench.editor("extra_parameters")
     bench.session.do(SetConfig("it", ("extra_parameters",), {"api_key": "x"}))
-    bench.analysed()
+    bench.analyzed()
     bench.qtbot.waitUntil(lambda: bench.problems("extra_parameters") != [])
     assert '"api_key"' in bench.problems("extra_parameters")[0]

@@ -46,7 +46,7 @@ def test_known_variables_are_colored_and_unknown_ones_underlined(open_inspector:
     bench, editor = at_merge(open_inspector)
     assert looks(editor.edit) == [("loop.input", "known"), ("draft", "known"), ("critique", "known")]
     QTest.keyClicks(editor.edit, " {{loop.lst}} {{nobody}}")
-    bench.analysed()
+    bench.analyzed()
     bench.qtbot.waitUntil(lambda: ("nobody", "unconnected") in looks(editor.edit))
     assert ("loop.lst", "unknown") in looks(editor.edit)
     wave = QTextCharFormat.UnderlineStyle.WaveUnderline
@@ -60,7 +60,7 @@ def test_known_variables_are_colored_and_unknown_ones_underlined(open_inspector:
 def test_connected_variables_stay_known_while_a_placeholder_is_open(open_inspector: OpenInspector) -> None:
     bench, editor = at_merge(open_inspector)
     QTest.keyClicks(editor.edit, " {{lo")
-    bench.analysed()
+    bench.analyzed()
     bench.qtbot.waitUntil(lambda: bench.problems("template") != [])
     assert ("draft", "known") in looks(editor.edit)
     assert ("loop.input", "known") in looks(editor.edit)

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.canvas.node_card import card_view_model
-from app.session import analyse_document
+from app.session import analyze_document
 from app.settings.preferences import (
     MAX_BYTES,
     MAX_RECENT,
@@ -82,7 +82,7 @@ def test_iteration_cap_preference_is_shown_on_cards_and_in_problems(path: Path) 
     shown: list[tuple[str, list[str]]] = []
     for cap in (3, 1000):
         preferences.set(max_iterations_cap=cap)
-        structure, problems = analyse_document(workflow, registry)
+        structure, problems = analyze_document(workflow, registry)
         card = card_view_model(loop, registry, structure, (), ())
         shown.append((card.summary, [problem.code for problem in problems]))
 

@@ -496,4 +496,4 @@ def test_text_of_a_closed_inline_editor_stays_autosaved(workbench: Workbench, tm
 
     assert gone == [True, True]
     assert document.session.workflow.node("draft").title == "Better"
-    assert document.session.draft.step is None
+    assert document.session.pending_edit.step is None

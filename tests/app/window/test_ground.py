@@ -11,7 +11,7 @@ from tests.app.window.conftest import SELF_REFINE
 def test_change_is_analysed(make_session: MakeSession, qtbot: QtBot) -> None:
     session = make_session(load(SELF_REFINE))
 
-    with qtbot.waitSignal(session.analysed):
+    with qtbot.waitSignal(session.analyzed):
         session.do(RemoveNode("exit"))
 
     assert "missing-exit" in {problem.code for problem in session.problems}

@@ -20,7 +20,7 @@ def row(document: DocumentPage, code: str) -> ProblemRow:
 
 def broken(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
     """Take the exit out, and open the list."""
-    with qtbot.waitSignal(document.session.analysed):
+    with qtbot.waitSignal(document.session.analyzed):
         document.session.do(RemoveNode("exit"))
     workbench.bottom_panel.unfold("problems")
 
@@ -40,7 +40,7 @@ def test_problems_are_counted_in_bottom_panel_and_status_bar(
 def test_quick_fix_is_a_button(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
     broken(workbench, self_refine, qtbot)
 
-    with qtbot.waitSignal(self_refine.session.analysed):
+    with qtbot.waitSignal(self_refine.session.analyzed):
         press(self_refine.problems, "Add the missing exit")
 
     assert self_refine.session.workflow.node("exit").config == {"loop": "loop"}
@@ -51,7 +51,7 @@ def test_quick_fix_is_a_button(workbench: Workbench, self_refine: DocumentPage, 
 def test_click_on_a_problem_goes_to_node_and_field(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    with qtbot.waitSignal(self_refine.session.analysed):
+    with qtbot.waitSignal(self_refine.session.analyzed):
         self_refine.session.do(SetConfig("draft", ("prompt",), "{{loop.nothing}}"))
     workbench.bottom_panel.unfold("problems")
     qtbot.waitUntil(lambda: row(self_refine, "unknown-name").isVisible())
@@ -93,7 +93,7 @@ def test_problem_of_the_workflow_clears_the_selection(self_refine: DocumentPage)
 def test_problem_of_a_workflow_setting_goes_to_its_field(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    with qtbot.waitSignal(self_refine.session.analysed):
+    with qtbot.waitSignal(self_refine.session.analyzed):
         self_refine.session.do(SetSettings(("budget_usd",), "much"))
     workbench.bottom_panel.unfold("problems")
     (found,) = (row for row in self_refine.problems.rows if row.problem.field == "settings.budget_usd")
@@ -112,7 +112,7 @@ def test_unchanged_problem_rows_are_not_rebuilt(workbench: Workbench, self_refin
     broken(workbench, self_refine, qtbot)
     before = self_refine.problems.rows
 
-    with qtbot.waitSignal(self_refine.session.analysed):
+    with qtbot.waitSignal(self_refine.session.analyzed):
         self_refine.session.do(SetConfig("draft", ("system",), "Be brief."))
 
     assert self_refine.problems.rows == before

@@ -24,7 +24,7 @@ INPUTS = {"text": "seed"}
 
 
 @pytest.fixture
-def analysed() -> Iterator[list[Workflow]]:
+def analyzed() -> Iterator[list[Workflow]]:
     """The documents that are analyzed while the test runs."""
     found: list[Workflow] = []
 
@@ -40,13 +40,13 @@ def given() -> Any:
     return options(FunctionModel(numbered))
 
 
-async def test_a_plan_runs_like_its_document(analysed: list[Workflow]) -> None:
+async def test_a_plan_runs_like_its_document(analyzed: list[Workflow]) -> None:
     plan = engine.compile(LOOP)
 
     results = [await run(plan, INPUTS, given()), await start(plan, INPUTS, given()).result()]
 
     assert [outcome.outputs for outcome in results] == [{"out": "draft 3"}] * 2
-    assert analysed == [LOOP]
+    assert analyzed == [LOOP]
     assert start(plan, INPUTS, given()).workflow is LOOP
 
 
@@ -63,14 +63,14 @@ def test_a_document_with_errors_is_not_compiled() -> None:
 
 @pytest.mark.parametrize(("compiled", "asked", "iterations"), [(2, 50, 4), (50, 2, 2), (2, 2, 2)])
 async def test_the_iteration_cap_of_the_run_applies_to_any_plan(
-    compiled: int, asked: int, iterations: int, analysed: list[Workflow]
+    compiled: int, asked: int, iterations: int, analyzed: list[Workflow]
 ) -> None:
     plan = engine.compile(LOOP, max_iterations_cap=compiled)
 
     outcome = await run(plan, INPUTS, replace(given(), max_iterations_cap=asked))
 
     assert outcome.loops["loop"].iterations_run == iterations
-    assert analysed == [LOOP]
+    assert analyzed == [LOOP]
 
 
 async def test_a_plan_keeps_the_registry_it_was_compiled_with() -> None:
@@ -92,17 +92,17 @@ async def test_concurrent_runs_of_one_plan_are_independent() -> None:
     assert [outcome.outputs for outcome in results] == [{"out": "draft 3"}] * 3
 
 
-async def test_a_batch_compiles_its_document_once(analysed: list[Workflow]) -> None:
+async def test_a_batch_compiles_its_document_once(analyzed: list[Workflow]) -> None:
     rows = [{"text": str(number)} for number in range(5)]
     batch = BatchOptions(run=given(), models=lambda: FakeModels(FunctionModel(numbered)))
 
     outcome = await run_batch(LOOP, rows, batch)
 
     assert [row.status for row in outcome.rows] == ["completed"] * 5
-    assert analysed == [LOOP]
+    assert analyzed == [LOOP]
 
 
-async def test_iterators_and_subflows_are_compiled_with_their_document(analysed: list[Workflow]) -> None:
+async def test_iterators_and_subflows_are_compiled_with_their_document(analyzed: list[Workflow]) -> None:
     inner = flow(entry("given"), llm("draft"), result("made"), edges="given -> draft -> made").to_json()
     workflow = flow(
         each(source="list", items=["a", "b", "c"]),
@@ -112,17 +112,17 @@ async def test_iterators_and_subflows_are_compiled_with_their_document(analysed:
         edges="each -> sub.given\nsub.made -> gather -> out",
     )
     plan = engine.compile(workflow)
-    before = len(analysed)
+    before = len(analyzed)
 
     outcome = await run(plan, {}, given())
 
     assert isinstance(outcome.outputs["out"], list)
     assert len(outcome.outputs["out"]) == 3
-    assert len(analysed) == before == 1
+    assert len(analyzed) == before == 1
 
 
-def test_an_analyzed_document_is_not_analyzed_again(analysed: list[Workflow]) -> None:
+def test_an_analyzed_document_is_not_analyzed_again(analyzed: list[Workflow]) -> None:
     plan = compiler.compile_structure(analyse(LOOP))
 
     assert run_blocking(plan, INPUTS, given()).outputs == {"out": "draft 3"}
-    assert analysed == []
+    assert analyzed == []
