@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from pydantic import Field
 
 from engine.document.problems import FieldProblem
-from engine.exits.condition import ConditionConfig, ConditionSpec, EndedIteration, Evidence, ExitCondition
-
-_NAME: Final = "all_of"
+from engine.exits.condition import ConditionConfig, ConditionSpec, EndedIteration, ExitCondition
 
 
 class AllOfConfig(ConditionConfig):
@@ -52,17 +50,13 @@ def _check(config: AllOfConfig) -> Iterator[FieldProblem]:
         yield FieldProblem("no-conditions", "conditions", "The list of conditions is empty.", "Add a condition.")
 
 
-def _explain(_config: AllOfConfig, _evidence: Evidence) -> str:
-    return "all of several conditions"
-
-
 SPEC = ConditionSpec(
-    name=_NAME,
+    name="all_of",
     label="All of these conditions hold",
     help="Stops when several conditions hold after the same iteration.",
     config=AllOfConfig,
     make=lambda _config: AllOf(()),
-    explain=_explain,
+    explain=lambda _config, _evidence: "all of several conditions",
     exit_reason_label="all conditions were met",
     check=_check,
     inner="conditions",

@@ -290,10 +290,6 @@ class PythonTest:
     module: str = ""
 
 
-def _nothing(_config: Any) -> tuple[Any, ...]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class ConditionSpec(Generic[ConfigT]):
     """The declaration of an exit condition.
@@ -337,7 +333,7 @@ class ConditionSpec(Generic[ConfigT]):
     needs: frozenset[Need] = frozenset()
     expressions: tuple[str, ...] = ()
     precedes_judge: bool = False
-    check: Callable[[ConfigT], Iterable[FieldProblem]] = _nothing
+    check: Callable[[ConfigT], Iterable[FieldProblem]] = lambda _config: ()
     inner: str = ""
     combine: Callable[[tuple[ExitCondition, ...]], ExitCondition] | None = None
     series: ChartSeries[ConfigT] | None = None
@@ -372,7 +368,10 @@ def preview_value(value: Value) -> str:
 
 
 class LoopExpressionError(EngineError):
-    """An expression of a loop or an iterator that failed or returned a value of the wrong type."""
+    """An expression of a loop or an iterator failed or returned a value of the wrong type."""
+
+    def __init__(self, field: str, expression: Expression, fault: str, remedy: str) -> None:
+        super().__init__(f'The expression in "{field}" ({expression.text}) {fault}', remedy)
 
 
 def evaluate(field: str, expression: Expression, scope: Scope) -> Value:
@@ -384,9 +383,7 @@ def evaluate(field: str, expression: Expression, scope: Scope) -> Value:
     try:
         return expression.evaluate(scope)
     except ExpressionError as error:
-        raise LoopExpressionError(
-            f'The expression in "{field}" ({expression.text}) failed: {error.message}', error.remedy
-        ) from error
+        raise LoopExpressionError(field, expression, f"failed: {error.message}", error.remedy) from error
 
 
 def is_true(field: str, expression: Expression, scope: Scope) -> bool:
@@ -398,10 +395,8 @@ def is_true(field: str, expression: Expression, scope: Scope) -> bool:
     value = evaluate(field, expression, scope)
     if isinstance(value, bool):
         return value
-    raise LoopExpressionError(
-        f'The expression in "{field}" ({expression.text}) returned {quoted(value)}, not true or false.',
-        "Write a comparison, such as size(output) < 500.",
-    )
+    fault = f"returned {quoted(value)}, not true or false."
+    raise LoopExpressionError(field, expression, fault, "Write a comparison, such as size(output) < 500.")
 
 
 def score_of(expression: Expression, scope: Scope) -> float:
@@ -412,14 +407,10 @@ def score_of(expression: Expression, scope: Scope) -> float:
     """
     score = evaluate("score", expression, scope)
     if isinstance(score, bool) or not isinstance(score, (int, float)):
-        raise LoopExpressionError(
-            f'The expression in "score" ({expression.text}) returned {quoted(score)}, not a number.',
-            "Write an expression that returns a number.",
-        )
+        fault = f"returned {quoted(score)}, not a number."
+        raise LoopExpressionError("score", expression, fault, "Write an expression that returns a number.")
     try:
         return float(score)
     except OverflowError as error:
-        raise LoopExpressionError(
-            f'The expression in "score" ({expression.text}) returned a number that is too large.',
-            "Write an expression that returns an ordinary number.",
-        ) from error
+        fault, remedy = "returned a number that is too large.", "Write an expression that returns an ordinary number."
+        raise LoopExpressionError("score", expression, fault, remedy) from error

@@ -24,9 +24,7 @@ SPEC = ConditionSpec(
     help="Stops when the loop's judge accepts the result.",
     config=ConditionConfig,
     make=stateless(
-        _REASON,
-        lambda _config, iteration: iteration.is_judged_done is True,
-        lambda iteration: iteration.is_judged_done,
+        _REASON, lambda _config, iteration: iteration.is_judged_done is True, lambda iteration: iteration.is_judged_done
     ),
     explain=_explain,
     exit_reason=_REASON,

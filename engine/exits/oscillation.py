@@ -26,17 +26,17 @@ from engine.values import Value, is_empty
 
 _NAME: Final = "oscillation"
 COMPARED: Final = 20
-"""How many earlier results a result is compared with; with all others it is only checked for equality.
+"""The number of earlier results that a result is compared with; with all others it is only checked for equality.
 
-So an iteration costs the same however many came before it.
+So an iteration costs the same, however many there were before.
 """
 COMPARED_IN_FULL: Final = 8
-"""With how many of these the similarity is computed exactly, whatever the threshold.
+"""The number of these with which the similarity is always exact.
 
-With the others it is computed only as far as needed to see whether the threshold is reached.
+With the others it is computed only until it is known whether the threshold is reached.
 """
 _LONG: Final = 10_000
-"""Length in characters from which fewer similarities are computed exactly: the work grows with its square."""
+"""Length in characters above which fewer similarities are exact, because the work grows with its square."""
 
 
 class OscillationConfig(ConditionConfig):

@@ -37,11 +37,7 @@ class StableOutputConfig(ConditionConfig):
         description="Minimum similarity to the previous result; 1 means identical.",
     )
     patience: int = Field(
-        default=1,
-        ge=1,
-        le=50,
-        title="Times in a row",
-        description="How many results in a row must be that similar.",
+        default=1, ge=1, le=50, title="Times in a row", description="How many results in a row must be that similar."
     )
 
 

@@ -50,9 +50,7 @@ SPEC = ConditionSpec(
     help="Stops after the iteration in which an amount of time has passed.",
     config=TimeLimitConfig,
     make=stateless(
-        TIMEOUT,
-        lambda config, iteration: iteration.elapsed_s >= config.seconds,
-        lambda iteration: iteration.elapsed_s,
+        TIMEOUT, lambda config, iteration: iteration.elapsed_s >= config.seconds, lambda iteration: iteration.elapsed_s
     ),
     explain=_explain,
     explain_stop=_explain_stop,

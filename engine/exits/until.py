@@ -31,16 +31,8 @@ class UntilConfig(ConditionConfig):
     )
 
 
-def _explain(config: UntilConfig, evidence: Evidence) -> str:
-    return f"until {quote_expression(config.expression)}{evidence.values_in(config.expression)}"
-
-
-def _explain_stop(config: UntilConfig, evidence: Evidence) -> str:
-    return f"{quote_expression(config.expression)} became true{evidence.values_in(config.expression)}"
-
-
-def _explain_unmet(config: UntilConfig, evidence: Evidence) -> str:
-    return f"{quote_expression(config.expression)} was false{evidence.values_in(config.expression)}"
+def _text(config: UntilConfig, evidence: Evidence, before: str = "", after: str = "") -> str:
+    return f"{before}{quote_expression(config.expression)}{after}{evidence.values_in(config.expression)}"
 
 
 SPEC = ConditionSpec(
@@ -49,12 +41,11 @@ SPEC = ConditionSpec(
     help="Stops when an expression about the iteration is true. First in the list, it is checked before the judge.",
     config=UntilConfig,
     make=stateless(
-        UNTIL,
-        lambda config, iteration: is_true(UNTIL, compile_expression(config.expression), iteration.scope),
+        UNTIL, lambda config, iteration: is_true(UNTIL, compile_expression(config.expression), iteration.scope)
     ),
-    explain=_explain,
-    explain_stop=_explain_stop,
-    explain_unmet=_explain_unmet,
+    explain=lambda config, evidence: _text(config, evidence, before="until "),
+    explain_stop=lambda config, evidence: _text(config, evidence, after=" became true"),
+    explain_unmet=lambda config, evidence: _text(config, evidence, after=" was false"),
     exit_reason_label="the 'until' expression became true",
     expressions=("expression",),
     precedes_judge=True,

@@ -63,11 +63,7 @@ _PHRASES: Final = (
 )
 """Comparisons in words, and ours; `{a}` and `{b}` are the operands."""
 
-_CONNECTIVES: Final = (
-    (r"\band\b|(?<!&)&(?!&)", "&&"),
-    (r"\bor\b|(?<!\|)\|(?!\|)", "||"),
-    (r"\bnot\s+", "!"),
-)
+_CONNECTIVES: Final = ((r"\band\b|(?<!&)&(?!&)", "&&"), (r"\bor\b|(?<!\|)\|(?!\|)", "||"), (r"\bnot\s+", "!"))
 
 
 def correct(text: str, names: Collection[str] = ()) -> str | None:

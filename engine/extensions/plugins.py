@@ -1,4 +1,4 @@
-"""Which plugins are installed, and enabling one. Looking for them loads nothing; enabling one executes it."""
+"""Plugins: listing the installed ones, which loads nothing, and enabling one, which executes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from engine.tools.tool import AnyTool, Tool
 
 
 class PluginError(EngineError):
-    """A plugin that is not there, cannot be loaded, or adds what cannot be added."""
+    """A plugin is not installed, cannot be loaded, or adds something invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ModelFamily:
 
     Attributes:
         prefix: Small letters, digits, hyphens and underscores.
-        make: Makes the model of a name behind the prefix; raises `ModelError` where there is none.
+        make: Creates the model for the name after the prefix; raises `ModelError` for an unknown one.
     """
 
     prefix: str
@@ -42,16 +42,16 @@ class ModelFamily:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """What a package's entry point in the group `loopwright.plugins` names.
+    """The declaration of a plugin, named by a package's entry point in the group `loopwright.plugins`.
 
     Attributes:
-        title: How people call it.
+        title: Its name in the window.
         help: One line on what it adds.
         node_types: Node types; palette, form, checks and reference follow from each declaration.
         tools: Tools, for tool nodes and agents.
         exit_conditions: Conditions at which a loop may stop.
         models: Models.
-        turn_strategies: Ways in which an agent may take its turns.
+        turn_strategies: Turn strategies of agents.
         importers: Foreign file formats that can be imported.
     """
 
@@ -66,7 +66,7 @@ class Plugin:
 
     @property
     def summary(self) -> str:
-        """What it adds, in figures: `2 node types, 1 tool`."""
+        """The number of things that it adds: `2 node types, 1 tool`."""
         groups = (
             (self.node_types, "node type", ""),
             (self.tools, "tool", ""),
@@ -88,21 +88,21 @@ _KINDS: Final = {
     "turn_strategies": TurnStrategy,
     "importers": ImporterSpec,
 }
-"""What each part of a plugin's declaration lists."""
+"""The type of the elements of each list in a plugin's declaration."""
 
-_REPORT_IT: Final = "Update it, or report it to whoever makes it."
+_REPORT_IT: Final = "Update it, or report it to its author."
 
 _enabled: dict[str, Plugin] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """A plugin of an installed package, as its metadata names it.
+    """A plugin of an installed package.
 
     Attributes:
-        name: How people and settings call it.
-        package: The package that it comes with, and its version; empty where its metadata does not say.
-        is_enabled: Whether it has been loaded in this program.
+        name: Its name in the settings.
+        package: Its package and version; empty if the metadata has none.
+        is_enabled: Whether it has been enabled in this program.
     """
 
     name: str
@@ -111,7 +111,7 @@ class InstalledPlugin:
 
 
 def installed_plugins() -> list[InstalledPlugin]:
-    """All plugins that are installed, by name. Reads metadata of packages, and executes nothing."""
+    """All installed plugins, sorted by name. Reads the metadata of packages, and executes nothing."""
     found: dict[str, InstalledPlugin] = {}
     for point in metadata.entry_points(group=ENTRY_POINTS):
         package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else ""
@@ -120,16 +120,18 @@ def installed_plugins() -> list[InstalledPlugin]:
 
 
 def enable_plugin(name: str) -> Plugin:
-    """Load a plugin and add what it adds: all of it, or nothing. One that is enabled already stays as it is.
+    """Load a plugin and add everything that it declares, or nothing. An enabled plugin stays enabled.
 
     Raises:
-        PluginError: It is not installed, fails when it is loaded, is no plugin, or adds what is there already.
+        PluginError: It is not installed, cannot be loaded, is invalid, or adds something that already exists.
     """
     if name in _enabled:
         return _enabled[name]
     plugin = _loaded(name)
-    _refuse_unusable(name, plugin)
-    _refuse_taken(name, plugin)
+    fault = next(_faults(plugin), None)  # checked before anything is added
+    if fault is not None:
+        raise PluginError(f'The plugin "{name}" cannot be enabled: {fault}.', _REPORT_IT)
+    _check_names(name, plugin)
     try:
         set_tools(f"the plugin {name}", plugin.tools)
         builtin_registry().add(plugin.node_types)
@@ -157,23 +159,16 @@ def _loaded(name: str) -> Plugin:
     point = next(iter(points))
     try:
         loaded: object = point.load()
-    except BaseException as error:  # the code of somebody else, which may do anything, exit even
+    except BaseException as error:  # code of a plugin may do anything, even exit
         if isinstance(error, KeyboardInterrupt):
             raise
         words = shown(" ".join(str(error).split()), 200)
         reason = f"{type(error).__name__}: {words}" if words else type(error).__name__
         raise PluginError(f'The plugin "{name}" cannot be loaded ({reason}).', _REPORT_IT) from error
     if not isinstance(loaded, Plugin):
-        message = f'What "{point.value}" names is no plugin: it is a {type(loaded).__name__}.'
-        raise PluginError(message, "An engine.extensions.Plugin belongs there.")
+        message = f'"{point.value}" is no plugin but a {type(loaded).__name__}.'
+        raise PluginError(message, "The entry point must name an engine.extensions.Plugin.")
     return loaded
-
-
-def _refuse_unusable(name: str, plugin: Plugin) -> None:
-    """Refuse a plugin that declares what cannot be added, before any of it is added: nothing has checked its types."""
-    fault = next(_faults(plugin), None)
-    if fault is not None:
-        raise PluginError(f'The plugin "{name}" cannot be enabled: {fault}.', _REPORT_IT)
 
 
 def _faults(plugin: Plugin) -> Iterator[str]:
@@ -194,11 +189,10 @@ def _faults(plugin: Plugin) -> Iterator[str]:
             yield f'no plugin can have models with the prefix "{shown(family.prefix, 60)}"'
 
 
-def _refuse_taken(name: str, plugin: Plugin) -> None:
-    """Refuse a plugin that adds what is there already, before any of it is added."""
-    registry = builtin_registry()
+def _check_names(name: str, plugin: Plugin) -> None:
+    """Check that no name of a plugin's declaration exists already."""
     groups = (
-        ("node types", [spec.type for spec in plugin.node_types], {spec.type for spec in registry}),
+        ("node types", [spec.type for spec in plugin.node_types], {spec.type for spec in builtin_registry()}),
         ("exit conditions", [one.name for one in plugin.exit_conditions], set(condition_specs())),
         ("prefixes of models", [one.prefix for one in plugin.models], set(added_prefixes())),
         ("turn strategies", [one.name for one in plugin.turn_strategies], set(turn_strategies())),

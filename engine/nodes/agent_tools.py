@@ -42,11 +42,7 @@ class AgentConfig(PromptFields, OutputKey):
         json_schema_extra={"widget": "tools"},
     )
     max_turns: int = Field(
-        default=10,
-        ge=1,
-        le=MAX_TURNS,
-        title="Max turns",
-        description="Maximum number of turns (model calls).",
+        default=10, ge=1, le=MAX_TURNS, title="Max turns", description="Maximum number of turns (model calls)."
     )
     on_max_turns: Literal["return_last", "flag", "fail"] = Field(
         default="return_last",

@@ -77,10 +77,6 @@ def _outputs(config: AggregatorConfig) -> tuple[Port, ...]:
     return (Port("output", kinds.get(config.mode, PortType.ANY), "The combined results of all items."),)
 
 
-def _prepare(config: AggregatorConfig) -> Expression | None:
-    return compile_expression(config.expression) if config.mode == "expression" else None
-
-
 async def _run(context: NodeContext[AggregatorConfig]) -> Outputs:
     expression: Expression | None = context.prepared
     if expression is not None:
@@ -119,7 +115,7 @@ SPEC = NodeSpec(
     inputs=lambda _config: (Port("input", help="The result of an item.", many=True),),
     outputs=_outputs,
     run=_run,
-    prepare=_prepare,
+    prepare=lambda config: compile_expression(config.expression) if config.mode == "expression" else None,
     texts=_texts,
     check=_check,
     summary=lambda config: config.mode,

@@ -64,10 +64,6 @@ def _inputs(config: ApprovalConfig) -> tuple[Port, ...]:
     )
 
 
-def _prepare(config: ApprovalConfig) -> Template:
-    return compile_template(config.message)
-
-
 async def _run(context: NodeContext[ApprovalConfig]) -> Outputs:
     message: Template = context.prepared
     value = context.inputs["input"]
@@ -116,7 +112,7 @@ SPEC = NodeSpec(
         Port(_COMMENT_PORT, PortType.TEXT, "The comment of the person; may be empty."),
     ),
     run=_run,
-    prepare=_prepare,
+    prepare=lambda config: compile_template(config.message),
     texts=_texts,
     summary=lambda config: config.message,
     recorded=_recorded,

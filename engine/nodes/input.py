@@ -37,14 +37,9 @@ def _check(config: InputConfig) -> list[FieldProblem]:
     try:
         convert(config.default, config.type)
     except ConversionError as error:
-        return [
-            FieldProblem(
-                "bad-default",
-                "default",
-                f"The default is not of the type {config.type}: {error.message}",
-                "Write a default of the declared type, or change the type.",
-            )
-        ]
+        message = f"The default is not of the type {config.type}: {error.message}"
+        remedy = "Write a default of the declared type, or change the type."
+        return [FieldProblem("bad-default", "default", message, remedy)]
     return []
 
 

@@ -11,17 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from engine.formatting import format_count
-from engine.nodes.spec import (
-    Category,
-    FieldProblem,
-    NamedText,
-    NodeConfig,
-    NodeSpec,
-    Port,
-    PortType,
-    TextKind,
-    uses,
-)
+from engine.nodes.spec import Category, FieldProblem, NamedText, NodeConfig, NodeSpec, Port, PortType, TextKind, uses
 
 MAX_ITEMS: Final = 10_000
 """Maximum number of items, so that a mistake in an expression does not start a million model calls."""

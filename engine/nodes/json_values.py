@@ -50,16 +50,7 @@ _ARTICLE: Final = {
     PortType.JSON: "JSON",
 }
 
-_NEVER: Final = frozenset(
-    {
-        (PortType.NUMBER, PortType.LIST),
-        (PortType.NUMBER, PortType.BOOLEAN),
-        (PortType.BOOLEAN, PortType.LIST),
-        (PortType.BOOLEAN, PortType.NUMBER),
-        (PortType.LIST, PortType.NUMBER),
-        (PortType.LIST, PortType.BOOLEAN),
-    }
-)
+_EXCLUSIVE: Final = frozenset({PortType.NUMBER, PortType.BOOLEAN, PortType.LIST})
 
 
 class ConversionError(EngineError):
@@ -68,7 +59,7 @@ class ConversionError(EngineError):
 
 def can_ever_fit(source: PortType, target: PortType) -> bool:
     """Whether any value of the type `source` fits the type `target`."""
-    return (source, target) not in _NEVER
+    return source is target or not _EXCLUSIVE.issuperset((source, target))
 
 
 def convert(value: Value, target: PortType) -> Value:

@@ -20,15 +20,7 @@ from engine.nodes.model_calls import (
     prompt_texts,
     structured_reply,
 )
-from engine.nodes.spec import (
-    Category,
-    FieldProblem,
-    NodeSpec,
-    OutputKey,
-    Outputs,
-    Port,
-    PortType,
-)
+from engine.nodes.spec import Category, FieldProblem, NodeSpec, OutputKey, Outputs, Port, PortType
 from engine.values import Value
 
 
@@ -52,10 +44,6 @@ class LlmConfig(PromptFields, OutputKey):
 _USAGE = Port("usage", PortType.JSON, "Tokens and price of the call.")
 _OUTPUTS = Port("output", PortType.TEXT, "The model's reply."), _USAGE
 _STRUCTURED_OUTPUTS = Port("output", PortType.JSON, "The model's reply."), _USAGE
-
-
-def _outputs(config: LlmConfig) -> tuple[Port, ...]:
-    return _OUTPUTS if config.reply_schema is None else _STRUCTURED_OUTPUTS
 
 
 def _check(config: LlmConfig) -> Iterator[FieldProblem]:
@@ -112,10 +100,6 @@ def _usage(context: NodeContext[LlmConfig]) -> Value:
     }
 
 
-def _summary(config: LlmConfig) -> str:
-    return config.model_summary + (" · structured" if config.reply_schema is not None else "")
-
-
 SPEC = NodeSpec(
     type="llm",
     title="LLM",
@@ -124,12 +108,12 @@ SPEC = NodeSpec(
     icon="mdi6.creation",
     config=LlmConfig,
     inputs=prompt_inputs,
-    outputs=_outputs,
+    outputs=lambda config: _OUTPUTS if config.reply_schema is None else _STRUCTURED_OUTPUTS,
     run=_run,
     prepare=prepare_prompts,
     texts=prompt_texts,
     check=_check,
-    summary=_summary,
+    summary=lambda config: config.model_summary + (" · structured" if config.reply_schema is not None else ""),
     iteration_note=True,
     model=lambda config: config.choice,
     synonyms=("prompt", "chat", "gpt", "model", "ai", "ask", "completion"),

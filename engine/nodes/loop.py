@@ -20,15 +20,7 @@ from engine.exits.loop_conditions import KEY, Condition, condition_problems, con
 from engine.exits.max_iterations import MAX_ITERATIONS
 from engine.expr import compile_expression
 from engine.nodes.judge import JudgeConfig, judge_text
-from engine.nodes.spec import (
-    Category,
-    NamedText,
-    NodeConfig,
-    NodeSpec,
-    Port,
-    PortType,
-    TextKind,
-)
+from engine.nodes.spec import Category, NamedText, NodeConfig, NodeSpec, Port, PortType, TextKind
 
 MAX_ITERATIONS_DEFAULT: Final = 5
 
@@ -279,12 +271,15 @@ def _texts(config: LoopConfig) -> tuple[NamedText, ...]:
     return tuple(texts) if judge is None or not judge.text.strip() else (*texts, judge)
 
 
-def _check(config: LoopConfig) -> list[FieldProblem]:
-    problems = [
-        *condition_problems(config.stop_when, "stop_when"),
-        *_judge_problems(config),
-        *_need_problems(config),
-    ]
+def _check(config: LoopConfig) -> Iterator[FieldProblem]:
+    yield from condition_problems(config.stop_when, "stop_when")
+    yield from _judge_problems(config)
+    if not config.has_score:
+        for leaf in config.leaf_conditions:
+            if Need.SCORE in leaf.spec.needs:
+                message = f'"{leaf.spec.label}" needs a score, but iterations have none.'
+                remedy = "Write an expression into Score, or set a judge."
+                yield FieldProblem("no-score", f"{leaf.field}.{KEY}", message, remedy)
     endings = {
         "on_max_iterations": config.on_max_iterations,
         "on_budget": config.on_budget,
@@ -292,25 +287,13 @@ def _check(config: LoopConfig) -> list[FieldProblem]:
     }
     for field, choice in endings.items():
         if choice == "return_best" and not config.has_score:
-            problems.append(
-                FieldProblem(
-                    "no-score",
-                    field,
-                    "The best iteration is unknown: iterations have no score.",
-                    "Write an expression into Score, set a judge, or choose return_last.",
-                )
-            )
+            message = "The best iteration is unknown: iterations have no score."
+            remedy = "Write an expression into Score, set a judge, or choose return_last."
+            yield FieldProblem("no-score", field, message, remedy)
     if config.on_max_iterations in {"fail", "return_with_flag"} and not config.can_fall_short:
-        problems.append(
-            FieldProblem(
-                "no-effect",
-                "on_max_iterations",
-                "It has no effect: the loop has no condition but 'Max iterations'.",
-                "Add a condition under 'Stop when', or choose return_last.",
-                Severity.WARNING,
-            )
-        )
-    return problems
+        message = "It has no effect: the loop has no condition but 'Max iterations'."
+        remedy = "Add a condition under 'Stop when', or choose return_last."
+        yield FieldProblem("no-effect", "on_max_iterations", message, remedy, Severity.WARNING)
 
 
 def _judge_problems(config: LoopConfig) -> Iterator[FieldProblem]:
@@ -325,23 +308,8 @@ def _judge_problems(config: LoopConfig) -> Iterator[FieldProblem]:
             yield FieldProblem("duplicate-name", field, f'Two criteria are called "{criterion.name}".', "Rename one.")
         seen.add(criterion.name)
     if config.judge.rubric and not any(criterion.weight for criterion in config.judge.rubric):
-        yield FieldProblem(
-            "no-weight",
-            "judge.rubric",
-            "Every criterion has the weight 0, so there is no total.",
-            "Give one of them a weight.",
-        )
-
-
-def _need_problems(config: LoopConfig) -> Iterator[FieldProblem]:
-    if config.has_score:
-        return
-    for leaf in config.leaf_conditions:
-        if Need.SCORE in leaf.spec.needs:
-            message = f'"{leaf.spec.label}" needs a score, but iterations have none.'
-            yield FieldProblem(
-                "no-score", f"{leaf.field}.{KEY}", message, "Write an expression into Score, or set a judge."
-            )
+        message = "Every criterion has the weight 0, so there is no total."
+        yield FieldProblem("no-weight", "judge.rubric", message, "Give one of them a weight.")
 
 
 def range_problem(max_iterations: int, cap: int = MAX_ITERATIONS_CAP) -> FieldProblem | None:

@@ -12,10 +12,7 @@ class OutputConfig(NodeConfig):
     """Settings of an `output` node."""
 
     name: str = Field(
-        default="",
-        max_length=100,
-        title="Name",
-        description="Name of the result. Leave empty for the node's id.",
+        default="", max_length=100, title="Name", description="Name of the result. Leave empty for the node's id."
     )
 
 

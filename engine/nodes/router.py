@@ -7,7 +7,7 @@ continues. A verdict that cannot be read never counts as `done`.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
@@ -22,7 +22,6 @@ from engine.nodes.model_calls import ModelFields, UnreadableReplyError, ask
 from engine.nodes.spec import (
     Category,
     FieldProblem,
-    ModelChoice,
     NamedText,
     NodeError,
     NodeSpec,
@@ -115,48 +114,31 @@ def _outputs(config: RouterConfig) -> tuple[Port, ...]:
     return (*branches, Port(_REASON_PORT, PortType.TEXT, "Why this branch was chosen."))
 
 
-def _check(config: RouterConfig) -> list[FieldProblem]:
-    problems: list[FieldProblem] = []
+def _check(config: RouterConfig) -> Iterator[FieldProblem]:
     if config.mode == "model" and not config.criteria.strip():
-        problems.append(
-            FieldProblem(
-                "no-criteria", "criteria", "The model has no criteria for its decision.", "Write the criteria."
-            )
-        )
+        message = "The model has no criteria for its decision."
+        yield FieldProblem("no-criteria", "criteria", message, "Write the criteria.")
     seen: set[str] = set()
-    last = len(config.branches) - 1
     for index, branch in enumerate(config.branches):
         place = f"branches.{index}"
         if branch.name in seen:
-            problems.append(
-                FieldProblem(
-                    "duplicate-branch", f"{place}.name", f'Two branches are called "{branch.name}".', "Rename one."
-                )
-            )
+            message = f'Two branches are called "{branch.name}".'
+            yield FieldProblem("duplicate-branch", f"{place}.name", message, "Rename one.")
         seen.add(branch.name)
         if branch.name in _TAKEN_NAMES:
-            problems.append(
-                FieldProblem("bad-branch", f"{place}.name", f'A branch cannot be called "{branch.name}".', "Rename it.")
-            )
+            message = f'A branch cannot be called "{branch.name}".'
+            yield FieldProblem("bad-branch", f"{place}.name", message, "Rename it.")
         if config.mode == "rules":
-            problems.extend(_rule_problems(branch, place, is_last=index == last))
-    return problems
+            yield from _rule_problems(branch, f"{place}.when", is_last=index == len(config.branches) - 1)
 
 
-def _rule_problems(branch: Branch, place: str, *, is_last: bool) -> list[FieldProblem]:
+def _rule_problems(branch: Branch, field: str, *, is_last: bool) -> Iterator[FieldProblem]:
     rule = branch.when.strip()
     if not rule:
-        return [
-            FieldProblem(
-                "no-rule",
-                f"{place}.when",
-                f'The branch "{branch.name}" has no rule.',
-                "Write an expression, or else for the last branch.",
-            )
-        ]
+        message = f'The branch "{branch.name}" has no rule.'
+        yield FieldProblem("no-rule", field, message, "Write an expression, or else for the last branch.")
     if rule == ELSE and not is_last:
-        return [FieldProblem("early-else", f"{place}.when", "Only the last branch may be else.", "Move it to the end.")]
-    return []
+        yield FieldProblem("early-else", field, "Only the last branch may be else.", "Move it to the end.")
 
 
 def _prepare(config: RouterConfig) -> Template | tuple[_Rule, ...]:
@@ -262,10 +244,6 @@ def _summary(config: RouterConfig) -> str:
     return f"{names} · {config.model_summary if config.mode == 'model' else 'by rules'}"
 
 
-def _model(config: RouterConfig) -> ModelChoice | None:
-    return config.choice if config.mode == "model" else None
-
-
 SPEC = NodeSpec(
     type="router",
     title="Router",
@@ -282,6 +260,6 @@ SPEC = NodeSpec(
     summary=_summary,
     recorded=_recorded,
     recorded_members=("selected_branch", "value", "reason"),
-    model=_model,
+    model=lambda config: config.choice if config.mode == "model" else None,
     synonyms=("if", "else", "switch", "branch", "decision", "condition"),
 )

@@ -15,14 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.document.problems import FieldProblem
 from engine.errors import EngineError
-from engine.expr import (
-    Expression,
-    ExpressionError,
-    Template,
-    TemplateError,
-    compile_expression,
-    compile_template,
-)
+from engine.expr import Expression, ExpressionError, Template, TemplateError, compile_expression, compile_template
 from engine.expr.correction import correct
 from engine.models.protocol import Reply, Request
 from engine.values import Value, immutable
@@ -255,10 +248,6 @@ Outputs = dict[str, Value]
 """The outputs of a node by port; a port without a value is absent."""
 
 
-def _nothing(_config: Any) -> tuple[Any, ...]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class NodeSpec(Generic[ConfigT]):
     """The declaration of a node type.
@@ -295,8 +284,8 @@ class NodeSpec(Generic[ConfigT]):
     outputs: Callable[[ConfigT], tuple[Port, ...]]
     run: Callable[[NodeContext[ConfigT]], Awaitable[Outputs]] | None
     prepare: Callable[[ConfigT], Any] = lambda _config: None
-    texts: Callable[[ConfigT], tuple[NamedText, ...]] = _nothing
-    check: Callable[[ConfigT], Iterable[FieldProblem]] = _nothing
+    texts: Callable[[ConfigT], tuple[NamedText, ...]] = lambda _config: ()
+    check: Callable[[ConfigT], Iterable[FieldProblem]] = lambda _config: ()
     summary: Callable[[ConfigT], str] = lambda _config: ""
     recorded: Callable[[Outputs], Value] = lambda outputs: outputs.get("output")
     recorded_members: tuple[str, ...] = ()

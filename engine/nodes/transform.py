@@ -60,10 +60,6 @@ def _named(field: str, kind: TextKind, text: str) -> tuple[NamedText, ...]:
     return (NamedText(field, kind, text),)
 
 
-def _inputs(config: TransformConfig) -> tuple[Port, ...]:
-    return _ports(_texts(config))
-
-
 @lru_cache(maxsize=CACHED_TEXTS)
 def _ports(texts: tuple[NamedText, ...]) -> tuple[Port, ...]:
     return (
@@ -72,14 +68,8 @@ def _ports(texts: tuple[NamedText, ...]) -> tuple[Port, ...]:
     )
 
 
-_OUTPUTS = (
-    (Port("output", PortType.TEXT, "The computed value."),),
-    (Port("output", PortType.ANY, "The computed value."),),
-)
-
-
-def _outputs(config: TransformConfig) -> tuple[Port, ...]:
-    return _OUTPUTS[0] if config.mode == "template" else _OUTPUTS[1]
+_TEXT_OUTPUTS = (Port("output", PortType.TEXT, "The computed value."),)
+_OUTPUTS = (Port("output", PortType.ANY, "The computed value."),)
 
 
 def _prepare(config: TransformConfig) -> Template | Expression:
@@ -102,8 +92,8 @@ SPEC = NodeSpec(
     help="Computes a value with a template or an expression, without a model.",
     icon="mdi6.function-variant",
     config=TransformConfig,
-    inputs=_inputs,
-    outputs=_outputs,
+    inputs=lambda config: _ports(_texts(config)),
+    outputs=lambda config: _TEXT_OUTPUTS if config.mode == "template" else _OUTPUTS,
     run=_run,
     prepare=_prepare,
     texts=_texts,

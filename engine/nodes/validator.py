@@ -9,17 +9,7 @@ from pydantic import Field
 from engine.expr import Expression, compile_expression
 from engine.nodes.context import NodeContext
 from engine.nodes.json_values import Schema, compile_schema, parse_json, schema_problems
-from engine.nodes.spec import (
-    Category,
-    NamedText,
-    NodeConfig,
-    NodeError,
-    NodeSpec,
-    Outputs,
-    Port,
-    PortType,
-    TextKind,
-)
+from engine.nodes.spec import Category, NamedText, NodeConfig, NodeError, NodeSpec, Outputs, Port, PortType, TextKind
 from engine.text_sanitizing import quoted
 from engine.values import Value
 

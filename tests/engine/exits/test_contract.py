@@ -164,13 +164,13 @@ class _Never(ExitCondition):
         return None
 
 
-def test_a_condition_that_cannot_be_exported_is_named_in_what_is_left_out() -> None:
+def test_a_condition_without_python_is_listed_as_left_out_of_the_export() -> None:
     add_condition(ConditionSpec("odd", "Odd", "Never.", _NoConfig, lambda _c: _Never(), lambda _c, _e: "odd"))
     module = export_langgraph(around(formula("draft", "'a'"), edges="loop -> draft -> exit", stop_when=[{KEY: "odd"}]))
     assert any("odd" in sentence for sentence in module.left_out)
 
 
-def test_an_explanation_that_fails_does_not_keep_a_history_from_being_read() -> None:
+def test_a_failing_explanation_falls_back_to_the_label() -> None:
     def explain(_config: object, _evidence: Evidence) -> str:
         raise ZeroDivisionError
 

@@ -25,9 +25,7 @@ def ended(index: int, result: Any) -> EndedIteration:
 
 @given(results, st.integers(0, 100))
 @example(["aaaa", *(["b" * number for number in range(1, 20)]), "aaab"], 75)
-def test_it_stops_where_the_result_is_similar_to_one_of_the_latest_or_equal_to_any(
-    values: list[Any], hundredths: int
-) -> None:
+def test_oscillation_finds_results_similar_to_the_latest_or_equal_to_any(values: list[Any], hundredths: int) -> None:
     condition, threshold = Oscillation(hundredths / 100), hundredths / 100
 
     for index, value in enumerate(values):
@@ -71,7 +69,7 @@ def test_a_result_is_compared_with_a_bounded_number_of_earlier_ones(
     assert asked[in_full:] == [0.9] * (COMPARED - in_full)
 
 
-def test_a_result_that_is_there_already_is_compared_with_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_equal_result_needs_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     condition = Oscillation(0.9)
     for index in range(10):
         condition.observe(ended(index, f"number {index}"))

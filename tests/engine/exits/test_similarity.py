@@ -53,17 +53,17 @@ def naive_distance(one: str, other: str) -> int:
         (5, 5.0, 1 - 2 / 3),
     ],
 )
-def test_similarity_is_one_minus_the_distance_by_the_longer_length(one: Any, other: Any, alike: float) -> None:
+def test_similarity_is_one_minus_distance_divided_by_the_longer_length(one: Any, other: Any, alike: float) -> None:
     assert similarity(one, other) == pytest.approx(alike, abs=1e-12)
 
 
-def test_a_share_in_hundredths_reaches_the_threshold_that_is_written_like_it() -> None:
+def test_a_similarity_in_hundredths_reaches_the_equal_threshold() -> None:
     shares = [similarity("a" * 100, "a" * same + "b" * (100 - same)) for same in range(101)]
 
     assert shares == [float(f"{same / 100:.2f}") for same in range(101)]
 
 
-def test_it_is_no_indel_ratio() -> None:
+def test_similarity_is_not_the_indel_ratio() -> None:
     assert similarity("a" * 100, "a" * 100 + "b" * 8) == pytest.approx(0.925925, abs=1e-6)
 
 
@@ -71,7 +71,7 @@ def test_it_is_no_indel_ratio() -> None:
 @example("\ud800", "\udfff")
 @example("\ud800", "")
 @example("𝄞", "𝄞a")
-def test_it_is_exact(one: str, other: str) -> None:
+def test_similarity_is_exact(one: str, other: str) -> None:
     assume(one or other)
 
     assert similarity(one, other) == pytest.approx(
@@ -80,7 +80,7 @@ def test_it_is_exact(one: str, other: str) -> None:
 
 
 @given(texts | values, texts | values)
-def test_it_is_symmetric_lies_between_nothing_and_one_and_is_one_for_equal_texts_alone(one: Any, other: Any) -> None:
+def test_similarity_is_symmetric_and_one_only_for_equal_texts(one: Any, other: Any) -> None:
     alike = similarity(one, other)
 
     assert 0.0 <= alike <= 1.0
@@ -89,14 +89,14 @@ def test_it_is_symmetric_lies_between_nothing_and_one_and_is_one_for_equal_texts
 
 
 @given(pieces, pieces, st.integers(0, 300), st.integers(0, 300))
-def test_what_both_share_at_their_ends_changes_no_distance(one: str, other: str, before: int, after: int) -> None:
+def test_common_prefixes_and_suffixes_do_not_change_the_distance(one: str, other: str, before: int, after: int) -> None:
     whole = similarity("x" * before + one + "y" * after, "x" * before + other + "y" * after)
 
     longer = max(len(one), len(other)) + before + after
     assert whole == pytest.approx(1 - naive_distance(one, other) / max(longer, 1), abs=1e-12)
 
 
-def test_a_change_at_the_end_of_a_long_text_is_seen() -> None:
+def test_a_change_at_the_end_of_a_long_text_counts() -> None:
     text = "a" * 50_000
 
     assert similarity(text + "b", text + "c") == pytest.approx(1 - 1 / 50_001, abs=1e-12)
@@ -141,20 +141,20 @@ def test_long_texts_are_compared_exactly_up_to_a_number_of_edits(case: str) -> N
     assert similarity(other, one) == (longer - true) / longer
 
 
-def test_a_text_whose_larger_part_is_new_is_never_nearly_equal() -> None:
+def test_a_mostly_new_text_is_never_nearly_equal() -> None:
     alike = similarity(_LONG, "#" + _LONG[1:10_000] + prose(15_000, 3))
 
     assert 0.4 < alike < 0.6
 
 
 @pytest.mark.parametrize("length", [23_000, 100_000, 1_000_000])
-def test_long_texts_that_share_nothing_are_never_called_alike(length: int) -> None:
+def test_long_texts_without_common_parts_are_not_similar(length: int) -> None:
     assert similarity("a" * length, "b" * length) == 0.0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_edited", [True, False])
-def test_very_long_texts_are_at_most_as_similar_as_they_are(is_edited: bool) -> None:
+def test_the_similarity_of_very_long_texts_is_a_lower_bound(is_edited: bool) -> None:
     text = prose(300_000, 9)
     other = edited(text, 100) if is_edited else text[:100_000] + prose(200_000, 8)
     true = 1 - Levenshtein.distance(text, other, score_hint=3_000) / len(text)
@@ -197,7 +197,7 @@ def long_pairs(draw: st.DrawFn) -> tuple[str, str]:
 
 @settings(deadline=None)
 @given(long_pairs())
-def test_beyond_the_exact_reach_the_figure_is_a_lower_bound_and_the_true_one_is_below_the_reach(
+def test_beyond_the_exact_reach_similarity_is_a_lower_bound(
     pair: tuple[str, str],
 ) -> None:
     one, other = pair
@@ -231,7 +231,7 @@ def test_the_work_of_a_comparison_is_bounded(pair: tuple[str, str]) -> None:
 
 @settings(deadline=None)
 @given(long_pairs(), st.integers(0, 100))
-def test_with_a_least_long_texts_are_the_same_too(pair: tuple[str, str], hundredths: int) -> None:
+def test_similarity_from_agrees_for_long_texts(pair: tuple[str, str], hundredths: int) -> None:
     with small_bounds():
         alike, least = similarity(*pair), hundredths / 100
 
@@ -240,7 +240,7 @@ def test_with_a_least_long_texts_are_the_same_too(pair: tuple[str, str], hundred
 
 
 @given(texts, texts, st.integers(0, 100))
-def test_with_a_least_it_is_the_same_from_there_on_and_nothing_below(one: str, other: str, hundredths: int) -> None:
+def test_similarity_from_agrees_above_the_minimum_and_is_none_below(one: str, other: str, hundredths: int) -> None:
     alike, least = similarity(one, other), hundredths / 100
 
     assert similarity_from(least, one, other) == (alike if alike >= least else None)

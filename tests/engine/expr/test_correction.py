@@ -52,17 +52,17 @@ NAMES = ("output", "similarity", "loop", "nodes", "input", "score")
         ('loop.history[0].result contains "x"', 'loop.history[0].result.contains("x")'),
     ],
 )
-def test_offers_what_was_meant(written: str, meant: str | None):
+def test_a_correction_is_what_was_meant(written: str, meant: str | None):
     assert correct(written, NAMES) == meant
 
 
 @pytest.mark.parametrize("text", ["", "output contains", "((", 'output "x"', "score >", "x" * 100_000])
-def test_offers_nothing_without_a_guess(text: str):
+def test_no_correction_without_a_guess(text: str):
     assert correct(text, NAMES) is None
 
 
 @pytest.mark.parametrize("text", ['output.contains("is = and")', "score >= 8 && similarity > 0.9", "!nodes.judge.done"])
-def test_leaves_correct_expressions_alone(text: str):
+def test_correct_expressions_need_no_correction(text: str):
     assert correct(text, NAMES) is None
 
 
@@ -71,7 +71,7 @@ def test_leaves_correct_expressions_alone(text: str):
         st.sampled_from(["output", "contains", '"a"', "is", "not", "and", "or", "=", "(", ")", "8", "“", "&", "x"])
     )
 )
-def test_what_is_offered_compiles(words: list[str]):
+def test_a_correction_compiles(words: list[str]):
     offered = correct(" ".join(words), NAMES)
     if offered is not None:
         compile_expression(offered)

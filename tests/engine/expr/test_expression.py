@@ -52,7 +52,7 @@ def refusal(text: str) -> ExpressionError:
         (".score", 8.5),
     ],
 )
-def test_a_literal_is_the_json_value_that_it_shows(text: str, value: Value) -> None:
+def test_a_literal_is_its_json_value(text: str, value: Value) -> None:
     assert evaluate(text) == value
 
 
@@ -73,7 +73,7 @@ def test_a_literal_is_the_json_value_that_it_shows(text: str, value: Value) -> N
         ("input.items[1.0]", 2),
     ],
 )
-def test_whole_numbers_and_others_mix_as_a_person_expects(text: str, value: Value) -> None:
+def test_whole_numbers_and_fractions_mix(text: str, value: Value) -> None:
     assert evaluate(text) is value or (evaluate(text) == value and not isinstance(value, bool))
 
 
@@ -150,12 +150,12 @@ def test_members_and_elements_are_read(text: str, value: Value) -> None:
         ("input.people.filter(p, has(p.email))", []),
     ],
 )
-def test_has_asks_for_a_member_without_failing(text: str, value: Value) -> None:
+def test_has_checks_for_a_member_without_failing(text: str, value: Value) -> None:
     assert evaluate(text) == value
 
 
 @pytest.mark.parametrize("text", ["has(score.x)", "has(unknown.x)", "has(input.title.x)"])
-def test_has_fails_on_what_can_have_no_members(text: str) -> None:
+def test_has_fails_for_values_without_members(text: str) -> None:
     refusal(text)
 
 
@@ -180,7 +180,7 @@ def test_has_fails_on_what_can_have_no_members(text: str) -> None:
         ("[1].map(loop, loop)", [1]),
     ],
 )
-def test_comprehensions_walk_lists_and_names(text: str, value: Value) -> None:
+def test_comprehensions_iterate_over_lists_and_names(text: str, value: Value) -> None:
     assert evaluate(text) == value
 
 
@@ -195,7 +195,7 @@ def test_comprehensions_walk_lists_and_names(text: str, value: Value) -> None:
         ("['a', 0].all(x, x > 2)", False),
     ],
 )
-def test_a_part_that_fails_does_not_matter_where_another_decides(text: str, value: Value) -> None:
+def test_a_failing_operand_does_not_matter_if_the_other_is_decisive(text: str, value: Value) -> None:
     assert evaluate(text) is value
 
 
@@ -261,9 +261,7 @@ def test_a_failure_never_counts_as_false(text: str) -> None:
         ("title.all(x, x)", 6, "`all` walks over a list or an object, but this is a text."),
     ],
 )
-def test_what_has_no_value_is_refused_with_the_place_and_a_sentence(
-    text: str, position: int | None, sentence: str
-) -> None:
+def test_evaluation_errors_have_a_position_and_a_message(text: str, position: int | None, sentence: str) -> None:
     error = refusal(text)
     assert error.position == position
     assert sentence in error.message
@@ -315,9 +313,7 @@ def test_what_has_no_value_is_refused_with_the_place_and_a_sentence(
         ("[1].all()", 4, "`all` needs a name for the element and an expression."),
     ],
 )
-def test_what_is_not_well_formed_is_refused_before_anything_is_evaluated(
-    text: str, position: int | None, sentence: str
-) -> None:
+def test_syntax_errors_are_raised_before_evaluation(text: str, position: int | None, sentence: str) -> None:
     with pytest.raises(ExpressionError) as caught:
         compile_expression(text)
     assert caught.value.position == position
@@ -328,17 +324,17 @@ def test_the_same_text_is_compiled_once() -> None:
     assert compile_expression("score > 123") is compile_expression("score > 123")
 
 
-def test_an_expression_shows_its_text_and_not_its_inside() -> None:
+def test_the_repr_of_an_expression_is_its_text() -> None:
     assert repr(compile_expression("score")) == "Expression(text='score', paths=frozenset({('score',)}))"
 
 
-def test_values_that_come_in_are_left_as_they_are() -> None:
+def test_evaluation_does_not_change_the_scope() -> None:
     items: Value = [3, 1]
     assert compile_expression("(items + [2]).map(x, x)").evaluate({"items": items}) == [3, 1, 2]
     assert items == [3, 1]
 
 
-def test_threads_can_compile_and_evaluate_side_by_side() -> None:
+def test_threads_can_compile_and_evaluate_concurrently() -> None:
     outcomes: list[Value] = []
     start = threading.Barrier(8)
 
@@ -356,7 +352,7 @@ def test_threads_can_compile_and_evaluate_side_by_side() -> None:
     assert sorted(map(str, outcomes)) == sorted(str(number + step) for number in range(8) for step in range(20))
 
 
-def test_plain_paths_and_templates_need_no_parser_and_nothing_moves_the_recursion_limit() -> None:
+def test_plain_paths_need_no_parser_and_nothing_changes_the_recursion_limit() -> None:
     script = """
 import sys
 limit = sys.getrecursionlimit()

@@ -56,7 +56,7 @@ def evaluate(text: str) -> Value:
         (".size(items)", 2),
     ],
 )
-def test_a_function_gives_its_value(text: str, value: Value) -> None:
+def test_a_function_returns_its_value(text: str, value: Value) -> None:
     outcome = evaluate(text)
     assert outcome == value
     assert type(outcome) is type(value)
@@ -95,7 +95,7 @@ def test_a_function_gives_its_value(text: str, value: Value) -> None:
         ("string(big)", "The number is too long to be written."),
     ],
 )
-def test_a_function_refuses_what_it_cannot_work_with(text: str, sentence: str) -> None:
+def test_a_function_refuses_invalid_arguments(text: str, sentence: str) -> None:
     with pytest.raises(ExpressionError) as caught:
         evaluate(text)
     assert sentence in caught.value.message

@@ -56,19 +56,19 @@ def recording_scope() -> tuple[dict[str, Value | Namespace], list[tuple[str, ...
         ("{'a': b}.a", {("b",)}),
     ],
 )
-def test_the_paths_of_an_expression_are_found_without_evaluating(text: str, paths: set[tuple[str, ...]]) -> None:
+def test_the_paths_of_an_expression_are_known_without_evaluation(text: str, paths: set[tuple[str, ...]]) -> None:
     expression = compile_expression(text)
     assert expression.paths == paths
     assert expression.names == {path[0] for path in paths}
 
 
-def test_the_paths_of_a_template_are_those_of_its_holes() -> None:
+def test_the_paths_of_a_template_are_those_of_its_placeholders() -> None:
     template = compile_template("{{a.b}} {{ loop.iteration }} {{ c + d.e }} \\{{ f }}")
     assert template.paths == {("a", "b"), ("loop", "iteration"), ("c",), ("d", "e")}
     assert template.names == {"a", "loop", "c", "d"}
 
 
-def test_only_the_members_that_are_met_are_fetched_and_each_once() -> None:
+def test_only_needed_members_are_fetched_and_each_once() -> None:
     scope, seen = recording_scope()
     expression = compile_expression(
         "loop.iteration > 1 ? loop.last.draft.title + loop.last.draft.title : loop.history[0]"
@@ -84,7 +84,7 @@ def test_an_expensive_member_is_fetched_once_for_a_whole_comprehension() -> None
     assert seen == [("loop", "history")]
 
 
-def test_each_evaluation_fetches_anew() -> None:
+def test_each_evaluation_fetches_members_again() -> None:
     scope, seen = recording_scope()
     expression = compile_expression("loop.index + 0")
     expression.evaluate(scope)
@@ -92,7 +92,7 @@ def test_each_evaluation_fetches_anew() -> None:
     assert seen == [("loop", "index")] * 2
 
 
-def test_what_is_below_an_empty_member_of_a_namespace_is_empty_too() -> None:
+def test_members_of_a_null_in_a_namespace_are_null() -> None:
     scope, _ = recording_scope()
     assert compile_expression("loop.previous.title").evaluate(scope) is None
     assert compile_expression("loop.last.critique.score == null").evaluate(scope) is True
@@ -100,7 +100,7 @@ def test_what_is_below_an_empty_member_of_a_namespace_is_empty_too() -> None:
     assert compile_template("[{{loop.last.critique.reason}}]").render(scope) == "[]"
 
 
-def test_has_asks_a_namespace() -> None:
+def test_has_checks_members_of_a_namespace() -> None:
     scope, _ = recording_scope()
     assert compile_expression("has(loop.iteration)").evaluate(scope) is True
     assert compile_expression("has(loop.last.draft)").evaluate(scope) is True
@@ -118,14 +118,14 @@ def test_has_asks_a_namespace() -> None:
         ("loop.iteration.x", "`loop.iteration` is a number and so has no `x`."),
     ],
 )
-def test_a_namespace_gives_single_values_only(text: str, sentence: str) -> None:
+def test_a_namespace_cannot_be_used_as_a_value(text: str, sentence: str) -> None:
     scope, _ = recording_scope()
     with pytest.raises(ExpressionError) as caught:
         compile_expression(text).evaluate(scope)
     assert sentence in caught.value.message
 
 
-def test_a_group_under_a_name_of_its_own_cannot_be_used_as_a_whole_either() -> None:
+def test_a_namespace_under_any_name_cannot_be_used_as_a_value() -> None:
     with pytest.raises(ExpressionError, match="`own` is a group of values"):
         compile_expression("own").evaluate({"own": Recorder("own", {}, [])})
 
@@ -161,7 +161,7 @@ class RecordingScope(dict[str, "Value | Namespace"]):
 
 
 @given(EXPRESSIONS)
-def test_nothing_is_read_that_the_paths_do_not_name(text: str) -> None:
+def test_evaluation_reads_only_its_paths(text: str) -> None:
     content, seen = recording_scope()
     expression = compile_expression(text)
     with contextlib.suppress(ExpressionError):
@@ -171,7 +171,7 @@ def test_nothing_is_read_that_the_paths_do_not_name(text: str) -> None:
 
 
 @given(st.lists(LEAVES, min_size=1, max_size=8))
-def test_where_every_part_is_evaluated_every_path_is_read(leaves: list[str]) -> None:
+def test_all_paths_are_read_if_all_parts_are_evaluated(leaves: list[str]) -> None:
     content, seen = recording_scope()
     expression = compile_expression(f"[{', '.join(leaves)}]")
     expression.evaluate(RecordingScope(content, seen))

@@ -38,7 +38,7 @@ def check_error(error: ExpressionError | TemplateError, text: str) -> None:
 @example("true.x", None)
 @example("x.true", None)
 @example("[true][true]", None)
-def test_any_text_as_an_expression_gives_a_json_value_or_an_expression_error(text: str, value: Value) -> None:
+def test_any_expression_is_a_json_value_or_an_expression_error(text: str, value: Value) -> None:
     try:
         check_result(compile_expression(text).evaluate({"a": value, "b": [value], "input": {"a": value}}))
     except ExpressionError as error:
@@ -46,7 +46,7 @@ def test_any_text_as_an_expression_gives_a_json_value_or_an_expression_error(tex
 
 
 @given(st.text() | SOUP | SOUP.map("{{{{{}}}}}".format), JSON_VALUES)
-def test_any_text_as_a_template_gives_a_text_or_a_template_error(text: str, value: Value) -> None:
+def test_any_template_is_a_text_or_a_template_error(text: str, value: Value) -> None:
     try:
         outcome = compile_template(text).render({"a": value, "b": [value], "input": {"a": value}})
         assert isinstance(outcome, str)
@@ -55,7 +55,7 @@ def test_any_text_as_a_template_gives_a_text_or_a_template_error(text: str, valu
 
 
 @given(st.sampled_from(sorted(FUNCTIONS)), st.lists(JSON_VALUES, min_size=1, max_size=3))
-def test_every_function_takes_any_values(name: str, values: list[Value]) -> None:
+def test_every_function_accepts_any_values_or_fails(name: str, values: list[Value]) -> None:
     scope = {f"v{index}": value for index, value in enumerate(values)}
     first, *others = scope
     form = f"{name}({', '.join(scope)})" if FUNCTIONS[name].plain else f"{first}.{name}({', '.join(others)})"
@@ -68,7 +68,7 @@ def test_every_function_takes_any_values(name: str, values: list[Value]) -> None
     JSON_VALUES,
     JSON_VALUES,
 )
-def test_every_operator_takes_any_values(symbol: str, left: Value, right: Value) -> None:
+def test_every_operator_accepts_any_values_or_fails(symbol: str, left: Value, right: Value) -> None:
     with contextlib.suppress(ExpressionError):
         check_result(compile_expression(f"a {symbol} b").evaluate({"a": left, "b": right}))
 
@@ -120,7 +120,7 @@ def is_plain_number_or_text(value: object) -> bool:
 
 @settings(max_examples=200)
 @given(known_to_both())
-def test_the_interpreter_of_cel_python_agrees_wherever_both_have_an_answer(text: str) -> None:
+def test_the_interpreter_of_cel_python_agrees_where_both_have_a_value(text: str) -> None:
     from celpy.adapter import CELJSONEncoder, json_to_cel
     from celpy.celparser import CELParser
     from celpy.evaluation import Activation, CELEvalError, Evaluator

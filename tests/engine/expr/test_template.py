@@ -40,14 +40,14 @@ def render(text: str, **scope: Value) -> str:
         ("{{ '''a\nb''' }}", "a\nb"),
     ],
 )
-def test_a_template_is_filled_in(text: str, outcome: str) -> None:
+def test_a_template_is_rendered(text: str, outcome: str) -> None:
     data: Value = {"title": "T", "list": [1, 2.5, None]}
     scope: dict[str, Value] = {"input": "the draft", "critique": "be brief", "data": data, "nothing": None}
     scope |= {"yes": True, "number": 12, "half": 0.5}
     assert compile_template(text).render(scope) == outcome
 
 
-def test_a_plain_template_says_that_it_needs_no_expression_language() -> None:
+def test_a_template_with_plain_paths_is_plain() -> None:
     assert compile_template("a {{b}} {{ c.d }}").is_plain
     assert compile_template("no hole").is_plain
     assert not compile_template("{{b}} {{ b + 1 }}").is_plain
@@ -55,12 +55,12 @@ def test_a_plain_template_says_that_it_needs_no_expression_language() -> None:
 
 
 @pytest.mark.parametrize("value", ["{{secret}}", "{{ 1 + 1 }}", r"\{{secret}}", "}}{{secret}}{{"])
-def test_what_was_put_in_is_never_looked_at_again(value: str) -> None:
+def test_inserted_values_are_never_rendered_again(value: str) -> None:
     assert render("<{{a}}>", a=value, secret="S") == f"<{value}>"
     assert render("<{{a + ''}}>", a=value, secret="S") == f"<{value}>"
 
 
-def test_pieces_that_are_put_in_do_not_make_a_hole_together() -> None:
+def test_inserted_values_cannot_form_a_placeholder() -> None:
     assert render("{{a}}{{b}}secret{{c}}", a="{", b="{", c="}}", secret="S") == "{{secret}}"
 
 
@@ -78,9 +78,7 @@ def test_pieces_that_are_put_in_do_not_make_a_hole_together() -> None:
         ("{{ '" + "a" * 1000 + "' }}", 2, "1,004 characters"),
     ],
 )
-def test_what_is_not_well_formed_is_refused_with_its_place_in_the_template(
-    text: str, position: int, sentence: str
-) -> None:
+def test_syntax_errors_have_a_position_in_the_template(text: str, position: int, sentence: str) -> None:
     with pytest.raises(TemplateError) as caught:
         compile_template(text)
     assert caught.value.position == position
@@ -98,7 +96,7 @@ def test_what_is_not_well_formed_is_refused_with_its_place_in_the_template(
         ("{{big}}", 2, "The number here cannot be written."),
     ],
 )
-def test_a_hole_without_a_value_is_refused_and_never_left_empty(text: str, position: int, sentence: str) -> None:
+def test_a_placeholder_without_a_value_is_an_error(text: str, position: int, sentence: str) -> None:
     scope: dict[str, Value] = {"data": {"title": "T"}, "text": "t", "nothing": None, "big": 10**5000}
     with pytest.raises(TemplateError) as caught:
         compile_template(text).render(scope)
@@ -106,14 +104,14 @@ def test_a_hole_without_a_value_is_refused_and_never_left_empty(text: str, posit
     assert sentence in caught.value.message
 
 
-def test_an_outcome_of_exactly_a_megabyte_is_the_longest() -> None:
+def test_a_rendered_text_has_at_most_a_megabyte() -> None:
     text = "a" * (MAX_TEMPLATE_BYTES - 2)
     assert render("<{{a}}>", a=text) == f"<{text}>"
     with pytest.raises(TemplateError, match=r"longer than 1,000,000 bytes"):
         render("<{{a}}>", a=text + "a")
 
 
-def test_the_length_of_an_outcome_is_counted_in_bytes() -> None:
+def test_the_length_of_a_rendered_text_is_counted_in_bytes() -> None:
     assert len(render("{{a}}", a="é" * (MAX_TEMPLATE_BYTES // 2))) == MAX_TEMPLATE_BYTES // 2
     with pytest.raises(TemplateError, match=r"longer than 1,000,000 bytes"):
         render("{{a}}b", a="é" * (MAX_TEMPLATE_BYTES // 2))
@@ -122,13 +120,13 @@ def test_the_length_of_an_outcome_is_counted_in_bytes() -> None:
 
 
 @pytest.mark.parametrize("text", ["{{a}}" * 1_000, "{{ [a, a, a] }}", "{{b}}", "{{ b.map(x, b) }}"])
-def test_a_gigantic_outcome_is_refused_without_being_built(text: str) -> None:
+def test_a_huge_text_is_refused_before_it_is_built(text: str) -> None:
     shared: Value = ["a" * 999_000] * 5_000
     with pytest.raises(TemplateError, match=r"longer than 1,000,000 bytes|larger than|too much work"):
         render(text, a="a" * 900_000, b=shared)
 
 
-def test_the_holes_of_a_template_share_one_allowance_of_work() -> None:
+def test_the_placeholders_of_a_template_share_one_limit_of_work() -> None:
     work = "{{ items.map(x, x + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1).size() }}"
     items: Value = list(range(10_000))
     assert render(work * 2, items=items) == "1000010000"
@@ -136,7 +134,7 @@ def test_the_holes_of_a_template_share_one_allowance_of_work() -> None:
         render(work * 20, items=items)
 
 
-def test_a_template_has_a_bounded_number_of_expressions_and_any_number_of_plain_holes() -> None:
+def test_a_template_has_a_limited_number_of_expressions_and_any_number_of_plain_paths() -> None:
     assert render("{{1}}" * MAX_EXPRESSION_PLACEHOLDERS) == "1" * MAX_EXPRESSION_PLACEHOLDERS
     assert render("{{a}}" * 10_000, a=1) == "1" * 10_000
     with pytest.raises(TemplateError, match="more than 100 placeholders with an expression"):
@@ -151,7 +149,7 @@ def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
         render("{{deep}}", deep=deep)
 
 
-def test_half_a_surrogate_pair_passes_through() -> None:
+def test_a_lone_surrogate_passes_through() -> None:
     assert render("{{a}}", a="\ud800" * 300_000) == "\ud800" * 300_000
 
 
@@ -160,13 +158,13 @@ def test_the_same_text_is_compiled_once() -> None:
 
 
 @given(st.text() | st.text(alphabet="{}\\a '\"", max_size=20))
-def test_an_escaped_text_comes_back_unchanged(text: str) -> None:
+def test_an_escaped_text_renders_unchanged(text: str) -> None:
     template = compile_template(escape_template(text))
     assert template.render({}) == text
     assert template.paths == frozenset()
 
 
 @given(st.text(alphabet="{}\\ ab'\"", max_size=30), st.text(alphabet="{}\\ ab'\"", max_size=30))
-def test_any_value_stands_unchanged_between_any_texts(before: str, value: str) -> None:
+def test_any_value_is_inserted_unchanged_between_any_texts(before: str, value: str) -> None:
     template = compile_template(f"{escape_template(before)}|{{{{value}}}}|{escape_template(before)}")
     assert template.render({"value": value}) == f"{before}|{value}|{before}"

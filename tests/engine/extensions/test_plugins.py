@@ -64,7 +64,7 @@ def test_the_tests_of_the_example_pass(example: Path) -> None:
     assert "8 passed" in done.stdout
 
 
-def test_nothing_of_an_installed_plugin_is_loaded_because_a_document_is_opened(example: Path, tmp_path: Path) -> None:
+def test_opening_a_document_loads_no_plugin(example: Path, tmp_path: Path) -> None:
     document = tmp_path / "sample.loop.json"
     nodes = [{"id": "short", "type": "shorten", "config": {"words": 3}}]
     content = {"format": "loopwright.workflow", "version": 1, "name": "Sample", "nodes": nodes, "edges": []}
@@ -75,7 +75,7 @@ def test_nothing_of_an_installed_plugin_is_loaded_because_a_document_is_opened(e
     assert "unknown" not in with_it.stdout + with_it.stderr
 
 
-def test_it_is_listed_and_enabled_for_a_call_or_in_the_file(example: Path, tmp_path: Path) -> None:
+def test_a_plugin_is_listed_and_enabled_for_a_call_or_in_the_file(example: Path, tmp_path: Path) -> None:
     off = loopwright("plugins", "--json", sites=(example,))
     facts = {"name": "example", "package": "loopwright-example 1.0.0", "enabled": False, "adds": ""}
     assert json.loads(off.stdout) == {"plugins": [facts]}
@@ -92,7 +92,7 @@ BROKEN = {
     "exits": ("import sys; sys.exit(0)", 'The plugin "exits" cannot be loaded (SystemExit: 0).'),
     "imports": ("import no_such_module", "No module named 'no_such_module'"),
     "empty": ("x = 1", 'The plugin "empty" cannot be loaded (AttributeError'),
-    "number": ("PLUGIN = 3", 'What "number_module:PLUGIN" names is no plugin: it is a int.'),
+    "number": ("PLUGIN = 3", '"number_module:PLUGIN" is no plugin but a int.'),
     "comma": (FORGETS_THE_COMMA, 'The plugin "comma" cannot be enabled: its "tools" is no tuple but a Tool.'),
     "string": (GIVES_NO_PORT_TYPE, 'cannot be enabled: its tool "fine" gives "string", which is no type of a port.'),
     "prefix": (HAS_NO_PREFIX, 'cannot be enabled: no plugin can have models with the prefix "Mine!".'),
@@ -112,7 +112,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def test_plugins_that_fail_are_a_sentence_each_and_the_rest_goes_on(broken: Path, tmp_path: Path) -> None:
+def test_failing_plugins_are_reported_and_the_rest_is_activated(broken: Path, tmp_path: Path) -> None:
     extensions = tmp_path / "extensions.json"
     extensions.write_text(json.dumps({"plugins": [*BROKEN, "good"]}))
     tools = loopwright("tools", "--json", sites=(broken,), LOOPWRIGHT_EXTENSIONS=str(extensions))
@@ -126,14 +126,14 @@ def test_plugins_that_fail_are_a_sentence_each_and_the_rest_goes_on(broken: Path
 
 
 @pytest.mark.parametrize("name", ["exits", "taker"])
-def test_a_plugin_that_is_asked_for_and_fails_ends_the_call(broken: Path, name: str) -> None:
+def test_a_failing_plugin_named_for_the_call_is_an_error(broken: Path, name: str) -> None:
     named = loopwright("--plugin", name, "nodes", sites=(broken,))
     assert (named.returncode, named.stdout) == (2, "")
     assert BROKEN[name][1] in named.stderr
     assert "Traceback" not in named.stderr
 
 
-def test_a_plugin_that_is_not_installed_is_named() -> None:
+def test_an_unknown_plugin_is_reported_by_name() -> None:
     done = loopwright("--plugin", "absent", "nodes")
     assert (done.returncode, done.stdout) == (2, "")
     assert 'There is no plugin "absent". Install its package.' in done.stderr

@@ -40,7 +40,7 @@ def _is_field(spec: AnySpec, place: str) -> bool:
 
 
 @every_type
-def test_a_type_says_what_it_is(spec: AnySpec) -> None:
+def test_the_declaration_of_a_type_is_complete(spec: AnySpec) -> None:
     assert NAME.fullmatch(spec.type)
     assert spec.title.strip()
     assert spec.help.strip().endswith(".")
@@ -63,7 +63,7 @@ def test_a_setting_has_a_title_a_description_and_a_default(spec: AnySpec, name: 
 
 
 @pytest.mark.parametrize(("spec", "name"), FIELDS)
-def test_a_setting_that_shows_only_sometimes_hangs_on_a_value_that_there_is(spec: AnySpec, name: str) -> None:
+def test_shown_when_names_an_existing_value_of_another_setting(spec: AnySpec, name: str) -> None:
     extra = spec.config.model_fields[name].json_schema_extra
     shown_when: Any = extra.get("shown_when", []) if isinstance(extra, dict) else []
 
@@ -81,7 +81,7 @@ def test_a_setting_that_shows_only_sometimes_hangs_on_a_value_that_there_is(spec
 
 
 @every_type
-def test_the_defaults_are_settings_whose_faults_are_told(spec: AnySpec) -> None:
+def test_defaults_are_valid_settings_or_have_problems_with_a_field(spec: AnySpec) -> None:
     config = spec.config()
 
     for fault in spec.problems(config):
@@ -92,7 +92,7 @@ def test_the_defaults_are_settings_whose_faults_are_told(spec: AnySpec) -> None:
 
 
 @every_type
-def test_the_settings_have_a_json_schema_that_the_defaults_follow(spec: AnySpec) -> None:
+def test_defaults_follow_the_json_schema_of_the_settings(spec: AnySpec) -> None:
     schema = spec.config.model_json_schema()
 
     assert json.loads(json.dumps(schema)) == schema
@@ -112,7 +112,7 @@ def test_ports_have_names_types_and_help(spec: AnySpec) -> None:
 
 
 @every_type
-def test_an_error_port_is_there_where_it_is_asked_for(spec: AnySpec) -> None:
+def test_on_error_branch_adds_an_error_port(spec: AnySpec) -> None:
     without = [port.name for port in spec.all_outputs(spec.config())]
     with_it = spec.all_outputs(spec.config.model_validate({"on_error": "branch"}))
 
@@ -123,7 +123,7 @@ def test_an_error_port_is_there_where_it_is_asked_for(spec: AnySpec) -> None:
 @every_type
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
-def test_nothing_that_a_type_tells_of_its_settings_ever_raises(spec: AnySpec, data: st.DataObject) -> None:
+def test_no_function_of_a_type_raises_for_valid_settings(spec: AnySpec, data: st.DataObject) -> None:
     config = data.draw(configs(spec))
 
     inputs, outputs = spec.inputs(config), spec.all_outputs(config)
@@ -140,7 +140,7 @@ def test_nothing_that_a_type_tells_of_its_settings_ever_raises(spec: AnySpec, da
 @every_type
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
-def test_settings_without_faults_can_be_made_ready_and_have_ports_of_different_names(
+def test_settings_without_problems_can_be_prepared_and_have_unique_port_names(
     spec: AnySpec, data: st.DataObject
 ) -> None:
     config = data.draw(configs(spec))
@@ -155,7 +155,7 @@ def test_settings_without_faults_can_be_made_ready_and_have_ports_of_different_n
 @every_type
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
-def test_a_faulty_text_is_told_with_its_field(spec: AnySpec, data: st.DataObject) -> None:
+def test_an_invalid_text_is_a_problem_of_its_field(spec: AnySpec, data: st.DataObject) -> None:
     config = data.draw(configs(spec))
 
     wrong = {fault.field for fault in spec.problems(config) if fault.code in {"bad-template", "bad-expression"}}
@@ -176,6 +176,6 @@ def _is_broken(text: NamedText) -> bool:
 
 
 @every_type
-def test_what_a_type_gave_can_be_recorded_whatever_it_gave(spec: AnySpec) -> None:
+def test_recorded_accepts_any_outputs(spec: AnySpec) -> None:
     for outputs in ({}, {"error": "no"}, {"output": 1}, {"value": "x"}, {"done": "x", "reason": "y"}):
         json.dumps(spec.recorded(dict(outputs)))

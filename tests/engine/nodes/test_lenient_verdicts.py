@@ -68,7 +68,7 @@ def plain(done: Any, score: Any) -> str:
         '"{\\"branch\\": \\"done\\"}"',
     ],
 )
-def test_a_branch_is_read_in_any_dialect(text: str) -> None:
+def test_a_branch_is_read_from_any_json_dialect(text: str) -> None:
     assert read_branch(text, NAMES)[0] == "done"
 
 
@@ -93,12 +93,12 @@ def test_a_name_of_several_words_may_be_written_as_words(text: str, branch: str)
         "{'branch': 'done', 'branch': 'continue'}",
     ],
 )
-def test_verdicts_that_differ_are_none(text: str) -> None:
+def test_differing_verdicts_are_unreadable(text: str) -> None:
     with pytest.raises(UnreadableReplyError):
         read_branch(text, NAMES)
 
 
-def test_verdicts_that_differ_are_named() -> None:
+def test_differing_verdicts_are_quoted_in_the_error() -> None:
     with pytest.raises(UnreadableReplyError, match=r'differ.*"continue".*"done"'):
         read_branch('{"branch": "continue"} {"branch": "done"}', NAMES)
 
@@ -129,13 +129,13 @@ def test_verdicts_that_differ_are_named() -> None:
         "```python\nbranch = pick(done)\n```",
     ],
 )
-def test_what_is_cut_off_or_open_is_no_verdict(text: str) -> None:
+def test_a_truncated_or_unclosed_verdict_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableReplyError):
         read_branch(text, NAMES)
 
 
 @given(st.data())
-def test_a_verdict_in_any_dialect_reads_back_as_itself(data: st.DataObject) -> None:
+def test_a_verdict_written_in_any_dialect_is_read_unchanged(data: st.DataObject) -> None:
     draw = data.draw
     branch = draw(st.sampled_from(NAMES))
     reason = draw(st.text(st.sampled_from("abc dé,:{}[]'\"#/\n\t1.5"), max_size=12))
@@ -148,7 +148,7 @@ def test_a_verdict_in_any_dialect_reads_back_as_itself(data: st.DataObject) -> N
 
 
 @given(st.data())
-def test_a_verdict_that_is_cut_off_anywhere_is_none(data: st.DataObject) -> None:
+def test_a_verdict_truncated_anywhere_is_unreadable(data: st.DataObject) -> None:
     written = dialect(data.draw, {"example": {"branch": "done"}, "reason": "so", "branch": "done"})
     end = data.draw(st.integers(0, len(written) - 1))
 
@@ -157,7 +157,7 @@ def test_a_verdict_that_is_cut_off_anywhere_is_none(data: st.DataObject) -> None
 
 
 @given(st.data(), st.lists(st.sampled_from(NAMES), min_size=2, max_size=2, unique=True))
-def test_two_verdicts_that_differ_never_read_as_one(data: st.DataObject, branches: list[str]) -> None:
+def test_two_differing_verdicts_are_never_read_as_one(data: st.DataObject, branches: list[str]) -> None:
     forms = [
         data.draw(
             st.sampled_from(
@@ -181,7 +181,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
-def test_a_lone_example_is_no_verdict(text: str) -> None:
+def test_json_introduced_as_an_example_is_no_verdict(text: str) -> None:
     with pytest.raises(UnreadableReplyError):
         read_branch(text.replace("{}", '{"reason": "x", "branch": "done"}'), NAMES)
     with pytest.raises(UnreadableReplyError):
@@ -191,7 +191,7 @@ def test_a_lone_example_is_no_verdict(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["In the requested format:\n{}", "It has a good example.\n{}", "Example:\n{}\nVerdict:\n{}"]
 )
-def test_json_that_is_no_example_is_a_verdict(text: str) -> None:
+def test_json_not_introduced_as_an_example_is_a_verdict(text: str) -> None:
     assert read_branch(text.replace("{}", '{"reason": "x", "branch": "done"}'), NAMES)[0] == "done"
     assert judged(text.replace("{}", plain(done=True, score=9)))["done"] is True
 
@@ -204,7 +204,7 @@ def test_json_that_is_no_example_is_a_verdict(text: str) -> None:
         max_size=12,
     )
 )
-def test_prose_without_a_verdict_never_reads_as_one(words: list[str]) -> None:
+def test_prose_is_never_read_as_a_verdict(words: list[str]) -> None:
     text = "The text " + " ".join(words)
     if any(line.strip(" '\"{[,").startswith(("branch", "Decision")) for line in text.splitlines()):
         return
@@ -228,7 +228,7 @@ def test_prose_without_a_verdict_never_reads_as_one(words: list[str]) -> None:
         ('{"branch": "done"}\n\nThat is because', 1),
     ],
 )
-async def test_a_reply_that_was_cut_off_counts_only_with_its_verdict_whole(cut: str, asked: int) -> None:
+async def test_a_truncated_reply_counts_only_with_a_complete_verdict(cut: str, asked: int) -> None:
     replies = [Reply(cut, Finish.LENGTH), Reply("continue", Finish.STOP)]
     ran = await run_node("router", {"criteria": "Good."}, {"input": "x"}, *replies)
 
@@ -236,7 +236,7 @@ async def test_a_reply_that_was_cut_off_counts_only_with_its_verdict_whole(cut: 
     assert ("done" in ran.outputs) == (asked == 1)
 
 
-async def test_a_router_whose_verdicts_differ_is_told_so_and_asked_once_more() -> None:
+async def test_a_router_with_differing_verdicts_is_asked_once_more_with_the_error() -> None:
     two = '{"branch": "continue"} {"branch": "done"}'
     ran = await run_node("router", {"criteria": "Good."}, {"input": "x"}, two, two)
 
@@ -274,7 +274,7 @@ async def test_a_router_whose_verdicts_differ_is_told_so_and_asked_once_more() -
         (f"{plain(True, 8)} or, as asked: {plain(True, 8.0)}", True, 8.0),
     ],
 )
-def test_a_judges_verdict_is_read_in_any_dialect(text: str, done: bool, score: float) -> None:
+def test_a_judges_verdict_is_read_from_any_json_dialect(text: str, done: bool, score: float) -> None:
     verdict = judged(text)
 
     assert (verdict["done"], verdict["score"]) == (done, score)
@@ -298,7 +298,7 @@ def test_a_judges_verdict_is_read_in_any_dialect(text: str, done: bool, score: f
         "It is done, 8/10.",
     ],
 )  # fmt: skip
-def test_an_unclear_judgement_is_none(text: str) -> None:
+def test_an_unclear_verdict_of_a_judge_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableReplyError):
         judged(text)
 
@@ -313,18 +313,18 @@ def test_criteria_are_matched_in_any_case_and_missing_ones_are_named() -> None:
         judged(json.dumps({"reason": "r", "scores": {"Clear": 8}, "done": False}), rubric=RUBRIC)
 
 
-def test_a_rubric_may_be_answered_in_lines() -> None:
+def test_scores_of_a_rubric_can_be_lines_of_text() -> None:
     verdict = judged("Clear: 8/10\nWord choice: 5\nReason: so so\nDone: no", rubric=RUBRIC)
 
     assert verdict["scores"] == {"clear": 8.0, "word_choice": 5.0}
 
 
-def test_with_a_threshold_only_the_scores_have_to_agree() -> None:
+def test_with_a_threshold_only_scores_must_agree() -> None:
     assert judged(f"{plain(True, 8)} {plain(False, 8)}", threshold=7.0)["done"] is True
 
 
 @given(st.data(), st.booleans(), st.integers(0, 20).map(lambda half: half / 2))
-def test_a_judgement_in_any_dialect_reads_back_as_itself(data: st.DataObject, done: bool, score: float) -> None:
+def test_a_judges_verdict_in_any_dialect_is_read_unchanged(data: st.DataObject, done: bool, score: float) -> None:
     draw = data.draw
     said: Any = draw(st.sampled_from([score, f"{score}", f"{score}/10", f"{score * 10}%", f"{score} out of 10"]))
     word: Any = draw(st.sampled_from([done, "yes" if done else "no", str(done)]))

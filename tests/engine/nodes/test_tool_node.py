@@ -24,7 +24,7 @@ def faults(**config: Any) -> list[tuple[str, str | None, str, str]]:
 
 
 @pytest.mark.parametrize("name", list(builtin_tools()))
-def test_every_parameter_of_a_tool_is_a_port_with_its_help(name: str) -> None:
+def test_each_parameter_of_a_tool_is_a_port_with_its_help(name: str) -> None:
     parameters = builtin_tools()[name].parameters.model_fields
     there = ports(tool=name)
 
@@ -53,7 +53,7 @@ def test_a_parameter_with_a_value_in_the_settings_needs_no_edge() -> None:
     assert ports(tool="read_file", arguments={"path": "a.txt"})["path"].required is False
 
 
-def test_a_tool_that_is_not_there_has_no_inputs_and_is_a_problem_with_the_nearest_name() -> None:
+def test_an_unknown_tool_has_no_inputs_and_is_a_problem_with_a_suggestion() -> None:
     assert ports(tool="read_fiel") == {}
     ((code, field, message, remedy),) = faults(tool="read_fiel")
     assert (code, field) == ("unknown-tool", "tool")
@@ -61,7 +61,7 @@ def test_a_tool_that_is_not_there_has_no_inputs_and_is_a_problem_with_the_neares
     assert remedy.startswith("Did you mean 'read_file'? ")
 
 
-def test_an_argument_that_the_tool_does_not_take_is_a_problem_with_those_that_it_takes() -> None:
+def test_an_unknown_argument_is_a_problem_with_the_known_ones() -> None:
     assert faults(tool="read_file", arguments={"path": "a", "paht": "b"}) == [
         (
             "unknown-argument",
@@ -72,16 +72,16 @@ def test_an_argument_that_the_tool_does_not_take_is_a_problem_with_those_that_it
     ]
 
 
-def test_a_tool_with_fitting_settings_has_no_problem() -> None:
+def test_a_tool_with_valid_settings_has_no_problem() -> None:
     assert faults(tool="read_file", arguments={"path": "a"}) == []
 
 
-async def test_what_reaches_a_port_goes_before_the_settings() -> None:
+async def test_a_value_at_a_port_overrides_the_setting() -> None:
     ran = await run_node("tool", {"tool": "write_file", "arguments": {"path": "a", "text": "old"}}, {"text": "new"})
 
     assert ran.services.tool_calls == [("write_file", {"path": "a", "text": "new"})]
     assert ran.outputs == {"output": "what the tool gave"}
 
 
-def test_the_card_names_the_tool() -> None:
+def test_the_summary_names_the_tool() -> None:
     assert TOOL.summary(TOOL.config.model_validate({"tool": "read_file"})) == "read_file"

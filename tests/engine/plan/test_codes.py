@@ -16,7 +16,7 @@ from tests.engine.plan.broken import BROKEN, WARNINGS
 _ENGINE = Path(engine.__file__).parent
 _KINDS = {"input", "output"}
 _OF_PLUGINS = {"condition-failed"}
-"""Problems that only a plugin can have: `tests/engine/extensions/test_conditions.py` looks at them."""
+"""Problems that only a plugin can have: `tests/engine/extensions/test_plugin_conditions.py` looks at them."""
 
 
 def _codes_in_source() -> set[str]:

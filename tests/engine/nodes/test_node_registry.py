@@ -7,7 +7,7 @@ import pytest
 from engine.nodes.node_registry import Registry, builtin_registry
 
 
-def test_the_built_in_types_stand_in_the_palettes_order() -> None:
+def test_built_in_types_are_in_the_order_of_the_palette() -> None:
     types = [spec.type for spec in builtin_registry()]
 
     plain = ["input", "output", "llm", "agent", "router", "transform", "validator", "approval", "tool"]
@@ -28,11 +28,11 @@ def test_a_type_is_found_by_its_name_alone() -> None:
     ("written", "meant"),
     [("lop", "loop"), ("rooter", "router"), ("transfrom", "transform"), ("llms", "llm"), ("zzzzzz", None), ("", None)],
 )
-def test_a_name_that_is_not_there_suggests_the_nearest(written: str, meant: str | None) -> None:
+def test_an_unknown_type_suggests_the_most_similar_name(written: str, meant: str | None) -> None:
     assert builtin_registry().suggestion(written) == meant
 
 
-def test_further_types_stand_behind_and_replace_those_of_the_same_name() -> None:
+def test_added_types_follow_and_replace_types_of_the_same_name() -> None:
     built_in = builtin_registry()
     found = built_in.find("transform")
     assert found is not None

@@ -53,20 +53,20 @@ def looping(name: str, **settings: Value) -> Any:
     return flow(*parts, edges="text -> loop -> same -> exit -> out")
 
 
-def test_a_condition_that_is_not_there_is_a_problem_before_the_run() -> None:
+def test_an_unknown_condition_is_a_problem() -> None:
     (problem,) = [one for one in validate(looping("absent")) if one.code == "unknown-condition"]
     assert problem.message == 'There is no exit condition "absent".'
     assert problem.field == "stop_when.0.condition"
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_a_condition_is_made_of_its_settings_and_is_the_reason_that_the_loop_stopped(count: int) -> None:
+async def test_a_plugins_condition_gets_its_settings_and_stops_the_loop(count: int) -> None:
     add_condition(spec("after", lambda config: After(config.count)))
     played = await play(looping("after", count=count), "")
     assert (played.loop.iterations_run, played.loop.exit_reason) == (count, "after")
 
 
-async def test_a_condition_that_fails_ends_the_loop_as_an_error_that_says_whose() -> None:
+async def test_a_failing_condition_ends_the_loop_with_an_error_that_names_it() -> None:
     add_condition(spec("broken", lambda _config: Broken()))
     played = await play(looping("broken"), "", ends="failed")
     assert 'The exit condition "broken" failed: ZeroDivisionError.' in str(played.result.error)
@@ -87,7 +87,7 @@ class Says(ExitCondition):
 
 
 @pytest.mark.parametrize(("reason", "tested"), [(False, 1), (True, 1), (3, 1), (None, {1, 2}), (None, float("nan"))])
-async def test_a_condition_that_gives_no_reason_or_no_json_value_ends_the_loop_as_an_error(
+async def test_a_condition_with_an_invalid_reason_or_value_ends_the_loop_with_an_error(
     reason: Any, tested: Any
 ) -> None:
     add_condition(spec("says", lambda _config: Says(reason, tested)))
@@ -96,7 +96,7 @@ async def test_a_condition_that_gives_no_reason_or_no_json_value_ends_the_loop_a
 
 
 @pytest.mark.parametrize("made", [3, ZeroDivisionError()])
-async def test_a_declaration_that_creates_no_condition_ends_the_run_with_an_error_that_names_it(made: Any) -> None:
+async def test_a_declaration_that_creates_no_condition_is_an_error_that_names_it(made: Any) -> None:
     def make(_config: object) -> Any:
         if isinstance(made, Exception):
             raise made
@@ -107,7 +107,7 @@ async def test_a_declaration_that_creates_no_condition_ends_the_run_with_an_erro
     assert 'The exit condition "odd"' in str(played.result.error)
 
 
-def test_a_check_that_fails_and_settings_that_do_not_fit_are_problems_before_the_run() -> None:
+def test_a_failing_check_and_invalid_settings_are_problems() -> None:
     def check(_config: object) -> Any:
         raise ZeroDivisionError
 
@@ -118,7 +118,7 @@ def test_a_check_that_fails_and_settings_that_do_not_fit_are_problems_before_the
     assert (problem.code, problem.field) == ("bad-config", "stop_when.0.count")
 
 
-def test_a_name_is_taken_once() -> None:
+def test_a_name_can_be_added_only_once() -> None:
     add_condition(spec("one", lambda _config: Broken()))
     for name in ("one", "judge"):
         with pytest.raises(ValueError, match=f"there is an exit condition '{name}' already"):

@@ -23,14 +23,14 @@ def summary(node_type: str, **config: Any) -> str:
     return spec.summary(spec.config.model_validate(config))
 
 
-async def test_an_input_gives_the_value_that_the_run_was_given_as_it_is() -> None:
+async def test_an_input_outputs_the_value_of_the_run_unchanged() -> None:
     services = FakeServices(parameters={"who": '"Ada"', "here": 5})
 
     assert (await run_node("input", {"name": "who", "type": "json"}, services=services)).outputs == {"value": '"Ada"'}
     assert (await run_node("input", {}, services=services)).outputs == {"value": 5}
 
 
-def test_a_default_that_does_not_fit_its_type_is_a_problem() -> None:
+def test_a_default_of_the_wrong_type_is_a_problem() -> None:
     spec = spec_of("input")
 
     (fault,) = spec.check(spec.config.model_validate({"type": "number", "default": "many"}))
@@ -40,7 +40,7 @@ def test_a_default_that_does_not_fit_its_type_is_a_problem() -> None:
     assert list(spec.check(spec.config.model_validate({"type": "number", "default": "5"}))) == []
 
 
-async def test_the_prompt_of_an_llm_is_filled_in_and_the_input_stands_behind_one_that_does_not_name_it() -> None:
+async def test_an_llm_renders_its_prompt_and_appends_an_input_that_it_does_not_name() -> None:
     named = await run_node(
         "llm", {"system": "Be {{how}}.", "prompt": "On {{input}}."}, {"input": "sea", "how": "short"}, "a"
     )
@@ -52,7 +52,7 @@ async def test_the_prompt_of_an_llm_is_filled_in_and_the_input_stands_behind_one
     assert alone.services.requests[0].messages == (Message("user", "Hello."),)
 
 
-async def test_the_note_about_the_iteration_stands_last() -> None:
+async def test_the_iteration_note_is_at_the_end_of_the_prompt() -> None:
     ran = await run_node("llm", {"prompt": "Go."}, {"input": "x"}, "a", note=IterationNote(1, 2, None))
 
     assert ran.services.requests[0].messages[-1].text == "Go.\n\nx\n\nThis is iteration 1 of 2."
@@ -108,23 +108,21 @@ DRAFT = "A draft that is long enough to stand there by no chance"
         ),
     ],
 )
-def test_a_model_is_told_which_iteration_it_is_and_what_the_last_one_gave(
-    note: IterationNote, prompt: str, told: str
-) -> None:
+def test_the_iteration_note_has_the_number_and_the_previous_result(note: IterationNote, prompt: str, told: str) -> None:
     assert note.added_to(prompt) == told
 
 
 @pytest.mark.parametrize(
     ("finish", "warning"), [(Finish.LENGTH, "cut off"), (Finish.CONTENT_FILTER, "content filter"), (Finish.STOP, "")]
 )
-async def test_a_reply_that_was_cut_is_told(finish: Finish, warning: str) -> None:
+async def test_a_truncated_reply_is_a_warning(finish: Finish, warning: str) -> None:
     ran = await run_node("llm", {"prompt": "Go."}, {}, Reply("Hal", finish))
 
     assert ran.outputs["output"] == "Hal"
     assert [warning in said for said in ran.context.warnings] == [True] * bool(warning)
 
 
-async def test_the_settings_of_a_call_reach_it() -> None:
+async def test_model_settings_are_sent_with_the_call() -> None:
     config = {"model": "openai/x", "api_base": "http://h/v1", "temperature": 0.5, "max_tokens": 7, "seed": 3}
 
     ran = await run_node("llm", {"prompt": "Go.", **config}, {}, "a")
@@ -135,7 +133,7 @@ async def test_the_settings_of_a_call_reach_it() -> None:
     assert request.path == "here"
 
 
-async def test_the_port_usage_is_empty_where_no_model_was_called() -> None:
+async def test_the_port_usage_is_null_without_a_model_call() -> None:
     services = FakeServices(["a"])
     spec = spec_of("llm")
     ran = await run_node("llm", {"prompt": "Go."}, services=services)
@@ -144,7 +142,7 @@ async def test_the_port_usage_is_empty_where_no_model_was_called() -> None:
     assert [port.name for port in spec.outputs(spec.config())] == ["output", "usage"]
 
 
-async def test_a_structured_reply_is_asked_for_once_more_with_what_was_wrong() -> None:
+async def test_an_invalid_structured_reply_is_requested_again_with_the_error() -> None:
     schema: dict[str, Value] = {"type": "object", "required": ["a"]}
 
     ran = await run_node("llm", {"prompt": "Go.", "reply_schema": schema}, {}, "No.", '{"a": 1}')
@@ -158,7 +156,7 @@ async def test_a_structured_reply_is_asked_for_once_more_with_what_was_wrong() -
     )
 
 
-async def test_a_structured_reply_that_never_fits_fails_and_may_be_tried_again() -> None:
+async def test_two_invalid_structured_replies_are_a_retryable_error() -> None:
     with pytest.raises(NodeError) as caught:
         await run_node("llm", {"prompt": "Go.", "reply_schema": {"required": ["a"]}}, {}, "No.", "{}")
 
@@ -166,7 +164,7 @@ async def test_a_structured_reply_that_never_fits_fails_and_may_be_tried_again()
     assert caught.value.message.endswith('asked twice: the value: "a" is a required property.')
 
 
-async def test_a_router_shows_the_model_criteria_branches_and_the_work() -> None:
+async def test_a_router_sends_criteria_branches_and_the_value() -> None:
     ran = await run_node(
         "router", {"criteria": "Is {{input}} good?"}, {"input": "it"}, '{"branch": "done", "reason": "r"}'
     )
@@ -180,7 +178,7 @@ async def test_a_router_shows_the_model_criteria_branches_and_the_work() -> None
     assert ran.outputs == {"done": "it", "reason": "r"}
 
 
-async def test_a_router_that_cannot_read_the_verdict_twice_says_so_and_goes_on() -> None:
+async def test_a_router_with_two_unreadable_verdicts_warns_and_continues() -> None:
     ran = await run_node("router", {"criteria": "?"}, {"input": 5}, "perhaps", "not done")
 
     assert ran.outputs["continue"] == 5
@@ -188,7 +186,7 @@ async def test_a_router_that_cannot_read_the_verdict_twice_says_so_and_goes_on()
     assert ran.services.requests[1].messages[-1].text.startswith("That could not be read: ")
 
 
-async def test_a_router_without_a_safe_branch_fails_on_a_verdict_that_cannot_be_read() -> None:
+async def test_a_router_without_a_safe_branch_fails_on_unreadable_verdicts() -> None:
     branches = [{"name": "a"}, {"name": "b"}]
 
     with pytest.raises(NodeError, match="asked twice") as caught:
@@ -205,7 +203,7 @@ async def test_a_router_without_a_safe_branch_fails_on_a_verdict_that_cannot_be_
         ({"a": "false", "b": "1 > 2"}, "No rule of the router was true."),
     ],
 )
-async def test_rules_that_decide_nothing_fail(rules: dict[str, str], error: str) -> None:
+async def test_rules_without_a_decision_are_an_error(rules: dict[str, str], error: str) -> None:
     branches = [{"name": name, "when": rule} for name, rule in rules.items()]
 
     with pytest.raises(NodeError) as caught:
@@ -268,7 +266,7 @@ def test_a_router_is_recorded_with_branch_value_and_reason(outputs: Any, recorde
         ),
     ],
 )
-async def test_a_validator_lets_a_value_pass_or_says_why_not(config: Any, value: Value, outputs: Any) -> None:
+async def test_a_validator_passes_a_valid_value_and_reports_errors(config: Any, value: Value, outputs: Any) -> None:
     assert (await run_node("validator", config, {"input": value})).outputs == outputs
 
 
@@ -279,7 +277,7 @@ def test_a_validator_is_recorded_with_its_verdict() -> None:
     assert recorded({"invalid": 1, "errors": ["e"]}) == {"valid": False, "value": 1, "errors": ["e"]}
 
 
-def test_most_types_are_recorded_with_their_output() -> None:
+def test_the_default_recorded_value_is_the_output() -> None:
     recorded = spec_of("llm").recorded
 
     assert recorded({"output": 1, "usage": {}}) == 1
@@ -305,5 +303,5 @@ def test_most_types_are_recorded_with_their_output() -> None:
         ("exit", {"loop": "outer"}, "outer"),
     ],
 )
-def test_a_card_says_in_a_line_what_the_node_will_do(node_type: str, config: dict[str, Any], said: str) -> None:
+def test_the_summary_of_a_node(node_type: str, config: dict[str, Any], said: str) -> None:
     assert summary(node_type, **config) == said

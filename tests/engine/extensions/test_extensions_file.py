@@ -36,7 +36,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     withdraw_server("sample")
 
 
-def test_what_is_written_is_read_again(file: Path) -> None:
+def test_written_extensions_are_read_unchanged(file: Path) -> None:
     assert read_extensions(file) == Extensions()
     extensions = Extensions(plugins=("example",), servers={"sample": SERVER, "far": McpServer(url="https://a.example")})
     write_extensions(file, extensions)
@@ -46,7 +46,7 @@ def test_what_is_written_is_read_again(file: Path) -> None:
     assert [one.name for one in file.parent.iterdir()] == ["extensions.json"]
 
 
-def test_what_other_programs_write_is_read(file: Path) -> None:
+def test_files_of_other_programs_are_read(file: Path) -> None:
     file.parent.mkdir()
     file.write_text('{"mcpServers": {"files": {"type": "stdio", "command": "npx", "args": ["-y", "files"]}}, "x": 1}')
     assert read_extensions(file).servers["files"].summary == "npx -y files"
@@ -62,7 +62,7 @@ def test_what_other_programs_write_is_read(file: Path) -> None:
         ('{"plugins": "example"}', "at plugins"),
     ],
 )
-def test_what_is_wrong_with_it_is_a_sentence(file: Path, content: str, sentence: str) -> None:
+def test_an_invalid_file_is_an_error_with_a_sentence(file: Path, content: str, sentence: str) -> None:
     file.parent.mkdir()
     file.write_text(content)
     with pytest.raises(ExtensionsError) as caught:
@@ -71,14 +71,14 @@ def test_what_is_wrong_with_it_is_a_sentence(file: Path, content: str, sentence:
     assert "1234" not in str(caught.value)
 
 
-def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "settings").write_text("no folder")
     with pytest.raises(ExtensionsError, match="cannot be written") as caught:
         write_extensions(tmp_path / "settings" / "extensions.json", Extensions())
     assert caught.value.remedy == "Look at the folder."
 
 
-def test_tools_of_a_server_are_offered_once_it_has_been_asked_and_while_its_settings_stay(file: Path) -> None:
+def test_tools_of_a_server_are_offered_after_it_was_asked_until_its_settings_change(file: Path) -> None:
     extensions = Extensions(servers={"sample": SERVER})
     (remark,) = activate_extensions(extensions, file)
     assert remark.startswith('What the MCP server "sample" offers is not known yet.')

@@ -37,7 +37,7 @@ def test_a_clear_verdict_is_read(text: str, verdict: tuple[str, str]) -> None:
     assert read_branch(text, BRANCHES) == verdict
 
 
-def test_a_verdict_of_any_length_is_quoted_in_a_line() -> None:
+def test_a_long_verdict_is_quoted_in_one_line() -> None:
     with pytest.raises(UnreadableReplyError) as caught:
         read_branch(json.dumps({"branch": "done and " * 100_000}), BRANCHES)
 
@@ -76,7 +76,7 @@ def test_a_verdict_of_any_length_is_quoted_in_a_line() -> None:
     ],
     ids=lambda text: text[:40].encode("ascii", "replace").decode(),
 )
-def test_an_unclear_verdict_is_no_verdict(text: str) -> None:
+def test_an_unclear_verdict_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableReplyError) as caught:
         read_branch(text, BRANCHES)
 
@@ -84,7 +84,7 @@ def test_an_unclear_verdict_is_no_verdict(text: str) -> None:
     assert len(str(caught.value)) < 500
 
 
-def test_a_branch_that_is_not_there_is_named_with_those_that_are() -> None:
+def test_an_unknown_branch_is_reported_with_the_known_ones() -> None:
     with pytest.raises(UnreadableReplyError, match=r'^"maybe" is none of done, continue\.$'):
         read_branch('{"branch": "maybe"}', BRANCHES)
 
@@ -92,7 +92,7 @@ def test_a_branch_that_is_not_there_is_named_with_those_that_are() -> None:
 @given(
     st.lists(st.sampled_from(["not", "done", "Done.", "yet", "continue", "is", "{", "}", "[", '"', ":"]), max_size=6)
 )
-def test_no_sentence_counts_as_done_but_the_word_alone(words: list[str]) -> None:
+def test_only_the_word_done_alone_counts_as_done(words: list[str]) -> None:
     text = " ".join(words)
     bare = [word for word in (part.strip('.[]{}":').casefold() for part in words) if word]
     try:
@@ -104,7 +104,7 @@ def test_no_sentence_counts_as_done_but_the_word_alone(words: list[str]) -> None
 
 
 @given(st.sampled_from(BRANCHES), st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=50))
-def test_what_the_schema_asks_for_is_always_read(branch: str, reason: str) -> None:
+def test_a_verdict_that_follows_the_schema_is_always_read(branch: str, reason: str) -> None:
     assert read_branch(json.dumps({"reason": reason, "branch": branch}), BRANCHES) == (branch, reason)
 
 
@@ -121,5 +121,5 @@ def test_what_the_schema_asks_for_is_always_read(branch: str, reason: str) -> No
         (["a"], None),
     ],
 )
-def test_what_an_unreadable_verdict_counts_as_is_never_done(names: list[str], fallback: str | None) -> None:
+def test_an_unreadable_verdict_never_counts_as_done(names: list[str], fallback: str | None) -> None:
     assert fallback_branch(names) == fallback

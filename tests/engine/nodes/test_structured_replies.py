@@ -71,21 +71,21 @@ def test_a_list_is_found_in_a_reply() -> None:
     ],
     ids=lambda text: str(text)[:30],
 )
-def test_a_reply_without_fitting_json_says_what_is_wrong(text: str, failure: str) -> None:
+def test_a_reply_without_valid_json_is_an_error_with_the_reason(text: str, failure: str) -> None:
     with pytest.raises(UnreadableReplyError) as caught:
         read(text, PERSON)
 
     assert str(caught.value) == failure
 
 
-def test_a_failure_never_repeats_a_huge_reply() -> None:
+def test_an_error_quotes_a_huge_reply_only_in_part() -> None:
     with pytest.raises(UnreadableReplyError) as caught:
         read(json.dumps({"name": ["x" * 1_000_000]}), PERSON)
 
     assert len(str(caught.value)) < 400
 
 
-def test_a_schema_that_cannot_be_used_is_told_as_such() -> None:
+def test_an_invalid_schema_is_reported() -> None:
     with pytest.raises(UnreadableReplyError, match=r"^The JSON Schema cannot be used: "):
         read("{}", {"type": "nothing"})
 
@@ -124,7 +124,7 @@ SCENE: dict[str, Value] = {
         ('[{"name": "Ada"}]', {"name": "Ada"}),
     ],
 )
-def test_json_is_read_in_any_dialect(text: str, value: Value) -> None:
+def test_json_is_read_from_any_dialect(text: str, value: Value) -> None:
     assert read(text, PERSON) == value
 
 
@@ -145,7 +145,7 @@ def test_json_is_read_in_any_dialect(text: str, value: Value) -> None:
         ({"title": "x", "Title": "y"}, {"title": "x", "Title": "y"}),
     ],
 )
-def test_what_differs_from_its_schema_in_form_alone_is_fitted(said: Value, value: Value) -> None:
+def test_values_that_differ_from_the_schema_only_in_form_are_converted(said: Value, value: Value) -> None:
     assert read(json.dumps(said), SCENE) == value
 
 
@@ -158,7 +158,7 @@ def test_what_differs_from_its_schema_in_form_alone_is_fitted(said: Value, value
     ],
     ids=str,
 )  # fmt: skip
-def test_nothing_is_fitted_by_guess(said: Value) -> None:
+def test_ambiguous_values_are_not_converted(said: Value) -> None:
     with pytest.raises(UnreadableReplyError):
         read(json.dumps(said), SCENE)
 
@@ -173,7 +173,7 @@ def test_nothing_is_fitted_by_guess(said: Value) -> None:
         ('"x"', {"type": "string"}, "x"),
     ],
 )
-def test_a_plain_value_is_a_reply(text: str, schema: dict[str, Value], value: Value) -> None:
+def test_a_reply_can_be_a_plain_value(text: str, schema: dict[str, Value], value: Value) -> None:
     assert read(text, schema) == value
 
 
@@ -196,7 +196,7 @@ def test_a_sentence_is_no_plain_value(text: str) -> None:
         "{'name': 'Ada', 'name': 'Bob'}",
     ],
 )
-def test_values_that_differ_are_none(text: str) -> None:
+def test_differing_values_are_unreadable(text: str) -> None:
     with pytest.raises(UnreadableReplyError):
         read(text, PERSON)
 
@@ -218,7 +218,7 @@ THREE: dict[str, Value] = {
         ("[see] {'a': {}, 'd': 1} ```\nnothing\n```", '"c" is a required property'),
     ],
 )  # fmt: skip
-def test_the_error_is_that_of_the_best_candidate(text: str, error: str) -> None:
+def test_the_error_is_about_the_best_candidate(text: str, error: str) -> None:
     with pytest.raises(UnreadableReplyError) as caught:
         read(text, THREE)
 
@@ -234,12 +234,12 @@ prose = st.text(st.characters(exclude_characters="{}[]｛｝［］`", codec="utf
 
 
 @given(objects, prose, prose)
-def test_an_object_is_read_through_any_prose_without_braces(value: dict[str, Any], before: str, after: str) -> None:
+def test_an_object_is_found_in_any_prose_without_braces(value: dict[str, Any], before: str, after: str) -> None:
     assert read(f"{before}\n{json.dumps(value)}\n{after}", {"type": "object"}) == value
 
 
 @given(st.data(), objects)
-def test_an_object_in_any_dialect_is_read_back_or_refused(data: st.DataObject, value: dict[str, Any]) -> None:
+def test_an_object_in_any_dialect_is_read_unchanged_or_refused(data: st.DataObject, value: dict[str, Any]) -> None:
     try:
         assert read(dialect(data.draw, value), {"type": "object"}) == value
     except UnreadableReplyError:
@@ -247,7 +247,7 @@ def test_an_object_in_any_dialect_is_read_back_or_refused(data: st.DataObject, v
 
 
 @given(st.text(max_size=200))
-def test_whatever_a_model_writes_is_a_value_or_a_reason(text: str) -> None:
+def test_any_text_is_a_value_or_an_error(text: str) -> None:
     try:
         value = read(text, ANYTHING)
     except UnreadableReplyError as error:
@@ -272,7 +272,7 @@ def test_whatever_a_model_writes_is_a_value_or_a_reason(text: str) -> None:
         (r"{'a': 'x\uD800',}", "x\ufffd"),
     ],
 )
-def test_escapes_of_half_characters_and_of_nul_are_cleaned(written: str, text: str) -> None:
+def test_escapes_of_lone_surrogates_and_nul_are_cleaned(written: str, text: str) -> None:
     schema: dict[str, Value] = {"type": "object", "properties": {"a": {"type": "string"}}}
 
     assert read(f"Here: {written}", schema) == {"a": text}

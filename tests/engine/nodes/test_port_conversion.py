@@ -54,14 +54,14 @@ OF_TYPE: dict[PortType, list[Value]] = {
         ("5", ANY, "5"),
     ],
 )
-def test_a_value_is_made_to_fit_where_nothing_is_lost(value: Value, target: PortType, fitting: Value) -> None:
+def test_a_value_is_converted_if_nothing_is_lost(value: Value, target: PortType, fitting: Value) -> None:
     converted = convert(value, target)
 
     assert (converted, type(converted)) == (fitting, type(fitting))
 
 
 @pytest.mark.parametrize("target", list(PortType))
-def test_nothing_stays_nothing(target: PortType) -> None:
+def test_null_stays_null(target: PortType) -> None:
     assert convert(None, target) is None
 
 
@@ -86,7 +86,7 @@ def test_nothing_stays_nothing(target: PortType) -> None:
         ("[" * 500 + "]" * 500, LIST, f'The text "{"[" * 57}…" is not a list.'),
     ],
 )
-def test_a_value_that_does_not_fit_is_named_and_a_way_out_with_it(value: Value, target: PortType, message: str) -> None:
+def test_a_conversion_error_names_the_value_and_a_remedy(value: Value, target: PortType, message: str) -> None:
     with pytest.raises(ConversionError) as caught:
         convert(value, target)
 
@@ -96,7 +96,7 @@ def test_a_value_that_does_not_fit_is_named_and_a_way_out_with_it(value: Value, 
 
 @pytest.mark.parametrize("source", list(OF_TYPE))
 @pytest.mark.parametrize("target", list(OF_TYPE))
-def test_an_edge_is_refused_exactly_where_no_value_can_ever_pass(source: PortType, target: PortType) -> None:
+def test_an_edge_is_invalid_only_if_no_value_can_ever_fit(source: PortType, target: PortType) -> None:
     def passes(value: Value) -> bool:
         try:
             convert(value, target)
@@ -114,21 +114,21 @@ def test_any_fits_everything(other: PortType) -> None:
 
 
 @given(values)
-def test_what_was_json_comes_back_from_its_text(value: Any) -> None:
+def test_json_converted_to_text_can_be_converted_back(value: Any) -> None:
     text = convert(value, TEXT) if not isinstance(value, str) else json.dumps(value)
 
     assert convert(text, JSON) == value
 
 
 @given(values)
-def test_a_value_that_fits_is_left_as_it_is(value: Any) -> None:
+def test_a_value_of_the_right_type_is_unchanged(value: Any) -> None:
     assert convert(value, ANY) is value
     if not isinstance(value, str):
         assert convert(value, JSON) is value
 
 
 @given(st.text())
-def test_a_text_becomes_json_without_loss_or_not_at_all(text: str) -> None:
+def test_text_is_converted_to_json_without_loss_or_fails(text: str) -> None:
     try:
         value = convert(text, JSON)
     except ConversionError:
@@ -138,7 +138,7 @@ def test_a_text_becomes_json_without_loss_or_not_at_all(text: str) -> None:
 
 
 @given(values, st.sampled_from(list(PortType)))
-def test_whatever_comes_out_is_of_the_type(value: Any, target: PortType) -> None:
+def test_a_converted_value_has_the_target_type(value: Any, target: PortType) -> None:
     try:
         fitting = convert(value, target)
     except ConversionError:

@@ -19,7 +19,7 @@ def problems(config: dict[str, Any]) -> list[tuple[str, str | None, str]]:
     "name",
     ["messages", "model", "stream", "api_base", "base_url", "extra_headers", "temperature", "max_tokens", "apiBase"],
 )
-def test_what_the_program_sets_itself_is_no_extra_parameter(name: str) -> None:
+def test_extra_parameters_cannot_set_what_the_program_sets(name: str) -> None:
     ((code, field, message),) = problems({"extra_parameters": {"top_k": 4, name: 1}})
 
     assert (code, field) == ("bad-config", "extra_parameters")
@@ -37,7 +37,7 @@ def test_what_the_program_sets_itself_is_no_extra_parameter(name: str) -> None:
         {"nested": [{"candidate_count": 4}]},
     ],
 )
-def test_no_extra_parameter_makes_replies_longer_or_more_than_a_budget_knows(parameters: dict[str, Any]) -> None:
+def test_extra_parameters_cannot_set_length_or_number_of_replies(parameters: dict[str, Any]) -> None:
     ((code, field, _),) = problems({"extra_parameters": parameters})
 
     assert (code, field) == ("bad-config", "extra_parameters")
@@ -58,7 +58,7 @@ def test_no_extra_parameter_makes_replies_longer_or_more_than_a_budget_knows(par
         {"innocent": "Bearer abcdef"},
     ],
 )
-def test_secrets_are_no_extra_parameters(parameters: dict[str, Any]) -> None:
+def test_extra_parameters_cannot_contain_secrets(parameters: dict[str, Any]) -> None:
     ((code, field, message),) = problems({"extra_parameters": parameters})
 
     assert code == "secret-in-document"
@@ -78,7 +78,7 @@ def test_secrets_are_no_extra_parameters(parameters: dict[str, Any]) -> None:
         {"keywords": ["risk-adjusted-return-2024-final"], "tokenizer": "x"},
     ],
 )
-def test_ordinary_parameters_are_extra_parameters(parameters: dict[str, Any]) -> None:
+def test_other_extra_parameters_are_valid(parameters: dict[str, Any]) -> None:
     assert problems({"extra_parameters": parameters}) == []
 
 

@@ -22,28 +22,28 @@ PERSON = {
         (None, ['the value: null is not of type "object".']),
     ],
 )
-def test_what_is_wrong_with_a_value_is_said_with_its_place(value: Any, errors: list[str]) -> None:
+def test_schema_errors_name_the_place_in_the_value(value: Any, errors: list[str]) -> None:
     assert compile_schema(PERSON).errors(value) == errors
 
 
-def test_a_deep_place_is_written_as_a_path() -> None:
+def test_a_nested_place_is_a_path() -> None:
     schema = {"properties": {"list": {"items": {"type": "string"}}}}
 
     assert compile_schema(schema).errors({"list": ["a", 5]}) == ['list/1: 5 is not of type "string".']
 
 
-def test_no_more_than_twenty_errors_are_told() -> None:
+def test_at_most_twenty_errors_are_reported() -> None:
     assert len(compile_schema({"items": {"type": "string"}}).errors(list(range(1000)))) == 20
 
 
-def test_a_huge_value_is_not_repeated_whole() -> None:
+def test_a_huge_value_is_truncated_in_errors() -> None:
     (error,) = compile_schema({"type": "integer"}).errors("x" * 1_000_000)
 
     assert len(error) < 400
     assert error.endswith("….")
 
 
-def test_a_value_that_cannot_be_checked_is_an_error_and_no_crash() -> None:
+def test_a_value_that_cannot_be_checked_is_an_error() -> None:
     (error,) = compile_schema({"type": "string"}).errors("\ud800")
 
     assert error.startswith("the value cannot be checked")
@@ -63,7 +63,7 @@ def test_a_value_that_cannot_be_checked_is_an_error_and_no_crash() -> None:
         ({"a": {1, 2}}, "not JSON serializable"),
     ],
 )
-def test_a_schema_that_is_none_is_refused_with_a_sentence(schema: dict[str, Any], says: str) -> None:
+def test_an_invalid_schema_is_refused(schema: dict[str, Any], says: str) -> None:
     with pytest.raises(SchemaError) as caught:
         compile_schema(schema)
 
@@ -81,7 +81,7 @@ def test_a_schema_that_is_none_is_refused_with_a_sentence(schema: dict[str, Any]
         ("file:///etc/passwd", "file:///etc/passwd"),
     ],
 )
-def test_a_reference_to_elsewhere_is_refused_and_not_fetched(
+def test_a_reference_outside_the_schema_is_refused_and_not_fetched(
     reference: str, place: str, loopback_only: list[str]
 ) -> None:
     with pytest.raises(SchemaError) as caught:
@@ -100,28 +100,28 @@ def test_a_reference_inside_the_schema_is_followed() -> None:
     assert len(compile_schema(tree).errors({"left": {"right": {}}})) == 1
 
 
-def test_a_schema_of_itself_ends() -> None:
+def test_a_recursive_schema_terminates() -> None:
     assert compile_schema({"$ref": "#"}).errors({"a": 1}) == []
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "^(a|a)*$", "(a|aa)+$", r"^(([a-z])+.)+[A-Z]([a-z])+$"])
-def test_a_pattern_that_would_run_for_ages_elsewhere_ends_at_once(pattern: str) -> None:
+def test_a_catastrophic_pattern_takes_no_time(pattern: str) -> None:
     assert len(compile_schema({"type": "string", "pattern": pattern}).errors("a" * 100_000 + "!")) == 1
 
 
 @pytest.mark.parametrize("pattern", ["a{1000}{1000}{1000}", "(?=a)b", r"(a)\1"])
-def test_a_pattern_that_needs_too_much_is_refused(pattern: str) -> None:
+def test_a_pattern_that_is_too_large_is_refused(pattern: str) -> None:
     with pytest.raises(SchemaError):
         compile_schema({"pattern": pattern})
 
 
-def test_the_same_schema_is_compiled_once_whatever_the_order_of_its_keys() -> None:
+def test_a_schema_is_compiled_once_for_any_order_of_its_keys() -> None:
     assert compile_schema({"type": "object", "minProperties": 1}) is compile_schema(
         {"minProperties": 1, "type": "object"}
     )
 
 
-def test_a_schema_too_deep_to_be_written_is_refused() -> None:
+def test_a_schema_nested_too_deeply_is_refused() -> None:
     schema: dict[str, Any] = {}
     for _ in range(100_000):
         schema = {"not": schema}
