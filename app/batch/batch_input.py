@@ -19,7 +19,7 @@ from engine.batch.table import Table
 from engine.batch.text_encoding import ENCODINGS, EncodingError
 from engine.errors import EngineError
 from engine.formatting import format_count
-from engine.runner.declared_inputs import Declared
+from engine.runner.declared_inputs import DeclaredInput
 
 FILTER: Final = f"Tables ({' '.join(f'*{suffix}' for suffix in TABLE_SUFFIXES)});;All files (*)"
 _HINT: Final = "Choose, paste or drop a table (CSV, Excel or JSON Lines). Each row is one run, each column an input."
@@ -161,7 +161,7 @@ class ColumnsForm(QWidget):
 
     changed = Signal()
 
-    def __init__(self, declared: list[Declared], parent: QWidget | None = None) -> None:
+    def __init__(self, declared: list[DeclaredInput], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.boxes: dict[str, QComboBox] = {}
         self._declared = declared

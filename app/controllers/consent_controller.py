@@ -17,7 +17,7 @@ from app.dialogs import add_text_area, ask_question, default_to_cancel, is_dialo
 from app.session import Session
 from app.worker import Worker
 from engine.document.model import Workflow
-from engine.runner.capabilities import Reach, reach_in, reach_of
+from engine.runner.capabilities import Capabilities, capabilities_in, capabilities_of
 from engine.store.consent import approve, is_approved, is_fully_trusted
 
 _Role = QMessageBox.ButtonRole
@@ -40,7 +40,7 @@ class ConsentController(QObject):
     def before_run(self, session: Session, start: Callable[[], object]) -> None:
         """Start a run, asking first if its workflow is not trusted and uses more than models."""
         workflow = session.workflow
-        reach = reach_in(session.structure_now)
+        reach = capabilities_in(session.structure_now)
         if not reach:
             start()
         elif session.is_trusted:
@@ -71,11 +71,11 @@ class ConsentController(QObject):
             self.remember(workflow, fully=False)
             proceed()
 
-        def look() -> tuple[Reach, bool]:
-            reach = reach_of(workflow)
+        def look() -> tuple[Capabilities, bool]:
+            reach = capabilities_of(workflow)
             return reach, not reach or is_approved(workflow)
 
-        def answered(found: tuple[Reach, bool]) -> None:
+        def answered(found: tuple[Capabilities, bool]) -> None:
             reach, is_known = found
             self._answered(name, reach, trusted if reach else proceed, is_known)
 
@@ -85,7 +85,7 @@ class ConsentController(QObject):
         """Record that a workflow is trusted, `fully` if it is the user's own; `then` is called afterwards."""
         self._worker.ask(partial(approve, workflow, fully=fully), lambda _is_noted: then())
 
-    def _answered(self, name: str, reach: Reach, proceed: Callable[[], object], is_known: bool) -> None:
+    def _answered(self, name: str, reach: Capabilities, proceed: Callable[[], object], is_known: bool) -> None:
         if is_known:
             proceed()
             return
@@ -104,10 +104,10 @@ class ConsentController(QObject):
 
 def is_known(workflow: Workflow) -> bool:
     """Return whether a workflow runs without asking: it was approved, or only calls models. Call it in a thread."""
-    return not reach_of(workflow) or is_approved(workflow)
+    return not capabilities_of(workflow) or is_approved(workflow)
 
 
-def _listed(reach: Reach) -> str:
+def _listed(reach: Capabilities) -> str:
     """Return the list if it fits into the question; a longer one gets a text area."""
     text = "\n".join(reach.lines())
     is_short = text.count("\n") < _MOST_LINES and all(len(line) <= _LONGEST_LINE for line in text.split("\n"))

@@ -39,7 +39,7 @@ from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.plan.structure import Structure, analyse
 from engine.runner.capabilities import tools_of
-from engine.runner.declared_inputs import MAX_FILE_BYTES, Declared
+from engine.runner.declared_inputs import MAX_FILE_BYTES, DeclaredInput
 from engine.safe_file_io import read_text_file
 from engine.tools.registry import all_tools
 from engine.values import Value, to_text
@@ -251,7 +251,7 @@ class RunRequest:
     may_run_code: bool
 
 
-def known_values(declared: list[Declared], last: Mapping[str, Value]) -> dict[str, Value] | None:
+def known_values(declared: list[DeclaredInput], last: Mapping[str, Value]) -> dict[str, Value] | None:
     """Return the values with which a run can start without asking; None if one is missing.
 
     Args:
@@ -263,7 +263,7 @@ def known_values(declared: list[Declared], last: Mapping[str, Value]) -> dict[st
     return None if missing else values
 
 
-def _fits(value: Value, item: Declared) -> bool:
+def _fits(value: Value, item: DeclaredInput) -> bool:
     try:
         return convert(value, item.type) is not None
     except ConversionError:
@@ -284,7 +284,9 @@ class InputField(QWidget):
 
     changed = Signal()
 
-    def __init__(self, declared: Declared, value: Value, asker: FileDialogs, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, declared: DeclaredInput, value: Value, asker: FileDialogs, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.declared = declared
         self._reader = Worker(self)
@@ -422,7 +424,7 @@ class RunDialog(QDialog):
 
     def __init__(
         self,
-        declared: list[Declared],
+        declared: list[DeclaredInput],
         last: Mapping[str, Value],
         folder: Path | None,
         asker: FileDialogs,

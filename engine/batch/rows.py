@@ -22,7 +22,7 @@ from engine.errors import EngineError
 from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.spec import PortType
 from engine.run_state.result import LoopResult, RunResult
-from engine.runner.declared_inputs import Declared, declared_inputs, misfit, value_of_text
+from engine.runner.declared_inputs import DeclaredInput, declared_inputs, invalid_value, value_of_text
 from engine.safe_file_io import normalize_line_ends
 from engine.text_sanitizing import shown
 from engine.values import Value, compact_json, to_text
@@ -143,7 +143,9 @@ def matching_column(name: str, columns: Iterable[str]) -> str | None:
     return next((column for column in columns if column.strip().casefold() == name.casefold()), None)
 
 
-def _choose_columns(declared: Mapping[str, Declared], table: Table, given: dict[str, str | None]) -> dict[str, str]:
+def _choose_columns(
+    declared: Mapping[str, DeclaredInput], table: Table, given: dict[str, str | None]
+) -> dict[str, str]:
     """The column of each input that has one."""
     there_are = f"Its columns are: {', '.join(shown(column, 60) for column in table.columns)}."
     unknown = next((name for name in given if name not in declared), None)
@@ -176,7 +178,7 @@ def _check_spelling(unmatched: list[str], table: Table, extra: list[str]) -> Non
 
 
 def _read_row(
-    table: Table, index: int, declared: Mapping[str, Declared], chosen: Mapping[str, str], extra: list[str]
+    table: Table, index: int, declared: Mapping[str, DeclaredInput], chosen: Mapping[str, str], extra: list[str]
 ) -> RowInputs:
     row = table.rows[index]
     extra_cells = {column: row.get(column, "" if table.is_text else None) for column in extra}
@@ -203,16 +205,16 @@ def _read_row(
     return RowInputs(values, extra_cells, " ".join(sentences))
 
 
-def _check_value(value: Value, declared: Declared) -> Value:
+def _check_value(value: Value, declared: DeclaredInput) -> Value:
     """Return a value from JSON Lines if it fits its input."""
     try:
         convert(value, declared.type)
     except ConversionError as error:
-        raise misfit(compact_json(value), declared) from error
+        raise invalid_value(compact_json(value), declared) from error
     return value
 
 
-def _parse_cell(cell: Value, declared: Declared) -> Value:
+def _parse_cell(cell: Value, declared: DeclaredInput) -> Value:
     """Parse a cell of a CSV table or a workbook as the value of an input."""
     if isinstance(cell, str):
         if _SPREADSHEET_ERRORS.fullmatch(cell.strip()):

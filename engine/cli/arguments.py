@@ -24,7 +24,7 @@ from engine.document.subflows import refresh_subflows
 from engine.errors import EngineError
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import AnySpec
-from engine.runner.declared_inputs import MAX_FILE_BYTES, Declared, InputError, declared_inputs, value_of_text
+from engine.runner.declared_inputs import MAX_FILE_BYTES, DeclaredInput, InputError, declared_inputs, value_of_text
 from engine.safe_file_io import NotTextError, read_text_file
 from engine.text_sanitizing import shown
 from engine.values import Value, compact_json
@@ -126,7 +126,7 @@ def parse_inputs(workflow: Workflow, given: Sequence[str]) -> dict[str, Value]:
     return values
 
 
-def _list_inputs(declared: Iterable[Declared]) -> str:
+def _list_inputs(declared: Iterable[DeclaredInput]) -> str:
     names = "; ".join(map(str, declared))
     return f"Inputs: {names}." if names else "The workflow has no inputs."
 

@@ -144,10 +144,10 @@ def ask_consent(workflow: Workflow, *, allow: bool, is_imported: bool = False) -
     Raises:
         NotApprovedError: There is no consent, and no terminal to ask at.
     """
-    from engine.runner.capabilities import reach_of
+    from engine.runner.capabilities import capabilities_of
     from engine.store.consent import approve, is_approved, is_fully_trusted
 
-    reach = reach_of(workflow)
+    reach = capabilities_of(workflow)
     if not reach:
         return False
     if allow:

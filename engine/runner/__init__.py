@@ -1,1 +1,1 @@
-"""Running a plan: scheduler, loops, budget, retries, cancellation, and the events in which all of it is told."""
+"""Execution of plans: scheduler, loops, budgets, retries, cancellation, resume and fork, reported as events."""

@@ -1,7 +1,7 @@
-"""What a workflow would use of this machine and of the network, so that a person can be asked before its first run.
+"""Capabilities that a workflow would use on this machine and on the network, so that a person can consent.
 
-It is read off the document; nothing is looked up, opened or called. Models called where they are served usually are no
-part of it: they say what they cost, and have limits of their own.
+They are read from the document; nothing is looked up, opened or called. Models at their usual servers are not included:
+they have prices and budgets.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from engine.values import compact_json
 
 
 class CodeNotAllowedError(EngineError):
-    """A workflow runs code, and nobody has allowed it."""
+    """A workflow runs code, which is not allowed."""
 
 
 def tools_of(config: NodeConfig) -> tuple[str, ...]:
-    """The tools that a node with these settings may call, by name."""
+    """Return the names of the tools that a node may call."""
     if isinstance(config, ToolConfig):
         return (config.tool,)
     return tuple(config.tools) if isinstance(config, AgentConfig) else ()
 
 
 def refuse_code(graph: GraphPlan) -> None:
-    """Refuse a workflow that would run code, before any of it has been paid for.
+    """Refuse a workflow that would run code, before anything runs.
 
     Raises:
         CodeNotAllowedError: A node may call a tool that runs code.
@@ -54,13 +54,13 @@ def refuse_code(graph: GraphPlan) -> None:
     for node, tool in tools_in(graph):
         if tool in known and known[tool].runs_code:
             raise CodeNotAllowedError(
-                f'"{node}" may call the tool "{tool}", which runs code on this machine, and this run may not do that.',
+                f'"{node}" may call the tool "{tool}", which runs code on this machine. This run does not allow that.',
                 "If you trust the workflow, allow it: with --allow-code, or with the box where a run is started.",
             )
 
 
 def tools_in(graph: GraphPlan) -> Iterator[tuple[str, str]]:
-    """Each enabled node that may call a tool, with the tool's name; those in loops and subflows included."""
+    """Yield the id of each enabled node that may call a tool, at any depth, with the tool's name."""
     for node in graph.nodes:
         if node.enabled:
             yield from ((node.id, name) for name in tools_of(node.config))
@@ -73,20 +73,20 @@ _READING_MODELS: Final = (RECORDED_PREFIX, SCRIPTED_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """What a workflow would use; each thing once and whole, in plain text without hidden characters.
+class Capabilities:
+    """Capabilities that a workflow would use: each once, in full, as plain text without hidden characters.
 
     Attributes:
-        tools: Tools, with what they do.
-        hosts: Machines that it names, other than the usual ones of model providers.
-        commands: Commands and code in the document, line by line.
+        tools: Tools and what they do.
+        hosts: Hosts in the document, other than the usual ones of model providers.
+        commands: Commands and code in the document.
         calls: Arguments in the document for tools of servers.
-        unknown: What is known only during the run, because an edge or a model brings it; a person is asked then.
+        unknown: Values that an edge or a model provides during the run; a person is asked then.
         models: Models that read this machine's history or files.
         workflows: Files of other workflows in it.
-        plugins: Node types that plugins have added.
-        prices: Prices that the document states, and whether it lets models of unknown price run: a budget counts
-            by them, so a wrong price lets a run spend more than the person allows.
+        plugins: Node types from plugins.
+        prices: Prices in the document, and whether it allows models of unknown price. Budgets use them, so a wrong
+            price lets a run spend more than the person allows.
     """
 
     tools: tuple[str, ...] = ()
@@ -103,10 +103,7 @@ class Reach:
         return any(getattr(self, field.name) for field in fields(self))
 
     def lines(self) -> list[str]:
-        """What there is, an entry for each kind and thing: `Tool: read_file (reads a text file)`.
-
-        What has several lines stands below its kind, farther in.
-        """
+        """Return an entry for each capability: `Tool: read_file (reads a text file)`; further lines are indented."""
         kinds = (
             ("Tool", self.tools),
             ("Host", self.hosts),
@@ -121,29 +118,29 @@ class Reach:
         return [f"{kind}: {indent_lines(thing)}" for kind, things in kinds for thing in things]
 
 
-def reach_of(workflow: Workflow, registry: Registry | None = None) -> Reach:
-    """What a workflow would use, the workflows in it included; whatever else is wrong with it."""
-    return reach_in(analyse(workflow, registry))
+def capabilities_of(workflow: Workflow, registry: Registry | None = None) -> Capabilities:
+    """Return the capabilities of a workflow and its subflows; the workflow may have problems."""
+    return capabilities_in(analyse(workflow, registry))
 
 
-def reach_in(structure: Structure) -> Reach:
-    """The same, for a document that was taken apart already."""
-    found: dict[str, dict[str, None]] = {field.name: {} for field in fields(Reach)}
-    for kind, thing in chain(_things(structure), _prices(structure.workflow)):
+def capabilities_in(structure: Structure) -> Capabilities:
+    """Return the capabilities of an analysed workflow."""
+    found: dict[str, dict[str, None]] = {field.name: {} for field in fields(Capabilities)}
+    for kind, thing in chain(_found(structure), _prices(structure.workflow)):
         found[kind][visible(thing)] = None
-    return Reach(**{kind: tuple(things) for kind, things in found.items()})
+    return Capabilities(**{kind: tuple(things) for kind, things in found.items()})
 
 
 def fingerprint(workflow: Workflow) -> str:
-    """What tells whether a document means the same as one that was approved: its looks and its words are no part."""
+    """Return a hash of the parts of a document that affect its runs, without names and layout."""
     document = workflow.to_json()
-    meant = {key: document.get(key) for key in ("settings", "nodes", "edges")}
-    return hashlib.sha256(json.dumps(meant, sort_keys=True).encode()).hexdigest()
+    relevant = {key: document.get(key) for key in ("settings", "nodes", "edges")}
+    return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()
 
 
-def _things(structure: Structure) -> Iterator[tuple[str, str]]:
+def _found(structure: Structure) -> Iterator[tuple[str, str]]:
     known = all_tools()
-    fed = {edge.target for edge in structure.workflow.edges}
+    connected_ports = {edge.target for edge in structure.workflow.edges}
     usual = structure.workflow.settings.get("model")
     yield from _models((usual,))
     for node in structure.resolution.nodes.values():
@@ -154,8 +151,10 @@ def _things(structure: Structure) -> Iterator[tuple[str, str]]:
             if name in known:
                 yield "tools", f"{name} ({known[name].help.rstrip('.')})"
         if isinstance(config, ToolConfig):
-            yield from _literal(config)
-            yield from _fed(node.id, config, [port for port in node.inputs if (node.id, port) in fed])
+            yield from _from_arguments(config)
+            yield from _from_edges(
+                node.id, config, [port for port in node.inputs if (node.id, port) in connected_ports]
+            )
         if isinstance(config, AgentConfig):
             asked = (name for name in config.tools if name in known and known[name].consents_to_calls)
             yield from (("unknown", f"the calls of {name} that the model of “{node.id}” makes") for name in asked)
@@ -167,11 +166,11 @@ def _things(structure: Structure) -> Iterator[tuple[str, str]]:
                 yield "hosts", host
             yield from _models((getattr(settings, "model", None), *getattr(settings, "fallback_models", ())))
     for inner in structure.subflows.values():
-        yield from _things(inner)
+        yield from _found(inner)
 
 
 def _prices(workflow: Workflow) -> Iterator[tuple[str, str]]:
-    """What the settings say about prices; those of the workflows in it have no effect."""
+    """Yield the prices in the settings; those of subflows have no effect."""
     try:
         settings = Settings.model_validate(workflow.settings)
     except ValidationError:  # then it does not run
@@ -189,8 +188,8 @@ def _models(names: Iterable[object]) -> Iterator[tuple[str, str]]:
     yield from (("models", name) for name in names if isinstance(name, str) and name.startswith(_READING_MODELS))
 
 
-def _literal(config: ToolConfig) -> Iterator[tuple[str, str]]:
-    """The addresses, commands and arguments in the settings of a tool."""
+def _from_arguments(config: ToolConfig) -> Iterator[tuple[str, str]]:
+    """Yield the addresses, commands and arguments in the settings of a tool."""
     known = all_tools().get(config.tool)
     if known is not None and known.consent is Consent.CALL and config.arguments:
         yield "calls", f"{config.tool} {compact_json(config.arguments)}"
@@ -201,8 +200,8 @@ def _literal(config: ToolConfig) -> Iterator[tuple[str, str]]:
             yield "hosts", host
 
 
-def _fed(node_id: str, config: ToolConfig, ports: list[str]) -> Iterator[tuple[str, str]]:
-    """What an edge brings to a tool that a person is asked about."""
+def _from_edges(node_id: str, config: ToolConfig, ports: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the values from edges to a tool that need consent."""
     known = all_tools().get(config.tool)
     if known is None:
         return

@@ -1,4 +1,4 @@
-"""The inputs that a workflow declares, for whoever asks a person for their values."""
+"""The inputs that a workflow declares, and the values of a run for them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from engine.values import Value, to_text, value_of_json
 
 
 class InputError(EngineError):
-    """Values that do not fit the workflow's inputs."""
+    """Values that do not match the workflow's inputs."""
 
 
 def read_parameters(declared: Mapping[str, InputConfig], given: Mapping[str, Value]) -> dict[str, Value]:
-    """The value of each input, by name: the one given, else its default.
+    """Return the value of each input by name: the given value, or the default.
 
     Raises:
-        InputError: A name is unknown, a value is missing or does not fit.
+        InputError: A name is unknown, or a value is missing or invalid.
     """
     names = ", ".join(declared) or "none"
     for name in given:
@@ -42,7 +42,7 @@ def read_parameters(declared: Mapping[str, InputConfig], given: Mapping[str, Val
         value = given.get(name, config.default)
         fault = next(iter(faults(value)), None)
         if fault is not None:
-            raise InputError(f'The value of the input "{name}" is no JSON value: {fault.message}', fault.remedy)
+            raise InputError(f'The value of the input "{name}" is not a JSON value: {fault.message}', fault.remedy)
         if value is None and name not in given:
             raise InputError(f'The input "{name}" has no value.', f"Give one with -i {name}=VALUE.")
         try:
@@ -53,18 +53,18 @@ def read_parameters(declared: Mapping[str, InputConfig], given: Mapping[str, Val
 
 
 MAX_FILE_BYTES: Final = 10_000_000
-"""The largest file from which the value of an input is read."""
+"""Maximum size of a file with the value of an input."""
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredInput:
     """An input that a workflow declares.
 
     Attributes:
-        name: What `-i` calls it.
-        type: What kind of value it takes.
-        default: What a run takes that gives no value; None where one must be given.
-        description: A line for the person who fills it in.
+        name: Its name.
+        type: Type of its value.
+        default: Its default; None if a value is required.
+        description: A line for the person who provides the value.
     """
 
     name: str
@@ -73,11 +73,11 @@ class Declared:
     description: str
 
     def __str__(self) -> str:
-        usual = "required" if self.default is None else f"default {one_line(json.dumps(to_text(self.default)), 50)}"
-        return f"{shown(self.name, 60)} ({self.type}, {usual})"
+        default = "required" if self.default is None else f"default {one_line(json.dumps(to_text(self.default)), 50)}"
+        return f"{shown(self.name, 60)} ({self.type}, {default})"
 
     def to_json(self) -> dict[str, Any]:
-        """It as a JSON object."""
+        """Return the input as a JSON object."""
         return {
             "name": self.name,
             "type": str(self.type),
@@ -87,19 +87,19 @@ class Declared:
         }
 
 
-def declared_inputs(workflow: Workflow) -> list[Declared]:
-    """The inputs that a workflow declares and that are not switched off; of those with problems what can be read."""
+def declared_inputs(workflow: Workflow) -> list[DeclaredInput]:
+    """Return the enabled inputs of a workflow; inputs with invalid settings are left out."""
     return _inputs(workflow, is_enabled=True)
 
 
-def still_declared(workflow: Workflow, given: Mapping[str, Value]) -> dict[str, Value]:
-    """The values that an earlier run was given, without those of inputs that are switched off in the document now."""
+def without_disabled(workflow: Workflow, given: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the values of an earlier run without those of inputs that are disabled now."""
     off, declared = ({item.name for item in _inputs(workflow, is_enabled=on)} for on in (False, True))
     return {name: value for name, value in given.items() if name in declared or name not in off}
 
 
-def _inputs(workflow: Workflow, *, is_enabled: bool) -> list[Declared]:
-    found: list[Declared] = []
+def _inputs(workflow: Workflow, *, is_enabled: bool) -> list[DeclaredInput]:
+    found: list[DeclaredInput] = []
     for node in workflow.nodes:
         if node.type != "input" or node.enabled is not is_enabled:
             continue
@@ -107,52 +107,52 @@ def _inputs(workflow: Workflow, *, is_enabled: bool) -> list[Declared]:
             config = InputConfig.model_validate(node.config)
         except ValidationError:
             continue
-        found.append(Declared(config.name or node.id, config.type, config.default, config.description))
+        found.append(DeclaredInput(config.name or node.id, config.type, config.default, config.description))
     return found
 
 
-_TYPES: Final = {
+_TYPE_HELP: Final = {
     PortType.NUMBER: ("a number", "42 or 0.5"),
     PortType.BOOLEAN: ("true or false", "true, false, yes, no, 1 or 0"),
     PortType.LIST: ("a list in JSON", '["a", "b"]'),
     PortType.JSON: ("JSON", '{"a": 1}; a text stands in double quotes'),
 }
 
-_TRUTHS: Final = {
-    word: truth
-    for truth, words in (
+_BOOLEAN_WORDS: Final = {
+    word: boolean
+    for boolean, words in (
         (True, "true yes on y t 1 wahr ja vrai oui verdadero sí si"),
         (False, "false no off n f 0 falsch nein faux non falso"),
     )
     for word in words.split()
 }
-"""What people and spreadsheets write for true and false."""
+"""Words that people and spreadsheets write for true and false."""
 _GROUPED: Final = re.compile(r"[+-]?[0-9]{1,3}(\s[0-9]{3})+(\.[0-9]*)?")
 _NUMBER: Final = re.compile(r"([+-]?)(?=[0-9]|\.[0-9])([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+)?")
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?[0-9.\s]*,[0-9.,]*")
 
 
-def value_of_text(text: str, declared: Declared) -> Value:
-    """The value that a text stands for: itself for an input that takes texts, else what its JSON says.
+def value_of_text(text: str, declared: DeclaredInput) -> Value:
+    """Convert a text to the value of an input: unchanged for text inputs, otherwise as JSON.
 
     Raises:
-        InputError: It does not fit the input's type.
+        InputError: It does not match the input's type.
     """
     if declared.type in {PortType.TEXT, PortType.ANY}:
         return text
-    if declared.type is PortType.BOOLEAN and (truth := _TRUTHS.get(text.strip().casefold())) is not None:
-        return truth
+    if declared.type is PortType.BOOLEAN and (boolean := _BOOLEAN_WORDS.get(text.strip().casefold())) is not None:
+        return boolean
     try:
         value = value_of_json(_plain_number(text) if declared.type is PortType.NUMBER else text)
     except ValueError:
-        raise misfit(text, declared) from None
+        raise invalid_value(text, declared) from None
     if not _fits(value, declared.type):
-        raise misfit(text, declared)
+        raise invalid_value(text, declared)
     return value
 
 
 def _plain_number(text: str) -> str:
-    """A number as JSON writes it: without spaces between groups of digits, a plus sign or leading zeros."""
+    """Write a number as JSON: without spaces between digits, a plus sign or leading zeros."""
     text = text.strip().replace("\u2212", "-")
     if _GROUPED.fullmatch(text):
         text = re.sub(r"\s", "", text)
@@ -176,9 +176,9 @@ def _fits(value: Value, kind: PortType) -> bool:
             return True
 
 
-def misfit(text: str, declared: Declared) -> InputError:
-    """The error for a text that is no value of an input, with what would be."""
-    kind, example = _TYPES[declared.type]
+def invalid_value(text: str, declared: DeclaredInput) -> InputError:
+    """Return the error for a text that is not a valid value of an input, with an example."""
+    kind, example = _TYPE_HELP[declared.type]
     remedy = f"Write it like {example}."
     if declared.type is PortType.NUMBER and _DECIMAL_COMMA.fullmatch(text.strip()):
         remedy = "Write decimals after a point, like 0.5, and nothing between thousands."

@@ -1,4 +1,4 @@
-"""What the person who starts a run decides, whatever the document says."""
+"""Options of a run, which the person who starts it decides."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from engine.values import Value
 
 
 class Catalogue(Protocol):
-    """Where a run gets its models."""
+    """Creates the models of a run."""
 
     def get(self, name: str, api_base: str | None = None) -> Model:
-        """The model of that name, served at that address.
+        """Return a model by name and server address.
 
         Raises:
             ModelError: There is no such model.
@@ -27,32 +27,32 @@ class Catalogue(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give back what the models hold."""
+        """Release the resources of the models."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run is to be done.
+    """Options of a run.
 
     Attributes:
-        model: The model that every node calls, whatever the document says; None leaves it to the document.
-        default_model: The model where neither node nor document names one; None: the program's own.
-        budget_usd: The most US dollars that the run may spend; None leaves it to the document.
-        budget_tokens: The most tokens that the run may use; None leaves it to the document.
-        max_iterations_cap: The most iterations of any loop.
-        allow_unknown_price: Whether a model of unknown price may be used although there is a money budget.
-        folder: The one folder that file tools may read and write; None allows none.
+        model: Model for all nodes, which overrides the document; None for the document's models.
+        default_model: Model if neither the node nor the document names one; None for the program's default.
+        budget_usd: Budget in US dollars; None for the document's budget.
+        budget_tokens: Token limit; None for the document's limit.
+        max_iterations_cap: Maximum number of iterations of any loop.
+        allow_unknown_price: Whether models of unknown price may run under a budget in US dollars.
+        folder: The one folder that file tools may read and write; None for none.
         allow_private_addresses: Whether `http_get` may reach loopback and private networks.
         allow_code: Whether the tools `python` and `shell` may run code on this machine.
-        confirm_calls: Whether a person is asked before calls that the document does not hold: commands, code and calls
-            of servers' tools that an edge or a model brings, hosts that an edge brings. Once for each distinct value.
-        models: Where models come from, left open at the end; None: a catalogue of the run's own.
+        confirm_calls: Whether a person confirms calls that are not part of the document: commands, code and calls of
+            servers' tools from an edge or a model, and hosts from an edge. Once for each distinct value.
+        models: Catalog of models, which stays open; None for a catalog of the run's own.
         registry: The node types.
-        store: Where the run is kept while it goes; None: nowhere.
-        source: The file that the document came from, for the history; empty where it never was saved.
-        run_id: The id of the run; empty for a new one. A run that is begun twice under one id is kept once.
-        shared_budget: What several runs in the same event loop may spend together; None: nothing is shared.
+        store: Stores the run; None if it is not stored.
+        source: File of the document, for the history; empty if it was never saved.
+        run_id: Id of the run; empty for a new one. Two runs with one id are stored once.
+        shared_budget: Budget shared by several runs in the same event loop; None for none.
     """
 
     model: str | None = None
@@ -74,14 +74,14 @@ class RunOptions:
 
 
 def options_to_json(options: RunOptions, default_model: str | None = None) -> dict[str, Value]:
-    """What the history keeps of the options, so that the run can go on another day.
+    """Return the options that the history stores, so that the run can be resumed.
 
-    What a run may touch (`folder`, `allow_private_addresses`, `allow_code`, `confirm_calls`) is not part of it: that is
-    allowed again each time.
+    Permissions (`folder`, `allow_private_addresses`, `allow_code`, `confirm_calls`) are not stored: a person grants
+    them again for each resume.
 
     Args:
         options: The options.
-        default_model: The model that stands for the default, should it have been found rather than named.
+        default_model: The default model that was found, if the options name none.
     """
     return {
         "model": options.model,
@@ -93,25 +93,21 @@ def options_to_json(options: RunOptions, default_model: str | None = None) -> di
     }
 
 
-def options_with_stored(options: RunOptions, kept: Mapping[str, Value]) -> RunOptions:
-    """The options, with what the history kept of a run's wherever they say nothing themselves.
+def options_with_stored(options: RunOptions, stored: Mapping[str, Value]) -> RunOptions:
+    """Complete options with the stored options of a run.
 
-    The text may come from a file that somebody else made: what does not fit is left out.
+    Stored options may come from another person's file: invalid values are ignored.
     """
-    model, default, usd = kept.get("model"), kept.get("default_model"), kept.get("budget_usd")
-    tokens, cap = kept.get("budget_tokens"), kept.get("max_iterations_cap")
+    model, default, usd = stored.get("model"), stored.get("default_model"), stored.get("budget_usd")
+    tokens, cap = stored.get("budget_tokens"), stored.get("max_iterations_cap")
     return replace(
         options,
         model=options.model or (model if isinstance(model, str) else None),
         default_model=options.default_model or (default if isinstance(default, str) else None),
         budget_usd=options.budget_usd if not _is_number(usd) or options.budget_usd is not None else float(usd),
-        budget_tokens=options.budget_tokens
-        if options.budget_tokens is not None
-        else tokens
-        if _is_count(tokens)
-        else None,
+        budget_tokens=options.budget_tokens if not _is_count(tokens) or options.budget_tokens is not None else tokens,
         max_iterations_cap=max(options.max_iterations_cap, cap) if _is_count(cap) else options.max_iterations_cap,
-        allow_unknown_price=options.allow_unknown_price or kept.get("allow_unknown_price") is True,
+        allow_unknown_price=options.allow_unknown_price or stored.get("allow_unknown_price") is True,
     )
 
 

@@ -30,7 +30,7 @@ from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, LoopPlan, Plan
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail, LoopExecution
-from engine.runner.declared_inputs import still_declared
+from engine.runner.declared_inputs import without_disabled
 from engine.runner.fork import ForkPoint, events_before, fork_point, latest_executions, state_order, with_edited_output
 from engine.runner.options import RunOptions, options_with_stored
 from engine.runner.replay import CallLog, UnknownCall
@@ -133,7 +133,7 @@ def resume(
             refuse_unknown_calls(run, CallLog(past).in_flight.values())
         given = options_with_stored(replace(options or RunOptions(), store=store), store.options(run.run_id))
         workflow = loads(store.document(run.run_id), source=f"run {run.run_id}")
-        ready = prepare(workflow, still_declared(workflow, started.inputs), given)
+        ready = prepare(workflow, without_disabled(workflow, started.inputs), given)
     except BaseException:
         journal.close()
         raise
@@ -241,7 +241,7 @@ def fork(
     given = replace(options or RunOptions(), store=store)
     if changes.model is not None:
         given = replace(given, model=changes.model)
-    inputs = still_declared(plan.workflow, started.inputs)
+    inputs = without_disabled(plan.workflow, started.inputs)
     compiled = plan.plan if plan.plan is not None and plan.plan.workflow is plan.workflow else plan.workflow
     ready = prepare(compiled, inputs, options_with_stored(given, store.options(parent.run_id)))
     place = parse_place(plan.at) if plan.at else None
