@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _STEP_KEYS: Final = ("agent", "instructions", "loop", "dependsOn")
 
 
-def _recognise_steps(value: object) -> ForeignObject | None:
-    """Return the object with `steps`. A bare list of steps, as documentation shows it, is recognised too."""
+def _recognize_steps(value: object) -> ForeignObject | None:
+    """Return the object with `steps`. A bare list of steps, as documentation shows it, is recognized too."""
     root: ForeignObject = {"steps": as_list(value)} if as_list(value) else as_object(value)
     steps = [as_object(step) for step in as_list(root.get("steps"))]
     if "format" in root or not steps:
@@ -39,7 +39,7 @@ YAML_STEPS: Final = ImporterSpec(
     label="workflow of agents and steps",
     help="YAML or JSON with `agents` and `steps`, which depend on one another by `dependsOn`.",
     suffixes=(".yaml", ".yml", ".json"),
-    recognise=_recognise_steps,
+    recognize=_recognize_steps,
     convert=_convert_steps,
     review=(
         "Check the prompts: the other program adds outputs and verdicts of earlier steps by itself, here the prompts "
@@ -64,7 +64,7 @@ steps:
 _WRAPPERS: Final = ("graph", "workflow", "definition", "flow", "data", "graph_json", "graphJson", "graphData")
 
 
-def _recognise_canvas(value: object) -> ForeignObject | None:
+def _recognize_canvas(value: object) -> ForeignObject | None:
     """Return the object with `nodes` and `edges`, which may be nested in a wrapper or in a JSON string."""
     outer = as_object(value)
     if _is_canvas(outer):
@@ -104,7 +104,7 @@ REACT_FLOW: Final = ImporterSpec(
         "`targetHandle`)."
     ),
     suffixes=(".json",),
-    recognise=_recognise_canvas,
+    recognize=_recognize_canvas,
     convert=_convert_canvas,
     review=(
         "Check the routers, and the expressions in transforms and validators: they come from another language. "

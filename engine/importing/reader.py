@@ -98,7 +98,7 @@ def import_text(
     value = _parse(text, shown_source, is_yaml)
     for spec in importers():
         try:
-            root = spec.recognise(value)
+            root = spec.recognize(value)
             if root is not None:
                 return _convert(spec, root, shown_source, name)
         except EngineError:

@@ -26,9 +26,9 @@ class ImporterSpec:
         label: What people call such a file, without an article: `React Flow canvas`.
         help: One sentence on what such a file holds.
         suffixes: File name suffixes in small letters, each with its dot; the usual one first.
-        recognise: Returns the root object of the format inside a parsed file, or None for any other file. Gets
+        recognize: Returns the root object of the format inside a parsed file, or None for any other file. Gets
             arbitrary JSON values and never raises.
-        convert: Builds the workflow. Arguments: the object that `recognise` returned; the report, which gets a line
+        convert: Builds the workflow. Arguments: the object that `recognize` returned; the report, which gets a line
             for each member of the file; the file's name for error messages; the workflow's name if the file has none.
             Raises `DocumentError` if the file is too large.
         review: What to check in an imported workflow, in one or two sentences.
@@ -42,7 +42,7 @@ class ImporterSpec:
     label: str
     help: str
     suffixes: tuple[str, ...]
-    recognise: Callable[[object], ForeignObject | None]
+    recognize: Callable[[object], ForeignObject | None]
     convert: Callable[[ForeignObject, ImportReport, str, str], Workflow]
     review: str
     example: str

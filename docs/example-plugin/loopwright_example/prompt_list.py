@@ -4,7 +4,7 @@ from engine.document.builder import Builder
 from engine.importing.spec import ImporterSpec
 
 
-def recognise(value):
+def recognize(value):
     """Return the object with `prompts`."""
     if isinstance(value, dict) and isinstance(value.get("prompts"), list) and "format" not in value:
         return value
@@ -33,7 +33,7 @@ PROMPT_LIST = ImporterSpec(
     label="list of prompts",
     help="JSON with `prompts`, which are applied one after the other.",
     suffixes=(".json",),
-    recognise=recognise,
+    recognize=recognize,
     convert=convert,
     review="Check the order of the prompts.",
     example='{"prompts": ["Write about this.", "Make it shorter."]}\n',

@@ -36,7 +36,7 @@ VALUES: Any = st.recursive(
 @EVERY
 def test_only_its_own_importer_recognizes_an_example(spec: ImporterSpec) -> None:
     value = read_yaml(spec.example, "example")
-    assert [one.name for one in importers.importers() if one.recognise(value) is not None] == [spec.name]
+    assert [one.name for one in importers.importers() if one.recognize(value) is not None] == [spec.name]
 
 
 @EVERY
@@ -72,7 +72,7 @@ def test_every_member_of_an_example_is_reported(spec: ImporterSpec) -> None:
 @EVERY
 @given(value=VALUES)
 def test_recognizing_never_fails(spec: ImporterSpec, value: Any) -> None:
-    assert spec.recognise(value) is None or isinstance(spec.recognise(value), dict)
+    assert spec.recognize(value) is None or isinstance(spec.recognize(value), dict)
 
 
 @EVERY
@@ -105,7 +105,7 @@ def _spec(**changes: Any) -> ImporterSpec:
         "label": "sample file",
         "help": "A sample.",
         "suffixes": (".sample",),
-        "recognise": lambda value: value if value == {"sample": True} else None,
+        "recognize": lambda value: value if value == {"sample": True} else None,
         "convert": _convert,
         "review": "Check it.",
         "example": '{"sample": true}',
@@ -145,7 +145,7 @@ def test_a_suffix_is_a_dot_and_small_letters(suffixes: tuple[str, ...]) -> None:
 
 
 @pytest.mark.usefixtures("added")
-@pytest.mark.parametrize("failing", ["recognise", "convert"])
+@pytest.mark.parametrize("failing", ["recognize", "convert"])
 def test_an_added_importer_that_fails_is_an_error_of_its_plugin(failing: str) -> None:
     def fail(*_: object) -> Any:
         raise KeyError("secret")

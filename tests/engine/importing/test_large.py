@@ -13,9 +13,9 @@ def test_loop_ends_on_a_large_canvas_are_found_in_linear_time() -> None:
     count = 400
     kinds = {f"c{number}": "loop" if number % 2 else "llm" for number in range(count)}
     edges = [(f"c{number}", f"c{number + step}") for number in range(count - 5) for step in range(1, 6)]
-    began = time.perf_counter()
+    began = time.process_time()
     assert BodyEnds(kinds, edges).of_start == {}
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
 
 
 def test_nested_loops_end_at_their_own_exits() -> None:
@@ -29,14 +29,14 @@ def test_nested_loops_end_at_their_own_exits() -> None:
 
 def test_a_large_report_takes_linear_time() -> None:
     report = ImportReport()
-    began = time.perf_counter()
+    began = time.process_time()
     for number in range(3_000):
         fields = FieldReader({"model": "x", "color": "red", "size": 3}, report, f"node {number}")
         fields.pop("model")
         fields.pop("size")
         report.carried_over(f"node {number}, model", "x.")
         fields.report_rest()
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
     assert [str(entry) for entry in report.entries[-3:]] == [
         "carried over: node 2999, model: x.",
         "left out: node 2999, size: It has no effect here.",

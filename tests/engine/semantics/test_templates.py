@@ -86,7 +86,7 @@ async def test_the_calculator_agent_calculates_and_answers() -> None:
 
 
 async def test_the_summary_is_shortened_until_it_is_stable() -> None:
-    played = await template("converging-summary", summarise=["A long first summary.", "Short.", "Short."])
+    played = await template("converging-summary", summarize=["A long first summary.", "Short.", "Short."])
     assert played.result.outputs == {"summary": "Short.", "rounds": 3}
     assert played.loop.exit_reason == "stable_output"
 
@@ -161,7 +161,7 @@ async def test_json_is_rewritten_until_it_is_valid() -> None:
     played = await template("valid-json", write=["no json", json.dumps({"name": "P"}), json.dumps(good)])
     assert played.result.outputs == {"json": good}
     assert "is not JSON" in played.model.prompts("write")[1]
-    assert "minutes" in played.model.prompts("write")[2].rpartition("What was wrong last time:")[2]
+    assert "minutes" in played.model.prompts("write")[2].rpartition("Errors in the last version:")[2]
 
 
 async def test_json_that_is_never_valid_fails_the_run() -> None:
@@ -191,14 +191,14 @@ async def test_the_best_of_several_attempts_is_returned() -> None:
 
 
 async def test_many_texts_are_summarized_in_loops_and_then_combined() -> None:
-    def summarise(call: Call) -> str:
+    def summarize(call: Call) -> str:
         return f"sum of {call.indices[0]}"
 
-    played = await template("map-reduce-summary", summarise=summarise, combine="The report.")
+    played = await template("map-reduce-summary", summarize=summarize, combine="The report.")
     assert played.result.outputs == {"report": "The report."}
     (prompt,) = played.model.prompts("combine")
     assert prompt.startswith("sum of 0\n\nsum of 1\n\nsum of 2")
-    assert [call.path for call in played.model.calls if call.node == "summarise" and call.indices[0] == 2] == [
-        "each[2].loop[0].summarise",
-        "each[2].loop[1].summarise",
+    assert [call.path for call in played.model.calls if call.node == "summarize" and call.indices[0] == 2] == [
+        "each[2].loop[0].summarize",
+        "each[2].loop[1].summarize",
     ]
