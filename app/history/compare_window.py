@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QComboBox, QDialog, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QDialog, QPushButton, QSizePolicy, QWidget
 
 from app.history.compare_pane import ComparePane, Comparison, compare, summary
 from app.history.run_labels import full_run_title, path_label
@@ -18,8 +18,7 @@ from app.inspector.result_text import value_text
 from app.runs.loop_status import unit_of
 from app.runs.run_view_model import RunViewModel, node_of
 from app.theme.style import ThemedIcon, style
-from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel
+from app.theme.widgets import PlainLabel, hbox, vbox
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.events import LoopIterationCompleted, RunCancelled, RunCompleted, RunFailed
@@ -210,15 +209,7 @@ class CompareSide(QWidget):
         self.run = _box(f"{name}: run")
         self.place = _box(f"{name}: iteration")
         self.what = _box(f"{name}: what of it")
-        below = QHBoxLayout()
-        below.setSpacing(2 * UNIT)
-        below.addWidget(self.place, 2)
-        below.addWidget(self.what, 3)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2 * UNIT)
-        column.addWidget(self.run)
-        column.addLayout(below)
+        vbox(self.run, hbox((self.place, 2), (self.what, 3), spacing=2), spacing=2, parent=self)
         self.run.activated.connect(lambda _at: self.run_chosen.emit(self.run.currentData()))
         self.place.activated.connect(lambda _at: self._choose_place())
         self.what.activated.connect(lambda _at: self.what_chosen.emit())
@@ -410,24 +401,10 @@ class CompareWindow(QDialog):
         return button
 
     def _arrange(self) -> None:
-        columns = QHBoxLayout()
-        columns.setSpacing(4 * UNIT)
-        for side, pane in zip((self.left, self.right), self.panes, strict=True):
-            column = QVBoxLayout()
-            column.setSpacing(2 * UNIT)
-            column.addWidget(side)
-            column.addWidget(pane, 1)
-            columns.addLayout(column, 1)
-        bottom = QHBoxLayout()
-        bottom.setSpacing(2 * UNIT)
-        bottom.addWidget(self.line, 1)
-        for button in (self.swap, self.previous, self.next):
-            bottom.addWidget(button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4 * UNIT, 4 * UNIT, 4 * UNIT, 3 * UNIT)
-        layout.setSpacing(3 * UNIT)
-        layout.addLayout(columns, 1)
-        layout.addLayout(bottom)
+        sides = zip((self.left, self.right), self.panes, strict=True)
+        columns = hbox(*((vbox(side, (pane, 1), spacing=2), 1) for side, pane in sides), spacing=4)
+        bottom = hbox((self.line, 1), self.swap, self.previous, self.next, spacing=2)
+        vbox((columns, 1), bottom, spacing=3, margins=(4, 4, 4, 3), parent=self)
 
     def _connect(self) -> None:
         for side, other in ((self.left, self.right), (self.right, self.left)):

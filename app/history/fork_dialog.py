@@ -11,13 +11,11 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QFrame,
-    QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
     QScrollArea,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -33,12 +31,15 @@ from app.runs.loop_status import unit_of
 from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import (
+    STRETCH,
     CollapsibleSection,
     MessageBar,
     PlainLabel,
+    hbox,
     ignore_wheel_in_fields,
     inset_number,
     plain_tool_tip,
+    vbox,
 )
 from app.worker import Worker
 from engine.document.model import Node
@@ -97,9 +98,7 @@ class LoopSettingsForm(QWidget):
         self._loop = loop
         self._fields, judge = field_specs(LoopConfig), field_specs(JudgeConfig)
         self._ran = _StopWhen.read(loop.config)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(2 * UNIT)
+        self._column = vbox(spacing=2, parent=self)
         self._rows: dict[QWidget, PlainLabel] = {}
         self.condition: QComboBox | None = self._condition_box() if self._ran.is_single else None
         self._threshold = field_specs(StableOutputConfig)["threshold"]
@@ -352,9 +351,7 @@ class ForkForm(QWidget):
         super().__init__(parent)
         self._place = place
         self._model_names = model_names
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 4 * UNIT, 0)
-        self._column.setSpacing(2 * UNIT)
+        self._column = vbox(spacing=2, margins=(0, 0, 4, 0), parent=self)
         self.value = self._value_edit()
         self._value_at_first = _text_of(self.value)
         self.prompts: dict[tuple[str, str], GrowingEdit] = {}
@@ -413,9 +410,7 @@ class ForkForm(QWidget):
 
     def _add_prompts(self, node: Node) -> None:
         inner = QWidget()
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(UNIT)
+        column = vbox(spacing=1, parent=inner)
         for name, title in _prompts(node):
             edit = GrowingEdit(min_lines=2, max_lines=10)
             edit.set_text(str(config_of(node, name) or ""))
@@ -544,31 +539,15 @@ class ForkDialog(QDialog):
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(self.form)
         ignore_wheel_in_fields(area)
-        columns = QHBoxLayout()
-        columns.setSpacing(4 * UNIT)
-        columns.addWidget(area, 3)
-        columns.addWidget(self._plan_card(), 2)
-        bottom = QHBoxLayout()
-        bottom.setSpacing(2 * UNIT)
-        bottom.addStretch(1)
-        bottom.addWidget(self.cancel)
-        bottom.addWidget(self.run)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(5 * UNIT, 4 * UNIT, 5 * UNIT, 4 * UNIT)
-        layout.setSpacing(3 * UNIT)
-        for widget in (title, told, self.problem):
-            layout.addWidget(widget)
-        layout.addSpacing(UNIT)
-        layout.addLayout(columns, 1)
-        layout.addWidget(self._permissions)
-        layout.addLayout(bottom)
+        columns = hbox((area, 3), (self._plan_card(), 2), spacing=4)
+        bottom = hbox(STRETCH, self.cancel, self.run, spacing=2)
+        rows = (title, told, self.problem, 1, (columns, 1), self._permissions, bottom)
+        vbox(*rows, spacing=3, margins=(5, 4, 5, 4), parent=self)
 
     def _plan_card(self) -> QWidget:
         card = QFrame()
         card.setProperty("card", True)
-        column = QVBoxLayout(card)
-        column.setContentsMargins(4 * UNIT, 4 * UNIT, 4 * UNIT, 4 * UNIT)
-        column.setSpacing(2 * UNIT)
+        column = vbox(spacing=2, margins=4, parent=card)
         for title, label in (("Reused", self.reused), ("Runs again", self.rerun), ("Cost", self.price)):
             column.addWidget(PlainLabel(title, look="section"))
             column.addWidget(label)

@@ -25,13 +25,13 @@ from PySide6.QtGui import (
     QPixmap,
     QPolygonF,
 )
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolButton, QToolTip, QWidget
 
 from app.history.similarity_worker import Similarities
 from app.runs.run_view_model import NO_LOOP
 from app.theme.style import style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT, Theme
-from app.theme.widgets import plain_tool_tip
+from app.theme.widgets import hbox, plain_tool_tip
 from engine.events import LoopIterationCompleted
 from engine.exits.condition import SeriesSource
 from engine.exits.loop_conditions import condition_specs
@@ -246,9 +246,7 @@ class Legend(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.buttons: dict[str, QToolButton] = {}
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(UNIT)
+        row = hbox(spacing=1, parent=self)
         self._series = all_series()
         for kind, series in self._series.items():
             button = QToolButton(self)

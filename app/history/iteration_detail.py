@@ -10,13 +10,11 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
-    QHBoxLayout,
     QListWidget,
     QListWidgetItem,
     QPushButton,
     QScrollArea,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -28,7 +26,7 @@ from app.runs.run_view_model import NO_LOOP, NO_NODE
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import Badge, ElidedLabel, PlainLabel, plain_tool_tip
+from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.model import Workflow
 from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
@@ -413,26 +411,10 @@ class IterationDetail(QWidget):
         self._area.setMinimumHeight(10 * UNIT)
         self.pages.addWidget(self.text)
         self.pages.addWidget(self._area)
-        head = QHBoxLayout()
-        head.setSpacing(2 * UNIT)
-        head.addWidget(self.title)
-        head.addWidget(self.returned)
-        head.addWidget(self.facts, 1)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(2 * UNIT)
-        buttons.addWidget(self.compare)
-        buttons.addWidget(self.fork)
-        buttons.addStretch(1)
-        middle = QHBoxLayout()
-        middle.setSpacing(3 * UNIT)
-        middle.addWidget(self.parts)
-        middle.addWidget(self.pages, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(3 * UNIT, 0, 0, 0)
-        column.setSpacing(2 * UNIT)
-        column.addLayout(head)
-        column.addLayout(middle, 1)
-        column.addLayout(buttons)
+        head = hbox(self.title, self.returned, (self.facts, 1), spacing=2)
+        middle = hbox(self.parts, (self.pages, 1), spacing=3)
+        buttons = hbox(self.compare, self.fork, STRETCH, spacing=2)
+        vbox(head, (middle, 1), buttons, spacing=2, margins=(3, 0, 0, 0), parent=self)
 
     @property
     def key(self) -> str:

@@ -13,7 +13,6 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
     QMenu,
     QPushButton,
     QScrollArea,
@@ -32,7 +31,7 @@ from app.runs.run_view_model import RunViewModel
 from app.session import Session
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel, PlainLabel, plain_tool_tip
+from app.theme.widgets import ElidedLabel, PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.model import Workflow
 from engine.nodes.spec import ITERATOR
 from engine.run_state.state import LoopExecution
@@ -98,9 +97,7 @@ class Breadcrumb(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._crumbs: list[Crumb] = []
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(UNIT)
+        self._row = hbox(spacing=1, parent=self)
         self.buttons: list[QToolButton] = []
         style().changed.connect(self._build)
 
@@ -361,25 +358,10 @@ class IterationsPanel(QWidget):
         self.export.setToolTip("Export the run to a file")
         ThemedIcon(self.export, "mdi6.export-variant", "dim")
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        header = QHBoxLayout(self._header)
-        header.setContentsMargins(0, 0, 0, 0)
-        header.setSpacing(3 * UNIT)
-        header.addWidget(self.breadcrumb)
-        header.addWidget(self.slider, 1)
-        header.addWidget(self.latest)
-        header.addWidget(self.export)
-        above = QHBoxLayout()
-        above.setSpacing(2 * UNIT)
-        above.addWidget(self.legend)
-        above.addWidget(self.readout, 1)
+        hbox(self.breadcrumb, (self.slider, 1), self.latest, self.export, spacing=3, parent=self._header)
+        above = hbox(self.legend, (self.readout, 1), spacing=2)
         left = QWidget(self)
-        column = QVBoxLayout(left)
-        column.setContentsMargins(0, 0, 3 * UNIT, 0)
-        column.setSpacing(UNIT)
-        column.addLayout(above)
-        column.addWidget(self.chart, 2)
-        column.addWidget(self.table, 3)
-        column.addWidget(self.why)
+        vbox(above, (self.chart, 2), (self.table, 3), self.why, spacing=1, margins=(0, 0, 3, 0), parent=left)
         self.table.setMinimumSize(56 * UNIT, 14 * UNIT)
         self.split.addWidget(left)
         self.split.addWidget(self.detail)
@@ -388,22 +370,14 @@ class IterationsPanel(QWidget):
         for place, share in enumerate(_SHARES):
             self.split.setStretchFactor(place, share)
         self.split.setSizes([10 * share for share in _SHARES])
-        page = QVBoxLayout(self)
+        page = vbox((self._scroll_area(), 1), (self.empty, 1), spacing=2, margins=(3, 1, 3, 2), parent=self)
         page.setSizeConstraint(QVBoxLayout.SizeConstraint.SetNoConstraint)
-        page.setContentsMargins(3 * UNIT, UNIT, 3 * UNIT, 2 * UNIT)
-        page.setSpacing(2 * UNIT)
-        page.addWidget(self._scroll_area(), 1)
-        page.addWidget(self.empty, 1)
 
     def _scroll_area(self) -> QScrollArea:
         """Return the loop view in an area that scrolls sideways if the panel is narrow."""
         inside = QWidget()
         inside.setMinimumHeight(1)  # in a low panel its table and texts scroll instead
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2 * UNIT)
-        column.addWidget(self._header)
-        column.addWidget(self.split, 1)
+        vbox(self._header, (self.split, 1), spacing=2, parent=inside)
         self.scroll_area.setFrameShape(QFrame.Shape.NoFrame)
         self.scroll_area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.scroll_area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

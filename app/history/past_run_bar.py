@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QToolButton, QWidget
 
 from app.theme.style import ThemedIcon, set_style_properties, style
-from app.theme.tokens import UNIT
-from app.theme.widgets import ElidedLabel, PlainLabel, plain_tool_tip
+from app.theme.widgets import ElidedLabel, PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.model import Node, Workflow
 from engine.formatting import format_count
 from engine.nodes.node_registry import Registry, builtin_registry
@@ -26,18 +25,10 @@ class PastRunBar(QFrame):
         self._more.hide()
         self._origin = ""
         self._differences = ""
-        self._buttons = QHBoxLayout()
-        self._buttons.setSpacing(2 * UNIT)
+        self._buttons = hbox(spacing=2)
         self._by_title: dict[str, QPushButton] = {}
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        words.addWidget(self._title)
-        words.addWidget(self._more)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(3 * UNIT, UNIT, 2 * UNIT, UNIT)
-        row.setSpacing(2 * UNIT)
-        row.addLayout(words, 1)
-        row.addLayout(self._buttons)
+        texts = vbox(self._title, self._more, spacing=0)
+        hbox((texts, 1), self._buttons, spacing=2, margins=(3, 1, 2, 1), parent=self)
         set_style_properties(self, hint="info")
 
     @property
@@ -115,14 +106,8 @@ class SubflowBar(QFrame):
         self.open.setAccessibleName("Open workflow")
         self.open.setToolTip("Open the workflow of this subflow for editing")
         self.open.clicked.connect(lambda _checked=False: self.workflow_wanted.emit())
-        self._way = QHBoxLayout()
-        self._way.setSpacing(UNIT)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(3 * UNIT, UNIT, 2 * UNIT, UNIT)
-        row.setSpacing(UNIT)
-        row.addLayout(self._way)
-        row.addWidget(self._here, 1)
-        row.addWidget(self.open)
+        self._way = hbox(spacing=1)
+        hbox(self._way, (self._here, 1), self.open, spacing=1, margins=(3, 1, 2, 1), parent=self)
         set_style_properties(self, hint="info")
 
     @property

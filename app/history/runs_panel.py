@@ -30,7 +30,6 @@ from PySide6.QtWidgets import (
     QMessageBox,
     QPushButton,
     QTreeView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -51,7 +50,7 @@ from app.history.runs_model import (
 from app.history.store_client import StoreClient
 from app.theme.style import ICON_SIZE, ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import MessageBar, PlainLabel, ResponsiveRow
+from app.theme.widgets import MessageBar, PlainLabel, ResponsiveRow, vbox
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.safe_file_io import replace_file
@@ -517,15 +516,11 @@ class RunsPanel(QWidget):
         menu.addSeparator()
         menu.addAction(self.actions_by_name["delete"])
         self.more.setMenu(menu)
-        doing = [*(self.buttons[name] for name in ("open", "resume", "compare")), self.more, self.buttons["import"]]
-        column = QVBoxLayout(self)
-        column.setContentsMargins(3 * UNIT, 2 * UNIT, 3 * UNIT, 2 * UNIT)
-        column.setSpacing(2 * UNIT)
-        column.addWidget(self.notice)
-        column.addWidget(ResponsiveRow([self.text, self.status, self.since], doing, self))
-        column.addWidget(self.view, 1)
-        column.addWidget(self.empty, 1)
-        column.addWidget(self.total)
+        buttons = [*(self.buttons[name] for name in ("open", "resume", "compare")), self.more, self.buttons["import"]]
+        top = ResponsiveRow([self.text, self.status, self.since], buttons, self)
+        vbox(
+            self.notice, top, (self.view, 1), (self.empty, 1), self.total, spacing=2, margins=(3, 2, 3, 2), parent=self
+        )
 
     def _button(self, name: str) -> QPushButton:
         action = self.actions_by_name[name]

@@ -15,9 +15,8 @@ from app.inspector.field_spec import FieldSpec
 from app.session import Session
 from app.theme.style import set_style_properties
 from app.theme.widgets import ignore_wheel_unless_focused, plain_tool_tip, vbox
-from engine.document.json_rules import JsonPath
 from engine.document.operations import Operation, SetConfig, SetSettings, Unset
-from engine.document.problems import Problem, Severity
+from engine.document.problems import JsonPath, Problem, Severity
 from engine.values import Value
 
 _REDO: Final = (QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y"))

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.runs.run_view_model import RunViewModel
-from engine.document.json_rules import JsonPath
 from engine.document.model import Node, Workflow
 from engine.document.operations import OperationError, set_in
+from engine.document.problems import JsonPath
 from engine.expr import ExpressionError, Namespace, Scope, TemplateError, compile_template
 from engine.expr.syntax import placeholder_end
 from engine.nodes.node_registry import Registry

@@ -19,10 +19,23 @@ from typing import Final, cast
 
 from pydantic import ValidationError
 
-from engine.document.json_rules import MAX_DEPTH, MAX_DIGITS, JsonPath, RepeatingObject, has_usual_keys, plain_fault
 from engine.document.migrate import is_newer, migrate
 from engine.document.model import Workflow
-from engine.document.problems import MAX_PROBLEMS, DocumentError, Problem, broken, kind_of, problem_at, rule_problems
+from engine.document.problems import (
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_PROBLEMS,
+    DocumentError,
+    JsonPath,
+    Problem,
+    RepeatingObject,
+    broken,
+    has_usual_keys,
+    kind_of,
+    plain_fault,
+    problem_at,
+    rule_problems,
+)
 from engine.safe_file_io import NotTextError, decode_text, replace_file
 from engine.text_sanitizing import shown
 from engine.values import Value
@@ -41,7 +54,7 @@ def parse(text: str | bytes, source: str) -> dict[str, Value]:
         source: The document's name for error messages, escaped already.
 
     Raises:
-        DocumentError: The text is too large, empty, not UTF-8, not JSON, not an object, or violates `json_rules`.
+        DocumentError: The text is too large, empty, not UTF-8, not JSON, not an object, or violates the JSON rules.
     """
     if len(text) > MAX_BYTES:
         raise too_large(source)
@@ -102,7 +115,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _integer(digits: str) -> int | float:
-    # Python refuses to parse very long integers. Infinity is reported with its place by `json_rules`.
+    # Python refuses to parse very long integers. Infinity is reported with its place by `faults`.
     return int(digits) if len(digits) <= MAX_DIGITS else math.inf
 
 
@@ -122,7 +135,7 @@ def to_workflow(document: dict[str, Value], source: str) -> Workflow:
     """Build the model of a document.
 
     Args:
-        document: An object that follows `json_rules`, in the current format version or a newer one.
+        document: An object that follows the JSON rules, in the current format version or a newer one.
         source: The document's name for error messages.
 
     Raises:
@@ -162,7 +175,7 @@ _STEP: Final = 64
 
 
 class RulesBrokenError(Exception):
-    """A value violates `json_rules`; `faults` has the details."""
+    """A value violates the JSON rules; `faults` has the details."""
 
 
 class TextWriter:

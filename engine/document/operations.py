@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol, cast
 
-from engine.document.json_rules import JsonPath, faults
 from engine.document.model import Edge, Node, Workflow, is_node_id
+from engine.document.problems import JsonPath, faults
 from engine.errors import EngineError
 from engine.text_sanitizing import shown
 from engine.values import Value

@@ -14,8 +14,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic import ValidationError
 
-from engine.document.json_rules import faults
-from engine.document.problems import FieldProblem, Severity, config_errors
+from engine.document.problems import FieldProblem, Severity, config_errors, faults
 from engine.errors import EngineError
 from engine.exits import (
     all_of,

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.document.json_rules import faults
-from engine.document.problems import FieldProblem
+from engine.document.problems import FieldProblem, faults
 from engine.errors import EngineError
 from engine.nodes.spec import PortType
 from engine.values import Value, to_text

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from engine.document.json_rules import faults as faults_in
+from engine.document.problems import faults as faults_in
 from engine.expr import Scope, Template, compile_template
 from engine.models.protocol import Finish, Message, Reply, ToolDefinition
 from engine.nodes.context import NodeContext

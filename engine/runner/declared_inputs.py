@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from engine.document.json_rules import faults
 from engine.document.model import Workflow
+from engine.document.problems import faults
 from engine.errors import EngineError
 from engine.nodes.input import InputConfig
 from engine.nodes.json_values import ConversionError, convert

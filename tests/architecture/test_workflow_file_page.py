@@ -13,8 +13,8 @@ import pytest
 
 from engine import loads, run_blocking, validate
 from engine.document.files import MAX_BYTES
-from engine.document.json_rules import MAX_DEPTH
 from engine.document.model import Settings, Workflow
+from engine.document.problems import MAX_DEPTH
 from engine.exits import MAX_ITERATIONS_CAP
 from engine.exits.loop_conditions import condition_specs
 from engine.expr import compile_expression, compile_template

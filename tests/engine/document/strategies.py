@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from engine.document import Edge, Node, Workflow
-from engine.document.model import VERSION
+from engine.document.model import VERSION, Edge, Node, Workflow
 
 NODE_FIELDS = frozenset({"id", "type", "title", "config", "enabled"})
 EDGE_FIELDS = frozenset({"from", "to"})

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from engine.document import Builder, Node, OperationError, Workflow, dumps, load, loads, save
+from engine.document.builder import Builder
+from engine.document.files import dumps, load, loads, save
+from engine.document.model import Node, Workflow
+from engine.document.operations import OperationError
 
 
 def test_a_built_workflow_is_the_document_that_one_would_write_by_hand(tmp_path: Path) -> None:

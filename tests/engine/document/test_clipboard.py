@@ -8,18 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.document import (
-    DocumentError,
-    Edge,
-    Node,
-    OperationError,
-    Workflow,
-    clipboard,
-    copy_fragment,
-    dumps,
-    loads,
-    paste_fragment,
-)
+from engine.document import clipboard
+from engine.document.clipboard import copy_fragment, paste_fragment
+from engine.document.files import dumps, loads
+from engine.document.model import Edge, Node, Workflow
+from engine.document.operations import OperationError
+from engine.document.problems import DocumentError
 from tests.engine.document.strategies import examples, workflows
 
 FLOW = Workflow(

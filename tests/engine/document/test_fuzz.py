@@ -8,7 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.document import DocumentError, Workflow, dumps, loads
+from engine.document.files import dumps, loads
+from engine.document.model import Workflow
+from engine.document.problems import DocumentError
 from tests.engine.document.strategies import examples, workflows
 
 PARTS = ("name", "description", "settings", "nodes", "edges", "layout", "version")

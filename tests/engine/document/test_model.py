@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.document import Node, Workflow, is_node_id, make_id, unique_id
+from engine.document.model import Node, Workflow, is_node_id, make_id, unique_id
 from tests.engine.document.strategies import examples, ids
 
 

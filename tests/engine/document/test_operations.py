@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.document import (
+from engine.document.files import dumps, loads
+from engine.document.model import Edge, Node, Workflow
+from engine.document.operations import (
     UNSET,
     AddNode,
     Batch,
     Connect,
     Disconnect,
-    Edge,
-    Node,
     Operation,
     OperationError,
     RemoveNode,
@@ -28,9 +28,6 @@ from engine.document import (
     SetName,
     SetSettings,
     SetTitle,
-    Workflow,
-    dumps,
-    loads,
 )
 from tests.engine.document.strategies import configs, examples, ids, keys, texts, values, workflows
 

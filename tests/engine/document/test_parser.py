@@ -9,7 +9,10 @@ import math
 import pytest
 from hypothesis import given
 
-from engine.document import DocumentError, Node, Problem, Workflow, dumps, is_newer, loads
+from engine.document.files import dumps, loads
+from engine.document.migrate import is_newer
+from engine.document.model import Node, Workflow
+from engine.document.problems import DocumentError, Problem
 from tests.engine.document.strategies import examples, workflows
 
 CANONICAL = """\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.document import Problem, Severity, has_errors
+from engine.document.problems import Problem, Severity, has_errors
 
 ERROR = Problem("missing-exit", "The loop has no exit.", "Add one.", node="loop", port="body", field="a\nb")
 WARNING = Problem("old", "The field is old.", severity=Severity.WARNING, edge="a.b -> c.d")
@@ -24,6 +24,7 @@ def test_a_problem_as_json_holds_everything_and_the_place_in_words() -> None:
         "port": None,
         "field": None,
         "edge": "a.b -> c.d",
+        "correction": "",
         "place": 'edge "a.b -> c.d"',
     }
 

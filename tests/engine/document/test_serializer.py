@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.document import Edge, Node, Workflow, dumps, save
-from engine.document.files import RulesBrokenError, TextWriter
-from engine.document.json_rules import faults
+from engine.document.files import RulesBrokenError, TextWriter, dumps, save
+from engine.document.model import Edge, Node, Workflow
+from engine.document.problems import faults
 from tests.engine.document.strategies import examples, texts, values, workflows
 
 

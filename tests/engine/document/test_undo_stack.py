@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.document import (
+from engine.document.files import dumps
+from engine.document.model import Node, Workflow
+from engine.document.operations import (
     AddNode,
     Connect,
-    Node,
     Operation,
     OperationError,
     RemoveNode,
@@ -18,10 +19,8 @@ from engine.document import (
     SetName,
     SetSettings,
     SetTitle,
-    UndoStack,
-    Workflow,
-    dumps,
 )
+from engine.document.undo_stack import UndoStack
 from tests.engine.document.strategies import examples, workflows
 from tests.engine.document.test_operations import operations
 

@@ -12,7 +12,7 @@ import pytest
 from engine import Workflow, validate
 from engine.cli.catalog_commands import fields
 from engine.document.files import dumps, loads
-from engine.document.json_rules import faults
+from engine.document.problems import faults
 from engine.exits import loop_conditions
 from engine.exits.condition import (
     ConditionConfig,

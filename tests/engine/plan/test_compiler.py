@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine import Workflow
-from engine.document import SetEnabled
+from engine.document.operations import SetEnabled
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import ModelChoice, PortType
 from engine.plan.compiler import compile_workflow
