@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QDialog, QPushButton, QWidget
 
 from app.controllers.history_pages import HistoryPage, HistoryPages
@@ -14,7 +15,7 @@ from app.dialogs import FileDialogs, is_dialog_open
 from app.history.compare_window import CompareWindow, SideContent, live_compared_run
 from app.history.run_labels import run_title
 from app.history.runs_panel import RunsPanel
-from app.history.store_client import StoreClient
+from app.history.store_client import StoreClient, text_for_window
 from app.runs.loop_status import iterators_of, place_label, titles_of
 from app.settings.preferences import Preferences
 from app.theme.tokens import UNIT
@@ -31,6 +32,7 @@ from engine.store.answers import give_answer, open_questions
 from engine.store.store_protocol import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store
 from engine.values import Value
 
+HISTORY_FILTER: Final = "Histories (*.sqlite3);;All files (*)"
 NOT_STORED: Final = "not-stored"
 """The topic of the message that a run is not stored any more."""
 
@@ -78,6 +80,7 @@ class HistoryController(QObject):
         super().__init__(window)
         self._window = window
         self._preferences = preferences
+        self._dialogs = dialogs
         self.access = access
         self._notices = notices
         self.tabs = tabs
@@ -94,6 +97,7 @@ class HistoryController(QObject):
         tabs.compare_wanted.connect(self._compare_fork)
         self.panel.open_wanted.connect(self.open_run)
         self.panel.resume_wanted.connect(self.resume)
+        self.panel.other_history_wanted.connect(self._choose_history)
         self.panel.compare_wanted.connect(lambda left, right: self._compare(SideContent(left), SideContent(right)))
         access.failed.connect(self._show_not_storing)
         access.opened.connect(self._start)
@@ -198,8 +202,8 @@ class HistoryController(QObject):
         def check(events: list[AnyEvent]) -> None:
             lost = next((event for event in events if isinstance(event, RunNotKept)), None)
             if lost is not None:
-                text = f"The rest of this run is not being stored. {lost.error} {lost.remedy}"
-                document.bars.say(NOT_STORED, text.strip(), "warning")
+                text = f"The rest of this run is not being stored. {text_for_window(lost.error, lost.remedy)}"
+                document.bars.say(NOT_STORED, text, "warning")
 
         document.session.shown.live.events.connect(check)
 
@@ -213,9 +217,26 @@ class HistoryController(QObject):
         self.compare.show_pair(left, right)
 
     def _show_not_storing(self, text: str) -> None:
-        self._notices.say("history", f"Runs are not being stored. {text}", "warning", [("Try again", self.access.open)])
+        buttons = [
+            ("Try again", self.access.open),
+            ("Choose another history…", self._choose_history),
+            ("Open folder", self._open_folder),
+        ]
+        self._notices.say("history", f"Runs are not being stored. {text}", "warning", buttons)
+
+    def _choose_history(self) -> None:
+        self._show_not_storing(self.access.failure)  # stays if the user cancels
+        self._dialogs.open_text(self._window, self.access.choose, "Choose a history", HISTORY_FILTER)
+
+    def _open_folder(self) -> None:
+        from engine.store import store_path
+
+        self._show_not_storing(self.access.failure)
+        folder = (self.access.path or store_path()).absolute().parent
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
 
     def _start(self) -> None:
+        self._notices.drop("history")
         self._offer_unfinished()
         self.retain()
 

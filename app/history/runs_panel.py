@@ -50,7 +50,7 @@ from app.history.runs_model import (
 from app.history.store_client import StoreClient
 from app.theme.style import ICON_SIZE, ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import MessageBar, PlainLabel, ResponsiveRow, vbox
+from app.theme.widgets import STRETCH, MessageBar, PlainLabel, ResponsiveRow, vbox
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.safe_file_io import replace_file
@@ -379,6 +379,7 @@ class RunsPanel(QWidget):
         open_wanted: The user wants to open a run; its ID.
         resume_wanted: The user wants to resume a run; its summary.
         compare_wanted: The user wants to compare two runs, or a fork with its original; their IDs.
+        other_history_wanted: The user wants to open another history than the one that cannot be opened.
 
     Attributes:
         listed: The list is up to date.
@@ -387,6 +388,7 @@ class RunsPanel(QWidget):
     open_wanted = Signal(str)
     resume_wanted = Signal(object)
     compare_wanted = Signal(str, str)
+    other_history_wanted = Signal()
     listed = Signal()
 
     def __init__(self, access: StoreClient, dialogs: FileDialogs, parent: QWidget | None = None) -> None:
@@ -407,7 +409,10 @@ class RunsPanel(QWidget):
         self.view.opened.connect(self.open_wanted)
         self.view.selection_changed.connect(self._update_actions)
         self.view.delete_wanted.connect(self.actions_by_name["delete"].trigger)
+        self._without_rows = QWidget(self)
         self.empty = PlainLabel("", self, look="dim", wrap=True)
+        self.other_history = QPushButton("Choose another history…", self)
+        self.other_history.clicked.connect(lambda _checked=False: self.other_history_wanted.emit())
         self.total = PlainLabel("", self, look="dim small")
         self._make_filters()
         self._arrange()
@@ -517,10 +522,11 @@ class RunsPanel(QWidget):
         menu.addAction(self.actions_by_name["delete"])
         self.more.setMenu(menu)
         buttons = [*(self.buttons[name] for name in ("open", "resume", "compare")), self.more, self.buttons["import"]]
-        top = ResponsiveRow([self.text, self.status, self.since], buttons, self)
-        vbox(
-            self.notice, top, (self.view, 1), (self.empty, 1), self.total, spacing=2, margins=(3, 2, 3, 2), parent=self
-        )
+        controls = ResponsiveRow([self.text, self.status, self.since], buttons, self)
+        button = (self.other_history, Qt.AlignmentFlag.AlignLeft)
+        vbox(STRETCH, self.empty, button, STRETCH, spacing=2, parent=self._without_rows)
+        parts = (self.notice, controls, (self.view, 1), (self._without_rows, 1), self.total)
+        vbox(*parts, spacing=2, margins=(3, 2, 3, 2), parent=self)
 
     def _button(self, name: str) -> QPushButton:
         action = self.actions_by_name[name]
@@ -594,7 +600,8 @@ class RunsPanel(QWidget):
         has_rows = self.model.rowCount() > 0
         self.view.setVisible(has_rows)
         self.total.setVisible(has_rows)
-        self.empty.setVisible(not has_rows)
+        self._without_rows.setVisible(not has_rows)
+        self.other_history.setVisible(bool(self._access.failure))
         if self._access.failure:
             text = f"Runs are not stored. {self._access.failure}"
         elif self._access.store is None:

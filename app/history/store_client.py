@@ -5,9 +5,10 @@ The history may not be open yet or may be unavailable. Runs then work but are no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from engine.store.store_protocol import Store
 
 ResultT = TypeVar("ResultT")
+_COMMAND: Final = re.compile(r"--store|LOOPWRIGHT_|'loopwright ")
 
 
 class StoreClient(QObject):
@@ -33,6 +35,7 @@ class StoreClient(QObject):
         changed: Runs were deleted, pinned or imported, or a run ended.
 
     Attributes:
+        path: The file; None for the default.
         store: The history; None if it is not open.
         failure: Why it cannot be opened; empty if it can.
     """
@@ -51,7 +54,7 @@ class StoreClient(QObject):
         super().__init__(parent)
         self.store: Store | None = None
         self.failure = ""
-        self._path = path
+        self.path = path
         self._make = make or _open
         self._worker = Worker(self)
         self._waiting: list[Callable[[], object]] = []
@@ -77,7 +80,12 @@ class StoreClient(QObject):
             self._begin()
 
     def _begin(self) -> None:
-        self._worker.ask(lambda: self._make(self._path), self._set_store, self._refuse)
+        self._worker.ask(lambda: self._make(self.path), self._set_store, self._refuse)
+
+    def choose(self, path: Path) -> None:
+        """Open another file instead of one that cannot be opened."""
+        self.path = path
+        self.open()
 
     def when_settled(self, act: Callable[[], object]) -> None:
         """Call a function once opening has finished or failed; immediately if it is not being opened."""
@@ -123,7 +131,7 @@ class StoreClient(QObject):
         self.opened.emit()
 
     def _refuse(self, error: EngineError) -> None:
-        self.failure = str(error)
+        self.failure = text_for_window(error.message, error.remedy)
         self._settle()
         self.failed.emit(self.failure)
 
@@ -132,6 +140,12 @@ class StoreClient(QObject):
         waiting, self._waiting = self._waiting, []
         for act in waiting:
             act()
+
+
+def text_for_window(message: str, remedy: str) -> str:
+    """Return an error of the history without advice that names a command or a variable: the window has buttons."""
+    sentences = [sentence for sentence in re.split(r"(?<=\.) ", remedy) if not _COMMAND.search(sentence)]
+    return " ".join([message, *sentences]).strip()
 
 
 def _open(path: Path | None) -> Store:

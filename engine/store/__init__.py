@@ -58,5 +58,5 @@ def _make_folder(folder: Path) -> None:
     except OSError as error:
         raise StoreError(
             f'The folder "{folder}" for the history cannot be created: {error.strerror}.',
-            f"Create it, or choose another file with --store or {PATH_VARIABLE}.",
+            f"Create that folder. Or choose another file with --store or {PATH_VARIABLE}.",
         ) from error

@@ -47,7 +47,7 @@ def newer_history(path: Path) -> StoreError:
     """Return the error for a file of a newer version."""
     return StoreError(
         f'The history "{path}" was written by a newer version of Loopwright. It was left unchanged.',
-        "Install that version, or choose another file with --store.",
+        f"Install that version. {ELSEWHERE}",
     )
 
 
