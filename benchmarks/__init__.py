@@ -1,4 +1,4 @@
-"""How fast the engine is, beside others that do the same work.
+"""Performance of the engine, compared with other programs that do the same work.
 
-`python -m benchmarks` prints tables. Nothing is asserted: figures depend on the machine and on what else it is doing.
+`python -m benchmarks` prints tables. Nothing is asserted, because figures depend on the machine and its load.
 """

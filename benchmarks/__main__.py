@@ -1,6 +1,6 @@
 """`python -m benchmarks [SCENARIO…]`: measure, and print tables.
 
-What is compared is compared within one run.
+Figures are only comparable within one run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCENARIOS: Final = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure the scenarios that are named, or all."""
+    """Measure the given scenarios, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the engine, and print tables.")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="which to measure; without any, all of them")
     parser.add_argument("--list", action="store_true", help="name the scenarios and measure nothing")
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def machine() -> str:
-    """What the figures were measured on, in one line."""
+    """The machine and the versions, in one line."""
     implementation = f"{platform.python_implementation()} {platform.python_version()}"
     return f"{implementation} on {platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
 

@@ -1,4 +1,4 @@
-"""How much is measured: the sizes of every scenario in one place."""
+"""The sizes of all scenarios."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ class Effort:
     """Sizes of the scenarios; the defaults are those of the published figures.
 
     Attributes:
-        rounds: How often each contender has its turn.
+        rounds: Number of rounds of each contender.
         iterations: Iterations of the loop whose overhead is measured.
-        growth: Iterations at which time and memory are looked at, the smallest first.
+        growth: Iterations at which time and memory are measured, ascending.
         chain: Nodes in a row.
-        kept: Iterations of the loop that is kept on disk beside peers.
-        kept_growth: Iterations at which the bytes of a kept run are looked at.
+        kept: Iterations of the loop that is stored on disk, compared with peers.
+        kept_growth: Iterations at which the size of a stored run is measured.
         encodings: Iterations at which the delta encoding is compared with whole texts.
         runs: Runs of the history that is listed.
         width: Model calls side by side.
@@ -24,11 +24,11 @@ class Effort:
         long_text: Characters of the longest texts that are compared.
         nodes: Nodes of the document that is validated.
         edges: Edges of that document.
-        frames: Frames of the window of which the median is taken.
-        pieces: Pieces in which each of the nodes streams whose events the window takes up.
+        frames: Frames of the window for the median.
+        pieces: Chunks that each node streams to the window.
         reopened: Documents that are opened and closed.
-        window_rounds: How often the window and its peer have their turn, at most.
-        peers: Whether the peers are measured too.
+        window_rounds: Maximum number of rounds of the window and its peer.
+        peers: Whether to measure peers.
     """
 
     rounds: int = 7
@@ -72,4 +72,4 @@ SMALLEST = Effort(
     reopened=1,
     peers=False,
 )
-"""Everything once and as small as it can be: shows that the benchmarks work, and says nothing about speed."""
+"""Minimal sizes, to test that the benchmarks work."""

@@ -1,4 +1,4 @@
-"""Runs of this engine that are kept on disk: a loop over three nodes, each of which gives a fresh text."""
+"""Runs of this engine that are stored on disk: a loop over three nodes with a fresh text each."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from engine.store import Store, open_store
 
 Mode = Literal["replace", "append", "wired"]
 NodeType = Literal["llm", "fresh"]
-"""Nodes that call a model, or nodes that just call a function."""
+"""Nodes that call a model, or a function."""
 
 
 class FreshModel(InstantModel):
-    """Answers each call with a text that is like no other, after `delay_s` seconds if there are any."""
+    """Replies to each call with a unique text, after `delay_s` seconds."""
 
     def __init__(self, characters: int, delay_s: float = 0.0) -> None:
         super().__init__(delay_s)
@@ -36,7 +36,7 @@ class FreshModel(InstantModel):
         self._calls = 0
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
-        """Answer in one piece."""
+        """Reply in one piece."""
         if self._delay_s:
             await asyncio.sleep(self._delay_s)
         self._calls += 1
@@ -44,7 +44,7 @@ class FreshModel(InstantModel):
 
 
 def fresh_spec(characters: int) -> NodeSpec[NodeConfig]:
-    """A type of node that gives a text which is like no other, as `FreshModel` does, and calls no model."""
+    """A node type that outputs a unique text, like `FreshModel`, without a model call."""
     calls = itertools.count(1)
 
     async def run(_context: NodeContext[NodeConfig]) -> Outputs:
@@ -55,7 +55,7 @@ def fresh_spec(characters: int) -> NodeSpec[NodeConfig]:
 
 @dataclass(frozen=True)
 class Kept:
-    """A run that was kept: what it took, its id, and its last text."""
+    """A stored run: its time, id and last text."""
 
     span: Span
     run_id: str
@@ -80,7 +80,7 @@ def keep_run(
     delay_s: float = 0,
     node_type: NodeType = "llm",
 ) -> Kept:
-    """Run the loop, kept in that store (None: nowhere), and look at what it took."""
+    """Run the loop, stored in that store (None: nowhere), and measure it."""
     stopwatch = Stopwatch()
     run_options = replace(
         options(),

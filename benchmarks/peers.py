@@ -1,4 +1,4 @@
-"""The peers' environment: made by uv beside the project's own, from the versions pinned in `peers.txt`."""
+"""The peers' environment, created by uv beside the project's, from the versions pinned in `peers.txt`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pathlib import Path
 from benchmarks.processes import ROOT
 
 PEERS = {"peer_burr": "burr", "peer_langgraph": "langgraph", "peer_adk": "google-adk"}
-"""Contenders that need it, and the package of each."""
+"""Contenders that need the environment, with their packages."""
 
 KEEPING_PEERS = {
     "kept_burr": "burr",
     "kept_langgraph": "langgraph-checkpoint-sqlite",
     "kept_langgraph_async": "langgraph-checkpoint-sqlite",
 }
-"""Those that keep what they do on disk."""
+"""Peers that store their runs on disk."""
 
 _PINS = Path(__file__).with_name("peers.txt")
 _FOLDER = ROOT / ".venv-bench"
 
 
 class PeersError(Exception):
-    """A peer that is not there; the text says why."""
+    """A peer is not available; the text says why."""
 
 
 def pinned() -> dict[str, str]:
@@ -34,7 +34,7 @@ def pinned() -> dict[str, str]:
 
 
 def python_with(package: str) -> Path:
-    """The environment's Python, once the package is installed in it in its pinned version.
+    """Install the pinned version of a package in the environment, and return the environment's Python.
 
     Raises:
         PeersError: It cannot be made or installed.

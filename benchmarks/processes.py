@@ -1,4 +1,4 @@
-"""Contenders in processes of their own, so that none pays for what another has loaded or left in memory."""
+"""Contenders in separate processes, so that none is affected by the imports and memory of another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class ContenderError(Exception):
-    """A contender that cannot be measured; the text says why."""
+    """A contender cannot be measured; the text says why."""
 
 
 class Contender:
@@ -48,7 +48,7 @@ class Contender:
         self._process.stdout.close()
 
     def wait_until_ready(self) -> None:
-        """Wait until it has loaded what it needs.
+        """Wait until the process has imported everything.
 
         Raises:
             ContenderError: It cannot.
@@ -56,7 +56,7 @@ class Contender:
         self._read()
 
     def measure(self, iterations: int) -> Span:
-        """How long that many iterations take.
+        """Measure the time of that many iterations.
 
         Raises:
             ContenderError: It failed, or its outcome is wrong.
@@ -65,7 +65,7 @@ class Contender:
         return Span(answer["wall_s"], answer["cpu_s"], answer["collector_s"], answer["disk_bytes"])
 
     def peak_bytes(self, iterations: int) -> int:
-        """The most memory that Python objects take during that many iterations.
+        """Measure the peak memory of Python objects during that many iterations.
 
         Raises:
             ContenderError: It failed, or its outcome is wrong.
@@ -88,7 +88,7 @@ class Contender:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a worker: this one's, without tracing by whoever may have switched that on."""
+    """The environment of a worker: that of this process, with tracing off."""
     switched_off = ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2")
     kept: Mapping[str, str] = {name: value for name, value in os.environ.items() if name not in switched_off}
     return {**kept, **more}

@@ -1,4 +1,4 @@
-"""What the pictures show: workflows, and what the model in them answers."""
+"""The workflows in the screenshots, and their model's replies."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ROWS: Final = "task\nInvite the neighbours to a picnic.\nThank the librarian who
 
 
 def script(pause_s: float) -> dict[str, object]:
-    """What the model of the pictures answers; the second draft comes in pieces, with that pause between two."""
+    """The replies of the model; the second draft is streamed with that pause between chunks."""
     rules: list[dict[str, object]] = []
     for node, texts in (("draft", _DRAFTS), ("critique", _ADVICE), ("rewrite", SUMMARIES)):
         for iteration, text in enumerate(texts):
@@ -56,7 +56,7 @@ def script(pause_s: float) -> dict[str, object]:
 
 
 def sixty_nodes() -> Workflow:
-    """Sixty nodes: five loops side by side, whose results are weighed against each other."""
+    """Sixty nodes: five parallel loops, whose results are compared."""
     nodes: list[dict[str, object]] = [
         {"id": "topic", "type": "input", "title": "Topic", "config": {"default": "A market in the rain"}},
         {"id": "plan", "type": "llm", "title": "Plan", "config": {"prompt": "{{input}}"}},
@@ -81,7 +81,7 @@ def sixty_nodes() -> Workflow:
 
 
 def approval_workflow() -> Workflow:
-    """A draft that a person approves before it goes out."""
+    """A draft that a person approves."""
     flow = Builder("Approved letter")
     task = flow.add("input", id="task", title="Task", default="Tell the neighbours of the picnic on Sunday.")
     draft = flow.add("llm", id="draft", title="Draft", prompt="{{input}}")

@@ -1,4 +1,4 @@
-"""A summary that is rewritten until it no longer changes, for the pictures: workflow, and what its model answers."""
+"""A summary that is rewritten until it is stable, for the screenshots: workflow and replies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUMMARIES: Final = (
     f"For ninety years the keepers lit the lamp {_EVERY} every passing ship in a book that nobody read.",
     f"For ninety years the keepers lit the lamp {_EVERY} every passing ship in a book that nobody reads now.",
 )
-"""What the model answers, an iteration each."""
+"""The replies of the model, by iteration."""
 
 
 def summary_workflow() -> Workflow:

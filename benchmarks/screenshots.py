@@ -1,6 +1,6 @@
-"""`python -m benchmarks.screenshots`: draw the pictures of the pages in `docs/images/`, without a screen and a model.
+"""`python -m benchmarks.screenshots`: draw the screenshots in `docs/images/`, without a screen and a model.
 
-The window that is drawn is the real one; its replies come from a script, so that each picture shows the same run.
+The window is the real one; its replies come from a script, so that each screenshot shows the same run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ IMAGES: Final = ROOT / "docs" / "images"
 TEMPLATE: Final = ROOT / "templates" / "self-refine.loop.json"
 MOST_BYTES: Final = 250_000
 LOOKS: Final = (("dark", 1.0, "dark"), ("light", 1.0, "light"), ("dark", 1.5, "dark-150"))
-"""Theme, scale, and how the picture is called; every scene is drawn in each."""
+"""Theme, scale and file suffix; every scene is drawn in each."""
 PATIENCE_MS: Final = 20_000
 SETTLE_MS: Final = 400
 
@@ -72,7 +72,7 @@ class Studio:
         return self._fitted(self.workbench.documents.open_template(TEMPLATE))
 
     def open_workflow(self, workflow: Workflow) -> DocumentPage:
-        """Open a document, laid out by the window."""
+        """Open a document with automatic layout."""
         file = self._folder / f"large{FILE_SUFFIX}"
         file.write_text(dumps(workflow), encoding="utf-8")
         document = self._fitted(self.workbench.documents.open_template(file))
@@ -81,13 +81,13 @@ class Studio:
         return document
 
     def play(self, name: str, pause_s: float) -> None:
-        """Have runs take their replies from a script, streamed with a pause between two pieces."""
+        """Take the replies of runs from a script, streamed with a pause between chunks."""
         file = Path(f"{name}.json")
         file.write_text(json.dumps(script(pause_s)), encoding="utf-8")
         self.preferences.set(default_model=f"scripted:{file}")
 
     def take(self, name: str, widget: QWidget | None = None) -> None:
-        """Draw the window, or a part, in every look."""
+        """Draw the window, or a part of it, in every theme and scale."""
         for theme, scale, suffix in LOOKS:
             self._style.choose(theme, scale)
             settle(SETTLE_MS)
@@ -98,7 +98,7 @@ class Studio:
         self._style.choose("dark", 1.0)
 
     def close(self) -> None:
-        """Send everybody home."""
+        """Close the window and stop its threads."""
         self.workbench.window.hide()
         for document in tuple(self.workbench.documents.all):
             self.workbench.documents.drop(document)
@@ -115,12 +115,12 @@ class Studio:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Draw all pictures."""
+    """Draw all screenshots."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.screenshots", description="Draw the pages' pictures.")
     parser.add_argument("folder", nargs="?", type=Path, default=IMAGES, help="where to; docs/images without it")
     images = parser.parse_args(arguments).folder.absolute()
     images.mkdir(parents=True, exist_ok=True)
-    # The script is named without its folder, which no picture should show.
+    # Without its folder, which no screenshot should show.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         studio = Studio(Path(folder), images)
         try:
@@ -181,7 +181,7 @@ def _draw_parts(studio: Studio, document: DocumentPage) -> None:
 
 
 def _draw_iterations(studio: Studio) -> None:
-    """The panel of a loop that converges, looked at in its third iteration."""
+    """The panel of a loop that converges, with its third iteration selected."""
     workbench = studio.workbench
     document = studio.open_workflow(summary_workflow())
     workbench.runs.run(document)
@@ -193,7 +193,7 @@ def _draw_iterations(studio: Studio) -> None:
 
 
 def _draw_history(studio: Studio, document: DocumentPage) -> None:
-    """The list of runs, a comparison, a fork before and after, and a run of the past."""
+    """The list of runs, a comparison, a fork before and after, and a past run."""
     workbench = studio.workbench
     history, run_id = workbench.history, document.session.shown.run_id
     workbench.tabs.show_document(document)
@@ -248,7 +248,7 @@ def _draw_question(studio: Studio) -> None:
 
 
 def _draw_batch(studio: Studio) -> None:
-    """A table whose rows have been run."""
+    """A batch that has ended."""
     workbench = studio.workbench
     table = Path("tasks.csv")
     table.write_text(ROWS, encoding="utf-8")
@@ -267,12 +267,12 @@ def _draw_batch(studio: Studio) -> None:
 
 
 def settle(milliseconds: int) -> None:
-    """Let the window do what it has to for that long."""
+    """Process events for that long."""
     QTest.qWait(milliseconds)
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    """Let the window go on until something is so.
+    """Process events until a condition holds.
 
     Raises:
         TimeoutError: It never was.
@@ -293,7 +293,7 @@ def _is_streaming(session: Session) -> bool:
 
 
 def _fewer_colours(image: QImage) -> QImage:
-    """The picture in its 256 most frequent colours."""
+    """The image with its 256 most frequent colors."""
     seen = Counter(memoryview(image.constBits()).cast("I"))
     return image.convertToFormat(
         QImage.Format.Format_Indexed8,
@@ -303,7 +303,7 @@ def _fewer_colours(image: QImage) -> QImage:
 
 
 def _keep(image: QImage, file: Path) -> None:
-    """Write a picture as small as it can be; one that is too large has its colours counted down."""
+    """Write an image as small as possible; reduce the colors of one that is too large."""
     opaque = image.convertToFormat(QImage.Format.Format_RGB32)
     opaque.save(str(file), "PNG", 0)
     if file.stat().st_size > MOST_BYTES:

@@ -1,4 +1,4 @@
-"""What a scenario gives: a table, printed as Markdown so that it can be pasted into a page."""
+"""Result tables of scenarios, printed as Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Table:
-    """One table with a title and notes below it."""
+    """A table with a title and notes below it."""
 
     title: str
     columns: Sequence[str]
@@ -20,7 +20,7 @@ class Table:
         self.rows.append(cells)
 
     def text(self) -> str:
-        """The table as Markdown, its columns aligned: the first to the left, the others to the right."""
+        """The table as Markdown: the first column left-aligned, the others right-aligned."""
         widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
         rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
         lines = [f"## {self.title}", "", _line(self.columns, widths), _line(rule, widths)]
@@ -52,5 +52,5 @@ def times(ratio: float) -> str:
 
 
 def aim(figure: float, most: float, unit: str = "") -> str:
-    """The aim beside a figure, and whether it was met."""
+    """A target, and whether a figure meets it."""
     return f"≤ {most:g}{unit}: {'met' if figure <= most else 'missed'}"

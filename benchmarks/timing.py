@@ -1,7 +1,7 @@
-"""Measuring: wall and processor time, and rounds in which contenders take turns.
+"""Measure wall and CPU time, in rounds in which contenders take turns.
 
-Other work on the machine stretches wall time and hardly touches processor time; taking turns spreads what is left of it
-over all contenders alike. Of several rounds the smallest figure says most about the program, the median about the day.
+Other load on the machine affects wall time, but hardly CPU time, and taking turns spreads what remains over all
+contenders. The best of several rounds says most about the program, the median about the machine.
 Standard library only: the peers' workers import this.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Span:
-    """How long something took, in seconds: by the clock, of the processor, and what the collector took of that.
+    """A duration in seconds: wall time, CPU time, and the garbage collector's part of it.
 
     `disk_bytes` is what it left on disk, where that is looked at.
     """
@@ -29,7 +29,7 @@ class Span:
 
 
 class Stopwatch:
-    """Measures the one stretch of a contender's work that counts; `span` is there afterwards."""
+    """Measures the relevant part of a contender's work; the result is in `span`."""
 
     def __init__(self) -> None:
         self.span = Span(0.0, 0.0)
@@ -39,7 +39,7 @@ class Stopwatch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Measure what stands inside. What earlier work left behind is collected before."""
+        """Measure the code inside, after a garbage collection."""
         gc.collect()
         self._collected_s = 0.0
         gc.callbacks.append(self._collect)
@@ -66,12 +66,12 @@ class Spans:
 
     @property
     def cpu_s(self) -> float:
-        """Processor time of the best round."""
+        """CPU time of the best round."""
         return min(span.cpu_s for span in self.rounds)
 
     @property
     def without_collector_s(self) -> float:
-        """Processor time of the best round without what the collector took."""
+        """CPU time of the best round without garbage collection."""
         return min(span.cpu_s - span.collector_s for span in self.rounds)
 
     @property
@@ -81,17 +81,17 @@ class Spans:
 
     @property
     def median_cpu_s(self) -> float:
-        """Processor time of the middle round."""
+        """Median CPU time."""
         return statistics.median(span.cpu_s for span in self.rounds)
 
     @property
     def median_wall_s(self) -> float:
-        """Wall time of the middle round."""
+        """Median wall time."""
         return statistics.median(span.wall_s for span in self.rounds)
 
 
 def take_turns(contenders: Mapping[str, Callable[[], Span]], rounds: int) -> dict[str, Spans]:
-    """Measure each contender once a round: A B C, A B C, and so on."""
+    """Measure each contender once per round: A B C, A B C, and so on."""
     measured: dict[str, list[Span]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, contender in contenders.items():
@@ -100,7 +100,7 @@ def take_turns(contenders: Mapping[str, Callable[[], Span]], rounds: int) -> dic
 
 
 def measured(work: Callable[[], object]) -> Span:
-    """How long one call takes."""
+    """Measure the time of one call."""
     stopwatch = Stopwatch()
     with stopwatch.running():
         work()

@@ -1,4 +1,4 @@
-"""The work that every contender does: an instant function, three times an iteration.
+"""The work of every contender: an instant function, three times per iteration.
 
 Standard library only: the peers' workers, in an environment without the engine, import this.
 """
@@ -10,28 +10,28 @@ from pathlib import Path
 from typing import Final
 
 START: Final = "abcdefghijklm"
-"""What the first step starts from. Its length is prime, so that one step left out shows in the outcome."""
+"""The input of the first step. Its length is prime, so that a missing step changes the result."""
 
 STEPS: Final = ("draft", "critique", "merge")
 """The three steps of a body."""
 
 _LETTERS: Final = bytes(b"abcdefghijklmnopqrstuvwxyz"[index // 8] if index < 208 else 32 for index in range(256))
-"""By byte, the letter or, for one in five, the space that stands for it."""
+"""The character for each byte: a letter, or a space for one in five."""
 
 
 def step(text: str) -> str:
-    """Do one step: the first letter goes to the end."""
+    """Do one step: move the first letter to the end."""
     return text[1:] + text[:1]
 
 
 def after(steps: int) -> str:
-    """What the text is after that many steps."""
+    """The text after that many steps."""
     shift = steps % len(START)
     return START[shift:] + START[:shift]
 
 
 def fresh(number: int, characters: int) -> str:
-    """A text that is like no other: random letters and spaces, the same for the same number.
+    """A unique text of random letters and spaces, the same for the same number.
 
     It is made in a few microseconds, since every contender's time holds that of making it.
     """
@@ -40,5 +40,5 @@ def fresh(number: int, characters: int) -> str:
 
 
 def disk_bytes(path: Path) -> int:
-    """What a database takes on disk, with the files beside it."""
+    """The size of a database on disk, with its journal files."""
     return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))

@@ -1,4 +1,4 @@
-"""A process that does one contender's work whenever it is asked: JSON lines in, JSON lines out.
+"""A process that does one contender's work on request: JSON lines in, JSON lines out.
 
     {"iterations": 1000, "trace": false}  →  {"wall_s": …, "cpu_s": …, "collector_s": …, "peak_bytes": …}
 
@@ -21,7 +21,7 @@ from benchmarks.work import STEPS, after
 
 
 def main() -> None:
-    """Answer until there are no more questions."""
+    """Handle requests until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:

@@ -1,4 +1,4 @@
-"""The workflows that are measured, with an instant model and an instant node type in the place of slow things."""
+"""The measured workflows, with an instant model and an instant node type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Edges = Iterable[tuple[str, str]]
 
 
 class InstantModel:
-    """A model that answers with `step` of what it is asked, after `delay_s` seconds if there are any."""
+    """A model that replies with `step` of the prompt, after `delay_s` seconds."""
 
     name = MODEL
     note = ""
@@ -34,17 +34,17 @@ class InstantModel:
         return Price(0.0, 0.0)
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
-        """Answer in one piece."""
+        """Reply in one piece."""
         if self._delay_s:
             await asyncio.sleep(self._delay_s)
         return Reply(step(request.messages[-1].text))
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 class OneModel:
-    """A catalogue with one model for every name."""
+    """A catalog with one model for every name."""
 
     def __init__(self, model: InstantModel) -> None:
         self._model = model
@@ -54,7 +54,7 @@ class OneModel:
         return self._model
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 async def _step(context: NodeContext[NodeConfig]) -> Outputs:
@@ -90,7 +90,7 @@ def document(nodes: Iterable[Node], edges: Edges, **settings: Any) -> Workflow:
 
 
 def entry() -> Node:
-    """The input `text`, with the common start as its value."""
+    """The input `text`, with the common input as its value."""
     return {"id": "text", "type": "input", "config": {"default": START}}
 
 
@@ -106,7 +106,7 @@ def worker(node_id: str, node_type: str) -> Node:
 
 
 def loop_of_three(node_type: str, iterations: int) -> Workflow:
-    """A loop over three such nodes in a row that stops by its count."""
+    """A loop over three such nodes that stops after its max iterations."""
     loop: Node = {"id": "loop", "type": "loop", "config": {"max_iterations": iterations, "inject_feedback": False}}
     ends = ("text.value", "loop.input"), ("exit.output", "out.value")
     inside = chained("loop.body", STEPS, "exit.input")
@@ -115,14 +115,14 @@ def loop_of_three(node_type: str, iterations: int) -> Workflow:
 
 
 def chain(node_type: str, length: int) -> Workflow:
-    """That many nodes in a row."""
+    """A chain of that many nodes."""
     names = [f"n{number}" for number in range(length)]
     nodes = [entry(), *(worker(name, node_type) for name in names), result()]
     return document(nodes, chained("text.value", names, "out.value"))
 
 
 def fan(width: int) -> Workflow:
-    """That many model nodes side by side, all allowed at work at once, whose replies meet in the output."""
+    """That many parallel model nodes without a concurrency limit, joined in the output."""
     names = [f"n{number}" for number in range(width)]
     edges = [edge for name in names for edge in (("text.value", f"{name}.input"), (f"{name}.output", "join.input"))]
     join: Node = {"id": "join", "type": "transform", "config": {"template": "{{input}}"}}
@@ -131,7 +131,7 @@ def fan(width: int) -> Workflow:
 
 
 def each_item(items: int, at_once: int) -> Workflow:
-    """An iterator over that many items, so many at a time, around a model node."""
+    """An iterator over that many items, with a concurrency limit, around a model node."""
     config = {"source": "list", "items": [START] * items, "max_concurrency": at_once}
     each: Node = {"id": "each", "type": "iterator", "config": config}
     gather: Node = {"id": "gather", "type": "aggregator", "config": {"iterator": "each"}}
@@ -140,7 +140,7 @@ def each_item(items: int, at_once: int) -> Workflow:
 
 
 def loops_of_ten(nodes: int, edges: int) -> Workflow:
-    """About that many nodes and edges: loops whose bodies hold ten nodes, one after the other.
+    """About that many nodes and edges: a chain of loops with ten nodes in each body.
 
     Beside the edges in a row, nodes of a body get further ones from nodes before them, until there are enough.
     """
@@ -166,7 +166,7 @@ def loops_of_ten(nodes: int, edges: int) -> Workflow:
 
 
 def chained(first: str, names: Iterable[str], last: str) -> list[tuple[str, str]]:
-    """Edges from a port through nodes in a row to a port."""
+    """Edges from a port through a chain of nodes to a port."""
     edges: list[tuple[str, str]] = []
     for name in names:
         edges.append((first, f"{name}.input"))

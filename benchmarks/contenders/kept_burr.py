@@ -1,4 +1,4 @@
-"""Burr: three actions with fresh texts, its state with all results kept in SQLite after each."""
+"""Burr: three actions with fresh texts, its state with all results stored in SQLite after each."""
 
 # pyright: basic
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LangGraph: three nodes with fresh texts, its state with all results kept by its SqliteSaver after each."""
+"""LangGraph: three nodes with fresh texts, its state with all results stored by SqliteSaver after each."""
 
 # pyright: basic
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LangGraph as in `kept_langgraph`, but in its default mode: the next step does not wait until the last one is safe."""
+"""LangGraph as in `kept_langgraph`, but in its default mode, in which no step waits for the disk."""
 
 # pyright: basic
 from __future__ import annotations

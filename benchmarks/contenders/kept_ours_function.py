@@ -1,4 +1,4 @@
-"""This engine with three nodes that call a function for fresh texts, every event kept, `iterations` wired as well."""
+"""This engine with three function nodes with fresh texts, every event stored, `iterations` connected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This engine with three `llm` nodes with fresh texts, every event kept, `iterations` wired to an output."""
+"""This engine with three `llm` nodes with fresh texts, every event stored, `iterations` connected to an output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This engine, all events emitted: what the three contenders of it have in common."""
+"""This engine with all events emitted: common code of its contenders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.events import AnyEvent
 def run_loop(
     node_type: str, iterations: int, stopwatch: Stopwatch, on_event: Callable[[AnyEvent], None] | None = None
 ) -> str:
-    """Run a loop over three nodes of that type and give its result."""
+    """Run a loop over three nodes of that type, and return its result."""
     return asyncio.run(_run_loop(node_type, iterations, stopwatch, on_event))
 
 

@@ -1,4 +1,4 @@
-"""Google ADK: a LoopAgent over three agents of our own, its events read, its session in memory."""
+"""Google ADK: a LoopAgent over three custom agents, its events read, its session in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Burr: three actions and a transition back while the count is not reached; its state, no tracker."""
+"""Burr: three actions and a transition back until the count is reached; without a tracker."""
 
 # pyright: basic
 from __future__ import annotations

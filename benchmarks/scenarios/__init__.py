@@ -1,1 +1,1 @@
-"""One module a scenario: a function `tables(effort)` that measures it and gives its tables."""
+"""One module per scenario: its function `tables(effort)` measures it and returns its tables."""

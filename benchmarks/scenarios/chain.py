@@ -1,4 +1,4 @@
-"""Many nodes in a row, compiled and run once; and compiling a small loop."""
+"""A long chain of nodes, compiled and run once, and the compilation of a small loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tables(effort: Effort) -> list[Table]:
 def _running(effort: Effort) -> Table:
     spans = _measure({node_type: _run(node_type, effort.chain) for node_type in _NODES}, effort.rounds)
     table = Table(
-        f"Running a chain of {effort.chain:,} nodes once, µs a node", ("Nodes", "CPU, best", "wall, best", "aim")
+        f"Run a chain of {effort.chain:,} nodes once, µs per node", ("Nodes", "CPU, best", "wall, best", "target")
     )
     for node_type, name in _NODES.items():
         cpu, wall = spans[node_type]
@@ -44,14 +44,14 @@ def _compiling(effort: Effort) -> Table:
         {kind: partial(_compile, loop_of_three(kind, 10), _LOOPS_AT_ONCE) for kind in _NODES}, effort.rounds
     )
     table = Table(
-        f"Compiling: a chain of {effort.chain:,} nodes, µs a node; a loop over three nodes, µs",
-        ("Nodes", "a node of the chain, CPU, best", "aim", "the loop, CPU, best", "aim"),
+        f"Compile a chain of {effort.chain:,} nodes, µs per node, and a loop over three nodes, µs",
+        ("Nodes", "chain node, CPU, best", "target", "loop, CPU, best", "target"),
     )
     for node_type, name in _NODES.items():
         node, loop = chains[node_type][0] / effort.chain, loops[node_type][0] / _LOOPS_AT_ONCE
         node_aim, loop_aim = aim(node * 1e6, _COMPILE_AIM_US, " µs"), aim(loop * 1e6, _LOOP_AIM_US, " µs")
         table.add(name, microseconds(node), node_aim, microseconds(loop), loop_aim)
-    table.notes.append("Compiling includes every check of the document.")
+    table.notes.append("Compilation includes validation.")
     return table
 
 

@@ -1,4 +1,4 @@
-"""What keeping runs costs: beside peers, as runs grow, beside runs that are not kept; and what reading them costs."""
+"""The cost of storing runs, compared with peers and with runs that are not stored, and of reading them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LANGGRAPHS = ("kept_langgraph", "kept_langgraph_async")
 _CHARACTERS = 1_000
 _MODES: tuple[Mode, ...] = ("replace", "append", "wired")
 _APPENDED = 900
-"""Characters of a text where a thousand of them are joined: a prompt may have a megabyte."""
+"""Length of a text if a thousand are joined, because a prompt may have at most a megabyte."""
 _DELAY_S = 0.005
 _OUTLINE = (events.RunStarted, events.LoopIterationStarted, events.LoopIterationCompleted, events.LoopCompleted)
 
@@ -61,8 +61,8 @@ def _beside_peers(effort: Effort) -> Table:
                 there[name] = contender
         spans = take_turns({name: partial(c.measure, effort.kept) for name, c in there.items()}, rounds)
     table = Table(
-        f"History: {effort.kept:,} iterations of three nodes, all results kept, synchronous=FULL",
-        ("Contender", "wall, best, ms", "CPU, best, ms", "kB on disk", "wall to the faster LangGraph", "aim"),
+        f"History: {effort.kept:,} iterations of three nodes, all results stored, synchronous=FULL",
+        ("Contender", "wall, best, ms", "CPU, best, ms", "kB on disk", "wall, × faster LangGraph", "target"),
     )
     langgraph = min((spans[name].wall_s for name in _LANGGRAPHS if name in spans), default=None)
     for name, there_spans in spans.items():
@@ -77,7 +77,7 @@ def _beside_peers(effort: Effort) -> Table:
             aim(round(part, 2), 0.25, " ×") if part is not None and name in _OURS else "–",
         )
     table.notes.extend(f"{names[name]} was not measured: {reason}." for name, reason in missing.items())
-    table.notes.append(f"Rounds in turn: {rounds}; {_CHARACTERS:,} fresh characters a node; a process a contender.")
+    table.notes.append(f"Rounds: {rounds}; {_CHARACTERS:,} fresh characters per node; one process per contender.")
     return table
 
 
@@ -91,12 +91,12 @@ def _growth(effort: Effort) -> Table:
         (
             "Run",
             "iterations",
-            "wall, ms an iteration",
-            "CPU, ms an iteration",
+            "wall, ms per iteration",
+            "CPU, ms per iteration",
             "kB on disk",
             "new text, kB",
             "disk to new text",
-            "aim",
+            "target",
         ),
     )
     for mode in _MODES:
@@ -121,9 +121,9 @@ def _growth(effort: Effort) -> Table:
 
 
 def _encodings(effort: Effort) -> Table:
-    """Compare the delta encoding with the simpler choice: every text whole, once by its hash, compressed with zstd."""
+    """Compare delta encoding with whole texts, stored once by hash and compressed with zstd."""
     table = Table(
-        "History: delta encoding, and whole texts",
+        "History: delta encoding and whole texts",
         ("Run", "iterations", "delta: disk to new text", "whole: disk to new text", "whole to delta: disk", "CPU"),
     )
     for mode in _MODES[:2]:
@@ -160,7 +160,7 @@ def _beside_no_store(effort: Effort) -> Table:
     spans = take_turns(turns, effort.rounds)
     table = Table(
         f"History: {effort.kept:,} iterations of three model calls of 5 ms each",
-        ("Run", "wall, best, ms", "wall, median, ms", "to the run that is not kept", "aim"),
+        ("Run", "wall, best, ms", "wall, median, ms", "× run that is not stored", "target"),
     )
     for name, there in spans.items():
         ratio = there.wall_s / spans["not kept"].wall_s
@@ -175,7 +175,7 @@ def _beside_no_store(effort: Effort) -> Table:
 
 
 def _reading(effort: Effort) -> Table:
-    table = Table("History: reading", ("What", "count", "wall, best, ms", "CPU, best, ms", "aim"))
+    table = Table("History: reading", ("Operation", "count", "wall, best, ms", "CPU, best, ms", "target"))
     iterations = min(effort.iterations, 1_000)
     with new_store() as (store, path):
         run_id = keep_run(store, path, iterations, _CHARACTERS).run_id
@@ -214,7 +214,7 @@ def _read(table: Table, effort: Effort, work: dict[str, tuple[Callable[[], int],
 
 
 def _fill(store: Store, runs: int) -> None:
-    """Put that many short runs into a store, side by side."""
+    """Store that many short runs."""
     journals = []
     for number in range(runs):
         run_id = f"{number:012x}"

@@ -1,4 +1,4 @@
-"""What importing the engine costs a fresh process, and which heavy modules come with it."""
+"""Import time of the engine in a new process, and the heavy modules that it loads."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ print(json.dumps({{"wall_s": wall, "cpu_s": cpu, "heavy": [name for name in {hea
 
 
 def tables(effort: Effort) -> list[Table]:
-    """Measure each statement in fresh processes."""
+    """Measure each statement in new processes."""
     heavy: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory() as bytecode:
         turns = {name: partial(_import, name, bytecode, heavy) for name in _STATEMENTS}
         take_turns(turns, 1)  # compiles, and does not count
         spans = take_turns(turns, effort.rounds)
     table = Table(
-        "Import in a fresh process",
-        ("Statement", "CPU, best, ms", "wall, best, ms", "wall, median, ms", "aim", "heavy modules loaded"),
+        "Import in a new process",
+        ("Statement", "CPU, best, ms", "wall, best, ms", "wall, median, ms", "target", "heavy modules loaded"),
     )
     for name, there in spans.items():
         most = _STATEMENTS[name][1]
@@ -50,13 +50,13 @@ def tables(effort: Effort) -> list[Table]:
             ", ".join(heavy[name]) or "none",
         )
     table.notes.append(
-        f"Bytecode is compiled. Heavy are {', '.join(_HEAVY)}. The last row is what documents are built on."
+        f"Bytecode is compiled. Heavy modules: {', '.join(_HEAVY)}. The last row is the base of documents."
     )
     return [table]
 
 
 def _import(name: str, bytecode: str, heavy: dict[str, list[str]]) -> Span:
-    # With a folder of its own for bytecode, the figure is the same whether or not the machine keeps bytecode elsewhere.
+    # A separate bytecode folder makes figures independent of the machine's bytecode settings.
     variables = environment(PYTHONPYCACHEPREFIX=bytecode, PYTHONDONTWRITEBYTECODE="")
     program = _PROGRAM.format(statement=_STATEMENTS[name][0], heavy=_HEAVY)
     command = [sys.executable, "-c", program]

@@ -1,4 +1,4 @@
-"""Whether time and memory grow with the number of iterations and no faster."""
+"""Whether time and memory are linear in the number of iterations."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def tables(effort: Effort) -> list[Table]:
         spans = take_turns(turns, max(effort.rounds // 2, 1))
         peaks = {count: contender.peak_bytes(count) / count for count in effort.growth}
     table = Table(
-        "Linearity: a loop over three llm nodes, an iteration",
-        ("Iterations", "CPU, best, µs", "without the collector, µs", "wall, best, µs", "memory, peak, kB"),
+        "Linearity: a loop over three llm nodes, per iteration",
+        ("Iterations", "CPU, best, µs", "without garbage collection, µs", "wall, best, µs", "memory, peak, kB"),
     )
     for count in effort.growth:
         there = spans[str(count)]
@@ -35,13 +35,13 @@ def tables(effort: Effort) -> list[Table]:
     memory = peaks[last] / peaks[first]
     table.add(f"{last:,} to {first:,}", times(time), times(alone), "–", times(memory))
     table.notes.append(
-        f"Aim for CPU time {aim(round(time, 2), _MOST_GROWTH, ' ×')}, "
+        f"Target for CPU time {aim(round(time, 2), _MOST_GROWTH, ' ×')}, "
         f"without Python's cyclic collector {aim(round(alone, 2), _MOST_GROWTH, ' ×')}, "
         f"for memory {aim(round(memory, 2), _MOST_GROWTH, ' ×')}."
     )
     table.notes.append(
         "The log of events and the records of iterations are kept to the end of a run, and the collector goes "
         "through all of them each time that a quarter has been added. "
-        "Memory is what Python objects take at the most (tracemalloc), in a round of its own."
+        "Memory is the peak of Python objects (tracemalloc), in a separate round."
     )
     return [table]

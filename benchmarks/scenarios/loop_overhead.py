@@ -1,4 +1,4 @@
-"""What the engine itself costs an iteration: three instant nodes in a loop, beside a bare loop and three peers."""
+"""Overhead of the engine per iteration: three instant nodes in a loop, compared with a bare loop and three peers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def tables(effort: Effort) -> list[Table]:
 
 
 def _ready(effort: Effort, stack: ExitStack, missing: dict[str, str]) -> dict[str, Contender]:
-    """The contenders that can be measured; why the others cannot goes into `missing`."""
+    """The contenders that can be measured; reasons for the others go into `missing`."""
     there: dict[str, Contender] = {}
     for name in (BARE, *OURS, *(PEERS if effort.peers else ())):
         try:
@@ -60,8 +60,8 @@ def _ready(effort: Effort, stack: ExitStack, missing: dict[str, str]) -> dict[st
 def _table(effort: Effort, spans: dict[str, Spans], missing: dict[str, str]) -> Table:
     count = effort.iterations
     table = Table(
-        f"Loop overhead: three instant nodes, {count:,} iterations, µs an iteration",
-        ("Contender", "CPU, best", "CPU, median", "wall, best", "wall, median", "to the bare loop", "to Burr", "aim"),
+        f"Loop overhead: three instant nodes, {count:,} iterations, µs per iteration",
+        ("Contender", "CPU, best", "CPU, median", "wall, best", "wall, median", "× bare loop", "× Burr", "target"),
     )
     bare, burr = spans[BARE], spans.get(BURR)
     for name, there in spans.items():
@@ -78,7 +78,7 @@ def _table(effort: Effort, spans: dict[str, Spans], missing: dict[str, str]) -> 
         table.add(_label(name), *["–"] * (len(table.columns) - 1))
         table.notes.append(f"{NAMES[name]} was not measured: {reason}.")
     table.notes.append(
-        f"Rounds in turn: {effort.rounds}; a process a contender; building, compiling and planning are not in it. "
+        f"Rounds in turn: {effort.rounds}; one process per contender; without building, compiling and planning. "
         "Ratios are of the best CPU times."
     )
     return table

@@ -1,4 +1,4 @@
-"""Many model calls side by side, each of which waits: how near the whole comes to the wait of one.
+"""Many parallel model calls that wait: the total time compared with the wait of one.
 
 And an iterator, some of whose items are worked on at a time: how near it comes to its rounds of waiting.
 """
@@ -34,7 +34,7 @@ def _calls(effort: Effort) -> Table:
     spans = take_turns(turns, effort.rounds)
     table = Table(
         f"{effort.width} calls of {_WAIT_S * 1e3:g} ms side by side",
-        ("Contender", "wall, best, ms", "wall, median, ms", "best to one wait", "aim", "CPU, best, ms"),
+        ("Contender", "wall, best, ms", "wall, median, ms", "best, × one wait", "target", "CPU, best, ms"),
     )
     for name, there in spans.items():
         ratio = there.wall_s / _WAIT_S
@@ -46,7 +46,7 @@ def _calls(effort: Effort) -> Table:
             aim(round(ratio, 2), _MOST, " ×") if name.startswith("Loopwright") else "–",
             milliseconds(there.cpu_s),
         )
-    table.notes.append("Planning is not in it. `settings.max_concurrency` is raised to the number of calls.")
+    table.notes.append("Without planning. `settings.max_concurrency` is raised to the number of calls.")
     return table
 
 
@@ -60,7 +60,7 @@ def _items(effort: Effort) -> Table:
     spans = take_turns(turns, effort.rounds)
     table = Table(
         f"{effort.items} items, {_AT_ONCE} at a time, a call of {_WAIT_S * 1e3:g} ms each",
-        ("Contender", "wall, best, ms", "wall, median, ms", "best to the waits", "aim", "CPU, best, ms"),
+        ("Contender", "wall, best, ms", "wall, median, ms", "best, × waits", "target", "CPU, best, ms"),
     )
     for name, there in spans.items():
         ratio = there.wall_s / (_WAIT_S * waits)
@@ -72,7 +72,7 @@ def _items(effort: Effort) -> Table:
             aim(round(ratio, 2), _MOST_OF_ITEMS, " ×") if name.startswith("Loopwright") else "–",
             milliseconds(there.cpu_s),
         )
-    table.notes.append(f"The waits are {waits} times {_WAIT_S * 1e3:g} ms. Planning is not in it.")
+    table.notes.append(f"The waits are {waits} times {_WAIT_S * 1e3:g} ms. Without planning.")
     return table
 
 

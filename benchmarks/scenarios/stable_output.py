@@ -1,4 +1,4 @@
-"""What one comparison of two results costs the exit condition `stable_output`."""
+"""The time of one comparison by the exit condition `stable_output`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.exits.similarity import similarity
 _MOST_S = 0.005
 _SEED = 20_061
 _CHINESE = 0x4E00
-"""The first of the Chinese characters, which have codes above 255 and are compared more slowly."""
+"""The first Chinese character; texts with codes above 255 are compared more slowly."""
 
 
 def tables(effort: Effort) -> list[Table]:
@@ -26,7 +26,7 @@ def tables(effort: Effort) -> list[Table]:
     )
     table = Table(
         "stable_output: one comparison",
-        ("Texts", "characters", "similarity", "CPU, best, ms", "CPU, median, ms", "aim"),
+        ("Texts", "characters", "similarity", "CPU, best, ms", "CPU, median, ms", "target"),
     )
     for name, (one, other) in pairs.items():
         there = spans[name]
@@ -71,7 +71,7 @@ def _wide(source: random.Random, length: int) -> str:
 
 
 def _by_frequency(source: random.Random, length: int) -> str:
-    """Characters as a language has them: the n-th most frequent one n times as rare as the first (Zipf's law)."""
+    """Characters with frequencies as in a language (Zipf's law)."""
     alphabet = [chr(_CHINESE + place) for place in range(1_000)]
     return "".join(source.choices(alphabet, [1 / (place + 1) for place in range(1_000)], k=length))
 

@@ -1,4 +1,4 @@
-"""Finding every problem of a large document, and planning it."""
+"""Validation and planning of a large document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.plan.compiler import compile_workflow
 
 
 def tables(effort: Effort) -> list[Table]:
-    """Measure a document whose nodes stand in loops of ten."""
+    """Measure a document whose nodes are in loops of ten."""
     workflow = loops_of_ten(effort.nodes, effort.edges)
     problems = validate(workflow)
     if problems:

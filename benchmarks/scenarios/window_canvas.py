@@ -1,4 +1,4 @@
-"""The window with a large document, beside stock NodeGraphQt with the same graph."""
+"""The window with a large document, compared with stock NodeGraphQt and the same graph."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _REOPENED_NODES: Final = 100
 
 
 def tables(effort: Effort) -> list[Table]:
-    """Measure both in processes of their own, in turns."""
+    """Measure both in separate processes, in turns."""
     size = f"{effort.nodes:,} nodes and {effort.edges:,} edges"
-    table = Table(f"The window, {size} in loops of ten", ("What", "Loopwright", "stock NodeGraphQt", "aim"))
+    table = Table(f"The window, {size} in loops of ten", ("Operation", "Loopwright", "stock NodeGraphQt", "target"))
     missing = missing_part()
     if missing:
         table.add("nothing was measured", "–", "–", "–")
@@ -61,7 +61,7 @@ def tables(effort: Effort) -> list[Table]:
 
 
 def missing_part() -> str:
-    """What is not installed for the window, in a sentence; empty where all is there."""
+    """Why the window cannot be measured; empty if it can."""
     done = subprocess.run(
         [sys.executable, "-c", "import PySide6.QtWidgets, PySide6.QtTest, NodeGraphQt, qtawesome"],
         env=offscreen(),
@@ -74,7 +74,7 @@ def missing_part() -> str:
 
 
 def offscreen() -> dict[str, str]:
-    """The environment of a process with a window and no screen."""
+    """The environment of a process with a window but no screen."""
     return environment(QT_QPA_PLATFORM="offscreen", QT_PREFERRED_BINDING="PySide6")
 
 

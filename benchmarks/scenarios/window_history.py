@@ -1,4 +1,4 @@
-"""The Iterations panel: while a run goes, when one is opened, and while a person looks through it."""
+"""The Iterations panel: during a run, when a run is opened, and while a user browses it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _ROWS: Final = (
 
 
 def tables(effort: Effort) -> list[Table]:
-    """Measure in processes of their own."""
-    table = Table(f"Iterations panel, {effort.iterations:,} iterations of three nodes", ("What", "Loopwright", "aim"))
+    """Measure in separate processes."""
+    table = Table(f"Iterations panel, {effort.iterations:,} iterations of three nodes", ("", "Loopwright", "target"))
     missing = missing_part()
     if missing:
         table.add("nothing was measured", "–", "–")

@@ -1,4 +1,4 @@
-"""From the start of a fresh process to a window that takes clicks."""
+"""From the start of a new process to a window that accepts clicks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.tables import Table, aim, milliseconds, times
 from benchmarks.timing import Span, take_turns
 
 MOST_TIMES: Final = 1.4
-"""How many times as long as stock NodeGraphQt the start may take."""
+"""Maximum time of the start, as a multiple of stock NodeGraphQt."""
 
 OURS: Final = "Loopwright"
 STOCK: Final = "stock NodeGraphQt, an empty graph"
@@ -76,10 +76,10 @@ def told():
 
 
 def tables(effort: Effort) -> list[Table]:
-    """Measure both in fresh processes."""
+    """Measure both in new processes."""
     table = Table(
-        "Start of a fresh process, to a window that takes clicks",
-        ("Window", "wall, best, ms", "wall, median, ms", "CPU, best, ms", "CPU, × stock", "aim"),
+        "Start of a new process to a window that accepts clicks",
+        ("Window", "wall, best, ms", "wall, median, ms", "CPU, best, ms", "CPU, × stock", "target"),
     )
     missing = missing_part()
     if missing:

@@ -1,1 +1,1 @@
-"""The window, and stock NodeGraphQt beside it: workers that are measured in processes of their own."""
+"""Workers that measure the window and stock NodeGraphQt in separate processes."""

@@ -1,4 +1,4 @@
-"""The documents that both workers show."""
+"""The documents of both workers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from engine import dumps
 from engine.document.model import FILE_SUFFIX, Workflow
 
 ACROSS = 4
-"""Loops beside each other."""
+"""Number of parallel loops."""
 
 
 def laid_out(nodes: int, edges: int) -> Workflow:
-    """Loops of ten nodes with a place for each node: a loop a row, four rows beside each other."""
+    """Loops of ten nodes with positions: one loop per row, in four columns."""
     workflow = loops_of_ten(nodes, edges)
     places: dict[str, dict[str, float]] = {}
     loop, column = -1, 0
@@ -32,14 +32,14 @@ def laid_out(nodes: int, edges: int) -> Workflow:
 
 
 def written(workflow: Workflow, folder: Path, name: str) -> Path:
-    """The document in a file."""
+    """Write the document to a file."""
     file = folder / f"{name}{FILE_SUFFIX}"
     file.write_text(dumps(workflow), encoding="utf-8")
     return file
 
 
 def side_by_side(width: int, pieces: int, pause_s: float, folder: Path) -> tuple[Workflow, Path]:
-    """Model nodes at work at once, and a script by which each streams so many pieces."""
+    """Parallel model nodes, and a script with the number of chunks that each streams."""
     ids = [f"n{place}" for place in range(width)]
     nodes: list[dict[str, object]] = [{"id": "text", "type": "input", "config": {"default": "Go."}}]
     nodes += [{"id": node, "type": "llm", "config": {"prompt": "{{input}}"}} for node in ids]

@@ -32,7 +32,7 @@ _LEAST_S = 0.5
 
 
 class Bench:
-    """A window with a history of its own."""
+    """A window with a separate history."""
 
     def __init__(self, application: QApplication, folder: Path, iterations: int) -> None:
         Style(application).choose("dark", 1.0)
@@ -57,7 +57,7 @@ class Bench:
         return document
 
     def run(self, document: DocumentPage) -> tuple[float, float]:
-        """Run it to its end; gives the largest gap in milliseconds, and the events a second."""
+        """Run it to its end, and return the largest gap in milliseconds and the events per second."""
         number = 0
 
         def count(events: list[object]) -> None:
@@ -68,13 +68,13 @@ class Bench:
         self.workbench.runs.run(document)
         assert document.session.shown.live is not None
         document.session.shown.live.events.connect(count)
-        # The smallest run is over before the clock has ticked twice.
+        # The smallest run ends before the clock has ticked twice.
         least = time.perf_counter() + _LEAST_S
         gap = largest_gap_ms(lambda: document.session.shown.live is not None or time.perf_counter() < least)
         return gap, number / (time.perf_counter() - begin)
 
     def open_run_ms(self, run_id: str) -> float:
-        """Open a run of the history in a tab of its own, to the full paint of its panel."""
+        """Open a stored run in a new tab, up to the full paint of its panel."""
         begin = time.perf_counter()
         self.workbench.history.open_run(run_id)
         _until(lambda: self.workbench.current is not None and self.workbench.current.session.is_past)
@@ -85,7 +85,7 @@ class Bench:
         return (time.perf_counter() - begin) * 1e3
 
     def close(self) -> None:
-        """End."""
+        """Close everything."""
         self.workbench.window.hide()
         self.engine.stop()
 
@@ -132,14 +132,14 @@ def _step(session: Session, iterations: int) -> None:
 
 
 def _paced(workflow: Workflow) -> Workflow:
-    """The same with a pause between iterations, as it is with real models, so that some 2,000 events a second come."""
+    """The same with a pause between iterations, as with real models: about 2,000 events per second."""
     loop = workflow.nodes_by_id["loop"]
     slower = loop.model_copy(update={"config": {**loop.config, "delay_s": _PAUSE_S}})
     return workflow.model_copy(update={"nodes": tuple(slower if node is loop else node for node in workflow.nodes)})
 
 
 def _large() -> Workflow:
-    """A loop whose results have a megabyte."""
+    """A loop with results of a megabyte."""
     workflow = loop_of_three("transform", 3)
     text = workflow.nodes_by_id["text"]
     words = text.model_copy(update={"config": {**text.config, "default": "word and " * 110_000}})
@@ -151,12 +151,12 @@ def _until(is_so: object) -> None:
     assert callable(is_so)
     while not is_so():
         if time.perf_counter() > end:
-            raise TimeoutError("What is measured did not come to its end.")
+            raise TimeoutError("The measured operation did not finish.")
         QTest.qWait(1)
 
 
 def main() -> None:
-    """Measure, and answer."""
+    """Measure, and print the figures."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     application = QApplication(sys.argv[:1])

@@ -1,4 +1,4 @@
-"""What both workers of the window measure with: frames, gaps, memory."""
+"""Measure frames, gaps and memory, for both workers of the window."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def frame_ms(view: QWidget, step: Callable[[int], object], frames: int) -> float
 
 
 def largest_gap_ms(while_: Callable[[], bool]) -> float:
-    """The longest time in which the window's thread took up nothing, in milliseconds."""
+    """The longest time in which the window's thread handled no event, in milliseconds."""
     ticks: list[float] = []
     timer = QTimer()
     timer.setTimerType(Qt.TimerType.PreciseTimer)
@@ -65,20 +65,20 @@ def largest_gap_ms(while_: Callable[[], bool]) -> float:
 
 
 def settle(milliseconds: int = 100) -> None:
-    """Let everything happen that waits, deletions too, and collect what is left."""
+    """Process all pending events and deletions, and collect garbage."""
     QTest.qWait(milliseconds)
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     gc.collect()
 
 
 def memory_mb() -> float | None:
-    """Resident memory of the process in megabytes; None where the system does not tell."""
+    """Resident memory of the process in megabytes; None if unknown."""
     if not _STATM.exists():
         return None
     return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def growth_mb(before: float | None) -> float | None:
-    """How much memory has grown since."""
+    """The growth of memory since then."""
     now = memory_mb()
     return None if now is None or before is None else now - before

@@ -1,4 +1,4 @@
-"""The program's own window, driven for the figures."""
+"""The program's window as a contender."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Contender:
         settle()
 
     def open(self, workflow: Workflow) -> float:
-        """Open a document from its file; gives the seconds to the end of its first full paint."""
+        """Open a document, and return the seconds up to the end of its first full paint."""
         file = written(workflow, self._folder, "large")
         begin = time.perf_counter()
         self._document = self._opened(file)
@@ -46,20 +46,20 @@ class Contender:
 
     @property
     def viewport(self) -> QWidget:
-        """What is painted."""
+        """The painted widget."""
         return self._document.canvas.viewer.viewport()
 
     def fit_all(self) -> None:
-        """See everything."""
+        """Fit everything into the view."""
         self._document.canvas.fit_all()
 
     def look_closely(self) -> None:
-        """See the second loop at 100 %."""
+        """Show the second loop at 100 %."""
         self._document.canvas.zoom_to(1.0)
         self._document.canvas.center_on("n1_3")
 
     def pan(self, across: int, down: int) -> None:
-        """Move what is seen."""
+        """Pan the view."""
         viewer = self._document.canvas.viewer
         for bar, by in ((viewer.horizontalScrollBar(), across), (viewer.verticalScrollBar(), down)):
             bar.setValue(bar.value() + by)
@@ -70,14 +70,14 @@ class Contender:
         self._document.canvas.zoom_to(self._document.canvas.viewer.zoom * factor)
 
     def select(self, ids: list[str]) -> QPoint:
-        """Select nodes; gives the place of the first on the viewport."""
+        """Select nodes, and return the position of the first one in the viewport."""
         canvas = self._document.canvas
         self._document.session.select(ids)
         settle()
         return canvas.viewer.mapFromScene(canvas.view.nodes[ids[0]].card_rect.center())
 
     def prepare_keystroke(self) -> None:
-        """Show the prompt of a node that is seen."""
+        """Show the prompt of a visible node."""
         self._document.session.select(["n1_3"])
         settle(300)
         fields = self._document.inspector.findChildren(QPlainTextEdit)
@@ -85,7 +85,7 @@ class Contender:
         self._field.setFocus()
 
     def keystroke(self, _place: int) -> None:
-        """Type a letter into the prompt; the document has it when this returns."""
+        """Type a letter into the prompt, and wait until the document has it."""
         before = self._document.session.workflow
         QTest.keyClick(self._field, Qt.Key.Key_X)
         if self._document.session.workflow is before:
@@ -93,7 +93,7 @@ class Contender:
         self.viewport.update()  # a frame is due whether or not the card says something new
 
     def flood(self, width: int, pieces: int, pause_s: float) -> tuple[float, float]:
-        """Run nodes that stream; gives the largest gap in milliseconds and the events a second."""
+        """Run nodes that stream, and return the largest gap in milliseconds and the events per second."""
         workflow, script = side_by_side(width, pieces, pause_s, self._folder)
         self._preferences.set(default_model=f"scripted:{script}")
         document = self._opened(written(workflow, self._folder, "stream"))
@@ -112,7 +112,7 @@ class Contender:
         return gap, number / (time.perf_counter() - begin)
 
     def open_and_close(self, nodes: int, edges: int, times: int) -> float | None:
-        """Open and close a document so often; gives the megabytes that stay."""
+        """Open and close a document repeatedly, and return the growth in megabytes."""
         file = written(laid_out(nodes, edges), self._folder, "small")
         before = None
         for place in range(-3, times):
@@ -126,7 +126,7 @@ class Contender:
         return growth_mb(before)
 
     def close(self) -> None:
-        """End."""
+        """Close everything."""
         self._workbench.window.hide()
         self._engine.stop()
 

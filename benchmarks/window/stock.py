@@ -1,4 +1,4 @@
-"""NodeGraphQt as it comes, showing the same graphs: no loops, no forms, no runs.
+"""Stock NodeGraphQt with the same graphs, without loops, forms and runs.
 
 Its acyclic check is off: it takes exponential time. Nodes are given their names, or finding free ones would take longer
 than everything else.
@@ -41,7 +41,7 @@ class Contender:
         settle()
 
     def open(self, workflow: Workflow) -> float:
-        """Make the graph; gives the seconds to the end of its first full paint."""
+        """Create the graph, and return the seconds up to the end of its first full paint."""
         begin = time.perf_counter()
         self._nodes = _fill(self._graph, workflow)
         self.fit_all()
@@ -51,21 +51,21 @@ class Contender:
 
     @property
     def viewport(self) -> QWidget:
-        """What is painted."""
+        """The painted widget."""
         return self._graph.viewer().viewport()
 
     def fit_all(self) -> None:
-        """See everything."""
+        """Fit everything into the view."""
         self._graph.viewer().zoom_to_nodes(self._graph.viewer().all_nodes())
 
     def look_closely(self) -> None:
-        """See the second loop at 100 %."""
+        """Show the second loop at 100 %."""
         viewer = self._graph.viewer()
         self._graph.reset_zoom()
         viewer.center_selection([self._nodes["n1_3"].view])
 
     def pan(self, across: int, down: int) -> None:
-        """Move what is seen."""
+        """Pan the view."""
         viewer = self._graph.viewer()
         scale = viewer.transform().m11()
         viewer._set_viewer_pan(-across / scale, -down / scale)  # noqa: SLF001 - no public way pans by so many pixels
@@ -76,7 +76,7 @@ class Contender:
         viewer._set_viewer_zoom(math.log(factor) / math.log(1.001))  # noqa: SLF001 - as above
 
     def select(self, ids: list[str]) -> QPoint:
-        """Select nodes; gives the place of the first on the viewport."""
+        """Select nodes, and return the position of the first one in the viewport."""
         self._graph.clear_selection()
         nodes = [self._nodes[name] for name in ids]
         for node in nodes:
@@ -86,15 +86,15 @@ class Contender:
         return self._graph.viewer().mapFromScene(view.sceneBoundingRect().center())
 
     def prepare_keystroke(self) -> None:
-        """Nothing is to be prepared."""
+        """Nothing to prepare."""
         self._typed = self._nodes["n1_3"]
 
     def keystroke(self, place: int) -> None:
-        """Give a node another name."""
+        """Rename a node."""
         self._typed.set_property("name", "n1_3" + "x" * place, push_undo=False)
 
     def flood(self, width: int, pieces: int, pause_s: float) -> tuple[float, float]:
-        """Name nodes as often as the run tells an event; gives the largest gap, and the names a second."""
+        """Rename nodes as often as the run emits events, and return the largest gap and the renames per second."""
         graph = _graph()
         workflow, _ = side_by_side(width, pieces, pause_s, self._folder)
         nodes = [node for name, node in _fill(graph, workflow).items() if name.startswith("n")]
@@ -117,7 +117,7 @@ class Contender:
         return gap, number / (time.perf_counter() - begin)
 
     def open_and_close(self, nodes: int, edges: int, times: int) -> float | None:
-        """Make and close a graph so often; gives the megabytes that stay."""
+        """Create and close a graph repeatedly, and return the growth in megabytes."""
         workflow = laid_out(nodes, edges)
         before = None
         for place in range(-3, times):
@@ -134,7 +134,7 @@ class Contender:
         return growth_mb(before)
 
     def close(self) -> None:
-        """End."""
+        """Close everything."""
         self._graph.widget.hide()
 
 

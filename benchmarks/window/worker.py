@@ -48,7 +48,7 @@ def figures(contender: Any, sizes: Mapping[str, Any]) -> dict[str, float | None]
     found["keystroke_ms"] = frame_ms(view, contender.keystroke, frames)
     contender.fit_all()
     found["drag_ms"] = _drag_ms(contender, [node.id for node in workflow.nodes][: sizes["dragged"]], frames)
-    # At once: the large document that was changed goes into the autosave while the run is under way.
+    # Immediately, because the autosave of the large changed document happens during the run.
     found["gap_ms"], found["events_a_second"] = contender.flood(*sizes["flood"])
     found["reopened_mb"] = contender.open_and_close(*sizes["reopened"])
     return found
@@ -68,7 +68,7 @@ def _drag_ms(contender: Any, ids: list[str], frames: int) -> float:
 
 
 def main() -> None:
-    """Measure, and answer."""
+    """Measure, and print the figures."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     application = QApplication(sys.argv[:1])
