@@ -117,8 +117,8 @@ class FileWatcher(QObject):
             return
         # The folder too: most programs replace the file by a new one, which ends the watch of the old one.
         wanted = [str(self._path.parent), str(self._path)]
-        there = set(self._watcher.files() + self._watcher.directories())
-        missing = [place for place in wanted if place not in there and Path(place).exists()]
+        watched = set(self._watcher.files() + self._watcher.directories())
+        missing = [path for path in wanted if path not in watched and Path(path).exists()]
         if missing:
             self._watcher.addPaths(missing)
 

@@ -88,7 +88,7 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
 
 
 def preload(workbench: Workbench, then: Callable[[], object]) -> None:
-    """Create what the first picture did without, while the window handles clicks.
+    """Create what the first paint does not need, while the window handles clicks.
 
     The engine is imported in a thread. Modules with Qt classes are imported in the window's thread: PySide6 enters each
     class into tables that the event loop reads without Python's lock.
@@ -191,7 +191,7 @@ class ModelPreloader:
         workbench.models_wanted.connect(self._add)
 
     def begin(self) -> None:
-        """Load what is wanted so far, and what will be wanted from now on."""
+        """Load the models wanted so far, and from now on those that will be wanted."""
         self._has_begun = True
         self._load()
 
@@ -212,7 +212,7 @@ class ModelPreloader:
 
 
 async def _start_embedded(models: Models) -> None:
-    # The program's own catalogue keeps the model, so that its process outlives each run.
+    # The shared catalog holds the model, so that its process outlives each run.
     model = cast("EmbeddedModel", models.get(EMBEDDED_MODEL))
     with contextlib.suppress(ModelError):  # reported by the run that uses it
         await asyncio.to_thread(model.warm_up)

@@ -32,7 +32,7 @@ MARGINS: Final = (24.0, 40.0, 24.0, 52.0)
 """Margins of a loop region around its cards: left, top, right, bottom."""
 
 FREE_GAP: Final = 24.0
-"""Vertical gap between a card and the one above it, where its wished position was taken."""
+"""Vertical gap between a card and the one above it, where its preferred position was taken."""
 
 SWEEPS: Final = 6
 LONG: Final = 8.0
@@ -102,15 +102,17 @@ class NodePositions:
     ) -> dict[str, Position]:
         """Return the position of each node; `boxes` measures the cards if any position is missing."""
         stored = {node: position for node in node_ids if (position := stored_position(workflow, node)) is not None}
-        kept = {node: position for node, position in self.computed.items() if node in node_ids and node not in stored}
-        positions = {**stored, **kept}
+        computed = {
+            node: position for node, position in self.computed.items() if node in node_ids and node not in stored
+        }
+        positions = {**stored, **computed}
         missing = [node for node in node_ids if node not in positions]
         if missing and positions:
-            kept |= positions_beside(missing, workflow, positions, boxes())
+            computed |= positions_beside(missing, workflow, positions, boxes())
         elif missing:
-            kept = auto_layout(workflow, structure, boxes())
-        self.computed = kept
-        return {**stored, **kept}
+            computed = auto_layout(workflow, structure, boxes())
+        self.computed = computed
+        return {**stored, **computed}
 
 
 def positions_beside(
@@ -125,17 +127,17 @@ def positions_beside(
         placed = [source for source in sources.get(node_id, ()) if source in taken]
         if placed:
             source = max(placed, key=lambda node: taken[node][0])
-            wish = (taken[source][0] + boxes[source].width + COLUMN_GAP, taken[source][1])
+            preferred_position = (taken[source][0] + boxes[source].width + COLUMN_GAP, taken[source][1])
         else:
             left = min(x for x, _ in taken.values())
-            wish = (left, max(y + boxes[node].height for node, (_, y) in taken.items()) + ROW_GAP)
-        taken[node_id] = free_position(boxes[node_id], wish, taken, boxes)
+            preferred_position = (left, max(y + boxes[node].height for node, (_, y) in taken.items()) + ROW_GAP)
+        taken[node_id] = free_position(boxes[node_id], preferred_position, taken, boxes)
     return {node_id: taken[node_id] for node_id in missing}
 
 
-def free_position(box: Box, wish: Position, taken: Mapping[str, Position], boxes: Mapping[str, Box]) -> Position:
-    """Return the first position at or below a wish where a card overlaps no other."""
-    x, y = wish
+def free_position(box: Box, preferred: Position, taken: Mapping[str, Position], boxes: Mapping[str, Box]) -> Position:
+    """Return the first position at or below a preferred one where a card overlaps no other."""
+    x, y = preferred
     while True:
         below = [
             top + boxes[other].height
@@ -189,7 +191,7 @@ def layered_layout(
     Returns:
         The upper left corner of each card; the bounding box starts at the origin.
     """
-    there = [wire for wire in wires if wire.source in boxes and wire.target in boxes and wire.source != wire.target]
+    inner = [wire for wire in wires if wire.source in boxes and wire.target in boxes and wire.source != wire.target]
     loops = {loop: body for loop, body in bodies.items() if loop in boxes and body.exit in boxes}
     owner = {node: loop for node, loop in parent.items() if loop in loops}
     for loop, body in loops.items():  # a loop and its exit belong to the level of the loop itself
@@ -201,7 +203,7 @@ def layered_layout(
     for node in boxes:
         if node not in exits:
             members.setdefault(owner.get(node), []).append(node)
-    whole = _lay_out(None, members, loops, boxes, there, owner)
+    whole = _lay_out(None, members, loops, boxes, inner, owner)
     left = min((x for x, _ in whole.positions.values()), default=0.0)
     top = min((y for _, y in whole.positions.values()), default=0.0)
     return {node: (round(x - left), round(y - top)) for node, (x, y) in whole.positions.items()}
@@ -295,8 +297,8 @@ def _pull_to_targets(level: _Level, fixed: set[int]) -> None:
     for source, _, target, _ in level.edges:
         targets.setdefault(source, []).append(target)
         fed.add(target)
-    for block, there in targets.items():
-        nearest = min(level.blocks[target].layer for target in there) - 1
+    for block, following in targets.items():
+        nearest = min(level.blocks[target].layer for target in following) - 1
         if block not in fed and block not in fixed and nearest > level.blocks[block].layer:
             level.blocks[block].layer = nearest
 
@@ -318,10 +320,10 @@ def _place(level: _Level) -> float:
     for sweep in range(2 * SWEEPS):
         forward = sweep % 2 == 0
         for layer in layers if forward else reversed(layers):
-            wishes = _preferred_tops(level, layer, before if forward else after)
+            preferred = _preferred_tops(level, layer, before if forward else after)
             if sweep < SWEEPS:
-                layer.sort(key=lambda index: wishes.get(index, (level.blocks[index].top, 0.0))[0])
-            _place_layer(level, layer, wishes)
+                layer.sort(key=lambda index: preferred.get(index, (level.blocks[index].top, 0.0))[0])
+            _place_layer(level, layer, preferred)
     x = 0.0
     for layer in layers:
         width = max((level.blocks[index].width for index in layer), default=0.0)
@@ -337,13 +339,13 @@ def _split_long_edges(level: _Level) -> list[tuple[int, float, int, float]]:
     """Split long edges with a dummy node in each layer between."""
     short: list[tuple[int, float, int, float]] = []
     for source, source_offset, target, target_offset in level.edges:
-        here, offset = source, source_offset
+        current, offset = source, source_offset
         for layer in range(level.blocks[source].layer + 1, level.blocks[target].layer):
             level.blocks.append(_Block(0.0, DUMMY_HEIGHT, {}, layer))
-            short.append((here, offset, len(level.blocks) - 1, DUMMY_HEIGHT / 2))
-            here, offset = len(level.blocks) - 1, DUMMY_HEIGHT / 2
-        if level.blocks[here].layer < level.blocks[target].layer:
-            short.append((here, offset, target, target_offset))
+            short.append((current, offset, len(level.blocks) - 1, DUMMY_HEIGHT / 2))
+            current, offset = len(level.blocks) - 1, DUMMY_HEIGHT / 2
+        if level.blocks[current].layer < level.blocks[target].layer:
+            short.append((current, offset, target, target_offset))
     return short
 
 
@@ -351,17 +353,17 @@ def _preferred_tops(
     level: _Level, layer: Sequence[int], pulls: Mapping[int, list[_Pull]]
 ) -> dict[int, tuple[float, float]]:
     """Return the top of each block at which its edges are straight, with a weight."""
-    wishes: dict[int, tuple[float, float]] = {}
+    preferred: dict[int, tuple[float, float]] = {}
     for index in layer:
-        there = pulls.get(index)
-        if there:
-            weight = sum(pull[2] for pull in there)
-            middle = sum((level.blocks[other].top + shift) * share for other, shift, share in there) / weight
-            wishes[index] = (middle, weight)
-    return wishes
+        block_pulls = pulls.get(index)
+        if block_pulls:
+            weight = sum(pull[2] for pull in block_pulls)
+            middle = sum((level.blocks[other].top + shift) * share for other, shift, share in block_pulls) / weight
+            preferred[index] = (middle, weight)
+    return preferred
 
 
-def _place_layer(level: _Level, layer: Sequence[int], wishes: Mapping[int, tuple[float, float]]) -> None:
+def _place_layer(level: _Level, layer: Sequence[int], preferred: Mapping[int, tuple[float, float]]) -> None:
     """Place the blocks of a layer as close to their preferred tops as order and sizes allow."""
     shift = 0.0
     pools: list[tuple[float, float, int]] = []  # mean preferred top minus the heights above, weight, number of blocks
@@ -369,8 +371,8 @@ def _place_layer(level: _Level, layer: Sequence[int], wishes: Mapping[int, tuple
     for index in layer:
         block = level.blocks[index]
         shifts.append(shift)
-        wish, weight = wishes.get(index, (block.top, 1.0))
-        pools.append((wish - shift, weight, 1))
+        top, weight = preferred.get(index, (block.top, 1.0))
+        pools.append((top - shift, weight, 1))
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
             (low, heavy, few), (high, light, many) = pools.pop(), pools.pop()
             pools.append(((low * heavy + high * light) / (heavy + light), heavy + light, few + many))

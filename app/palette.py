@@ -106,19 +106,19 @@ class PaletteEntry:
     synonyms: tuple[str, ...] = ()
 
 
-def palette_entries(registry: Registry, templates: Iterable[Template], typed: str = "") -> list[PaletteEntry]:
+def palette_entries(registry: Registry, templates: Iterable[Template], query: str = "") -> list[PaletteEntry]:
     """Return all entries under headers, or the matches of a search text, best first."""
     nodes = [*(_node_row(spec) for spec in registry), *tool_entries()]
-    offered = [_template_row(template) for template in templates]
-    if typed.strip():
-        scored = [(match_score(typed, (row.title, row.key), row.help, row.synonyms), row) for row in nodes]
-        scored += [(match_score(typed, (row.title,), row.help), row) for row in offered]
+    template_entries = [_template_row(template) for template in templates]
+    if query.strip():
+        scored = [(match_score(query, (row.title, row.key), row.help, row.synonyms), row) for row in nodes]
+        scored += [(match_score(query, (row.title,), row.help), row) for row in template_entries]
         return [row for score, row in sorted(scored, key=lambda found: -found[0]) if score]
-    listed: list[PaletteEntry] = []
+    entries: list[PaletteEntry] = []
     for category in Category:  # the end of a pair is added with its start, so only a search lists it
         members = [row for row in nodes if row.category is category and row.key not in PAIR_BY_END]
-        listed += _under(CATEGORY_TITLES[category], members)
-    return listed + _under("Templates", offered)
+        entries += _under(CATEGORY_TITLES[category], members)
+    return entries + _under("Templates", template_entries)
 
 
 def _under(title: str, members: list[PaletteEntry]) -> list[PaletteEntry]:
@@ -216,9 +216,9 @@ def drag_pixmap(row: PaletteEntry, ratio: float) -> QPixmap:
     font = style().font(weight=QFont.Weight.DemiBold)
     painter.setFont(font)
     painter.setPen(QColor(theme.text))
-    words = QRect(place.right() + 3 * UNIT, 0, size.width() - place.right() - 5 * UNIT, size.height())
-    title = QFontMetrics(font).elidedText(row.title, Qt.TextElideMode.ElideRight, words.width())
-    painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, title)
+    text_rect = QRect(place.right() + 3 * UNIT, 0, size.width() - place.right() - 5 * UNIT, size.height())
+    title = QFontMetrics(font).elidedText(row.title, Qt.TextElideMode.ElideRight, text_rect.width())
+    painter.drawText(text_rect, Qt.AlignmentFlag.AlignVCenter, title)
     painter.end()
     return pixmap
 
@@ -490,8 +490,8 @@ class Palette(QWidget):
         """Reload the entries after servers or plugins changed."""
         self._show(self.filter.text())
 
-    def _show(self, typed: str) -> None:
-        self._model.set_entries(palette_entries(self._registry, self._templates, typed))
+    def _show(self, query: str) -> None:
+        self._model.set_entries(palette_entries(self._registry, self._templates, query))
         is_empty = self._model.rowCount() == 0
         self._nothing.setVisible(is_empty)
         self.list.setVisible(not is_empty)

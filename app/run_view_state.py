@@ -246,7 +246,7 @@ class RunViewState(QObject):
 
     def look_at(self, loop_id: str, index: int | None) -> None:
         """Select an iteration of a loop; None selects the latest."""
-        chosen = {loop: there for loop, there in self.chosen.items() if loop != loop_id}
+        chosen = {loop: shown for loop, shown in self.chosen.items() if loop != loop_id}
         if index is not None:
             chosen[loop_id] = index
         if chosen != self.chosen:

@@ -34,7 +34,7 @@ class PendingEdit(QObject):
     """An edit that is being typed and not yet in the document, but should survive a crash.
 
     Attributes:
-        step: The operation that finishing the edit would do; None where there is none.
+        step: The operation that finishing the edit would do; None if there is none.
 
     Signals:
         changed: `step` has changed.
@@ -261,7 +261,7 @@ class Session(QObject):
         Args:
             fingerprint: The file when it was read; None to overwrite whatever it contains now.
         """
-        assert self.path is not None, "there is a file to know"
+        assert self.path is not None, "the document has a file"
         self._saving.know(self.path, fingerprint)
 
     def select(self, node_ids: Iterable[str]) -> None:
@@ -311,13 +311,13 @@ class Session(QObject):
 
 def _followed(selection: tuple[str, ...], before: Workflow, after: Workflow) -> list[str]:
     """Return the selection after a step: a node that was renamed stays selected."""
-    there = after.nodes_by_id
-    if len(before.nodes) != len(after.nodes) or all(node_id in there for node_id in selection):
+    nodes = after.nodes_by_id
+    if len(before.nodes) != len(after.nodes) or all(node_id in nodes for node_id in selection):
         return list(selection)
     renamed = {
         old.id: new.id
         for old, new in zip(before.nodes, after.nodes, strict=True)
-        if old.id not in there and new.id not in before.nodes_by_id and old.type == new.type
+        if old.id not in nodes and new.id not in before.nodes_by_id and old.type == new.type
     }
     return [renamed.get(node_id, node_id) for node_id in selection]
 

@@ -1,7 +1,7 @@
 """Background workers: slow work, such as disk access, in a thread, with callbacks in the window's thread.
 
 A worker does its tasks in order. Its thread exists only while there are tasks, and does not touch Qt: if the worker is
-deleted meanwhile, nobody is called back.
+deleted meanwhile, no callback is called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Build document operations for edits on the canvas. No Qt here.
+"""Build document operations for edits on the canvas. No Qt current.
 
 Each function returns one operation for a whole edit, or None if there is nothing to do. `Session.do` applies it and
 adds it to the undo stack under its title.
@@ -183,12 +183,12 @@ def delete(
     workflow: Workflow, node_ids: list[str], edges: Iterable[tuple[str, str]], others: Iterable[Operation] = ()
 ) -> Batch | None:
     """Delete nodes, edges, frames and notes."""
-    gone = set(node_ids)
+    removed = set(node_ids)
     selected = set(edges)
     disconnected = [
         Disconnect(edge.from_, edge.to)
         for edge in workflow.edges
-        if (edge.from_, edge.to) in selected and not {edge.source[0], edge.target[0]} & gone
+        if (edge.from_, edge.to) in selected and not {edge.source[0], edge.target[0]} & removed
     ]
     operations: list[Operation] = [*disconnected, *_remove(node_ids), *others]
     if not operations:
@@ -199,7 +199,7 @@ def delete(
         if isinstance(first, SetLayout):
             return Batch("Delete frame or note", (first,))
         return Batch(f"Delete {title_of(workflow, node_ids[0])}" if node_ids else first.title, (first,))
-    return Batch(f"Delete {count} items" if len(gone) != count else f"Delete {count} nodes", tuple(operations))
+    return Batch(f"Delete {count} items" if len(removed) != count else f"Delete {count} nodes", tuple(operations))
 
 
 def _remove(node_ids: list[str]) -> list[Operation]:
@@ -208,17 +208,17 @@ def _remove(node_ids: list[str]) -> list[Operation]:
 
 def delete_and_reconnect(ports: PortLookup, node_ids: list[str]) -> Batch | None:
     """Delete nodes and connect their predecessors to their successors where the types fit."""
-    workflow, gone = ports.workflow, set(node_ids)
+    workflow, removed = ports.workflow, set(node_ids)
     if not node_ids:
         return None
     connected: dict[tuple[str, str], None] = {}
-    taken = {edge.to for edge in workflow.edges if edge.source[0] not in gone}
+    taken = {edge.to for edge in workflow.edges if edge.source[0] not in removed}
     existing = {(edge.from_, edge.to) for edge in workflow.edges}
     for edge in workflow.edges:
-        if edge.source[0] not in gone or edge.target[0] in gone:
+        if edge.source[0] not in removed or edge.target[0] in removed:
             continue
         target = ports.at(edge.to, is_input=True)
-        for end in _sources_before(edge.source[0], workflow, gone):
+        for end in _sources_before(edge.source[0], workflow, removed):
             source, pair = ports.at(end, is_input=False), (end, edge.to)
             if source is None or target is None or not can_ever_fit(source.type, target.type):
                 continue
@@ -229,16 +229,16 @@ def delete_and_reconnect(ports: PortLookup, node_ids: list[str]) -> Batch | None
     return Batch(f"Delete {what} and reconnect", (*_remove(node_ids), *(Connect(*pair) for pair in connected)))
 
 
-def _sources_before(node_id: str, workflow: Workflow, gone: set[str]) -> list[str]:
+def _sources_before(node_id: str, workflow: Workflow, removed: set[str]) -> list[str]:
     """Return the outputs that lead to a deleted node, also through other deleted ones."""
     found: dict[str, None] = {}
     waiting, seen = [node_id], {node_id}
     while waiting:
-        here = waiting.pop()
+        current = waiting.pop()
         for edge in workflow.edges:
-            if edge.target[0] != here:
+            if edge.target[0] != current:
                 continue
-            if edge.source[0] not in gone:
+            if edge.source[0] not in removed:
                 found[edge.from_] = None
             elif edge.source[0] not in seen:
                 seen.add(edge.source[0])

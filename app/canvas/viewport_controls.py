@@ -212,9 +212,9 @@ class ZoomControls(QFrame):
 
     def refresh(self) -> None:
         """Update the displayed zoom."""
-        words = f"{round(self._viewer.zoom * 100)}%"
-        if words != self.percent.text():
-            self.percent.setText(words)
+        text = f"{round(self._viewer.zoom * 100)}%"
+        if text != self.percent.text():
+            self.percent.setText(text)
         self.percent.setMinimumWidth(self.fontMetrics().horizontalAdvance("000%") + 6 * UNIT)
         self.adjustSize()
 
@@ -293,17 +293,17 @@ def fit_frame(rect: QRectF, view: QRectF, overlays: Sequence[QRectF], largest: f
         overlays: Widgets over the lower corners of the view, in pixels.
         largest: Maximum factor.
     """
-    whole = _in_area(rect, view, view, largest)
-    seen = _seen(rect, view, whole)
-    if not any(cover.intersects(seen) for cover in overlays):
-        return whole
+    unobstructed = _in_area(rect, view, view, largest)
+    visible = _view_rect(rect, view, unobstructed)
+    if not any(cover.intersects(visible) for cover in overlays):
+        return unobstructed
     top = min(cover.top() for cover in overlays)
     left = max((cover.right() for cover in overlays if cover.center().x() < view.center().x()), default=view.left())
     right = min((cover.left() for cover in overlays if cover.center().x() >= view.center().x()), default=view.right())
     above = QRectF(view.left(), view.top(), view.width(), top - view.top())
     between = QRectF(left, view.top(), right - left, view.height())
     frames = [_in_area(rect, area, view, largest) for area in (above, between) if _has_room(area)]
-    return max(frames, key=lambda frame: frame.factor, default=whole)
+    return max(frames, key=lambda frame: frame.factor, default=unobstructed)
 
 
 def start_frame(rect: QRectF, start: QPointF, view: QRectF, overlays: Sequence[QRectF], factor: float) -> ViewportFrame:
@@ -334,7 +334,7 @@ def _in_area(rect: QRectF, area: QRectF, view: QRectF, largest: float) -> Viewpo
     return ViewportFrame(factor, rect.center() + (view.center() - area.center()) / factor)
 
 
-def _seen(rect: QRectF, view: QRectF, frame: ViewportFrame) -> QRectF:
+def _view_rect(rect: QRectF, view: QRectF, frame: ViewportFrame) -> QRectF:
     """Return a scene rectangle in view coordinates, including items that stand out."""
     corner = view.center() + (rect.topLeft() - frame.center) * frame.factor
     half = MARGIN / 2

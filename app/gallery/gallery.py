@@ -232,11 +232,11 @@ class CardGrid(QWidget):
             Qt.Key.Key_Down: self.columns,
         }
         step = steps.get(Qt.Key(event.key()))
-        here = next((at for at, card in enumerate(self._cards) if card.isAncestorOf(self._focused())), None)
-        if step is None or here is None or not 0 <= here + step < len(self._cards):
+        index = next((at for at, card in enumerate(self._cards) if card.isAncestorOf(self._focused())), None)
+        if step is None or index is None or not 0 <= index + step < len(self._cards):
             super().keyPressEvent(event)
             return
-        card = self._cards[here + step]
+        card = self._cards[index + step]
         card.setFocus(Qt.FocusReason.TabFocusReason)
         self.reached.emit(card)
 
