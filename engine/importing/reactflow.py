@@ -70,13 +70,7 @@ def convert_canvas(root: dict[str, Any], report: ImportReport, source: str, name
     file_keys = [key for key in root if key in _FILE_KEYS]
     if file_keys:
         report.left_out("the file", f"Only the other program needs these: {', '.join(file_keys)}.")
-    title, description = as_text(top.pop("name", "title")), as_text(top.pop("description"))
-    if title:
-        report.carried_over("name", "The workflow's name.")
-    if description:
-        report.carried_over("description", "The workflow's description.")
-    top.report_rest()
-    return draft.finish(title or name, description)
+    return draft.finish(top, name)
 
 
 def _read_nodes(entries: Iterable[object], edges: Iterable[object], report: ImportReport) -> dict[str, ForeignNode]:

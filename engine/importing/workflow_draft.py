@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from engine.document.model import Edge, Node, Workflow, make_id
+from engine.importing.fields import as_text
+from engine.importing.report import FieldReader
 from engine.values import Value
 
 _MIN_DISTANCE_X: Final = 200.0
@@ -44,11 +46,20 @@ class WorkflowDraft:
         """Set the position of a node on the canvas."""
         self._positions[node_id] = {"x": x, "y": y}
 
-    def finish(self, name: str, description: str) -> Workflow:
-        """Build the workflow. It has a layout only if all nodes have positions and none overlap."""
+    def finish(self, top: FieldReader, default_name: str) -> Workflow:
+        """Build the workflow, with name and description from the top level of the foreign file.
+
+        It has a layout only if all nodes have positions and none overlap.
+        """
+        name, description = as_text(top.pop("name", "title")), as_text(top.pop("description"))
+        if name:
+            top.carried_over("name", "The workflow's name.")
+        if description:
+            top.carried_over("description", "The workflow's description.")
+        top.report_rest()
         has_layout = bool(self._positions) and len(self._positions) == len(self._nodes)
         return Workflow(
-            name=name,
+            name=name or default_name,
             description=description,
             settings=self.settings,
             nodes=tuple(self._nodes.values()),

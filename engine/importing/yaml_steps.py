@@ -25,12 +25,12 @@ from engine.importing.yaml_steps_nodes import (
     final_steps,
     first_tested,
     in_dependency_order,
+    member_resolver,
     read_agents,
     read_steps,
     steps_in,
     translate_expression,
     translate_member,
-    translate_port_member,
 )
 from engine.text_sanitizing import shown
 
@@ -60,7 +60,6 @@ def convert_steps(root: dict[str, Any], report: ImportReport, source: str, name:
     if count > MAX_STEPS:
         message = f"{source}: The workflow has {count:,} steps."
         raise DocumentError(message, f"At most {MAX_STEPS:,} can be imported. Split the workflow.")
-    title, description = as_text(top.pop("name")) or name, as_text(top.pop("description"))
     draft = WorkflowDraft()
     agents = read_agents(root.get("agents"), report)
     nodes = StepNodeBuilder(draft, report, agents)
@@ -69,19 +68,15 @@ def convert_steps(root: dict[str, Any], report: ImportReport, source: str, name:
     if model:
         draft.settings["model"], message = map_model(model)
         report.changed("model", message)
-    _add_steps(read_steps(entries, report), nodes, LoopBuilder(nodes, description or title))
+    subject = as_text(top.peek("description")) or as_text(top.peek("name")) or name
+    _add_steps(read_steps(entries, report), nodes, LoopBuilder(nodes, subject))
     for agent in sorted(agents.keys() - nodes.used_agents):
         report.left_out(f"agent {shown(agent, 60)}", "No step uses this agent.")
     sections = {"steps": entries, "agents": as_object(root.get("agents")), "options": as_object(root.get("options"))}
     for key in sections.keys() & root.keys():
         if not sections[key]:
             report.left_out(key, "It is empty or malformed.")
-    if as_text(root.get("name")):
-        report.carried_over("name", "The workflow's name.")
-    if description:
-        report.carried_over("description", "The workflow's description.")
-    top.report_rest()
-    return draft.finish(title, description)
+    return draft.finish(top, name)
 
 
 def _add_steps(steps: Sequence[Step], nodes: StepNodeBuilder, loops: LoopBuilder) -> None:
@@ -201,15 +196,9 @@ class LoopBuilder:
             The port behind the router; None if there is no router.
         """
         if len(dependencies) == 1 and step.fields.peek("condition") is not None:
-            (output,) = dependencies.values()
             condition = as_text(step.fields.pop("condition"))
-
-            def resolve(name: str | None, member: str) -> str:
-                if name is None:
-                    raise UntranslatableError(f"`{member}` has a value only in a loop")
-                return translate_member("input", output.is_json, member)
-
             try:
+                resolve = member_resolver(dependencies, "input")
                 config["condition"] = translate_expression(condition, dependencies, resolve)
             except UntranslatableError as error:
                 config["condition"] = condition
@@ -319,9 +308,7 @@ class LoopBuilder:
                 )
                 fields.carried_over("forEach", f"expression: {config['expression']}")
                 return output.port, used
-            expression = translate_expression(
-                text, dependencies, lambda name, member: translate_port_member(name, member, dependencies)
-            )
+            expression = translate_expression(text, dependencies, member_resolver(dependencies))
         except UntranslatableError as error:
             config |= {"source": "list", "items": []}
             fields.left_out("forEach", f"{error}. Write the list of items.")

@@ -427,12 +427,7 @@ class StepNodeBuilder:
         try:
             tested = steps_in(condition, dependencies)
             tests_input = all(dependencies[name].port == first for name in tested)
-
-            def resolve(name: str | None, member: str) -> str:
-                if name is not None and tests_input:
-                    return translate_member("input", dependencies[name].is_json, member)
-                return translate_port_member(name, member, dependencies)
-
+            resolve = member_resolver(dependencies, "input" if tests_input else "")
             rule = translate_expression(condition, dependencies, resolve)
         except UntranslatableError as error:
             step.fields.left_out("condition", f"{error}. {REWRITE}")
@@ -487,15 +482,15 @@ def first_tested(step: Step, dependencies: Mapping[str, StepOutput]) -> str | No
     return next(iter([*tested, *dependencies]), None)
 
 
-def translate_port_member(step: str | None, member: str, outputs: Mapping[str, StepOutput]) -> str:
-    """Translate a member of a step, in a node that has an input port for each of these outputs.
+def member_resolver(outputs: Mapping[str, StepOutput], name: str = "") -> Resolve:
+    """Translate members of steps in a node that gets these outputs, each under its own name or all under one name."""
 
-    Raises:
-        UntranslatableError: It has no counterpart.
-    """
-    if step is None:
-        raise UntranslatableError(f"`{member}` has a value only in a loop")
-    return translate_member(outputs[step].name, outputs[step].is_json, member)
+    def resolve(step: str | None, member: str) -> str:
+        if step is None:
+            raise UntranslatableError(f"`{member}` has a value only in a loop")
+        return translate_member(name or outputs[step].name, outputs[step].is_json, member)
+
+    return resolve
 
 
 def translate_member(name: str, is_json: bool, member: str) -> str:
