@@ -5,7 +5,6 @@ The built-in conditions are listed here and nowhere else. A plugin adds its own 
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any, Final, TypeVar, cast
 from pydantic import ValidationError
 
 from engine.document.problems import FieldProblem, Severity, config_errors, faults
-from engine.errors import EngineError
+from engine.errors import EngineError, did_you_mean
 from engine.exits import (
     all_of,
     budget,
@@ -122,7 +121,7 @@ class Condition:
 
     @property
     def leaves(self) -> tuple[Condition, ...]:
-        """The conditions that it combines; the condition itself where it combines none."""
+        """The conditions that it combines; the condition itself if it combines none."""
         return tuple(leaf for one in self.inner for leaf in one.leaves) if self.spec.inner else (self,)
 
     @property
@@ -167,7 +166,7 @@ class Condition:
 
 
 class _CheckedCondition(ExitCondition):
-    """A condition's decision with its results checked, so that any error is one that people can read."""
+    """A condition's decision with its results checked, so that a plugin's fault is a readable error."""
 
     def __init__(self, spec: AnyConditionSpec, config: ConditionConfig) -> None:
         self._name = spec.name
@@ -177,18 +176,15 @@ class _CheckedCondition(ExitCondition):
         self._condition = made
 
     def observe(self, iteration: EndedIteration) -> None:
-        """Pass the iteration on."""
         self._call(lambda: self._condition.observe(iteration))
 
     def reason(self, iteration: EndedIteration) -> str | None:
-        """Return its exit reason."""
         reason = cast("object", self._call(lambda: self._condition.reason(iteration)))
         if reason is None or isinstance(reason, str):
             return reason
         raise self._wrong_result(f"{type(reason).__name__} as its exit reason, not a text")
 
     def tested(self, iteration: EndedIteration) -> Value:
-        """Return the value that it records."""
         tested = self._call(lambda: self._condition.tested(iteration))
         if next(faults(tested), None) is not None:
             raise self._wrong_result("a value to record that is not JSON")
@@ -208,18 +204,18 @@ class _CheckedCondition(ExitCondition):
 
 
 def read_conditions(entries: Iterable[object], field: str) -> tuple[Condition, ...]:
-    """Read the conditions that a loop lists; entries that are unknown or faulty are left out.
+    """Read the conditions that a loop lists; unknown and invalid entries are left out.
 
     Args:
         entries: The entries of the list.
-        field: Where the list stands in the loop's settings.
+        field: The place of the list in the loop's settings.
     """
     found = (_read(entry, f"{field}.{index}")[0] for index, entry in enumerate(entries))
     return tuple(condition for condition in found if condition is not None)
 
 
 def condition_problems(entries: Iterable[object], field: str) -> Iterator[FieldProblem]:
-    """Find what is wrong with the conditions that a loop lists; expressions are not compiled here."""
+    """Find the problems of the conditions that a loop lists, except for expressions that do not compile."""
     for index, entry in enumerate(entries):
         place = f"{field}.{index}"
         condition, problems = _read(entry, place)
@@ -249,26 +245,18 @@ def _read(entry: object, place: str) -> tuple[Condition | None, list[FieldProble
             FieldProblem("bad-config", f"{place}.{where}", message, remedy)
             for where, message, remedy in config_errors(spec.config, error)
         ]
-    problems = [
-        FieldProblem(
-            "unknown-config-key",
-            f"{place}.{key}",
-            f'The exit condition "{spec.name}" has no setting "{shown(key, 60)}"; it is kept and has no effect.',
-            "Remove it.",
-            Severity.WARNING,
-        )
-        for key in given
-        if key not in spec.config.model_fields
-    ]
+    problems: list[FieldProblem] = []
+    for key in (key for key in given if key not in spec.config.model_fields):
+        message = f'The exit condition "{spec.name}" has no setting "{shown(key, 60)}"; it is kept and has no effect.'
+        problems.append(FieldProblem("unknown-config-key", f"{place}.{key}", message, "Remove it.", Severity.WARNING))
     inner = read_conditions(getattr(config, spec.inner), f"{place}.{spec.inner}") if spec.inner else ()
     return Condition(spec, config, place, inner), problems
 
 
 def _unknown(name: object, place: str) -> FieldProblem:
-    near = difflib.get_close_matches(str(name), _SPECS, n=1)
-    question = f'Did you mean "{near[0]}"? ' if near else ""
     message = f'There is no exit condition "{shown(name, 60)}".' if name else "The entry names no exit condition."
-    remedy = f"{question}Choose one of {', '.join(_SPECS)}; one of a plugin needs the plugin."
+    choice = f"Choose one of {', '.join(_SPECS)}; one of a plugin needs the plugin."
+    remedy = f"{did_you_mean(str(name), _SPECS)} {choice}".lstrip()
     return FieldProblem("unknown-condition", f"{place}.{KEY}", message, remedy)
 
 
@@ -306,7 +294,7 @@ class StopDecision:
         self.needs_scope = any(Need.SCOPE in condition.needs for condition in conditions)
 
     def reason_before_judge(self, iteration: EndedIteration) -> str | None:
-        """Return the exit reason of a condition that is decided before the judge is asked; None where none holds."""
+        """Return the exit reason of a condition that is checked before the judge is asked, or None."""
         return next(filter(None, (condition.reason(iteration) for condition in self._before_judge)), None)
 
     def observe(self, iteration: EndedIteration) -> None:

@@ -43,40 +43,42 @@ class PlateauConfig(ConditionConfig):
     )
 
 
+def reached_plateau(loop: dict[str, Any], key: str, score: float | None, epsilon: float, patience: int) -> bool:
+    """Whether the best score has stopped rising; the state is in the loop. Copied into LangGraph exports."""
+    best, without_rise = loop["watched"].get(key, (None, 0))
+    if best is None:
+        best = score
+    else:
+        without_rise = 0 if score is not None and score > best + epsilon else without_rise + 1
+        best = best if score is None else max(best, score)
+    loop["watched"][key] = (best, without_rise)
+    return without_rise >= patience
+
+
 class Plateau(ExitCondition):
     """Stops when the best score has risen by no more than `epsilon` in each of the last `patience` iterations."""
 
-    def __init__(self, epsilon: float, patience: int) -> None:
-        self._epsilon = epsilon
-        self._patience = patience
-        self._best: float | None = None
-        self._without_rise = 0
+    def __init__(self, config: PlateauConfig) -> None:
+        self._config = config
+        self._state: dict[str, Any] = {"watched": {}}
+        self._is_reached = False
 
     def observe(self, iteration: EndedIteration) -> None:
         """Compare the score with the best so far. An iteration without a score counts as one without a rise.
 
         An iteration with an empty result is ignored: a loop that produces nothing has not reached a plateau.
         """
-        if iteration.has_result and is_empty(iteration.result):
-            return
-        score = iteration.score
-        if self._best is None:
-            self._best = score
-            return
-        if score is not None and score > self._best + self._epsilon:
-            self._without_rise = 0
-        else:
-            self._without_rise += 1
-        if score is not None:
-            self._best = max(self._best, score)
+        if not (iteration.has_result and is_empty(iteration.result)):
+            config = self._config
+            self._is_reached = reached_plateau(self._state, _NAME, iteration.score, config.epsilon, config.patience)
 
     def reason(self, iteration: EndedIteration) -> str | None:
         """Return `plateau` after enough iterations without a rise."""
-        return _NAME if self._without_rise >= self._patience else None
+        return _NAME if self._is_reached else None
 
     def tested(self, iteration: EndedIteration) -> Value:
         """Record the best score so far."""
-        return self._best
+        return self._state["watched"].get(_NAME, (None, 0))[0]
 
 
 def _explain(_config: PlateauConfig, evidence: Evidence) -> str:
@@ -91,18 +93,6 @@ def _explain_stop(config: PlateauConfig, evidence: Evidence) -> str:
     return f"the best score{at} has risen by no more than {config.epsilon:g} in {config.patience} {noun}"
 
 
-def reached_plateau(loop: dict[str, Any], key: str, score: float | None, epsilon: float, patience: int) -> bool:
-    """Whether the best score has risen by no more than epsilon for long enough. Copied into LangGraph exports."""
-    best, without_rise = loop["watched"].get(key, (None, 0))
-    if best is None:
-        best = score
-    else:
-        without_rise = 0 if score is not None and score > best + epsilon else without_rise + 1
-        best = best if score is None else max(best, score)
-    loop["watched"][key] = (best, without_rise)
-    return without_rise >= patience
-
-
 def _to_python(config: PlateauConfig, writer: PythonWriter) -> PythonTest:
     source = f"reached_plateau(loop, {writer.key!r}, {writer.score}, {config.epsilon!r}, {config.patience})"
     return PythonTest(source, observes=True, module=__name__)
@@ -113,7 +103,7 @@ SPEC = ConditionSpec(
     label="The best score stops rising",
     help="Stops when the best score has not risen for some iterations.",
     config=PlateauConfig,
-    make=lambda config: Plateau(config.epsilon, config.patience),
+    make=Plateau,
     explain=_explain,
     explain_stop=_explain_stop,
     exit_reason_label="the best score stopped rising",

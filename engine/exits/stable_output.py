@@ -41,22 +41,30 @@ class StableOutputConfig(ConditionConfig):
     )
 
 
+def is_stable(loop: dict[str, Any], key: str, similar: float | None, threshold: float, patience: int) -> bool:
+    """Whether enough results in a row were similar to the one before. Copied into LangGraph exports."""
+    in_a_row = loop["watched"].get(key, 0) + 1 if similar is not None and similar >= threshold else 0
+    loop["watched"][key] = in_a_row
+    return in_a_row >= patience
+
+
 class StableOutput(ExitCondition):
     """Stops when the last `patience` results were each at least `threshold` similar to the one before."""
 
-    def __init__(self, threshold: float, patience: int) -> None:
-        self._threshold = threshold
-        self._patience = patience
-        self._in_a_row = 0
+    def __init__(self, config: StableOutputConfig) -> None:
+        self._config = config
+        self._state: dict[str, Any] = {"watched": {}}
+        self._is_stable = False
 
     def observe(self, iteration: EndedIteration) -> None:
         """Count similar results in a row. An empty result is never stable."""
-        is_similar = iteration.similarity is not None and iteration.similarity >= self._threshold
-        self._in_a_row = self._in_a_row + 1 if is_similar and not is_empty(iteration.result) else 0
+        similarity = None if is_empty(iteration.result) else iteration.similarity
+        config = self._config
+        self._is_stable = is_stable(self._state, STABLE_OUTPUT, similarity, config.threshold, config.patience)
 
     def reason(self, iteration: EndedIteration) -> str | None:
         """Return `stable_output` after enough similar results in a row."""
-        return STABLE_OUTPUT if self._in_a_row >= self._patience else None
+        return STABLE_OUTPUT if self._is_stable else None
 
     def tested(self, iteration: EndedIteration) -> Value:
         """Record the similarity."""
@@ -83,13 +91,6 @@ def _explain_stop(config: StableOutputConfig, evidence: Evidence) -> str:
     return f"the result is {format_percent(evidence.similarity)} the same as the previous one {threshold}"
 
 
-def is_stable(loop: dict[str, Any], key: str, similar: float | None, threshold: float, patience: int) -> bool:
-    """Whether enough results in a row were similar to the one before. Copied into LangGraph exports."""
-    in_a_row = loop["watched"].get(key, 0) + 1 if similar is not None and similar >= threshold else 0
-    loop["watched"][key] = in_a_row
-    return in_a_row >= patience
-
-
 def _to_python(config: StableOutputConfig, writer: PythonWriter) -> PythonTest:
     source = f"is_stable(loop, {writer.key!r}, similar, {config.threshold!r}, {config.patience})"
     return PythonTest(source, observes=True, module=__name__)
@@ -100,7 +101,7 @@ SPEC = ConditionSpec(
     label="The text stops changing",
     help="Stops when the result is similar enough to the previous one.",
     config=StableOutputConfig,
-    make=lambda config: StableOutput(config.threshold, config.patience),
+    make=StableOutput,
     explain=_explain,
     explain_stop=_explain_stop,
     exit_reason_label="the result stopped changing",

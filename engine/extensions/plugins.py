@@ -67,28 +67,21 @@ class Plugin:
     @property
     def summary(self) -> str:
         """The number of things that it adds: `2 node types, 1 tool`."""
-        groups = (
-            (self.node_types, "node type", ""),
-            (self.tools, "tool", ""),
-            (self.exit_conditions, "exit condition", ""),
-            (self.models, "family of models", "families of models"),
-            (self.turn_strategies, "turn strategy", "turn strategies"),
-            (self.importers, "importer", ""),
-        )
-        return ", ".join(format_count(len(group), noun, plural) for group, noun, plural in groups if group) or "nothing"
+        counts = ((len(getattr(self, part)), nouns) for part, (_, *nouns) in _PARTS.items())
+        return ", ".join(format_count(count, *nouns) for count, nouns in counts if count) or "nothing"
 
 
 ENTRY_POINTS: Final = "loopwright.plugins"
 
-_KINDS: Final = {
-    "node_types": NodeSpec,
-    "tools": Tool,
-    "exit_conditions": ConditionSpec,
-    "models": ModelFamily,
-    "turn_strategies": TurnStrategy,
-    "importers": ImporterSpec,
+_PARTS: Final = {
+    "node_types": (NodeSpec, "node type", "node types"),
+    "tools": (Tool, "tool", "tools"),
+    "exit_conditions": (ConditionSpec, "exit condition", "exit conditions"),
+    "models": (ModelFamily, "family of models", "families of models"),
+    "turn_strategies": (TurnStrategy, "turn strategy", "turn strategies"),
+    "importers": (ImporterSpec, "importer", "importers"),
 }
-"""The type of the elements of each list in a plugin's declaration."""
+"""The lists of a plugin's declaration: type of the elements, and nouns for them."""
 
 _REPORT_IT: Final = "Update it, or report it to its author."
 
@@ -172,7 +165,7 @@ def _loaded(name: str) -> Plugin:
 
 
 def _faults(plugin: Plugin) -> Iterator[str]:
-    for part, kind in _KINDS.items():
+    for part, (kind, *_) in _PARTS.items():
         listed: object = getattr(plugin, part)
         if not isinstance(listed, tuple):
             yield f'its "{part}" is no tuple but a {type(listed).__name__}'

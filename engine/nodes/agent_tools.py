@@ -6,7 +6,6 @@ A failed call is reported to the model; it never ends the agent.
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from engine.errors import EngineError
+from engine.errors import EngineError, did_you_mean
 from engine.formatting import format_count
 from engine.models.protocol import ToolCall, ToolDefinition
 from engine.nodes.context import APPROVE, REJECT, Answer, NodeContext, ToolOutcome
@@ -173,9 +172,8 @@ def tool_definition(name: str) -> ToolDefinition:
 
 def unknown_tool(name: str, known: tuple[str, ...]) -> ToolError:
     """The error about a tool that is not among the known ones."""
-    near = difflib.get_close_matches(name[:100].lower(), known, n=1)
-    question = f'Did you mean "{near[0]}"? ' if near else ""
-    return ToolError(f'There is no tool "{name[:100]}".', f"{question}The tools are: {', '.join(known)}.")
+    remedy = f"{did_you_mean(name, known)} The tools are: {', '.join(known)}.".lstrip()
+    return ToolError(f'There is no tool "{name[:100]}".', remedy)
 
 
 CHOICES: Final = (APPROVE, REJECT)
