@@ -61,7 +61,7 @@ class LiveRun(QObject):
         super().__init__(parent)
         self._engine = engine
         self._run: Run | None = None
-        self._waiting: list[Callable[[Run], None]] = [Run.pause] if paused else []
+        self._waiting: list[Callable[[Run], object]] = [Run.pause] if paused else []
         self._place = 0
         self._refusal: EngineError | None = None
         self._timer = QTimer(self, interval=DRAIN_MS)
@@ -102,22 +102,11 @@ class LiveRun(QObject):
             value: The edited value, or the answer to a question.
             comment: The user's comment; may be empty.
         """
-
-        def hand_over(run: Run) -> None:
-            # Ignored if the run has ended or was answered otherwise: its events show that.
-            with contextlib.suppress(EngineError):
-                run.answer(path, Answer(choice, value, comment))
-
-        self._with_run(hand_over)
+        self._with_run(lambda run: run.answer(path, Answer(choice, value, comment)))
 
     def post_note(self, to: str, text: str) -> None:
         """Post a note to a node, by id or path; its next model call receives it."""
-
-        def hand_over(run: Run) -> None:
-            with contextlib.suppress(EngineError):  # the run has ended
-                run.post_note(to, text)
-
-        self._with_run(hand_over)
+        self._with_run(lambda run: run.post_note(to, text))
 
     async def _start(self, begin: Callable[[], Run]) -> None:
         try:
@@ -129,17 +118,19 @@ class LiveRun(QObject):
             self._refusal = EngineError(f"The run could not be started ({type(error).__name__}: {error}).")
             raise
         for action in self._waiting:
-            action(self._run)
+            self._apply(action)
         self._waiting.clear()
 
-    def _with_run(self, action: Callable[[Run], None]) -> None:
-        def act() -> None:
-            if self._run is not None:
-                action(self._run)
-            else:  # not started yet: applied when it is
-                self._waiting.append(action)
+    def _with_run(self, action: Callable[[Run], object]) -> None:
+        self._engine.call(lambda: self._apply(action))
 
-        self._engine.call(act)
+    def _apply(self, action: Callable[[Run], object]) -> None:
+        """Apply an action in the engine's thread, or later if the run has not started yet."""
+        if self._run is None:
+            self._waiting.append(action)
+        else:
+            with contextlib.suppress(EngineError):  # the run has ended or was answered already, as its events show
+                action(self._run)
 
     def _drain(self) -> None:
         if self._refusal is not None:

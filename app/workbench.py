@@ -1,6 +1,6 @@
 """Create the window's parts and controllers, and connect them.
 
-This is the only module that knows all of them. Controllers and panels that the first picture does without are cached
+This is the only module that knows all of them. Controllers and panels that the first paint does not need are cached
 properties: importing them takes longer than showing the start page.
 """
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from app.controllers.history_controller import HistoryController
     from app.controllers.run_controller import RunBarPresenter, RunController
     from app.palette import Palette
+    from app.session import Session
     from app.settings.extensions_controller import ExtensionsController
     from app.settings.settings_dialog import SettingsDialog
     from app.window.document_page import DocumentPage
@@ -129,6 +130,10 @@ class Workbench(QObject):
     def current(self) -> DocumentPage | None:
         """The current document; None on the start page."""
         return self.tabs.current
+
+    @property
+    def _session(self) -> Session | None:
+        return self.current.session if self.current is not None else None
 
     @cached_property
     def documents(self) -> DocumentController:
@@ -328,9 +333,8 @@ class Workbench(QObject):
     def show_current(self) -> None:
         """Show the current document, or the start page, in all parts of the window."""
         document = self.current
-        session = document.session if document is not None else None
-        self.run_bar.show_session(session)
-        self.status_bar.show_session(session)
+        self.run_bar.show_session(self._session)
+        self.status_bar.show_session(self._session)
         with_palette = document is not None and self.actions_by_name["show_palette"].isChecked()
         if with_palette:
             _ = self.palette_panel  # created when it is first shown
@@ -348,16 +352,14 @@ class Workbench(QObject):
 
     def refresh_actions(self) -> None:
         """Enable and name all actions after the current document."""
-        session = self.current.session if self.current is not None else None
-        self._action_states.refresh(session, self.bottom_panel.buttons, self.bottom_panel.open_panel)
+        self._action_states.refresh(self._session, self.bottom_panel.buttons, self.bottom_panel.open_panel)
 
     def _show_models_and_budget(self) -> None:
-        document = self.current
-        if document is None:
+        if self._session is None:
             self.run_bar.show_budget(None)
-            return
-        self.presenter.show(document.session)
-        self.refresh_actions()
+        else:
+            self.presenter.show(self._session)
+            self.refresh_actions()
 
     def _show_problem_count(self) -> None:
         if self.current is not None:
@@ -366,10 +368,11 @@ class Workbench(QObject):
             self.status_bar.count(errors, warnings)
 
     def _show_title(self) -> None:
-        session = self.current.session if self.current is not None else None
-        self.window.show_title(
-            session.name if session is not None else "", is_modified=session is not None and session.is_modified
-        )
+        session = self._session
+        if session is None:
+            self.window.show_title("", is_modified=False)
+        else:
+            self.window.show_title(session.name, is_modified=session.is_modified)
 
     def _show_question(self) -> None:
         """Go to the question of the current run."""
