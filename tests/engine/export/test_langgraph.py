@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,8 @@ import pytest
 
 from engine import DocumentError, load
 from engine.export.langgraph_module import export_langgraph
+from engine.nodes.llm import SPEC as LLM_SPEC
+from engine.nodes.node_registry import builtin_registry
 from tests.architecture.project import ROOT
 from tests.engine.export.kit import ALLOWED_IMPORTS, Both, echo, imports_of, module_of
 from tests.engine.semantics.agents import agent
@@ -362,6 +365,16 @@ def test_unsupported_parts_are_listed_in_the_module_and_fail_there():
     assert len(said) == 1
     assert all(sentence in " ".join(exported.text.split()) for sentence in said)
     with pytest.raises(NotImplementedError, match=r'"helper" \(transform, helper\) is left out'):
+        module_of(exported.text).run({"text": "x"})
+
+
+def test_a_plugin_node_type_is_listed_in_the_module_and_fails_there():
+    registry = builtin_registry().with_types([replace(LLM_SPEC, type="writer")])
+    workflow = flow(entry(), part("draft", "writer", prompt="{{input}}"), result(), edges="text -> draft -> out")
+    exported = export_langgraph(workflow, registry)
+    (sentence,) = [sentence for sentence in exported.left_out if "is left out" in sentence]
+    assert '"writer"' in sentence
+    with pytest.raises(NotImplementedError, match="writer"):
         module_of(exported.text).run({"text": "x"})
 
 
