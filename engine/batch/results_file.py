@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
@@ -89,12 +89,11 @@ class ResultsFile:
         self._read(self._path)
         if self._is_workbook:
             self._read(self._journal)
-            self._replace(self._journal, "".join(map(_json_line, self._records.values())).encode())
+            with self._reporting_errors():
+                replace_file(self._journal, "".join(map(_json_line, self._records.values())).encode())
         self._rewrite(self._records.values())
-        try:
+        with self._reporting_errors():
             self._file = self._journal.open("a", encoding="utf-8", errors="backslashreplace", newline="")
-        except OSError as error:
-            raise self._unwritable(error) from error
         return {key: _result(record) for key, record in self._records.items() if record["status"] == "completed"}
 
     def write(self, result: RowResult) -> None:
@@ -104,16 +103,14 @@ class ResultsFile:
             TableError: The file cannot be written.
         """
         assert self._file is not None, "open() comes first"
-        record = self._record(result)
+        names = ("row", "status", "extra", "inputs", "outputs", *_FIGURES)
+        record = {**{name: getattr(result, name) for name in names}, "batch": self._batch, "key": result.key}
         self._records[result.key] = record
-        try:
-            self._file.write(
-                _json_line(record) if self._is_json or self._is_workbook else csv_line(self._cells(record))
-            )
+        line = _json_line(record) if self._is_json or self._is_workbook else csv_line(self._cells(record))
+        with self._reporting_errors():
+            self._file.write(line)
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise self._unwritable(error) from error
 
     def move(self, row: BatchRow) -> None:
         """Update the place and the extra cells of a completed row."""
@@ -146,42 +143,29 @@ class ResultsFile:
         return notes
 
     def _rewrite(self, records: Iterable[_Record]) -> tuple[str, ...]:
-        cut = 0
+        truncated, name = 0, shown(self._path.name)
         if self._is_workbook:
             rows = list(records)
             if len(rows) >= MAX_ROWS:
-                raise TableError(
-                    f"{shown(self._path.name)}: A sheet can have at most {MAX_ROWS:,} rows.", "Use a CSV file instead."
-                )
-            try:
-                content, cut = write_workbook([self._columns, *map(self._cells, rows)], "Results")
-            except OSError as error:
-                raise self._unwritable(error) from error
+                raise TableError(f"{name}: A sheet can have at most {MAX_ROWS:,} rows.", "Use a CSV file instead.")
+            with self._reporting_errors():
+                content, truncated = write_workbook([self._columns, *map(self._cells, rows)], "Results")
         elif self._is_json:
             content = "".join(map(_json_line, records)).encode()
         else:
             lines = "".join(map(csv_line, [self._columns, *map(self._cells, records)]))
             content = (BYTE_ORDER_MARK + lines).encode("utf-8", "backslashreplace")
-        self._replace(self._path, content)
-        if not cut:
+        with self._reporting_errors():
+            replace_file(self._path, content)
+        if not truncated:
             return ()
-        texts = format_count(cut, "text was", "texts were")
-        note = f"{shown(self._path.name)}: {texts} too long for an Excel cell and truncated."
+        texts = format_count(truncated, "text was", "texts were")
+        note = f"{name}: {texts} too long for an Excel cell and truncated."
         return (f"{note} The history has the whole texts, as have CSV and .jsonl files.",)
 
-    def _replace(self, path: Path, content: bytes) -> None:
-        try:
-            replace_file(path, content)
-        except (OSError, ValueError) as error:
-            raise self._unwritable(error) from error
-
-    # Reading
-
     def _read(self, path: Path) -> None:
-        try:
+        with self._reporting_errors():
             content = path.read_bytes() if path.exists() else b""
-        except (OSError, ValueError) as error:
-            raise self._unwritable(error) from error
         if is_json_lines(path):
             content = content[: content.rfind(b"\n") + 1]
         elif not self._is_workbook:
@@ -214,12 +198,6 @@ class ResultsFile:
                 record["extra"][named.get(column, column)] = cell
         return record
 
-    # Writing
-
-    def _record(self, result: RowResult) -> _Record:
-        names = ("row", "status", "extra", "inputs", "outputs", *_FIGURES)
-        return {**{name: getattr(result, name) for name in names}, "batch": self._batch, "key": result.key}
-
     def _cells(self, record: _Record) -> list[Value]:
         cells = dict(record)
         for part, prefix in (("inputs", _INPUT), ("outputs", _OUTPUT)):
@@ -232,13 +210,18 @@ class ResultsFile:
     def _conflict(self, reason: str) -> TableError:
         return TableError(f"{shown(self._path.name)}: The file exists and {reason}.", "Choose another results file.")
 
-    def _unwritable(self, error: OSError | ValueError) -> TableError:
-        reason = shown(getattr(error, "strerror", None) or error)
-        journal = f" The rows so far are in {shown(self._journal.name)}." if self._is_workbook and self._records else ""
-        return TableError(
-            f"{shown(self._path.name)}: The results cannot be written: {reason}.{journal}",
-            "Close the file in other programs, or choose another one.",
-        )
+    @contextmanager
+    def _reporting_errors(self) -> Generator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            reason = shown(getattr(error, "strerror", None) or error)
+            has_journal = self._is_workbook and self._records
+            journal = f" The rows so far are in {shown(self._journal.name)}." if has_journal else ""
+            raise TableError(
+                f"{shown(self._path.name)}: The results cannot be written: {reason}.{journal}",
+                "Close the file in other programs, or choose another one.",
+            ) from error
 
 
 def _name_extra_columns(extra: Sequence[str], own: frozenset[str]) -> dict[str, str]:

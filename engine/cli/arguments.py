@@ -45,18 +45,13 @@ class Source:
     is_template: bool = False
 
 
-def template_files() -> list[Path]:
-    """The files of the bundled templates, by name.
+def templates() -> dict[str, Path]:
+    """The files of the bundled templates by their names on the command line, such as `self-refine`.
 
     Raises:
         EngineError: They are missing from the installation.
     """
-    return sorted(templates_folder().glob(f"*{FILE_SUFFIX}"))
-
-
-def template_name(file: Path) -> str:
-    """The name of a template on the command line: `self-refine`."""
-    return file.name.removesuffix(FILE_SUFFIX)
+    return {file.name.removesuffix(FILE_SUFFIX): file for file in sorted(templates_folder().glob(f"*{FILE_SUFFIX}"))}
 
 
 def open_source(name: str) -> Source:
@@ -73,15 +68,15 @@ def open_source(name: str) -> Source:
         exists = True  # opening the file reports the error
     if exists:
         return Source(path, _with_subflows(load(name), path))
-    templates = {template_name(file): file for file in template_files()}
-    found = templates.get(name.removesuffix(FILE_SUFFIX))
+    bundled = templates()
+    found = bundled.get(name.removesuffix(FILE_SUFFIX))
     if found is not None:
         return Source(found, load(found), is_template=True)
     if "/" in name or "\\" in name:
         load(name)
     raise DocumentError(
         f'There is no file and no bundled template "{shown(name)}".',
-        f"Check the path. Bundled templates: {', '.join(templates) or 'none'}.",
+        f"Check the path. Bundled templates: {', '.join(bundled) or 'none'}.",
     )
 
 

@@ -262,11 +262,11 @@ def templates_command(
 
     Example: loopwright templates
     """
-    from engine.cli.arguments import template_files, template_name
+    from engine.cli.arguments import templates
     from engine.document.files import load
     from engine.runner.declared_inputs import declared_inputs
 
-    found = [(template_name(file), file, load(file)) for file in template_files()]
+    found = [(name, file, load(file)) for name, file in templates().items()]
     if as_json:
         listed = [
             {
