@@ -35,16 +35,16 @@ class Criterion(BaseModel):
         pattern=r"^[a-z][a-z0-9_]*$",
         max_length=40,
         title="Name",
-        description="What its score is called: small letters, digits and _.",
+        description="Name of its score: lowercase letters, digits and _.",
     )
-    description: str = Field(default="", title="What counts", description="What earns a high score, in a few words.")
+    description: str = Field(default="", title="What counts", description="What gives a high score, in a few words.")
     weight: float = Field(
         default=1.0,
         ge=0,
         le=1000,
         allow_inf_nan=False,
         title="Weight",
-        description="How much it counts in the total, beside the others.",
+        description="Its weight in the total score.",
     )
 
 
@@ -55,43 +55,43 @@ class JudgeConfig(ModelFields):
         default=None,
         title="Model",
         description=(
-            "Which model judges. Empty: the workflow's own, which is lenient where it wrote what it judges; "
-            "another one sees more."
+            "Model that judges. Leave empty for the workflow's model; another model is often stricter, because models "
+            "judge their own texts leniently."
         ),
         json_schema_extra={"widget": "model"},
     )
     criteria: str = Field(
         default="",
         title="Criteria",
-        description="When the result is good enough, in plain words. The judge is shown the result in any case.",
+        description="When the result is good enough, in plain words. The result is always included.",
         json_schema_extra={"widget": "prompt"},
     )
     rubric: list[Criterion] = Field(
         default_factory=list[Criterion],
         max_length=20,
         title="Rubric",
-        description="What is scored, each from 0 to 10; the total is their weighted mean.",
+        description="Criteria with a score from 0 to 10 each; the total is their weighted mean.",
     )
     threshold: float | None = Field(
         default=None,
         ge=0,
         le=HIGHEST_SCORE,
         title="Done from a score of",
-        description="The loop stops when the total is at least this (0 to 10). Empty: the judge says when.",
+        description="Minimum total score (0 to 10) for done. Leave empty to let the judge decide.",
     )
     runs: int = Field(
         default=1,
         ge=1,
         le=9,
         title="Times asked",
-        description="How often the judge is asked about each result; the scores are averaged, the majority decides.",
+        description="Number of verdicts on each result; scores are averaged, and the majority decides.",
         json_schema_extra={"group": "more"},
     )
     max_tokens: int | None = Field(
         default=500,
         ge=1,
         title="Max tokens",
-        description="Room for the scores and the reason.",
+        description="Maximum length of the scores and the reason.",
         json_schema_extra={"group": "more"},
     )
 

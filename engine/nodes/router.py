@@ -46,12 +46,12 @@ class Branch(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40, title="Name", description="What its port is called.")
-    description: str = Field(default="", title="When", description="When a model should choose it, in a few words.")
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40, title="Name", description="Name of its port.")
+    description: str = Field(default="", title="When", description="When the model should choose it, in a few words.")
     when: str = Field(
         default="",
         title="Rule",
-        description="A CEL expression; the first branch whose rule is true is taken. The last may be: else",
+        description="A CEL expression; the first branch with a true rule is chosen. The last rule can be: else",
     )
 
 

@@ -1,4 +1,4 @@
-"""What every exit condition must offer, built-in or of a plugin: it runs, and is explained, drawn and exported."""
+"""The contract of exit conditions, built-in or of a plugin: they run and are explained, drawn and exported."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def entry(name: str) -> dict[str, Any]:
 
 
 def workflow(name: str) -> Workflow:
-    """A loop that one condition stops, with whatever it needs."""
+    """A loop that the condition stops, with all its needs."""
     spec = condition_specs()[name]
     config: dict[str, Any] = {"max_iterations": 6, "stop_when": [entry(name)]}
     if Need.SCORE in spec.needs:

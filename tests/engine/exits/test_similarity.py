@@ -1,4 +1,4 @@
-"""How alike two results are, held against the plainest Levenshtein distance there is."""
+"""Similarity of two results, compared with the simplest Levenshtein distance."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def small_bounds() -> Generator[None]:
 
 @st.composite
 def long_pairs(draw: st.DrawFn) -> tuple[str, str]:
-    """A text of some hundred characters, and what editing has made of it."""
+    """A text of some hundred characters, and an edited copy."""
     alphabet = draw(st.sampled_from(["ab", "abcdefghij \n", "日本語🙂e\u0301 ", ascii_lowercase]))
     text = prose(draw(st.integers(0, 600)), draw(st.integers(0, 9)), alphabet)
     if draw(st.booleans()):

@@ -1,4 +1,4 @@
-"""Corrections: what is offered for expressions that other languages would take."""
+"""Corrections of expressions that are valid in other languages."""
 
 from __future__ import annotations
 

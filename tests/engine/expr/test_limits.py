@@ -1,4 +1,4 @@
-"""Expressions that mean harm: each ends at once, with the engine's own error or with a small value."""
+"""Hostile expressions: each ends at once, with an error of the engine or a small value."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from engine.values import Value
 
 
 class Recorder:
-    """A namespace that notes what is fetched from it."""
+    """A namespace that records what is fetched from it."""
 
     def __init__(self, name: str, members: dict[str, Value | Namespace], seen: list[tuple[str, ...]]) -> None:
         self._name = name
@@ -149,7 +149,7 @@ EXPRESSIONS = st.recursive(
 
 
 class RecordingScope(dict[str, "Value | Namespace"]):
-    """A scope that notes which names are looked up."""
+    """A scope that records which names are read."""
 
     def __init__(self, content: dict[str, Value | Namespace], seen: list[tuple[str, ...]]) -> None:
         super().__init__(content)

@@ -1,4 +1,4 @@
-"""Whatever is written, only the two errors come out; and where cel-python's interpreter has an answer, it is ours."""
+"""Any text raises only the two errors; where cel-python's interpreter has a value, it agrees."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_any_value_is_equal_to_itself_and_to_its_copy(value: Value) -> None:
 
 
 def known_to_both() -> st.SearchStrategy[str]:
-    """Expressions of one kind of number, for which cel-python's interpreter follows the language.
+    """Expressions with one type of number, for which cel-python's interpreter follows the language.
 
     Only leaves of one kind are compared for equality: to that interpreter, true equals 1.
     """

@@ -1,4 +1,4 @@
-"""Packages installed for a test: built as `pip` would build them, without a network, and unpacked into a folder."""
+"""Packages installed for a test: built as `pip` builds them, without a network, and unpacked into a folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXAMPLE = ROOT / "docs" / "example-plugin"
 
 
 def install_example(folder: Path) -> Path:
-    """Build the example plugin and install it into a new folder below; gives the folder that belongs on the path."""
+    """Build the example plugin and install it into a new folder; return the folder for the path."""
     source, site = folder / "source", folder / "site"
     shutil.copytree(EXAMPLE, source, ignore=shutil.ignore_patterns("__pycache__", ".pytest_cache"))
     program = "from hatchling.build import build_wheel; print(build_wheel('dist'))"
@@ -25,7 +25,7 @@ def install_example(folder: Path) -> Path:
 
 
 def write_plugin(folder: Path, name: str, code: str) -> Path:
-    """A package of one module with an entry point, as it lies once it is installed; gives the folder."""
+    """Write an installed package of one module with an entry point; return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}_module.py").write_text(code, encoding="utf-8")
     facts = folder / f"{name}-1.0.dist-info"
@@ -36,7 +36,7 @@ def write_plugin(folder: Path, name: str, code: str) -> Path:
 
 
 def program(*arguments: object, sites: tuple[Path, ...] = (), **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in a process of its own that finds what is installed in these folders."""
+    """Run Python in a separate process with the packages installed in these folders."""
     path = os.pathsep.join(map(str, (*sites, ROOT)))
     usual = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **environment}
     command = [sys.executable, *map(str, arguments)]
@@ -46,5 +46,5 @@ def program(*arguments: object, sites: tuple[Path, ...] = (), **environment: str
 def loopwright(
     *arguments: object, sites: tuple[Path, ...] = (), **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
+    """Run the command line in a separate process."""
     return program("-m", "engine.cli.main", *arguments, sites=sites, **environment)

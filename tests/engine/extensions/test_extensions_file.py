@@ -1,4 +1,4 @@
-"""The file of a person's extensions, and what of it is added to the program."""
+"""The file of the user's extensions, and their activation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SERVER = McpServer(command=sys.executable, args=[str(RAW), "chatty"])
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where the file of the extensions is; there is none yet."""
+    """The path of the file of extensions, which does not exist yet."""
     path = tmp_path / "config" / "extensions.json"
     monkeypatch.setenv("LOOPWRIGHT_EXTENSIONS", str(path))
     yield path

@@ -1,4 +1,4 @@
-"""Exit conditions and models of plugins where they go wrong."""
+"""Faulty exit conditions and models of plugins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Broken(ExitCondition):
 
 
 class After(ExitCondition):
-    """Stops after so many iterations."""
+    """Stops after a number of iterations."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -74,7 +74,7 @@ async def test_a_failing_condition_ends_the_loop_with_an_error_that_names_it() -
 
 
 class Says(ExitCondition):
-    """Gives whatever it is told to, as a plugin may by mistake."""
+    """Returns any values, as a plugin may by mistake."""
 
     def __init__(self, reason: Any, tested: Any) -> None:
         self._reason, self._tested = reason, tested

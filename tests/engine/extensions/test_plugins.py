@@ -1,4 +1,4 @@
-"""Plugins: the example of the documentation, and such as fail; each in a process of its own."""
+"""Plugins: the example of the documentation and faulty ones, each in a separate process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PLUGIN = Plugin(title="Bad", help="Takes a format.", importers=(replace(REACT_FL
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the example is installed."""
+    """The folder with the installed example."""
     return install_example(tmp_path_factory.mktemp("example"))
 
 
@@ -100,12 +100,12 @@ BROKEN = {
     "format": (TAKES_A_FORMAT, 'cannot be enabled: there is "react-flow" already among importers.'),
     "taker": (TAKES_A_NAME, 'The plugin "taker" cannot be enabled: there is "llm" already among node types.'),
 }
-"""Plugins that fail, by name: their code, and what is said of them."""
+"""Faulty plugins by name: code and message."""
 
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which they are installed, and a good one beside them."""
+    """The folder with the faulty plugins and a good one."""
     site = write_plugin(tmp_path_factory.mktemp("broken") / "site", "good", GOOD)
     for name, (code, _) in BROKEN.items():
         write_plugin(site, name, code)

@@ -1,4 +1,4 @@
-"""A node's surroundings for tests: it runs alone, and its model says what a list has."""
+"""Run a single node for tests, with a model that answers from a list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.values import Value
 
 @dataclass
 class FakeServices(Services):
-    """What a run offers: parameters, a model that answers from a list, and tools that are noted."""
+    """Services of a run: parameters, a model that answers from a list, and recorded tool calls."""
 
     replies: list[str | Reply] = field(default_factory=list[str | Reply])
     parameters: dict[str, Value] = field(default_factory=dict[str, Value])
@@ -62,7 +62,7 @@ class FakeServices(Services):
 
 @dataclass
 class Ran:
-    """A node that has run, with its surroundings."""
+    """A finished execution of a node."""
 
     outputs: Outputs
     context: NodeContext[Any]
@@ -77,7 +77,7 @@ async def run_node(
     services: FakeServices | None = None,
     note: IterationNote | None = None,
 ) -> Ran:
-    """Run one node of that type by itself."""
+    """Run a single node of a type."""
     spec = builtin_registry().find(node_type)
     assert spec is not None
     assert spec.run is not None

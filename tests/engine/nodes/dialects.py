@@ -1,4 +1,4 @@
-"""JSON as models write it: in the dialects of JavaScript and Python, with typographic quotes, in fences, in prose."""
+"""Strategies for JSON as models write it: dialects of JavaScript and Python, typographic quotes, fences, prose."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def dialect(draw: Draw, value: Any) -> str:
 
 
 def around(draw: Draw, text: str) -> str:
-    """A text in a fence or none, with prose around it."""
+    """A text, in a fence or not, with prose around it."""
     fenced = draw(st.sampled_from(["{}", "```json\n{}\n```", "```\n{}```", "`{}`", "~~~\n{}\n~~~"])).replace("{}", text)
     return f"{draw(st.sampled_from(PROSE))}\n{fenced}\n{draw(st.sampled_from(PROSE))}"
 
 
 def in_case(draw: Draw, name: str) -> str:
-    """A name in some case, with signs around it that mean nothing."""
+    """A name in any case, with punctuation around it."""
     cased = draw(st.sampled_from([str, str.upper, str.title]))(name)
     wide = "".join(chr(ord(sign) + 0xFEE0) if sign.isalnum() and sign.isascii() else sign for sign in cased)
     return draw(st.sampled_from([cased, f" {cased} ", f"**{cased}**", f"{cased}.", f"“{cased}”", f"「{wide}」", wide]))

@@ -1,4 +1,4 @@
-"""Settings of node types, made at random from their declarations: always such as the config model accepts."""
+"""Strategies for valid settings of node types, made from their declarations."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _numbers = st.sampled_from([0, 1, 2, 3, 20, 50, 10**6, 0.5, 1.0, 0.25])
 
 
 def _values(annotation: object) -> st.SearchStrategy[Any]:
-    """Values for a field of that type; some of them will not fit it, which the caller sorts out."""
+    """Values for a field of a type; some are invalid, and the caller discards them."""
     literal = [value for value in get_args(annotation) if isinstance(value, str)]
     if literal:
         return st.sampled_from(literal)
@@ -73,7 +73,7 @@ def _values(annotation: object) -> st.SearchStrategy[Any]:
 
 @st.composite
 def configs(draw: st.DrawFn, spec: AnySpec) -> NodeConfig:
-    """Settings of that node type that its config model accepts, with every field drawn or left at its default."""
+    """Valid settings of a node type, with each field drawn or left at its default."""
     chosen: dict[str, Any] = {}
     for name, field in spec.config.model_fields.items():
         if draw(st.booleans()):

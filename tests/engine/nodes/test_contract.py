@@ -1,4 +1,4 @@
-"""What every node type promises: walked over the registry, so that a new type is held to it without a new test."""
+"""The contract of node types, tested for each type in the registry, so that a new type needs no new test."""
 
 from __future__ import annotations
 

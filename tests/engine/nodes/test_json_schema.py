@@ -128,5 +128,5 @@ def test_a_schema_nested_too_deeply_is_refused() -> None:
 
     with pytest.raises(SchemaError):
         compile_schema(schema)
-    while schema:  # taken apart by hand, since freeing it whole would overflow the stack of some Pythons
+    while schema:  # taken apart by hand, since freeing it at once overflows the stack of some Pythons
         schema = schema.pop("not")

@@ -1,4 +1,4 @@
-"""Verdicts in any dialect are read; what is cut off, missing, contradictory or mere prose never becomes one."""
+"""Verdicts in any JSON dialect are read; truncated, missing or contradictory ones and prose are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of a model call that a document may and may not hold."""
+"""Valid and invalid model settings of nodes."""
 
 from __future__ import annotations
 

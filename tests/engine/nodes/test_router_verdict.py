@@ -1,4 +1,4 @@
-"""A router's verdict: read where it is clear, and never taken for done where it is not."""
+"""A router's verdict is read if it is clear, and never counts as done if it is not."""
 
 from __future__ import annotations
 

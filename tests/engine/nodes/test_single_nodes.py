@@ -1,4 +1,4 @@
-"""Single nodes at work: what they ask a model, what they give, and what they say when they cannot."""
+"""Single nodes: their requests to a model, outputs, warnings and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding the JSON in what a model wrote, whatever it wrote around it."""
+"""Structured replies: JSON is found in any text of a model."""
 
 from __future__ import annotations
 
