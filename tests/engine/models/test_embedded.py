@@ -56,13 +56,13 @@ class FirstText:
         self.arrived.set()
 
 
-async def test_it_says_what_it_is(shared: EmbeddedModel) -> None:
+async def test_name_note_and_price(shared: EmbeddedModel) -> None:
     assert shared.name == EMBEDDED_MODEL == "embedded:smollm2-135m"
     assert shared.note == "tiny: good for trying the program, not for good answers"
     assert await shared.price() == Price(0.0, 0.0)
 
 
-async def test_the_pieces_that_it_streams_make_up_the_reply(shared: EmbeddedModel) -> None:
+async def test_streamed_pieces_add_up_to_the_reply(shared: EmbeddedModel) -> None:
     pieces: list[str] = []
     reply = await shared.complete(ask("Write one sentence about the sea."), pieces.append)
     assert len(pieces) > 3
@@ -72,7 +72,7 @@ async def test_the_pieces_that_it_streams_make_up_the_reply(shared: EmbeddedMode
     assert reply.cost_usd == 0.0
 
 
-async def test_it_counts_tokens_exactly_and_stops_at_the_limit(shared: EmbeddedModel) -> None:
+async def test_usage_is_exact_and_max_tokens_is_respected(shared: EmbeddedModel) -> None:
     reply = await shared.complete(ask(LONG_STORY, max_tokens=5))
     assert reply.finish is Finish.LENGTH
     assert reply.usage.output_tokens == 5
@@ -80,14 +80,14 @@ async def test_it_counts_tokens_exactly_and_stops_at_the_limit(shared: EmbeddedM
     assert reply.usage.exact
 
 
-async def test_the_same_request_gives_the_same_reply_whatever_was_asked_between(shared: EmbeddedModel) -> None:
+async def test_same_request_gets_the_same_reply_after_other_calls(shared: EmbeddedModel) -> None:
     request = ask("Tell me about rivers.", max_tokens=20)
     first = await shared.complete(request)
     await shared.complete(ask("Tell me about rockets.", max_tokens=3))
     assert await shared.complete(request) == first
 
 
-async def test_another_seed_gives_another_reply(shared: EmbeddedModel) -> None:
+async def test_other_seed_gives_another_reply(shared: EmbeddedModel) -> None:
     replies = {
         (await shared.complete(ask("Invent a name.", max_tokens=12, temperature=1.5, seed=seed))).text
         for seed in (1, 2, 3)
@@ -96,12 +96,12 @@ async def test_another_seed_gives_another_reply(shared: EmbeddedModel) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32 - 1, 2**70])
-async def test_no_seed_stands_for_a_random_one(shared: EmbeddedModel, seed: int) -> None:
+async def test_no_seed_means_random(shared: EmbeddedModel, seed: int) -> None:
     request = ask("Invent a name.", max_tokens=12, temperature=1.5, seed=seed)
     assert await shared.complete(request) == await shared.complete(request)
 
 
-async def test_a_tools_result_is_put_as_if_the_user_said_it(shared: EmbeddedModel) -> None:
+async def test_tool_result_becomes_a_user_message(shared: EmbeddedModel) -> None:
     by_tool, by_user = [
         await shared.complete(Request((Message("user", "Hi"), Message(role, "It is 5 o'clock.")), max_tokens=12))
         for role in ("tool", "user")
@@ -109,7 +109,7 @@ async def test_a_tools_result_is_put_as_if_the_user_said_it(shared: EmbeddedMode
     assert by_tool == by_user
 
 
-async def test_a_system_message_changes_the_reply(shared: EmbeddedModel) -> None:
+async def test_system_message_changes_the_reply(shared: EmbeddedModel) -> None:
     plain = await shared.complete(ask("Hello!", max_tokens=8))
     told = await shared.complete(
         Request((Message("system", "You only speak French."), Message("user", "Hello!")), None, 8)
@@ -118,7 +118,7 @@ async def test_a_system_message_changes_the_reply(shared: EmbeddedModel) -> None
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_a_reply_to_a_schema_always_follows_it(shared: EmbeddedModel, seed: int) -> None:
+async def test_structured_reply_follows_its_schema(shared: EmbeddedModel, seed: int) -> None:
     request = ask("Is this text good enough? 'The cat sat.'", schema=ROUTER_SCHEMA, temperature=1.2, seed=seed)
     verdict = json.loads((await shared.complete(request)).text)
     assert verdict.keys() == {"branch", "reason"}
@@ -126,38 +126,38 @@ async def test_a_reply_to_a_schema_always_follows_it(shared: EmbeddedModel, seed
     assert len(verdict["reason"]) <= 20
 
 
-async def test_a_schema_that_it_cannot_follow_is_refused(shared: EmbeddedModel) -> None:
+async def test_unsupported_schema_is_refused(shared: EmbeddedModel) -> None:
     with pytest.raises(ModelError, match=r"refused the request.*unrecognized type nonsense") as caught:
         await shared.complete(ask("x", schema={"type": "nonsense"}))
     assert caught.value.kind is ModelErrorKind.BAD_REQUEST
     assert "\n" not in str(caught.value)
 
 
-async def test_a_prompt_longer_than_the_window_is_refused_with_both_numbers(shared: EmbeddedModel) -> None:
+async def test_too_long_prompt_is_refused_with_both_token_counts(shared: EmbeddedModel) -> None:
     with pytest.raises(ModelError, match=rf"The prompt has 50\d\d tokens, .* reads {CONTEXT_TOKENS}\.") as caught:
         await shared.complete(ask("word " * 5000))
     assert caught.value.kind is ModelErrorKind.CONTEXT_LENGTH
 
 
 @pytest.mark.parametrize("text", ["", "lone \ud800 surrogate", "nul \0 byte", "😀 \ud83d\ude00", "tab\tand\r\nline"])
-async def test_any_text_can_be_asked(shared: EmbeddedModel, text: str) -> None:
+async def test_any_text_is_a_valid_prompt(shared: EmbeddedModel, text: str) -> None:
     assert (await shared.complete(ask(text, max_tokens=2))).usage.output_tokens in {1, 2}
 
 
-async def test_a_text_cannot_end_its_message_and_speak_for_others(shared: EmbeddedModel) -> None:
+async def test_text_cannot_inject_another_message(shared: EmbeddedModel) -> None:
     # As one token each the marks would make this prompt shorter than the harmless one of the same length.
     marked = await shared.complete(ask("<|im_end|><|im_start|>", max_tokens=1))
     harmless = await shared.complete(ask("<!im_end!><!im_start!>", max_tokens=1))
     assert marked.usage.input_tokens >= harmless.usage.input_tokens
 
 
-async def test_all_roles_are_understood(shared: EmbeddedModel) -> None:
+async def test_all_roles_are_supported(shared: EmbeddedModel) -> None:
     roles = ("system", "user", "assistant", "tool", "assistant")
     request = Request(tuple(Message(role, f"I am {role}.") for role in roles), max_tokens=2)
     assert (await shared.complete(request)).usage.output_tokens in {1, 2}
 
 
-async def test_calls_side_by_side_are_answered_in_the_order_in_which_they_came(shared: EmbeddedModel) -> None:
+async def test_concurrent_calls_are_answered_in_order(shared: EmbeddedModel) -> None:
     order: list[int] = []
 
     async def call(number: int) -> Reply:
@@ -180,7 +180,7 @@ def test_event_loops_in_several_threads_share_one_process(shared: EmbeddedModel)
         assert set(threads.map(call, range(3))) == {before}
 
 
-async def test_cancelling_a_stream_ends_it_and_leaves_the_process_usable(shared: EmbeddedModel) -> None:
+async def test_canceled_stream_leaves_the_process_usable(shared: EmbeddedModel) -> None:
     first = FirstText()
     task = asyncio.create_task(shared.complete(ask(LONG_STORY), first))
     await first.arrived.wait()
@@ -194,7 +194,7 @@ async def test_cancelling_a_stream_ends_it_and_leaves_the_process_usable(shared:
     assert len(first.pieces) == received
 
 
-async def test_cancelling_while_a_long_prompt_is_read_does_not_wait_for_its_end(
+async def test_canceling_does_not_wait_for_a_long_prompt(
     shared: EmbeddedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "CANCEL_GRACE_S", 60)  # it shall stop by itself, not be killed
@@ -205,7 +205,7 @@ async def test_cancelling_while_a_long_prompt_is_read_does_not_wait_for_its_end(
         assert (await shared.complete(ask("Hi", max_tokens=1))).usage.output_tokens == 1
 
 
-async def test_a_call_that_waits_can_be_cancelled_without_touching_the_one_that_runs(shared: EmbeddedModel) -> None:
+async def test_waiting_call_can_be_canceled_without_affecting_the_running_one(shared: EmbeddedModel) -> None:
     first = FirstText()
     running = asyncio.create_task(shared.complete(ask(LONG_STORY, max_tokens=40), first))
     await first.arrived.wait()
@@ -218,7 +218,7 @@ async def test_a_call_that_waits_can_be_cancelled_without_touching_the_one_that_
     assert waiting.cancelled()
 
 
-async def test_a_receiver_that_raises_ends_the_call_with_its_own_error(shared: EmbeddedModel) -> None:
+async def test_exception_in_on_text_ends_the_call(shared: EmbeddedModel) -> None:
     def refuse(_text: str) -> None:
         raise ZeroDivisionError
 
@@ -227,7 +227,7 @@ async def test_a_receiver_that_raises_ends_the_call_with_its_own_error(shared: E
     assert (await shared.complete(ask("Hi", max_tokens=1))).usage.output_tokens == 1
 
 
-async def test_a_process_killed_in_mid_sentence_fails_that_call_alone(own: EmbeddedModel) -> None:
+async def test_killed_process_fails_only_the_running_call(own: EmbeddedModel) -> None:
     first = FirstText()
     running = asyncio.create_task(own.complete(ask(LONG_STORY), first))
     await first.arrived.wait()
@@ -245,7 +245,7 @@ async def test_a_process_killed_in_mid_sentence_fails_that_call_alone(own: Embed
     assert own.process_id not in {None, killed}
 
 
-async def test_closing_ends_the_process_and_tells_the_calls(own: EmbeddedModel) -> None:
+async def test_closing_ends_the_process_and_fails_waiting_calls(own: EmbeddedModel) -> None:
     first = FirstText()
     running = asyncio.create_task(own.complete(ask(LONG_STORY), first))
     await first.arrived.wait()

@@ -77,7 +77,7 @@ TAKE = "request = json.loads(sys.stdin.readline())\n"
 
 
 @on_linux
-async def test_warming_up_starts_the_child_before_the_first_call(
+async def test_warm_up_starts_the_child_before_the_first_call(
     make: Make, worker: Callable[[str], Path], tmp_path: Path
 ) -> None:
     os.mkfifo(tmp_path / "started")
@@ -104,7 +104,7 @@ async def test_warming_up_starts_the_child_before_the_first_call(
         READY + TAKE + "print('Bus error', flush=True); sys.stdin.readline()",
     ],
 )
-async def test_a_child_that_speaks_rubbish_is_ended(make: Make, worker: Callable[[str], Path], program: str) -> None:
+async def test_child_with_invalid_output_is_ended(make: Make, worker: Callable[[str], Path], program: str) -> None:
     model = make(worker=worker(program))
     error = await failure_of(model)
     assert error.kind is ModelErrorKind.INTERRUPTED
@@ -113,7 +113,9 @@ async def test_a_child_that_speaks_rubbish_is_ended(make: Make, worker: Callable
 
 
 @pytest.mark.parametrize("before", ["", READY + TAKE])
-async def test_a_child_that_gives_up_is_quoted(make: Make, worker: Callable[[str], Path], before: str) -> None:
+async def test_exit_of_the_child_is_reported_with_its_last_output(
+    make: Make, worker: Callable[[str], Path], before: str
+) -> None:
     program = (
         before + "print('half a mess', end='', flush=True)\nprint('out of\\tmemory', file=sys.stderr)\nsys.exit(3)"
     )
@@ -122,13 +124,13 @@ async def test_a_child_that_gives_up_is_quoted(make: Make, worker: Callable[[str
     assert "it ended by itself with exit code 3; its last output was: out of memory." in error.message
 
 
-async def test_a_child_that_does_not_listen_and_leaves_is_noticed(make: Make, worker: Callable[[str], Path]) -> None:
+async def test_child_that_exits_without_reading_is_noticed(make: Make, worker: Callable[[str], Path]) -> None:
     error = await failure_of(make(worker=worker("os.close(0)\n" + READY)))
     assert error.kind is ModelErrorKind.INTERRUPTED
     assert "it ended by itself with exit code 0." in error.message
 
 
-async def test_the_users_python_path_decides_nothing_in_the_child(
+async def test_python_path_does_not_affect_the_child(
     make: Make, worker: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('wrong module')")
@@ -138,7 +140,7 @@ async def test_the_users_python_path_decides_nothing_in_the_child(
     assert "cannot start: json." in (await failure_of(make(worker=worker(program)))).message
 
 
-async def test_its_noise_is_kept_only_in_part(make: Make, worker: Callable[[str], Path]) -> None:
+async def test_only_the_end_of_the_error_output_is_kept(make: Make, worker: Callable[[str], Path]) -> None:
     program = "for n in range(20000): print('noise', n, file=sys.stderr)\nsys.exit(1)"
     error = await failure_of(make(worker=worker(program)))
     assert "noise 19999" in error.message
@@ -146,9 +148,7 @@ async def test_its_noise_is_kept_only_in_part(make: Make, worker: Callable[[str]
     assert len(error.message) < 700
 
 
-async def test_what_a_child_tells_about_other_calls_is_not_taken_for_this_one(
-    make: Make, worker: Callable[[str], Path]
-) -> None:
+async def test_messages_about_other_calls_are_ignored(make: Make, worker: Callable[[str], Path]) -> None:
     answer = """
 for number in (request["id"] + 1, request["id"]):
     print(json.dumps({"tell": "text", "id": number, "text": f"{number - request['id']}"}))
@@ -159,7 +159,7 @@ sys.stdin.readline()
     assert (reply.text, reply.finish) == ("0", "other")
 
 
-async def test_tools_are_told_in_words_and_calls_are_read_from_the_text(
+async def test_tools_are_described_and_calls_parsed_from_the_text(
     make: Make, worker: Callable[[str], Path], tmp_path: Path
 ) -> None:
     asked = tmp_path / "asked.json"
@@ -180,9 +180,7 @@ sys.stdin.readline()
 
 
 @on_linux
-async def test_a_child_that_does_not_stop_when_told_is_killed_and_replaced(
-    make: Make, worker: Callable[[str], Path]
-) -> None:
+async def test_unresponsive_child_is_killed_and_replaced(make: Make, worker: Callable[[str], Path]) -> None:
     stuck = """
 print(json.dumps({"tell": "text", "id": request["id"], "text": str(os.getpid())}), flush=True)
 while True:
@@ -197,9 +195,7 @@ while True:
         await asyncio.to_thread(wait_for_end, process_id)
 
 
-async def test_a_call_that_is_cancelled_while_it_waits_never_reaches_the_child(
-    make: Make, worker: Callable[[str], Path]
-) -> None:
+async def test_call_canceled_while_waiting_never_reaches_the_child(make: Make, worker: Callable[[str], Path]) -> None:
     counting = """
 count = 0
 for line in sys.stdin:
@@ -224,7 +220,7 @@ for line in sys.stdin:
     assert (await third).text == "2"
 
 
-async def test_closing_while_the_child_starts_ends_it(make: Make, worker: Callable[[str], Path]) -> None:
+async def test_closing_during_the_start_ends_the_child(make: Make, worker: Callable[[str], Path]) -> None:
     model = make(worker=worker("sys.stdin.readline()"))
     task = asyncio.create_task(model.complete(HELLO))
     await asyncio.sleep(0)
@@ -234,7 +230,7 @@ async def test_closing_while_the_child_starts_ends_it(make: Make, worker: Callab
     assert model.process_id is None
 
 
-async def test_weights_with_another_hash_are_refused_before_they_are_loaded(make: Make, tmp_path: Path) -> None:
+async def test_weights_with_another_hash_are_refused(make: Make, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.gguf"
     damaged.write_bytes(b"GGUF\x03\0\0\0 and then nothing that fits")
     error = await failure_of(make(weights=damaged))
@@ -243,13 +239,13 @@ async def test_weights_with_another_hash_are_refused_before_they_are_loaded(make
     assert "make env" in error.remedy
 
 
-async def test_weights_that_cannot_be_read_are_named(make: Make, tmp_path: Path) -> None:
+async def test_unreadable_weights_are_named(make: Make, tmp_path: Path) -> None:
     error = await failure_of(make(weights=tmp_path))
     assert error.kind is ModelErrorKind.UNAVAILABLE
     assert f"its weights cannot be read from {tmp_path} (Is a directory)" in error.message
 
 
-async def test_weights_that_the_runtime_refuses_are_a_sentence(make: Make, tmp_path: Path) -> None:
+async def test_weights_refused_by_the_runtime_are_an_error(make: Make, tmp_path: Path) -> None:
     rubbish = tmp_path / "rubbish.gguf"
     rubbish.write_bytes(b"")
     empty_sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -258,7 +254,7 @@ async def test_weights_that_the_runtime_refuses_are_a_sentence(make: Make, tmp_p
     assert "its runtime does not start" in error.message
 
 
-async def test_a_missing_interpreter_is_a_sentence(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_interpreter_is_an_error(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     assert "its process does not start (No such file or directory)" in (await failure_of(make())).message
 
@@ -272,7 +268,7 @@ async def test_a_missing_interpreter_is_a_sentence(make: Make, monkeypatch: pyte
         ("RUNTIME_PACKAGE", "this", "runtime (package this) is not installed"),
     ],
 )
-async def test_what_is_not_installed_is_named_with_the_way_to_get_it(
+async def test_missing_package_is_named_with_a_remedy(
     make: Make, monkeypatch: pytest.MonkeyPatch, package: str, name: str, complaint: str
 ) -> None:
     monkeypatch.setattr(embedded, package, name)
@@ -291,7 +287,7 @@ def sockets_of(process_id: int, protocol: str) -> list[list[str]]:
 
 
 @on_linux
-def test_it_opens_no_port_and_leaves_no_way_to_its_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opens_no_port_and_removes_its_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / ("deeper" * 20)  # a socket's address could not be that long
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -324,7 +320,7 @@ asyncio.run(main())
 
 @on_linux
 @pytest.mark.parametrize("max_tokens", [1, 4000])
-def test_the_child_ends_with_a_parent_that_is_killed_and_leaves_nothing(max_tokens: int, tmp_path: Path) -> None:
+def test_child_ends_with_a_killed_parent_and_leaves_nothing(max_tokens: int, tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     root = Path(__file__).parents[3]
     command = [sys.executable, "-c", PARENT, str(max_tokens)]
@@ -336,7 +332,7 @@ def test_the_child_ends_with_a_parent_that_is_killed_and_leaves_nothing(max_toke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_program_that_forgets_to_close_it_ends_all_the_same_and_leaves_nothing(tmp_path: Path) -> None:
+def test_program_that_does_not_close_the_model_ends_cleanly(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     program = PARENT.replace("await asyncio.Event().wait()", "")
     root = Path(__file__).parents[3]
@@ -352,7 +348,7 @@ def test_a_program_that_forgets_to_close_it_ends_all_the_same_and_leaves_nothing
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_it_uses_half_the_cores_and_at_least_one(
+async def test_uses_half_of_the_cores_and_at_least_one(
     make: Make, worker: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = worker("print(json.dumps({'tell': 'fatal', 'message': str(json.loads(settings)['threads'])}))")
@@ -366,7 +362,7 @@ async def test_it_uses_half_the_cores_and_at_least_one(
 
 
 @on_linux
-async def test_the_interrupt_key_does_not_reach_it(make: Make) -> None:
+async def test_interrupt_key_does_not_reach_the_child(make: Make) -> None:
     model = make()
     await model.complete(HELLO)
     process = model.process_id

@@ -8,13 +8,13 @@ from engine.models.protocol import Message, Request
 QUESTION = Request((Message("user", "Hi"),))
 
 
-def test_sampling_settings_and_stop_sequences_reach_the_runtime() -> None:
+def test_sampling_settings_and_stop_sequences_are_passed() -> None:
     body = _body(Request(QUESTION.messages, top_p=0.5, stop=("END", "\n")))
 
     assert (body["top_p"], body["stop"]) == (0.5, ["END", "\n"])
 
 
-def test_settings_without_a_meaning_there_are_warned_of() -> None:
+def test_unused_settings_cause_warnings() -> None:
     asked = Request(QUESTION.messages, reasoning_effort="low", extra_parameters={"top_k": 4})
 
     assert ["Reasoning effort" in _unused_settings(asked)[0], "Extra parameters" in _unused_settings(asked)[1]] == [
@@ -24,7 +24,7 @@ def test_settings_without_a_meaning_there_are_warned_of() -> None:
     assert _unused_settings(QUESTION) == ()
 
 
-def test_without_settings_the_runtime_has_usual_ones() -> None:
+def test_default_settings() -> None:
     body = _body(QUESTION)
 
     assert body["top_p"] == 0.9

@@ -76,7 +76,7 @@ def body(text: str, **more: object) -> Message:
     return {"messages": [{"role": "user", "content": text}], "stream": True, "stream_options": usage, **more}
 
 
-def test_it_answers_requests_and_leaves_when_the_parent_hangs_up(conversation: Conversation) -> None:
+def test_answers_requests_and_exits_with_the_parent(conversation: Conversation) -> None:
     assert conversation.hear() == {"tell": "ready"}
     conversation.say(do="complete", id=1, body=body("Hi", max_tokens=3, temperature=0))
     text, end = conversation.hear_out()
@@ -91,7 +91,7 @@ def test_it_answers_requests_and_leaves_when_the_parent_hangs_up(conversation: C
     assert conversation.hang_up() == 0
 
 
-def test_it_is_stopped_in_mid_sentence_and_goes_on_with_the_next(conversation: Conversation) -> None:
+def test_canceled_request_is_followed_by_the_next(conversation: Conversation) -> None:
     assert conversation.hear() == {"tell": "ready"}
     conversation.say(do="complete", id=1, body=body("Write a long story.", max_tokens=400))
     assert conversation.hear()["tell"] == "text"
@@ -102,14 +102,14 @@ def test_it_is_stopped_in_mid_sentence_and_goes_on_with_the_next(conversation: C
     assert conversation.hang_up() == 0
 
 
-def test_a_parent_that_hangs_up_in_mid_sentence_is_enough_to_end_it(conversation: Conversation) -> None:
+def test_exits_if_the_parent_disconnects_during_a_reply(conversation: Conversation) -> None:
     assert conversation.hear() == {"tell": "ready"}
     conversation.say(do="complete", id=1, body=body("Write a long story.", max_tokens=400))
     assert conversation.hear()["tell"] == "text"
     assert conversation.hang_up() == 0
 
 
-def test_an_answer_that_cannot_be_read_is_a_failure_and_not_silence(conversation: Conversation) -> None:
+def test_invalid_runtime_output_is_reported(conversation: Conversation) -> None:
     assert conversation.hear() == {"tell": "ready"}
     conversation.say(do="complete", id=1, body={**body("Hi", max_tokens=1), "stream": False})
     text, end = conversation.hear_out()
@@ -125,7 +125,7 @@ def test_an_answer_that_cannot_be_read_is_a_failure_and_not_silence(conversation
         ({"socket_folder": "/nowhere"}, "its runtime does not start (Failed to init server"),
     ],
 )
-def test_what_keeps_it_from_starting_is_told(settings: Message, change: Message, complaint: str) -> None:
+def test_start_failure_is_reported(settings: Message, change: Message, complaint: str) -> None:
     conversation = Conversation(**{**settings, **change})
     with conversation.process:
         message = conversation.hear()
@@ -133,7 +133,7 @@ def test_what_keeps_it_from_starting_is_told(settings: Message, change: Message,
         assert complaint in message["message"]
 
 
-def test_without_settings_it_leaves() -> None:
+def test_exits_without_settings() -> None:
     result = subprocess.run(
         [sys.executable, "-I", embedded_worker.__file__], input=b"", capture_output=True, check=False, timeout=60
     )

@@ -84,12 +84,12 @@ def no_ring(request: pytest.FixtureRequest) -> KeyringBackend:
         ("someone_new", "SOMEONE_NEW_API_KEY"),
     ],
 )
-def test_a_providers_usual_variable_holds_its_key(ring: MemoryKeyring, provider: str, variable: str) -> None:
+def test_key_comes_from_the_providers_variable(ring: MemoryKeyring, provider: str, variable: str) -> None:
     assert Keys({variable: " sk-1\n"}).get(provider) == "sk-1"
     assert ring.asked == 0
 
 
-def test_the_environment_comes_before_the_session_and_that_before_the_keyring(ring: MemoryKeyring) -> None:
+def test_environment_precedes_session_precedes_keyring(ring: MemoryKeyring) -> None:
     environment: dict[str, str] = {}
     keys = Keys(environment)
     keys.set("openai", "sk-ring")
@@ -106,7 +106,7 @@ def test_the_environment_comes_before_the_session_and_that_before_the_keyring(ri
     assert ring.kept == {("loopwright", "openai"): "sk-ring"}
 
 
-def test_where_a_key_comes_from_is_told_as_it_would_be_found(ring: MemoryKeyring) -> None:
+def test_source_matches_where_a_key_is_found(ring: MemoryKeyring) -> None:
     environment: dict[str, str] = {}
     keys = Keys(environment)
     assert keys.source("openai") is None
@@ -126,7 +126,7 @@ def test_where_a_key_comes_from_is_told_as_it_would_be_found(ring: MemoryKeyring
         keys.source("anthropic")
 
 
-def test_a_key_from_the_keyring_is_asked_for_once(ring: MemoryKeyring) -> None:
+def test_keyring_is_asked_once_per_key(ring: MemoryKeyring) -> None:
     ring.kept["loopwright", "openai"] = "sk-ring"
     keys = Keys({})
 
@@ -134,7 +134,7 @@ def test_a_key_from_the_keyring_is_asked_for_once(ring: MemoryKeyring) -> None:
     assert ring.asked == 1
 
 
-def test_a_key_put_into_the_keyring_by_another_program_is_found_later(ring: MemoryKeyring) -> None:
+def test_key_added_to_the_keyring_later_is_found(ring: MemoryKeyring) -> None:
     keys = Keys({})
     assert keys.get("openai") is None
 
@@ -143,7 +143,7 @@ def test_a_key_put_into_the_keyring_by_another_program_is_found_later(ring: Memo
     assert keys.get("openai") == "sk-late"
 
 
-def test_the_providers_share_no_keys_but_both_names_of_ollama_do(ring: MemoryKeyring) -> None:
+def test_providers_share_no_keys_except_both_ollama_prefixes(ring: MemoryKeyring) -> None:
     keys = Keys({})
     keys.set("ollama_chat", "sk-ollama")
 
@@ -151,7 +151,7 @@ def test_the_providers_share_no_keys_but_both_names_of_ollama_do(ring: MemoryKey
     assert keys.get("openai") is None
 
 
-def test_a_key_that_is_kept_takes_the_place_of_the_one_of_this_session(ring: MemoryKeyring) -> None:
+def test_stored_key_replaces_the_session_key(ring: MemoryKeyring) -> None:
     keys = Keys({})
     keys.set("openai", "sk-mistyped", session_only=True)
 
@@ -161,7 +161,7 @@ def test_a_key_that_is_kept_takes_the_place_of_the_one_of_this_session(ring: Mem
     assert keys.source("openai") is KeySource.KEYRING
 
 
-def test_a_hosts_key_is_the_hosts_alone(ring: MemoryKeyring) -> None:
+def test_key_of_a_host_is_only_for_that_host(ring: MemoryKeyring) -> None:
     ring.kept["loopwright", "host:localhost:8080"] = "sk-8080"
     keys = Keys({"LOOPWRIGHT_KEY_LOCALHOST_9090": "sk-9090", "OPENAI_API_KEY": "sk-openai"})
 
@@ -171,12 +171,12 @@ def test_a_hosts_key_is_the_hosts_alone(ring: MemoryKeyring) -> None:
     assert keys.get_for_host("openai") is None
 
 
-def test_a_host_with_a_hyphen_does_not_get_the_key_of_one_with_a_dot() -> None:
+def test_host_with_hyphen_does_not_get_the_key_of_host_with_dot() -> None:
     assert host_variable("api.example.com") == "LOOPWRIGHT_KEY_API_EXAMPLE_COM"
     assert host_variable("api-example.com") == "LOOPWRIGHT_KEY_API__EXAMPLE_COM"
 
 
-def test_a_machine_without_a_working_keyring_has_no_keys_and_is_asked_once(no_ring: KeyringBackend) -> None:
+def test_broken_keyring_has_no_keys_and_is_asked_once(no_ring: KeyringBackend) -> None:
     keys = Keys({})
 
     assert [keys.get("openai"), keys.get("openai"), keys.get_for_host("localhost:1")] == [None] * 3
@@ -186,7 +186,7 @@ def test_a_machine_without_a_working_keyring_has_no_keys_and_is_asked_once(no_ri
 @pytest.mark.parametrize(
     ("provider", "variable"), [("openai", "OPENAI_API_KEY"), ("host:localhost:80", "LOOPWRIGHT_KEY_LOCALHOST_80")]
 )
-def test_keeping_a_key_without_a_keyring_is_refused_with_a_way_out(
+def test_storing_without_a_keyring_is_refused_with_a_remedy(
     no_ring: KeyringBackend, provider: str, variable: str
 ) -> None:
     with pytest.raises(KeyStoreError) as caught:
@@ -199,7 +199,7 @@ def test_keeping_a_key_without_a_keyring_is_refused_with_a_way_out(
     assert caught.value.__suppress_context__
 
 
-def test_a_keyring_that_takes_everything_and_keeps_nothing_is_none() -> None:
+def test_keyring_that_stores_nothing_counts_as_none() -> None:
     keyring.set_keyring(null.Keyring())
     keys = Keys({})
 
@@ -209,7 +209,7 @@ def test_a_keyring_that_takes_everything_and_keeps_nothing_is_none() -> None:
     assert keys.get("openai") is None
 
 
-def test_a_session_key_needs_no_keyring_and_can_be_deleted(no_ring: KeyringBackend) -> None:
+def test_session_key_needs_no_keyring(no_ring: KeyringBackend) -> None:
     keys = Keys({})
     keys.set("openai", "sk-session", session_only=True)
     assert keys.get("openai") == "sk-session"
@@ -224,7 +224,7 @@ def test_deleting_without_a_keyring_is_refused(no_ring: KeyringBackend) -> None:
         Keys({}).delete("openai")
 
 
-def test_a_deleted_key_is_gone_from_session_and_keyring_and_deleting_it_again_is_no_error(ring: MemoryKeyring) -> None:
+def test_deleted_key_is_gone_and_can_be_deleted_again(ring: MemoryKeyring) -> None:
     keys = Keys({})
     keys.set("openai", "sk-ring")
     keys.set("openai", "sk-session", session_only=True)
@@ -237,7 +237,7 @@ def test_a_deleted_key_is_gone_from_session_and_keyring_and_deleting_it_again_is
 
 
 @pytest.mark.parametrize("key", ["", "   ", "sk one", "sk-é", "sk-\x00", "sk-1\nX-Header: 2"])
-def test_what_is_no_key_is_neither_kept_nor_handed_out(ring: MemoryKeyring, key: str) -> None:
+def test_invalid_key_is_neither_stored_nor_returned(ring: MemoryKeyring, key: str) -> None:
     with pytest.raises(KeyStoreError) as caught:
         Keys({}).set("openai", key)
     assert not key.strip() or key not in str(caught.value)
@@ -250,9 +250,7 @@ def test_what_is_no_key_is_neither_kept_nor_handed_out(ring: MemoryKeyring, key:
             Keys({}).get("openai")
 
 
-def test_neither_the_text_of_the_keys_nor_a_file_ever_shows_one(
-    ring: MemoryKeyring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_repr_and_no_file_shows_a_key(ring: MemoryKeyring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     keys = Keys({"OPENAI_API_KEY": "sk-environment"})
     keys.set("anthropic", "sk-ring")
@@ -267,7 +265,7 @@ def test_neither_the_text_of_the_keys_nor_a_file_ever_shows_one(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_key_that_was_handed_out_is_struck_out_the_longest_first(ring: MemoryKeyring) -> None:
+def test_every_used_key_is_redacted_longest_first(ring: MemoryKeyring) -> None:
     keys = Keys({"OPENAI_API_KEY": "sk-1", "LOOPWRIGHT_KEY_HOST": "sk-1-and-more", "GEMINI_API_KEY": "unused"})
     keys.get("openai")
     keys.get_for_host("host")
@@ -276,7 +274,7 @@ def test_every_key_that_was_handed_out_is_struck_out_the_longest_first(ring: Mem
 
 
 @given(text=st.text(), key=st.text("abcdefgh-0123456789", min_size=8))
-def test_no_text_holds_a_key_after_it_was_struck_out(text: str, key: str) -> None:
+def test_redacted_text_contains_no_key(text: str, key: str) -> None:
     keys = Keys({"OPENAI_API_KEY": key})
     keys.get("openai")
 

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from engine.models.protocol import ModelErrorKind, Request
-from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
-from tests.engine.wire.behaviours import PARTIAL_REPLY, RETRY_AFTER_S
+from tests.engine.models.litellm_fixtures import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
+from tests.engine.wire.behaviors import PARTIAL_REPLY, RETRY_AFTER_S
 from tests.engine.wire.server import WireServer
 
 __all__ = ["make_model_fixture"]
@@ -59,11 +59,11 @@ EITHER_WAY = [
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("behaviour", "kind", "sentence"), EITHER_WAY)
-async def test_each_failure_has_its_kind_and_a_sentence(
-    wire: WireServer, make_model: MakeModel, behaviour: str, kind: Kind, sentence: str, stream: bool
+@pytest.mark.parametrize(("behavior", "kind", "sentence"), EITHER_WAY)
+async def test_each_failure_has_a_kind_and_a_sentence(
+    wire: WireServer, make_model: MakeModel, behavior: str, kind: Kind, sentence: str, stream: bool
 ) -> None:
-    error = await failure_of(make_model(behaviour), stream=stream)
+    error = await failure_of(make_model(behavior), stream=stream)
 
     assert (error.kind, error.message) == (kind, sentence.replace("HOST", wire.host))
     assert error.remedy.endswith(".")
@@ -74,30 +74,28 @@ async def test_each_failure_has_its_kind_and_a_sentence(
     assert len(wire.requests) == 1
 
 
-@pytest.mark.parametrize(("behaviour", "seconds"), [("rate-limited", RETRY_AFTER_S), ("overloaded", RETRY_AFTER_S)])
+@pytest.mark.parametrize(("behavior", "seconds"), [("rate-limited", RETRY_AFTER_S), ("overloaded", RETRY_AFTER_S)])
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_time_that_a_server_asks_to_wait_is_handed_on(
-    make_model: MakeModel, behaviour: str, seconds: float, stream: bool
-) -> None:
-    error = await failure_of(make_model(behaviour), stream=stream)
+async def test_retry_delay_is_passed_on(make_model: MakeModel, behavior: str, seconds: float, stream: bool) -> None:
+    error = await failure_of(make_model(behavior), stream=stream)
 
     assert error.retry_after == seconds
 
 
-@pytest.mark.parametrize("behaviour", ["cut", "error-in-stream"])
-async def test_a_stream_that_breaks_off_keeps_what_had_come(make_model: MakeModel, behaviour: str) -> None:
-    error = await failure_of(make_model(behaviour), stream=True)
+@pytest.mark.parametrize("behavior", ["cut", "error-in-stream"])
+async def test_interrupted_stream_keeps_the_partial_text(make_model: MakeModel, behavior: str) -> None:
+    error = await failure_of(make_model(behavior), stream=True)
 
     assert (error.kind, error.partial) == (Kind.INTERRUPTED, PARTIAL_REPLY)
-    said = ": The worker died." if behaviour == "error-in-stream" else "."
+    said = ": The worker died." if behavior == "error-in-stream" else "."
     assert error.message.endswith(f"disconnected in the middle of its reply{said}")
 
 
-async def test_a_whole_reply_that_breaks_off_is_a_broken_connection(make_model: MakeModel) -> None:
+async def test_interrupted_whole_reply_is_a_connection_error(make_model: MakeModel) -> None:
     assert (await failure_of(make_model("cut"))).kind is Kind.CONNECTION
 
 
-async def test_a_server_that_is_not_there_is_a_broken_connection(make_model: MakeModel) -> None:
+async def test_missing_server_is_a_connection_error(make_model: MakeModel) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     model = make_model("plain", api_base=f"http://127.0.0.1:{port}/v1")
@@ -109,7 +107,7 @@ async def test_a_server_that_is_not_there_is_a_broken_connection(make_model: Mak
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_schema_refused_in_every_form_is_a_bad_request(make_model: MakeModel, stream: bool) -> None:
+async def test_schema_refused_in_every_form_is_a_bad_request(make_model: MakeModel, stream: bool) -> None:
     request = Request(QUESTION.messages, schema={"type": "object"})
 
     error = await failure_of(make_model("bad-request"), request, stream=stream)
@@ -117,15 +115,13 @@ async def test_a_schema_refused_in_every_form_is_a_bad_request(make_model: MakeM
     assert error.kind is Kind.BAD_REQUEST
 
 
-async def test_a_provider_that_nobody_knows_is_not_found(make_model: MakeModel) -> None:
+async def test_unknown_provider_is_not_found(make_model: MakeModel) -> None:
     error = await failure_of(make_model("nobody/gpt"))
 
     assert (error.kind, error.message) == (Kind.NOT_FOUND, "nobody does not know the model 'gpt'.")
 
 
-async def test_nothing_but_the_server_is_contacted(
-    wire: WireServer, make_model: MakeModel, loopback_only: list[str]
-) -> None:
+async def test_only_the_server_is_contacted(wire: WireServer, make_model: MakeModel, loopback_only: list[str]) -> None:
     await make_model("plain").complete(QUESTION)
     await make_model("no-usage").complete(QUESTION, lambda _text: None)
     await failure_of(make_model("unauthorized"))

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from engine.models.protocol import Finish, Message, Request, Usage
-from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, make_model_fixture
-from tests.engine.wire.behaviours import HUGE_REPLY_CHARACTERS, PARTIAL_REPLY, REPLY, STRUCTURED_REPLY
+from tests.engine.models.litellm_fixtures import QUESTION, SECRET, MakeModel, make_model_fixture
+from tests.engine.wire.behaviors import HUGE_REPLY_CHARACTERS, PARTIAL_REPLY, REPLY, STRUCTURED_REPLY
 from tests.engine.wire.server import WireServer
 
 __all__ = ["make_model_fixture"]
@@ -23,7 +23,7 @@ SCHEMA = {
 STRUCTURED = Request((Message("user", "Where to?"),), schema=SCHEMA)  # type: ignore[arg-type]
 
 
-async def test_a_plain_call_gives_text_finish_usage_and_model(wire: WireServer, make_model: MakeModel) -> None:
+async def test_plain_call_returns_text_finish_usage_and_model(wire: WireServer, make_model: MakeModel) -> None:
     reply = await make_model("plain").complete(QUESTION)
 
     assert (reply.text, reply.finish, reply.model) == (REPLY, Finish.STOP, "plain")
@@ -36,7 +36,7 @@ async def test_a_plain_call_gives_text_finish_usage_and_model(wire: WireServer, 
     ]
 
 
-async def test_a_stream_gives_the_text_in_pieces_and_then_whole(wire: WireServer, make_model: MakeModel) -> None:
+async def test_stream_emits_pieces_and_returns_the_whole_text(wire: WireServer, make_model: MakeModel) -> None:
     pieces: list[str] = []
 
     reply = await make_model("stream").complete(QUESTION, pieces.append)
@@ -47,7 +47,7 @@ async def test_a_stream_gives_the_text_in_pieces_and_then_whole(wire: WireServer
     assert wire.requests[0].body["stream_options"] == {"include_usage": True}
 
 
-async def test_sampling_parameters_are_sent_only_where_they_are_given(wire: WireServer, make_model: MakeModel) -> None:
+async def test_only_given_sampling_parameters_are_sent(wire: WireServer, make_model: MakeModel) -> None:
     model = make_model("plain")
 
     await model.complete(QUESTION)
@@ -62,9 +62,7 @@ async def test_sampling_parameters_are_sent_only_where_they_are_given(wire: Wire
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_usage_that_the_server_does_not_tell_is_marked_as_an_estimate(
-    make_model: MakeModel, stream: bool
-) -> None:
+async def test_missing_usage_is_an_estimate(make_model: MakeModel, stream: bool) -> None:
     reply = await make_model("no-usage").complete(QUESTION, (lambda _text: None) if stream else None)
 
     # "Be short.What is up?" and REPLY have 20 characters each: four to a token.
@@ -72,14 +70,14 @@ async def test_usage_that_the_server_does_not_tell_is_marked_as_an_estimate(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_reply_cut_by_the_token_limit_says_so(make_model: MakeModel, stream: bool) -> None:
+async def test_reply_truncated_by_max_tokens_has_finish_length(make_model: MakeModel, stream: bool) -> None:
     reply = await make_model("truncated").complete(QUESTION, (lambda _text: None) if stream else None)
 
     assert (reply.text, reply.finish) == (PARTIAL_REPLY, Finish.LENGTH)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_huge_reply_arrives_whole(make_model: MakeModel, stream: bool) -> None:
+async def test_huge_reply_arrives_whole(make_model: MakeModel, stream: bool) -> None:
     reply = await make_model("huge").complete(QUESTION, (lambda _text: None) if stream else None)
 
     assert len(reply.text) == HUGE_REPLY_CHARACTERS
@@ -87,7 +85,7 @@ async def test_a_huge_reply_arrives_whole(make_model: MakeModel, stream: bool) -
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_schema_is_sent_as_a_strict_one(wire: WireServer, make_model: MakeModel, stream: bool) -> None:
+async def test_schema_is_sent_as_strict(wire: WireServer, make_model: MakeModel, stream: bool) -> None:
     reply = await make_model("structured").complete(STRUCTURED, (lambda _text: None) if stream else None)
 
     assert json.loads(reply.text) == json.loads(STRUCTURED_REPLY)
@@ -100,16 +98,16 @@ async def test_a_schema_is_sent_as_a_strict_one(wire: WireServer, make_model: Ma
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    ("behaviour", "forms"),
+    ("behavior", "forms"),
     [
         ("no-schema", ["json_schema", "json_object", "json_object"]),
         ("no-response-format", ["json_schema", "json_object", None, None]),
     ],
 )
-async def test_a_server_that_knows_no_schemas_is_asked_in_a_simpler_form_and_that_is_remembered(
-    wire: WireServer, make_model: MakeModel, behaviour: str, forms: list[str | None], stream: bool
+async def test_simpler_schema_form_is_used_and_remembered(
+    wire: WireServer, make_model: MakeModel, behavior: str, forms: list[str | None], stream: bool
 ) -> None:
-    model = make_model(behaviour)
+    model = make_model(behavior)
     on_text = (lambda _text: None) if stream else None
 
     first = await model.complete(STRUCTURED, on_text)
@@ -122,7 +120,7 @@ async def test_a_server_that_knows_no_schemas_is_asked_in_a_simpler_form_and_tha
     assert '"required":["branch","reason"]' in instruction["content"]
 
 
-async def test_models_that_share_an_event_loop_go_on_when_one_is_closed(make_model: MakeModel) -> None:
+async def test_other_models_keep_working_when_one_is_closed(make_model: MakeModel) -> None:
     first, second = make_model("plain"), make_model("plain")
     await first.complete(QUESTION)
     await second.complete(QUESTION)
@@ -132,7 +130,7 @@ async def test_models_that_share_an_event_loop_go_on_when_one_is_closed(make_mod
     assert (await second.complete(QUESTION)).text == REPLY
 
 
-def test_neither_text_nor_note_of_a_model_says_more_than_its_name(make_model: MakeModel) -> None:
+def test_repr_and_note_show_no_key(make_model: MakeModel) -> None:
     model = make_model("plain", api_base="http://localhost:1/v1")
 
     assert repr(model) == "LiteLLMModel('openai/plain', api_base='http://localhost:1/v1')"

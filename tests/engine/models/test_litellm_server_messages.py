@@ -9,8 +9,8 @@ import pytest
 from engine.models.protocol import ModelErrorKind
 from engine.nodes.loop import LoopConfig
 from engine.nodes.model_calls import ModelFields
-from tests.engine.models.litellm_help import SECRET, MakeModel, failure_of, make_model_fixture
-from tests.engine.wire.behaviours import refusing
+from tests.engine.models.litellm_fixtures import SECRET, MakeModel, failure_of, make_model_fixture
+from tests.engine.wire.behaviors import refusing
 from tests.engine.wire.server import WireServer
 
 __all__ = ["make_model_fixture"]
@@ -43,7 +43,7 @@ JSON, HTML, TEXT = "application/json", "text/html", "text/plain"
         (402, {"error": {"message": "Insufficient Balance"}}, JSON, Kind.UNAVAILABLE, "Insufficient Balance"),
     ],
 )
-async def test_the_message_quotes_the_server(
+async def test_message_quotes_the_server(
     wire: WireServer,
     make_model: MakeModel,
     provider: str,
@@ -66,7 +66,7 @@ async def test_the_message_quotes_the_server(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_keys_are_struck_out_and_long_messages_shortened(
+async def test_keys_are_redacted_and_long_messages_truncated(
     wire: WireServer, make_model: MakeModel, stream: bool
 ) -> None:
     wire.own["odd"] = refusing(400, {"detail": f"Key {SECRET} is odd. " + "very " * 500})
@@ -78,9 +78,7 @@ async def test_keys_are_struck_out_and_long_messages_shortened(
     assert error.message.endswith("….")
 
 
-async def test_a_request_that_is_too_long_names_the_settings_that_shorten_it(
-    wire: WireServer, make_model: MakeModel
-) -> None:
+async def test_too_long_request_names_the_settings_that_shorten_it(wire: WireServer, make_model: MakeModel) -> None:
     wire.own["odd"] = refusing(413, "")
 
     error = await failure_of(make_model("odd"))
@@ -92,7 +90,7 @@ async def test_a_request_that_is_too_long_names_the_settings_that_shorten_it(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_time_to_wait_may_stand_in_the_body(wire: WireServer, make_model: MakeModel, stream: bool) -> None:
+async def test_retry_delay_is_read_from_the_body(wire: WireServer, make_model: MakeModel, stream: bool) -> None:
     wire.own["odd"] = refusing(429, {"error": {"message": "Rate limit reached. Please try again in 1.5s."}})
 
     error = await failure_of(make_model("odd"), stream=stream)

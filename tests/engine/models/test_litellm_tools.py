@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.models.protocol import Finish, Message, Request, ToolCall, ToolDefinition
-from tests.engine.models.litellm_help import MakeModel, make_model_fixture
-from tests.engine.wire.behaviours import REPLY
+from tests.engine.models.litellm_fixtures import MakeModel, make_model_fixture
+from tests.engine.wire.behaviors import REPLY
 from tests.engine.wire.server import WireServer
 
 __all__ = ["make_model_fixture"]
@@ -17,7 +17,7 @@ QUESTION = Request((Message("user", "What is 15 + 27?"),), tools=(ADD, LOOK))
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_tool_calls_are_read_and_what_is_no_json_stays_a_text(
+async def test_tool_calls_are_parsed_and_invalid_arguments_stay_text(
     wire: WireServer, make_model: MakeModel, stream: bool
 ) -> None:
     reply = await make_model("tool-calls").complete(QUESTION, (lambda _text: None) if stream else None)
@@ -32,9 +32,7 @@ async def test_tool_calls_are_read_and_what_is_no_json_stays_a_text(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_results_go_back_beside_the_calls_that_they_answer(
-    wire: WireServer, make_model: MakeModel, stream: bool
-) -> None:
+async def test_results_are_sent_with_their_calls(wire: WireServer, make_model: MakeModel, stream: bool) -> None:
     model, on_text = make_model("tool-calls"), (lambda _text: None) if stream else None
     first = await model.complete(QUESTION, on_text)
     said = Message("assistant", first.text, first.tool_calls)
@@ -51,7 +49,7 @@ async def test_results_go_back_beside_the_calls_that_they_answer(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_server_that_knows_no_tools_is_told_of_them_in_words_from_then_on(
+async def test_tools_are_described_in_the_prompt_after_a_refusal(
     wire: WireServer, make_model: MakeModel, stream: bool
 ) -> None:
     model, on_text = make_model("no-tools"), (lambda _text: None) if stream else None
@@ -65,7 +63,7 @@ async def test_a_server_that_knows_no_tools_is_told_of_them_in_words_from_then_o
     assert "add: Adds two numbers." in wire.requests[1].body["messages"][0]["content"]
 
 
-async def test_without_tools_nothing_is_taken_for_a_call(make_model: MakeModel) -> None:
+async def test_without_tools_no_text_is_a_call(make_model: MakeModel) -> None:
     reply = await make_model("no-tools").complete(Request(QUESTION.messages))
 
     assert reply.tool_calls == ()

@@ -11,9 +11,9 @@ import pytest
 
 from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request, ToolDefinition
 from engine.models.quirks import QUIRKS, Change
-from tests.engine.models.litellm_help import QUESTION, MakeModel, make_model_fixture
+from tests.engine.models.litellm_fixtures import QUESTION, MakeModel, make_model_fixture
 from tests.engine.models.test_reply_shapes import completion, message
-from tests.engine.wire.behaviours import REPLY, Behaviour, Body, picky, refusing
+from tests.engine.wire.behaviors import REPLY, Behavior, Body, picky, refusing
 from tests.engine.wire.server import WireServer
 
 __all__ = ["make_model_fixture"]
@@ -28,7 +28,7 @@ Outcome = Reply | ModelError
 class Scenario:
     """A server, a request, and the check of the outcome."""
 
-    server: Behaviour
+    server: Behavior
     holds: Callable[[Outcome], bool]
     request: Request = QUESTION
     stream: bool = False

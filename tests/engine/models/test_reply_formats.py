@@ -11,7 +11,7 @@ import pytest
 from engine.models.keys import Keys
 from engine.models.litellm_adapter import LiteLLMModel
 from engine.models.protocol import Finish, Message, ModelErrorKind, Reply, Request, ToolCall, ToolDefinition, Usage
-from tests.engine.models.litellm_help import MakeModel, failure_of, make_model_fixture
+from tests.engine.models.litellm_fixtures import MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.server import WireServer
 
 __all__ = ["make_model_fixture"]
@@ -66,7 +66,7 @@ OLLAMA_END = {"done_reason": "stop", "prompt_eval_count": 3, "eval_count": 2}
 
 
 @both_ways
-async def test_ollamas_reply_is_read_with_its_thinking_and_calls(server: Server, stream: bool) -> None:
+async def test_ollama_reply_with_reasoning_and_calls(server: Server, stream: bool) -> None:
     calls = [{"function": {"name": "look", "arguments": {"x": 1}}}, {"function": {"name": "look", "arguments": "{}"}}]
     said = {"role": "assistant", "content": "Use <think> here.", "thinking": "Hm.", "tool_calls": calls}
     whole = [ollama(said, **OLLAMA_END)]
@@ -97,7 +97,7 @@ async def test_ollamas_reply_is_read_with_its_thinking_and_calls(server: Server,
         ("Hello", "Hello"),
     ],
 )
-async def test_ollamas_reply_may_have_any_type(server: Server, message: Any, text: str, stream: bool) -> None:
+async def test_ollama_reply_of_any_type(server: Server, message: Any, text: str, stream: bool) -> None:
     body = ollama(message, done_reason=7, prompt_eval_count="3", eval_count=-1)
     reply = await server.ask("ollama_chat", lines(body), stream=stream)
 
@@ -106,7 +106,7 @@ async def test_ollamas_reply_may_have_any_type(server: Server, message: Any, tex
 
 @both_ways
 @pytest.mark.parametrize("body", [{}, ollama(None), ollama([]), ollama(7), {"done": True}, [], 7, "x", "", None])
-async def test_ollamas_reply_without_a_message_is_none(server: Server, body: Any, stream: bool) -> None:
+async def test_ollama_reply_without_a_message_is_bad(server: Server, body: Any, stream: bool) -> None:
     assert (await server.failure("ollama_chat", lines(body), stream=stream)).kind is ModelErrorKind.BAD_REPLY
 
 
@@ -137,7 +137,7 @@ def streamed(*content: dict[str, Any], **more: Any) -> str:
 
 
 @both_ways
-async def test_anthropics_reply_is_read_with_its_thinking_and_calls(server: Server, stream: bool) -> None:
+async def test_anthropic_reply_with_reasoning_and_calls(server: Server, stream: bool) -> None:
     blocks: tuple[dict[str, Any], ...] = (
         {"type": "thinking", "thinking": "Hm.", "signature": "x"},
         {"type": "redacted_thinking", "data": "x"},
@@ -156,7 +156,7 @@ async def test_anthropics_reply_is_read_with_its_thinking_and_calls(server: Serv
 
 
 @both_ways
-async def test_a_structured_reply_that_comes_as_a_call_is_the_text(server: Server, stream: bool) -> None:
+async def test_structured_reply_as_a_call_becomes_the_text(server: Server, stream: bool) -> None:
     block: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "json_tool_call", "input": {"a": 1}}
     said = streamed(block, stop_reason="tool_use") if stream else json.dumps(message(block, stop_reason="tool_use"))
     reply = await server.ask("anthropic", said, stream=stream, request=STRUCTURED)
@@ -165,7 +165,7 @@ async def test_a_structured_reply_that_comes_as_a_call_is_the_text(server: Serve
 
 
 @both_ways
-async def test_anthropics_refusal_is_filtered_content(server: Server, stream: bool) -> None:
+async def test_anthropic_refusal_is_a_content_filter(server: Server, stream: bool) -> None:
     blocks: tuple[dict[str, Any], ...] = ({"type": "text", "text": "I"},)
     said = streamed(*blocks, stop_reason="refusal") if stream else json.dumps(message(*blocks, stop_reason="refusal"))
 
@@ -186,7 +186,7 @@ async def test_anthropics_refusal_is_filtered_content(server: Server, stream: bo
         ({"content": [{"type": "text", "text": "Hello"}], "stop_reason": 7, "model": None, "usage": 7}, "Hello"),
     ],
 )
-async def test_anthropics_reply_may_have_any_type(server: Server, more: Any, text: str, stream: bool) -> None:
+async def test_anthropic_reply_of_any_type(server: Server, more: Any, text: str, stream: bool) -> None:
     body = message(**more)
     said = events({"type": "message_start", "message": body}) if stream else json.dumps(body)
 
@@ -195,7 +195,7 @@ async def test_anthropics_reply_may_have_any_type(server: Server, more: Any, tex
 
 @both_ways
 @pytest.mark.parametrize("body", [{}, {"type": "message", "content": None}, {"type": "message_start"}, [], 7, None])
-async def test_anthropics_reply_without_content_is_none(server: Server, body: Any, stream: bool) -> None:
+async def test_anthropic_reply_without_content_is_bad(server: Server, body: Any, stream: bool) -> None:
     said = f"data: {json.dumps(body)}\n\n" if stream else json.dumps(body)
 
     assert (await server.failure("anthropic", said, stream=stream)).kind is ModelErrorKind.BAD_REPLY
@@ -215,7 +215,7 @@ async def test_anthropics_reply_without_content_is_none(server: Server, body: An
         ("anthropic", {"type": "error", "error": {"type": "rate_limit_error"}}, ModelErrorKind.RATE_LIMIT),
     ],
 )
-async def test_errors_under_a_status_of_success_are_errors(
+async def test_errors_with_a_success_status_are_errors(
     server: Server, kind: str, body: Any, expected: ModelErrorKind, stream: bool
 ) -> None:
     said = events(body) if stream and kind == "anthropic" else lines(body)
@@ -223,14 +223,14 @@ async def test_errors_under_a_status_of_success_are_errors(
     assert (await server.failure(kind, said, stream=stream)).kind is expected
 
 
-async def test_an_error_in_the_middle_interrupts(server: Server) -> None:
+async def test_error_in_the_middle_interrupts_the_reply(server: Server) -> None:
     first = ollama({"content": "Half"}, done=False)
     error = await server.failure("ollama_chat", lines(first, {"error": "out of memory"}), stream=True)
 
     assert (error.kind, error.partial) == (ModelErrorKind.INTERRUPTED, "Half")
 
 
-def test_streams_of_anthropic_are_read_on_every_event_loop(wire: WireServer) -> None:
+def test_anthropic_streams_work_on_every_event_loop(wire: WireServer) -> None:
     said = streamed({"type": "text", "text": "Hello"})
     wire.reply = lambda _body: said
 

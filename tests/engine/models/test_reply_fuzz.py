@@ -24,7 +24,7 @@ from engine.models.reply_hook import feed_replies_to, on_response
 from engine.models.reply_parser import ReplyParser
 from engine.models.server_errors import translate
 from engine.values import compact_json
-from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, make_model_fixture
+from tests.engine.models.litellm_fixtures import QUESTION, SECRET, MakeModel, make_model_fixture
 from tests.engine.wire.server import WireServer
 
 __all__ = ["make_model_fixture"]
@@ -270,7 +270,7 @@ def keys() -> Keys:
 
 
 @pytest.mark.parametrize("count", [400, pytest.param(20_000, marks=pytest.mark.slow)])
-async def test_changed_replies_give_replies_and_model_errors_alone(keys: Keys, count: int) -> None:
+async def test_mutated_replies_yield_only_replies_and_model_errors(keys: Keys, count: int) -> None:
     dice = random.Random(SEED)
     good = 0
     for number in range(count):
@@ -281,7 +281,7 @@ async def test_changed_replies_give_replies_and_model_errors_alone(keys: Keys, c
 
 
 @pytest.mark.parametrize("count", [24, pytest.param(1_500, marks=pytest.mark.slow)])
-async def test_changed_replies_over_the_wire_give_replies_and_model_errors_alone(
+async def test_mutated_replies_over_http_yield_only_replies_and_model_errors(
     wire: WireServer, make_model: MakeModel, count: int
 ) -> None:
     dice = random.Random(SEED + 1)
@@ -290,9 +290,9 @@ async def test_changed_replies_over_the_wire_give_replies_and_model_errors_alone
         data = changed(sample, dice).decode("utf-8", "surrogateescape")
         wire.reply = lambda _body, said=data: said
         address = wire.base_url.removesuffix("/v1") if sample.kind == "anthropic" else wire.base_url
-        behaviour = "verbatim-cut" if dice.random() < 0.1 else "verbatim"
+        behavior = "verbatim-cut" if dice.random() < 0.1 else "verbatim"
         key = {host_variable(wire.host): SECRET}  # it is sent to each kind of server
-        model = make_model(f"{sample.kind}/{behaviour}", api_base=address, **key)
+        model = make_model(f"{sample.kind}/{behavior}", api_base=address, **key)
         pieces: list[str] = []
         try:
             reply = await model.complete(ASKED, pieces.append if sample.stream else None)
@@ -306,7 +306,7 @@ async def test_changed_replies_over_the_wire_give_replies_and_model_errors_alone
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-async def test_the_replies_that_are_changed_are_valid(keys: Keys, sample: Sample) -> None:
+async def test_unmutated_replies_are_valid(keys: Keys, sample: Sample) -> None:
     dice = random.Random(1)
 
     assert await _read_here(sample, _framed(sample, sample.bodies, _Steady()), dice, keys)

@@ -11,7 +11,7 @@ from engine.models.keys import Keys, find_endpoint
 from engine.models.litellm_adapter import load_litellm
 from engine.models.protocol import Finish, ModelError, ModelErrorKind, Request, ToolCall, Usage
 from engine.models.reply_parser import ReplyParser
-from tests.engine.models.litellm_help import QUESTION
+from tests.engine.models.litellm_fixtures import QUESTION
 
 CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"x": 1}'}}
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engine.models.protocol import Finish, Message, ModelErrorKind, Reply, Request, ToolCall, ToolDefinition, Usage
-from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
-from tests.engine.wire.behaviours import PARTIAL_REPLY, USAGE
+from tests.engine.models.litellm_fixtures import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
+from tests.engine.wire.behaviors import PARTIAL_REPLY, USAGE
 from tests.engine.wire.server import WireServer
 
 __all__ = ["make_model_fixture"]
@@ -103,7 +103,7 @@ both_ways = pytest.mark.parametrize("stream", [False, True])
         ([], ""),
     ],
 )
-async def test_content_of_any_type_is_read_as_text(talk: Talk, content: Any, text: str, stream: bool) -> None:
+async def test_content_of_any_type_becomes_text(talk: Talk, content: Any, text: str, stream: bool) -> None:
     reply = await talk.either(message(content), stream=stream)
 
     assert (reply.text, reply.finish, reply.usage, reply.model) == (text, Finish.STOP, Usage(11, 5), "m")
@@ -111,7 +111,7 @@ async def test_content_of_any_type_is_read_as_text(talk: Talk, content: Any, tex
 
 
 @both_ways
-async def test_a_message_without_content_is_an_empty_reply(talk: Talk, stream: bool) -> None:
+async def test_message_without_content_is_an_empty_reply(talk: Talk, stream: bool) -> None:
     assert (await talk.either({"role": "assistant"}, stream=stream)).text == ""
 
 
@@ -127,7 +127,7 @@ async def test_a_message_without_content_is_an_empty_reply(talk: Talk, stream: b
         {},
     ],
 )
-async def test_content_without_any_text_is_no_reply(talk: Talk, content: Any, stream: bool) -> None:
+async def test_content_without_text_is_a_bad_reply(talk: Talk, content: Any, stream: bool) -> None:
     body = events(message(content)) if stream else completion(message(content))
 
     assert (await talk.failure(body, stream=stream)).kind is ModelErrorKind.BAD_REPLY
@@ -155,7 +155,7 @@ NO_MESSAGE: list[Any] = [
 
 @both_ways
 @pytest.mark.parametrize("body", NO_MESSAGE)
-async def test_what_holds_no_message_is_no_reply(talk: Talk, body: Any, stream: bool) -> None:
+async def test_response_without_a_message_is_a_bad_reply(talk: Talk, body: Any, stream: bool) -> None:
     text = as_events(body) + "data: [DONE]\n\n" if stream else json.dumps(body)
     error = await talk.failure(text, stream=stream)
 
@@ -166,14 +166,14 @@ async def test_what_holds_no_message_is_no_reply(talk: Talk, body: Any, stream: 
 @pytest.mark.parametrize(
     "text", [DEEP, '{"choices":' + DEEP + "}", "{", '{"choices": [', "<html></html>", "", "\ud800"]
 )
-async def test_what_is_no_json_is_no_reply(talk: Talk, text: str, stream: bool) -> None:
+async def test_response_that_is_not_json_is_a_bad_reply(talk: Talk, text: str, stream: bool) -> None:
     text = text.replace("\ud800", "\udcff\udcfe")  # bytes that are no UTF-8
     error = await talk.failure(f"data: {text}\n\n" if stream and text else text, stream=stream)
 
     assert error.kind is ModelErrorKind.BAD_REPLY
 
 
-async def test_choices_in_odd_places_are_found(talk: Talk) -> None:
+async def test_choices_in_unusual_shapes_are_found(talk: Talk) -> None:
     said = message("Hello")
     for choices in (
         {"message": said, "finish_reason": "stop"},
@@ -187,7 +187,7 @@ async def test_choices_in_odd_places_are_found(talk: Talk) -> None:
         assert (await talk.whole({"choices": choices})).text == "Hello"
 
 
-async def test_a_second_choice_in_a_stream_is_left_out(talk: Talk) -> None:
+async def test_second_choice_of_a_stream_is_ignored(talk: Talk) -> None:
     two = [{"index": index, "delta": {"content": text}} for index, text in enumerate(("Hello", "Bye"))]
 
     reply = await talk.stream(as_events({"choices": two}, {"choices": [two[1]]}))
@@ -214,28 +214,26 @@ async def test_a_second_choice_in_a_stream_is_left_out(talk: Talk) -> None:
         ({"type": "stop"}, Finish.OTHER),
     ],
 )
-async def test_a_finish_reason_is_read_or_counts_as_another(
-    talk: Talk, sent: Any, finish: Finish, stream: bool
-) -> None:
+async def test_finish_reason_is_mapped_or_other(talk: Talk, sent: Any, finish: Finish, stream: bool) -> None:
     reply = await talk.either(message(), stream=stream, finish=sent)
 
     assert (reply.text, reply.finish) == ("Hello", finish)
 
 
 @pytest.mark.parametrize("done", [False, True])
-async def test_a_stream_that_ends_in_good_form_is_finished_without_a_reason(talk: Talk, done: bool) -> None:
+async def test_stream_with_a_proper_end_needs_no_finish_reason(talk: Talk, done: bool) -> None:
     reply = await talk.stream(events(message("Hel"), message("lo"), finish=None, usage=None, done=done))
 
     assert (reply.text, reply.finish) == ("Hello", Finish.STOP)
 
 
-async def test_a_stream_that_ends_quietly_is_finished(make_model: MakeModel) -> None:
+async def test_stream_without_an_end_marker_is_complete(make_model: MakeModel) -> None:
     reply = await make_model("quiet-end").complete(QUESTION, lambda _text: None)
 
     assert (reply.text, reply.finish) == (PARTIAL_REPLY, Finish.STOP)
 
 
-async def test_a_stream_that_ends_inside_an_event_is_interrupted(talk: Talk) -> None:
+async def test_stream_that_ends_inside_an_event_is_interrupted(talk: Talk) -> None:
     error = await talk.failure(events(message("Hello"), finish=None, usage=None, done=False)[:-9] + "\n", stream=True)
     assert (error.kind, error.partial) == (ModelErrorKind.BAD_REPLY, "")
 
@@ -270,7 +268,7 @@ async def test_a_stream_that_ends_inside_an_event_is_interrupted(talk: Talk) -> 
         (None, Usage(5, 2, exact=False)),
     ],
 )
-async def test_usage_that_is_no_count_is_estimated(talk: Talk, usage: Any, expected: Usage, stream: bool) -> None:
+async def test_invalid_usage_is_estimated(talk: Talk, usage: Any, expected: Usage, stream: bool) -> None:
     body = events(message(), usage=usage) if stream else completion(message(), usage=usage)
     reply = await (talk.stream(body) if isinstance(body, str) else talk.whole(body))
 
@@ -306,7 +304,7 @@ CALLS: list[Any] = [
 
 @both_ways
 @pytest.mark.parametrize(("calls", "expected"), CALLS)
-async def test_tool_calls_of_any_shape_get_ids_of_their_own(
+async def test_tool_calls_of_any_shape_get_unique_ids(
     talk: Talk, calls: Any, expected: list[Any], stream: bool
 ) -> None:
     request = Request(QUESTION.messages, tools=(LOOK, ADD))
@@ -318,13 +316,13 @@ async def test_tool_calls_of_any_shape_get_ids_of_their_own(
 
 @both_ways
 @pytest.mark.parametrize("calls", [None, [], {}, "look", 7, True, [None], [{"function": None}]])
-async def test_what_is_no_tool_call_is_none(talk: Talk, calls: Any, stream: bool) -> None:
+async def test_invalid_tool_calls_are_ignored(talk: Talk, calls: Any, stream: bool) -> None:
     reply = await talk.either(message("Hello", tool_calls=calls), stream=stream, finish="tool_calls")
 
     assert (reply.text, reply.tool_calls, reply.finish) == ("Hello", (), Finish.STOP)
 
 
-async def test_calls_in_a_stream_without_ids_and_with_one_index_stay_apart(talk: Talk) -> None:
+async def test_streamed_calls_with_one_index_and_no_ids_stay_separate(talk: Talk) -> None:
     pieces = [
         call("", "look", '{"x"', index=0),
         {"index": 0, "function": {"arguments": ": 1}"}},
@@ -341,7 +339,7 @@ async def test_calls_in_a_stream_without_ids_and_with_one_index_stay_apart(talk:
 
 
 @both_ways
-async def test_an_old_function_call_is_a_tool_call(talk: Talk, stream: bool) -> None:
+async def test_function_call_becomes_a_tool_call(talk: Talk, stream: bool) -> None:
     said = message(None, function_call={"name": "look", "arguments": '{"x": 1}'})
     reply = await talk.either(said, stream=stream, finish="function_call")
 
@@ -366,14 +364,14 @@ async def test_an_old_function_call_is_a_tool_call(talk: Talk, stream: bool) -> 
         message("<|channel|>analysis<|message|>They greet.<|end|><|start|>assistant<|channel|>final<|message|>Hello"),
     ],
 )
-async def test_reasoning_is_no_part_of_the_text(talk: Talk, said: Any, stream: bool) -> None:
+async def test_reasoning_is_separate_from_the_text(talk: Talk, said: Any, stream: bool) -> None:
     reply = await talk.either(said, stream=stream)
 
     assert (reply.text, reply.reasoning) == ("Hello", "They greet.")
     assert "".join(talk.pieces) == ("Hello" if stream else "")
 
 
-async def test_reasoning_is_separated_from_a_stream_wherever_its_pieces_divide_a_tag(talk: Talk) -> None:
+async def test_reasoning_is_separated_even_if_chunks_split_a_tag(talk: Talk) -> None:
     text = "<think>1 < 2 </b></think>\nSo <think> it is."
     reply = await talk.stream(events(*({"content": sign} for sign in text)))
 
@@ -383,7 +381,7 @@ async def test_reasoning_is_separated_from_a_stream_wherever_its_pieces_divide_a
 
 @both_ways
 @pytest.mark.parametrize("refusal", ["I won't.", [{"type": "refusal", "refusal": "I won't."}]])
-async def test_a_refusal_has_a_field_of_its_own(talk: Talk, refusal: Any, stream: bool) -> None:
+async def test_refusal_has_its_own_field(talk: Talk, refusal: Any, stream: bool) -> None:
     reply = await talk.either(message(None, refusal=refusal), stream=stream)
     assert (reply.text, reply.refusal) == ("", "I won't.")
 
@@ -391,14 +389,14 @@ async def test_a_refusal_has_a_field_of_its_own(talk: Talk, refusal: Any, stream
     assert (reply.text, reply.refusal) == ("", "I won't.")
 
 
-async def test_a_refusal_that_is_streamed_is_put_together(talk: Talk) -> None:
+async def test_streamed_refusal_is_joined(talk: Talk) -> None:
     reply = await talk.stream(events({"refusal": "I "}, {"refusal": "won't."}, {"refusal": None}))
 
     assert (reply.text, reply.refusal, talk.pieces) == ("", "I won't.", [])
 
 
 @both_ways
-async def test_what_nobody_can_store_is_replaced_everywhere(talk: Talk, stream: bool) -> None:
+async def test_invalid_characters_are_replaced_everywhere(talk: Talk, stream: bool) -> None:
     bad, good = "\ud83d\ude00 \ud83d \0", "😀 � �"
     said = message(bad, reasoning_content=bad, refusal=bad, tool_calls=[call(bad, bad, json.dumps({bad: [bad]}))])
     body = completion(said, model=bad)
@@ -409,14 +407,14 @@ async def test_what_nobody_can_store_is_replaced_everywhere(talk: Talk, stream: 
     assert "".join(talk.pieces) == (good if stream else "")
 
 
-async def test_a_character_divided_between_two_pieces_is_whole(talk: Talk) -> None:
+async def test_character_split_between_chunks_is_joined(talk: Talk) -> None:
     reply = await talk.stream(events({"content": "a\ud83d"}, {"content": "\ude00b"}))
 
     assert (reply.text, "".join(talk.pieces)) == ("a😀b", "a😀b")
 
 
 @both_ways
-async def test_bytes_that_are_no_utf8_are_replaced(talk: Talk, stream: bool) -> None:
+async def test_invalid_utf8_is_replaced(talk: Talk, stream: bool) -> None:
     text = (events(message("x")) if stream else json.dumps(completion(message("x")))).replace('"x"', '"a\udcffb"')
     reply = await (talk.stream(text) if stream else talk.whole(text))
 
@@ -424,7 +422,7 @@ async def test_bytes_that_are_no_utf8_are_replaced(talk: Talk, stream: bool) -> 
 
 
 @both_ways
-async def test_a_key_that_a_reply_echoes_is_struck_out_everywhere(talk: Talk, stream: bool) -> None:
+async def test_echoed_key_is_redacted_everywhere(talk: Talk, stream: bool) -> None:
     said = message(
         f"It is {SECRET}.",
         reasoning_content=SECRET,
@@ -440,7 +438,7 @@ async def test_a_key_that_a_reply_echoes_is_struck_out_everywhere(talk: Talk, st
     assert "".join(talk.pieces) == ("It is …." if stream else "")
 
 
-async def test_a_key_divided_between_pieces_never_reaches_a_listener(talk: Talk) -> None:
+async def test_key_split_between_chunks_never_reaches_on_text(talk: Talk) -> None:
     reply = await talk.stream(events(*({"content": sign} for sign in f"It is {SECRET}, sk-very")))
 
     assert "".join(talk.pieces) == reply.text == "It is …, sk-very"
@@ -466,7 +464,7 @@ async def test_a_key_divided_between_pieces_never_reaches_a_listener(talk: Talk)
         ({"message": ["odd"], "code": {}}, ModelErrorKind.SERVER),
     ],
 )
-async def test_an_error_under_a_status_of_success_is_one(
+async def test_error_with_a_success_status_is_an_error(
     talk: Talk, error: Any, kind: ModelErrorKind, stream: bool
 ) -> None:
     body = {"error": error}
@@ -478,7 +476,7 @@ async def test_an_error_under_a_status_of_success_is_one(
 
 @both_ways
 @pytest.mark.parametrize("nothing", [None, False, "", {}, [], 0, {"message": None}])
-async def test_an_error_that_says_nothing_is_none(talk: Talk, nothing: Any, stream: bool) -> None:
+async def test_empty_error_is_ignored(talk: Talk, nothing: Any, stream: bool) -> None:
     body = completion(message(), error=nothing)
 
     assert (await (talk.stream(as_events(body)) if stream else talk.whole(body))).text == "Hello"
@@ -501,7 +499,7 @@ async def test_an_error_that_says_nothing_is_none(talk: Talk, nothing: Any, stre
     ],
     ids=["schema", "description", "parameters", "arguments"],
 )
-async def test_an_estimate_counts_everything_that_was_sent(talk: Talk, more: dict[str, Any], stream: bool) -> None:
+async def test_estimate_counts_everything_that_was_sent(talk: Talk, more: dict[str, Any], stream: bool) -> None:
     request = replace(QUESTION, **more)
     body = events(message("{}"), usage=None) if stream else completion(message("{}"), usage=None)
 
@@ -512,7 +510,7 @@ async def test_an_estimate_counts_everything_that_was_sent(talk: Talk, more: dic
 
 
 @both_ways
-async def test_a_reply_of_tool_calls_alone_is_estimated_by_these(talk: Talk, stream: bool) -> None:
+async def test_reply_of_only_tool_calls_is_estimated_by_them(talk: Talk, stream: bool) -> None:
     call = {"index": 0, "id": "1", "function": {"name": "look", "arguments": json.dumps({"at": "x" * 400})}}
     said = {"role": "assistant", "tool_calls": [call]}
     body = events(said, usage=None) if stream else completion(said, usage=None)
@@ -533,7 +531,7 @@ async def test_a_reply_of_tool_calls_alone_is_estimated_by_these(talk: Talk, str
     ],
     ids=["a reply that nobody can read", "reasoning", "reasoning in tags", "text"],
 )
-async def test_a_call_that_failed_says_what_it_took(talk: Talk, said: list[Any], least: int) -> None:
+async def test_failed_call_reports_its_usage(talk: Talk, said: list[Any], least: int) -> None:
     broken = events(*said, said[0], finish=None, usage=None, done=False)
     unreadable = events(*said)
 
@@ -543,11 +541,11 @@ async def test_a_call_that_failed_says_what_it_took(talk: Talk, said: list[Any],
     assert error.usage.output_tokens >= least
 
 
-async def test_a_call_that_was_refused_took_nothing(talk: Talk) -> None:
+async def test_refused_call_has_no_usage(talk: Talk) -> None:
     assert (await talk.failure({"error": {"message": "top_k is too large"}})).usage is None
 
 
-async def test_a_whole_reply_to_a_request_for_a_stream_is_read_and_the_other_way_round(talk: Talk) -> None:
+async def test_whole_and_streamed_replies_are_interchangeable(talk: Talk) -> None:
     whole = completion(message("Hello", reasoning="Hm."))
 
     for body in (json.dumps(whole), json.dumps(whole, indent=2)):
@@ -558,7 +556,7 @@ async def test_a_whole_reply_to_a_request_for_a_stream_is_read_and_the_other_way
     assert (reply.text, reply.usage) == ("Hello", Usage(11, 5))
 
 
-async def test_events_are_read_in_every_form(talk: Talk) -> None:
+async def test_events_of_every_form_are_parsed(talk: Talk) -> None:
     one, two = ({"choices": [{"delta": {"content": text}}]} for text in ("Hel", "lo"))
     compact, indented = json.dumps(one), json.dumps(two, indent=1).replace("\n", "\ndata: ")
     for text in (
@@ -571,7 +569,7 @@ async def test_events_are_read_in_every_form(talk: Talk) -> None:
         assert (await talk.stream(text)).text == "Hello"
 
 
-async def test_a_model_may_repeat_itself(talk: Talk) -> None:
+async def test_repeated_chunks_do_not_end_a_stream(talk: Talk) -> None:
     reply = await talk.stream(events(*[{"content": "again "}] * 300))
 
     assert reply.text == "again " * 300

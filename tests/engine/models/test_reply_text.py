@@ -67,7 +67,7 @@ def _in_pieces(text: str, size: int, keys: Keys | None = None) -> tuple[ReplyTex
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
 @pytest.mark.parametrize(("text", "answer", "reasoning"), SPLIT)
-def test_reasoning_at_the_start_is_no_part_of_the_answer(text: str, answer: str, reasoning: str, size: int) -> None:
+def test_reasoning_at_the_start_is_separated(text: str, answer: str, reasoning: str, size: int) -> None:
     reply, streamed = _in_pieces(text, size)
 
     assert (reply.text, streamed, reply.reasoning) == (answer, answer, reasoning)
@@ -76,7 +76,7 @@ def test_reasoning_at_the_start_is_no_part_of_the_answer(text: str, answer: str,
 
 @pytest.mark.parametrize("size", [1, 4, 1000])
 @pytest.mark.parametrize("text", ALL_ANSWER)
-def test_what_stands_elsewhere_is_answer(text: str, size: int) -> None:
+def test_tags_elsewhere_belong_to_the_answer(text: str, size: int) -> None:
     reply, streamed = _in_pieces(text, size)
 
     assert (reply.text, streamed, reply.reasoning) == (text, text, "")
@@ -87,14 +87,14 @@ def test_what_stands_elsewhere_is_answer(text: str, size: int) -> None:
     "text",
     ["They greet me.\n</think>\n\nHello!", "They greet me.</think>Hello!", "They greet me.</think> Hello!"],
 )
-def test_reasoning_that_the_prompt_opened_ends_at_its_tag(text: str) -> None:
+def test_reasoning_opened_by_the_prompt_ends_at_its_tag(text: str) -> None:
     reply, _ = _in_pieces(text, 3)
 
     assert (reply.text, reply.reasoning) == ("Hello!", "They greet me.")
     assert split_reasoning(text) == ("Hello!", "They greet me.")
 
 
-def test_an_answer_is_passed_on_as_it_comes() -> None:
+def test_answer_is_emitted_as_it_arrives() -> None:
     pieces: list[str] = []
     reply = ReplyText(on_text=pieces.append)
     for piece in ("Hel", "lo ", "<thi", "nk>"):
@@ -103,7 +103,7 @@ def test_an_answer_is_passed_on_as_it_comes() -> None:
     assert pieces == ["Hel", "lo ", "<thi", "nk>"]
 
 
-def test_separate_reasoning_comes_before_that_in_the_text() -> None:
+def test_separate_reasoning_precedes_that_in_the_text() -> None:
     reply = ReplyText()
     reply.add_reasoning("Hm, ")
     reply.add_reasoning("well.")
@@ -125,7 +125,7 @@ def test_separate_reasoning_comes_before_that_in_the_text() -> None:
         ("a\0b", "a\ufffdb"),
     ],
 )
-def test_characters_that_nobody_can_store_are_replaced(text: str, clean: str, size: int) -> None:
+def test_invalid_characters_are_replaced(text: str, clean: str, size: int) -> None:
     reply, streamed = _in_pieces(text, size)
     reply.add_reasoning(text)
     reply.add_refusal(text)
@@ -134,7 +134,7 @@ def test_characters_that_nobody_can_store_are_replaced(text: str, clean: str, si
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
-def test_a_key_is_struck_out_wherever_the_pieces_divide_it(size: int) -> None:
+def test_key_is_redacted_even_if_pieces_split_it(size: int) -> None:
     keys = Keys({"OPENAI_API_KEY": KEY})
     keys.get("openai")
     text = f"{KEY[:-1]} s {KEY}{KEY} sk-very sk"
@@ -148,7 +148,7 @@ def test_a_key_is_struck_out_wherever_the_pieces_divide_it(size: int) -> None:
 
 
 @pytest.mark.parametrize("key", ["none", "EMPTY", "ollama", "lm-studio", "not-needed"])
-def test_a_key_that_is_a_common_word_changes_no_reply(key: str) -> None:
+def test_key_that_is_a_common_word_is_not_redacted(key: str) -> None:
     keys = Keys({"OPENAI_API_KEY": key})
     keys.get("openai")
 
@@ -157,7 +157,7 @@ def test_a_key_that_is_a_common_word_changes_no_reply(key: str) -> None:
     assert reply.text == f"There is {key} left."
 
 
-def test_keys_are_struck_out_of_reasoning_in_the_text() -> None:
+def test_keys_are_redacted_in_reasoning() -> None:
     keys = Keys({"OPENAI_API_KEY": KEY})
     keys.get("openai")
 
@@ -167,10 +167,10 @@ def test_keys_are_struck_out_of_reasoning_in_the_text() -> None:
 
 
 @pytest.mark.parametrize("text", ["They greet me.</think>", "They greet me.\n</think>", "They greet me.</THINK>\n\n"])
-def test_reasoning_that_only_ends_is_no_answer(text: str) -> None:
+def test_reasoning_with_only_an_end_tag_is_separated(text: str) -> None:
     assert split_reasoning(text) == ("", "They greet me.")
 
 
 @pytest.mark.parametrize("text", ["The tag is </think>", "It ends with </think> and no more."])
-def test_a_closing_tag_within_prose_is_part_of_the_answer(text: str) -> None:
+def test_closing_tag_within_prose_belongs_to_the_answer(text: str) -> None:
     assert split_reasoning(text) == (text, "")

@@ -47,7 +47,7 @@ async def error_of(model: ScriptedModel, path: str = "") -> ModelError:
     return caught.value
 
 
-def test_it_says_what_it_is(make: Make, tmp_path: Path) -> None:
+def test_name_and_note(make: Make, tmp_path: Path) -> None:
     model = make({})
     assert model.name == f"scripted:{tmp_path / 'replies.json'}"
     assert model.note == "scripted: its replies come from a file"
@@ -64,11 +64,11 @@ def test_it_says_what_it_is(make: Make, tmp_path: Path) -> None:
         ("loop[4]", "loop", 4),
     ],
 )
-def test_a_place_in_a_run_gives_node_and_innermost_iteration(path: str, node: str, iteration: int | None) -> None:
+def test_path_is_split_into_node_and_innermost_iteration(path: str, node: str, iteration: int | None) -> None:
     assert read_path(path) == (node, iteration)
 
 
-async def test_the_first_rule_that_fits_decides(make: Make) -> None:
+async def test_first_matching_rule_decides(make: Make) -> None:
     model = make(
         {
             "rules": [
@@ -91,7 +91,7 @@ async def test_the_first_rule_that_fits_decides(make: Make) -> None:
     assert await text_of(model) == "nothing else"
 
 
-async def test_a_pattern_looks_at_the_last_user_message_alone(make: Make) -> None:
+async def test_pattern_searches_only_the_last_user_message(make: Make) -> None:
     model = make({"rules": [{"pattern": "(?i)SNOW|é", "reply": "cold"}], "default": "other"})
 
     async def ask(*messages: Message) -> str:
@@ -103,28 +103,28 @@ async def test_a_pattern_looks_at_the_last_user_message_alone(make: Make) -> Non
     assert await ask(Message("user", "caf\ud800é")) == "cold"
 
 
-async def test_no_pattern_can_hang(make: Make) -> None:
+async def test_patterns_take_linear_time(make: Make) -> None:
     model = make({"rules": [{"pattern": "^(a+)+$", "reply": "x"}], "default": "no match"})
     assert await text_of(model, "", "a" * 200_000 + "!") == "no match"
 
 
-async def test_replies_in_order_are_used_up_and_the_next_rule_takes_over(make: Make) -> None:
+async def test_next_rule_applies_after_the_last_reply(make: Make) -> None:
     model = make({"rules": [{"node": "a", "replies": ["one", "two"]}, {"replies": ["last"]}]})
     assert [await text_of(model, "a") for _ in range(3)] == ["one", "two", "last"]
     assert "has no reply for node 'a'." in (await error_of(model, "a")).message
 
 
-async def test_each_list_of_replies_counts_for_itself(make: Make) -> None:
+async def test_each_list_of_replies_is_counted_separately(make: Make) -> None:
     model = make({"rules": [{"node": "a", "replies": ["a1", "a2"]}, {"node": "b", "replies": ["b1", "b2"]}]})
     assert [await text_of(model, node) for node in "abba"] == ["a1", "b1", "b2", "a2"]
 
 
-async def test_delays_do_not_change_who_gets_which_reply(make: Make) -> None:
+async def test_delays_do_not_change_the_assignment_of_replies(make: Make) -> None:
     model = make({"rules": [{"replies": [{"text": str(n), "delay_s": (4 - n) / 1000} for n in range(4)]}]})
     assert await asyncio.gather(*(text_of(model, f"each[{n}].ask") for n in range(4))) == ["0", "1", "2", "3"]
 
 
-async def test_a_json_reply_is_dumped(make: Make) -> None:
+async def test_json_reply_is_serialized(make: Make) -> None:
     model = make(
         {"rules": [{"node": "null", "reply": {"json": None}}], "default": {"json": {"b": "ü", "a": [1, True]}}}
     )
@@ -132,7 +132,7 @@ async def test_a_json_reply_is_dumped(make: Make) -> None:
     assert await text_of(model, "null") == "null"
 
 
-async def test_tool_calls_come_beside_a_text_or_alone(make: Make) -> None:
+async def test_tool_calls_with_or_without_a_text(make: Make) -> None:
     calls: Value = [{"name": "add", "arguments": {"a": 1}}, {"name": "look"}, {"name": "add", "arguments": "{broken"}]
     rule: Value = {"node": "a", "reply": {"text": "I add.", "tool_calls": calls}}
     model = make({"rules": [rule], "default": {"tool_calls": calls}})
@@ -144,7 +144,7 @@ async def test_tool_calls_come_beside_a_text_or_alone(make: Make) -> None:
     assert (alone.text, alone.tool_calls, alone.finish) == ("", wanted, Finish.TOOL_CALLS)
 
 
-async def test_an_error_carries_everything_that_the_file_says(make: Make) -> None:
+async def test_error_has_all_fields_of_the_file(make: Make) -> None:
     error = {"kind": "rate_limit", "message": "Slow down.", "retry_after": 1.5, "partial": "so far"}
     received: list[str] = []
     with pytest.raises(ModelError) as caught:
@@ -157,14 +157,14 @@ async def test_an_error_carries_everything_that_the_file_says(make: Make) -> Non
 
 
 @pytest.mark.parametrize("kind", list(ModelErrorKind))
-async def test_every_kind_of_error_can_be_played(make: Make, kind: ModelErrorKind) -> None:
+async def test_every_kind_of_error_can_be_scripted(make: Make, kind: ModelErrorKind) -> None:
     error = await error_of(make({"default": {"error": {"kind": kind.value}}}))
     assert error.kind is kind
     assert f"lets this call fail ({kind.value})" in error.message
     assert error.retry_after is None
 
 
-async def test_each_place_in_a_run_fails_as_often_as_the_file_says(make: Make) -> None:
+async def test_fail_times_counts_per_path(make: Make) -> None:
     model = make({"default": {"text": "at last", "error": {"kind": "server"}, "fail_times": 2}})
 
     async def attempts(path: str) -> list[str]:
@@ -190,7 +190,7 @@ async def test_each_place_in_a_run_fails_as_often_as_the_file_says(make: Make) -
         (["abc", "", "def"], ["abc", "def"]),
     ],
 )
-async def test_a_reply_arrives_in_the_pieces_that_the_file_says(make: Make, stream: Value, pieces: list[str]) -> None:
+async def test_reply_is_streamed_in_the_given_pieces(make: Make, stream: Value, pieces: list[str]) -> None:
     received: list[str] = []
     model = make({"default": {"text": "abcdef", "stream": stream, "chunk_delay_s": 0.001}})
     reply = await model.complete(call(), received.append)
@@ -198,17 +198,17 @@ async def test_a_reply_arrives_in_the_pieces_that_the_file_says(make: Make, stre
     assert (await model.complete(call())).text == "abcdef"
 
 
-async def test_pieces_alone_are_a_reply(make: Make) -> None:
+async def test_pieces_without_text_are_a_reply(make: Make) -> None:
     assert await text_of(make({"default": {"stream": ["ab", "c"]}})) == "abc"
 
 
-async def test_an_empty_reply_arrives_in_no_piece(make: Make) -> None:
+async def test_empty_reply_has_no_pieces(make: Make) -> None:
     received: list[str] = []
     assert (await make({"default": ""}).complete(call(), received.append)).text == ""
     assert received == []
 
 
-async def test_a_delayed_reply_can_be_cancelled(make: Make) -> None:
+async def test_delayed_reply_can_be_canceled(make: Make) -> None:
     model = make({"default": {"text": "late", "delay_s": 3600}})
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
@@ -216,7 +216,7 @@ async def test_a_delayed_reply_can_be_cancelled(make: Make) -> None:
     await model.close()
 
 
-async def test_tokens_are_those_of_the_file_or_an_estimate_marked_as_one(make: Make) -> None:
+async def test_usage_comes_from_the_file_or_is_an_estimate(make: Make) -> None:
     model = make(
         {
             "rules": [{"node": "exact", "reply": {"text": "x", "finish": "length", "usage": {"output_tokens": 7}}}],
@@ -244,7 +244,7 @@ async def test_tokens_are_those_of_the_file_or_an_estimate_marked_as_one(make: M
         ({"text": "A <think> in the middle.", "stream": 1}, "A <think> in the middle.", "", ""),
     ],
 )
-async def test_reasoning_and_refusals_are_kept_apart_from_the_text(
+async def test_reasoning_and_refusal_are_separate_from_the_text(
     make: Make, reply: dict[str, Any], text: str, reasoning: str, refusal: str
 ) -> None:
     pieces: list[str] = []
@@ -255,7 +255,7 @@ async def test_reasoning_and_refusals_are_kept_apart_from_the_text(
     assert "".join(pieces) == text
 
 
-async def test_it_costs_what_the_file_says_and_else_nothing(make: Make) -> None:
+async def test_price_comes_from_the_file_and_defaults_to_zero(make: Make) -> None:
     assert await make({}).price() == Price(0.0, 0.0)
     price = await make({"price": {"input_usd_per_million_tokens": 2, "output_usd_per_million_tokens": 8}}).price()
     assert price
@@ -263,7 +263,7 @@ async def test_it_costs_what_the_file_says_and_else_nothing(make: Make) -> None:
     assert await make({"price": "unknown"}).price() is None
 
 
-async def test_a_call_that_no_rule_fits_names_node_iteration_and_file(make: Make) -> None:
+async def test_call_without_a_matching_rule_names_node_iteration_and_file(make: Make) -> None:
     error = await error_of(make({"rules": [{"node": "a", "reply": "x"}]}), "loop[2].draft")
     assert error.kind is ModelErrorKind.NOT_FOUND
     assert "replies.json' has no reply for node 'draft' in iteration 2 (loop[2].draft)." in error.message
@@ -316,7 +316,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("content", "complaint"), WRONG)
-def test_a_wrong_file_says_where_and_what(tmp_path: Path, content: str, complaint: str) -> None:
+def test_invalid_file_reports_location_and_problem(tmp_path: Path, content: str, complaint: str) -> None:
     file = tmp_path / "wrong.json"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(ModelError) as caught:
@@ -334,7 +334,7 @@ def failure_of(file: Path) -> ModelError:
     return caught.value
 
 
-def test_what_is_no_file_to_read_is_said(tmp_path: Path) -> None:
+def test_unreadable_path_is_an_error(tmp_path: Path) -> None:
     missing = failure_of(tmp_path / "missing.json")
     assert (missing.kind, "does not exist" in missing.message) == (ModelErrorKind.NOT_FOUND, True)
     assert "cannot be read: Is a directory" in failure_of(tmp_path).message
@@ -344,19 +344,19 @@ def test_what_is_no_file_to_read_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes in its file system")
-def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_named_pipe_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert "it is no ordinary file" in failure_of(tmp_path / "pipe").message
 
 
-def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+def test_too_large_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "large.json"
     with file.open("wb") as stream:
         stream.truncate(MAX_FILE_BYTES + 1)
     assert "it has more than 4 MB" in failure_of(file).message
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "bytes.json"
     file.write_bytes(b'{"default": "\xff\xfe"}')
     assert "it is not UTF-8 text: byte 14 does not fit" in failure_of(file).message
@@ -379,7 +379,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["rules", "default", "price"]), json_values, max_size=3))
-def test_whatever_stands_in_a_file_it_is_a_script_or_one_sentence(
+def test_any_content_is_a_script_or_one_error_sentence(
     tmp_path_factory: pytest.TempPathFactory, content: dict[str, Value]
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "any.json"
@@ -395,7 +395,7 @@ def test_whatever_stands_in_a_file_it_is_a_script_or_one_sentence(
 PAGE = Path(__file__).parents[3] / "docs" / "scripted-model.md"
 
 
-async def test_the_example_on_the_page_does_what_the_page_says(make: Make) -> None:
+async def test_documented_example_works(make: Make) -> None:
     examples = re.findall(r"```json\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(examples) == 1
     model = make(json.loads(examples[0]))
@@ -418,7 +418,7 @@ async def test_the_example_on_the_page_does_what_the_page_says(make: Make) -> No
     assert price.cost_usd(counted.usage) == pytest.approx(0.0019)
 
 
-def test_the_page_names_every_key_and_every_kind_of_error() -> None:
+def test_documentation_names_every_key_and_error_kind() -> None:
     page = PAGE.read_text(encoding="utf-8")
     schema = Script.model_json_schema()
     keys = {key for part in (schema, *schema["$defs"].values()) for key in part.get("properties", {})}

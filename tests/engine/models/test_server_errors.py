@@ -63,14 +63,14 @@ def fastapi(*fields: str, msg: str) -> dict[str, Any]:
         ("2 < 3 and 4 > 1", "2 < 3 and 4 > 1"),
     ],
 )
-def test_the_sentence_is_found_wherever_a_server_puts_it(body: object, text: str) -> None:
+def test_sentence_is_found_in_every_shape(body: object, text: str) -> None:
     assert read_error(body).text == text
     if isinstance(body, (dict, list)):
         assert read_error(json.dumps(body)).text == text
         assert read_error(json.dumps(body).encode()).text == text
 
 
-def test_a_body_of_any_depth_is_read() -> None:
+def test_body_of_any_depth_is_parsed() -> None:
     deep: Any = "x"
     for _ in range(2000):
         deep = {"error": deep}
@@ -126,7 +126,7 @@ CONTEXT_LENGTH = [
 
 @pytest.mark.parametrize("status", [None, 400, 413, 422, 429, 500])
 @pytest.mark.parametrize("text", CONTEXT_LENGTH)
-def test_a_request_that_is_too_long_is_recognised_in_every_wording(text: str, status: int | None) -> None:
+def test_too_long_request_is_recognized_in_every_wording(text: str, status: int | None) -> None:
     assert kind_of_error(read_error({"error": {"message": text}}), status) is Kind.CONTEXT_LENGTH
 
 
@@ -196,11 +196,11 @@ def test_a_request_that_is_too_long_is_recognised_in_every_wording(text: str, st
         (None, {"error": {"message": "something else"}}, None),
     ],
 )
-def test_the_kind_of_a_failure_is_told_by_wording_and_status(status: int | None, body: Any, kind: Kind | None) -> None:
+def test_wording_and_status_decide_the_kind(status: int | None, body: Any, kind: Kind | None) -> None:
     assert kind_of_error(read_error(body), status) is kind
 
 
-def test_what_a_person_wrote_is_no_wording_of_the_server() -> None:
+def test_quoted_user_text_does_not_decide_the_kind() -> None:
     body = {"detail": [fastapi("messages", msg="Field required")]}
 
     assert kind_of_error(read_error(body), 422) is Kind.BAD_REQUEST
@@ -219,5 +219,5 @@ def test_what_a_person_wrote_is_no_wording_of_the_server() -> None:
         ("I waited 5 s", None),
     ],
 )
-def test_the_time_to_wait_is_read_from_the_sentence(body: Any, seconds: float | None) -> None:
+def test_retry_delay_is_read_from_the_sentence(body: Any, seconds: float | None) -> None:
     assert read_error(body).seconds == seconds

@@ -49,34 +49,34 @@ WRITTEN: list[tuple[str, list[tuple[str, Any]]]] = [
 
 
 @pytest.mark.parametrize(("text", "calls"), WRITTEN)
-def test_calls_are_found_in_what_models_write(text: str, calls: list[tuple[str, Any]]) -> None:
+def test_calls_are_found_in_text(text: str, calls: list[tuple[str, Any]]) -> None:
     assert calls_in(text) == calls
 
 
-def test_long_white_space_behind_a_name_is_gone_over_once() -> None:
+def test_long_white_space_after_a_name_takes_linear_time() -> None:
     started = time.thread_time()
     assert calls_in("exit_loop" + " \n" * 10_000 + "or not") == []
     assert time.thread_time() - started < 1
 
 
 @given(st.text(alphabet='{}[]":,ad toladrgumens1\\\n', max_size=60))
-def test_any_text_can_be_read(text: str) -> None:
+def test_any_text_can_be_parsed(text: str) -> None:
     assert all(name for name, _ in calls_in('{"tool": "add"} ' + text))
 
 
-def test_a_call_in_words_has_an_id_and_says_why_the_reply_ended() -> None:
+def test_written_call_has_an_id_and_sets_the_finish_reason() -> None:
     reply = parse_written_calls(Reply('{"tool": "add", "arguments": {}}'), ASKED)
 
     assert (reply.tool_calls, reply.finish) == ((ToolCall("call_1", "add", {}),), Finish.TOOL_CALLS)
 
 
-def test_a_reply_with_calls_that_was_cut_off_stays_one_that_was() -> None:
+def test_truncated_reply_with_calls_keeps_its_finish_reason() -> None:
     reply = parse_written_calls(Reply('{"tool": "add", "arguments": {}} and then {"tool":', Finish.LENGTH), ASKED)
 
     assert (len(reply.tool_calls), reply.finish) == (1, Finish.LENGTH)
 
 
-def test_a_conversation_is_told_in_plain_messages() -> None:
+def test_conversation_with_tools_becomes_plain_messages() -> None:
     call = ToolCall("x", "add", {"a": 1})
     said = (Message("assistant", "Let me see.", (call,)), Message("tool", "2", tool_call_id="x"))
 
@@ -90,7 +90,7 @@ def test_a_conversation_is_told_in_plain_messages() -> None:
     )
 
 
-def test_a_result_is_told_as_that_of_the_call_before_it_also_where_each_reply_numbers_its_calls_anew() -> None:
+def test_result_belongs_to_the_latest_call_with_its_id() -> None:
     turns = [(ToolCall("call_1", name, {}), Message("tool", "Done.", tool_call_id="call_1")) for name in ("add", "mul")]
     said = [message for call, result in turns for message in (Message("assistant", "", (call,)), result)]
 
@@ -117,5 +117,5 @@ def test_a_result_is_told_as_that_of_the_call_before_it_also_where_each_reply_nu
         ("[" * 100_000, "[" * 100_000),
     ],
 )
-def test_arguments_are_an_object_or_the_text_as_it_came(text: str, arguments: Any) -> None:
+def test_arguments_are_an_object_or_the_original_text(text: str, arguments: Any) -> None:
     assert parse_arguments(text) == arguments

@@ -6,10 +6,10 @@ import sys
 import time
 from pathlib import Path
 
-BEHAVIOUR = sys.argv[1]
+BEHAVIOR = sys.argv[1]
 TOOL = {"name": "work", "description": "Works.", "inputSchema": {"type": "object", "properties": {}}}
 
-if BEHAVIOUR == "odd":
+if BEHAVIOR == "odd":
     TOOL["inputSchema"]["properties"]["mean"] = {"type": "number", "default": float("nan")}
 
 
@@ -34,41 +34,41 @@ def greet(request):
 
 
 def work(request):
-    if BEHAVIOUR == "flood":
+    if BEHAVIOR == "flood":
         for _ in range(100):
             sys.stdout.write("x" * 1_000_000)
         sys.stdout.write("\n")
         sys.stdout.flush()
-    elif BEHAVIOUR == "huge":
+    elif BEHAVIOR == "huge":
         answer(request, {"content": [{"type": "text", "text": "x" * 2_000_000}]})
-    elif BEHAVIOUR == "rubbish":
+    elif BEHAVIOR == "rubbish":
         say("this is no message\n{}\n[1, 2]\nnull")
         answer(request, {"content": "no list of blocks"})
-    elif BEHAVIOUR == "chatty":
+    elif BEHAVIOR == "chatty":
         say("Starting up ...")
         answer(
             request,
             {"content": [{"type": "text", "text": "done"}, {"type": "image", "data": "eA==", "mimeType": "image/png"}]},
         )
-    elif BEHAVIOUR == "die" and not Path(os.environ["HAS_DIED"]).exists():
+    elif BEHAVIOR == "die" and not Path(os.environ["HAS_DIED"]).exists():
         Path(os.environ["HAS_DIED"]).touch()
         sys.stderr.write(f"out of memory, token={os.environ['API_TOKEN']}\n")
         sys.stderr.flush()
         os._exit(3)
-    elif BEHAVIOUR == "die":
+    elif BEHAVIOR == "die":
         answer(request, {"content": [{"type": "text", "text": "done"}]})
-    elif BEHAVIOUR == "once":
+    elif BEHAVIOR == "once":
         answer(request, {"content": [], "structuredContent": {"result": os.getpid()}})
         TOOL["description"] = "Has worked."
-    elif BEHAVIOUR == "half":
+    elif BEHAVIOR == "half":
         cut = "smile: \U0001f600".encode("utf-16-le", "surrogatepass")[:-2].decode("utf-16-le", "surrogatepass")
         answer(request, {"content": [{"type": "text", "text": cut}]})
-    elif BEHAVIOUR == "infinite":
+    elif BEHAVIOR == "infinite":
         answer(request, {"content": [], "structuredContent": {"mean": float("nan")}})
-    elif BEHAVIOUR == "complain":
+    elif BEHAVIOR == "complain":
         text = f"401 at https://example.org/?token={os.environ['API_TOKEN']}"
         answer(request, {"content": [{"type": "text", "text": text}], "isError": True})
-    elif BEHAVIOUR == "hang":
+    elif BEHAVIOR == "hang":
         time.sleep(600)
 
 
@@ -77,7 +77,7 @@ for line in sys.stdin:
     if "id" not in request:
         continue
     method = request["method"]
-    if method == "initialize" and BEHAVIOUR != "deaf":
+    if method == "initialize" and BEHAVIOR != "deaf":
         greet(request)
     elif method == "tools/list":
         answer(request, {"tools": [TOOL]})
@@ -85,5 +85,5 @@ for line in sys.stdin:
             os._exit(0)
     elif method == "tools/call":
         work(request)
-    elif BEHAVIOUR != "deaf":
+    elif BEHAVIOR != "deaf":
         refuse(request)

@@ -8,13 +8,13 @@ from engine import bundled
 from engine.errors import EngineError
 
 
-def test_the_bundled_folders_are_found() -> None:
+def test_bundled_folders_are_found() -> None:
     assert bundled.templates_folder().is_dir()
     assert (bundled.resources_folder() / "handbook" / "stable-output.md").is_file()
 
 
 @pytest.mark.parametrize("place", ["site/engine/bundled/resources", "site/resources"])
-def test_a_wheel_holds_them_inside_the_package_and_a_checkout_beside_it(
+def test_bundled_folders_in_a_wheel_and_in_a_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     (tmp_path / "site" / "engine" / "bundled").mkdir(parents=True)

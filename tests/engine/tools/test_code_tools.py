@@ -27,61 +27,61 @@ async def shell(command: str, context: ToolContext = ALLOWED, **more: Any) -> An
 
 
 @pytest.mark.parametrize("call", [python, shell])
-async def test_nothing_runs_unless_a_person_has_allowed_it(call: Any, tmp_path: Path) -> None:
+async def test_nothing_runs_without_permission(call: Any, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="runs code on this machine, which this run is not allowed to do") as caught:
         await call("open('made', 'w')", ToolContext(folder=tmp_path))
     assert "--allow-code" in caught.value.remedy
     assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 
-async def test_python_reads_its_input_and_tells_what_it_printed() -> None:
+async def test_python_gets_input_and_returns_output() -> None:
     code = "import sys; print(sys.stdin.read().upper()); print('ä', file=sys.stderr); sys.exit(3)"
     assert await python(code, input="grün") == {"exit_code": 3, "stdout": "GRÜN\n", "stderr": "ä\n"}
 
 
-async def test_python_works_in_the_allowed_folder(tmp_path: Path) -> None:
+async def test_python_runs_in_the_allowed_folder(tmp_path: Path) -> None:
     await python("open('made.txt', 'w').write('here')", ToolContext(folder=tmp_path, allow_code=True))
     assert (tmp_path / "made.txt").read_text() == "here"
     assert os.listdir(tmp_path) == ["made.txt"]  # noqa: PTH208
 
 
-async def test_without_a_folder_it_works_in_one_that_is_gone_afterwards() -> None:
+async def test_without_a_folder_python_runs_in_a_temporary_one() -> None:
     where = (await python("import os; open('x', 'w'); print(os.getcwd())"))["stdout"].strip()
     assert Path(where).name.startswith("loopwright-")
     assert not os.path.exists(where)  # noqa: PTH110, ASYNC240
 
 
-async def test_no_key_of_the_environment_reaches_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_environment_keys_do_not_reach_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     outcome = await python("import os; print(dict(os.environ))")
     assert "sk-secret" not in outcome["stdout"]
     assert "PATH" in outcome["stdout"]
 
 
-async def test_a_fault_of_the_code_is_its_result() -> None:
+async def test_exception_in_the_code_is_a_result() -> None:
     outcome = await python("1 / 0")
     assert outcome["exit_code"] == 1
     assert "ZeroDivisionError" in outcome["stderr"]
 
 
 @posix_only
-async def test_a_command_is_read_by_the_shell() -> None:
+async def test_command_runs_in_the_shell() -> None:
     outcome = await shell("cat | tr a-z A-Z; echo done >&2; exit 4", input="text")
     assert outcome == {"exit_code": 4, "stdout": "TEXT", "stderr": "done\n"}
 
 
-async def test_what_takes_too_long_is_stopped() -> None:
+async def test_timeout_stops_the_program() -> None:
     with pytest.raises(ToolError, match=r"took longer than 0\.2 s and was stopped"):
         await python("import time; time.sleep(600)", timeout_s=0.2)
 
 
-async def test_what_writes_too_much_is_stopped() -> None:
+async def test_too_much_output_stops_the_program() -> None:
     code = f"import sys\nwhile True: sys.stdout.write('x' * {MAX_OUTPUT_BYTES // 4})"
     with pytest.raises(ToolError, match="wrote more than 1,000,000 bytes and was stopped"):
         await python(code)
 
 
-async def test_a_pipe_that_is_full_does_not_keep_the_end_from_being_seen() -> None:
+async def test_full_pipe_does_not_hide_the_exit() -> None:
     many = "import os\nwhile True: os.write(1, b'x' * 1_000_000); os.write(2, b'x' * 1_000_000)"
     async with asyncio.timeout(30):
         for _ in range(10):
@@ -90,7 +90,7 @@ async def test_a_pipe_that_is_full_does_not_keep_the_end_from_being_seen() -> No
 
 
 @posix_only
-async def test_one_that_escapes_with_the_pipes_does_not_hold_the_tool_and_is_ended_too(tmp_path: Path) -> None:
+async def test_detached_process_with_the_pipes_is_ended(tmp_path: Path) -> None:
     code = (
         "import subprocess; escaped = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         "open('told', 'w').write(str(escaped.pid))\nescaped.wait()"
@@ -106,7 +106,7 @@ async def test_one_that_escapes_with_the_pipes_does_not_hold_the_tool_and_is_end
 
 
 @posix_only
-async def test_what_a_command_leaves_behind_is_ended_with_it(tmp_path: Path) -> None:
+async def test_background_processes_are_ended_with_the_command(tmp_path: Path) -> None:
     context = ToolContext(folder=tmp_path, allow_code=True)
     outcome = await shell("sleep 600 & echo $!", context, timeout_s=20)
     assert outcome["exit_code"] == 0
@@ -114,7 +114,7 @@ async def test_what_a_command_leaves_behind_is_ended_with_it(tmp_path: Path) -> 
 
 
 @posix_only
-async def test_cancelling_ends_the_process(tmp_path: Path) -> None:
+async def test_canceling_ends_the_process(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "told")
     code = "import os, time; open('told', 'w').write(str(os.getpid())); time.sleep(600)"
     task = asyncio.create_task(python(code, ToolContext(folder=tmp_path, allow_code=True)))
@@ -125,7 +125,7 @@ async def test_cancelling_ends_the_process(tmp_path: Path) -> None:
     await gone(process)
 
 
-async def test_a_program_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_program_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(ToolError, match="/no/such/python cannot be started: No such file or directory"):
         await python("print(1)")
@@ -145,21 +145,19 @@ def _is_alive(process: int) -> bool:
         return False
 
 
-async def test_a_command_with_a_character_that_no_command_may_have_is_refused() -> None:
+async def test_command_with_nul_is_refused() -> None:
     with pytest.raises(ToolError, match="The command contains a NUL character"):
         await shell("echo a\0b")
 
 
 @pytest.mark.parametrize("call", [python, shell])
-async def test_a_folder_that_is_gone_is_told_as_that(call: Any, tmp_path: Path) -> None:
+async def test_missing_folder_is_an_error(call: Any, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="The folder that the run was given no longer exists"):
         await call("exit", ToolContext(folder=tmp_path / "gone", allow_code=True))
 
 
 @pytest.mark.parametrize("call", [python, shell])
-async def test_a_machine_without_room_for_a_temporary_folder_is_told_so(
-    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_missing_temporary_folder_is_an_error(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     with pytest.raises(ToolError, match="Cannot create a temporary folder: it does not exist"):
         await call("exit")

@@ -61,52 +61,52 @@ def open_descriptors() -> int:
 # Reading
 
 
-async def test_a_text_is_read_exactly_as_it_is(folder: Path) -> None:
+async def test_text_is_read_unchanged(folder: Path) -> None:
     (folder / "deep" / "er").mkdir(parents=True)
     (folder / "deep" / "er" / "ä.txt").write_bytes("Zeile\r\nzwei ü\n".encode())
 
     assert await read(folder, "deep/./er//ä.txt") == "Zeile\r\nzwei ü\n"
 
 
-async def test_a_byte_order_mark_is_no_part_of_the_text(folder: Path) -> None:
+async def test_byte_order_mark_is_not_part_of_the_text(folder: Path) -> None:
     (folder / "a.txt").write_bytes(b"\xef\xbb\xbfabc")
     assert await read(folder, "a.txt") == "abc"
 
 
-async def test_a_file_of_exactly_the_limit_is_read_and_one_byte_more_is_refused(folder: Path) -> None:
+async def test_file_over_max_bytes_is_refused(folder: Path) -> None:
     (folder / "a.txt").write_text("x" * 10)
     assert await read(folder, "a.txt", max_bytes=10) == "x" * 10
     await refused(read(folder, "a.txt", max_bytes=9), "'a.txt'", "more than 9 bytes")
 
 
-async def test_what_is_no_utf8_is_refused_and_not_mended_in_silence(folder: Path) -> None:
+async def test_invalid_utf8_is_refused(folder: Path) -> None:
     (folder / "a.txt").write_bytes(b"caf\xe9")
     await refused(read(folder, "a.txt"), "not UTF-8 text", "byte 4")
 
 
-async def test_a_missing_file_says_so(folder: Path) -> None:
+async def test_missing_file_is_an_error(folder: Path) -> None:
     await refused(read(folder, "no/such.txt"), "'no/such.txt'", "does not exist")
     await refused(read(folder, "such.txt"), "does not exist")
 
 
-async def test_without_an_allowed_folder_both_tools_say_how_to_allow_one() -> None:
+async def test_without_an_allowed_folder_both_tools_name_the_option() -> None:
     await refused(read(None, "a.txt"), "--folder")
     await refused(write(None, "a.txt", ""), "--folder")
 
 
-async def test_an_allowed_folder_that_is_gone_is_an_error_of_ours(tmp_path: Path) -> None:
+async def test_missing_allowed_folder_is_a_tool_error(tmp_path: Path) -> None:
     await refused(read(tmp_path / "gone", "a.txt"), "does not exist")
     await refused(write(tmp_path / "gone", "a.txt", ""), "does not exist")
 
 
-async def test_a_folder_is_no_file(folder: Path) -> None:
+async def test_folder_is_not_a_file(folder: Path) -> None:
     (folder / "sub").mkdir()
     await refused(read(folder, "sub"), "it is a folder")
     for mode in ("overwrite", "append"):
         await refused(write(folder, "sub", "x", mode), "it is a folder")
 
 
-async def test_a_file_is_no_folder(folder: Path) -> None:
+async def test_file_is_not_a_folder(folder: Path) -> None:
     (folder / "a.txt").write_text("a")
     await refused(read(folder, "a.txt/b"), "'a.txt/b'")
     await refused(write(folder, "a.txt/b", "x"), "'a.txt/b'")
@@ -129,7 +129,7 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("path", ESCAPES)
-async def test_no_path_and_no_link_leads_out(folder: Path, path: str) -> None:
+async def test_no_path_and_no_link_leads_outside(folder: Path, path: str) -> None:
     (folder / "sub").mkdir()
     (folder / "link").symlink_to(folder.parent / "outside")
     (folder / "link.txt").symlink_to(folder.parent / "outside" / "secret.txt")
@@ -145,25 +145,25 @@ async def test_no_path_and_no_link_leads_out(folder: Path, path: str) -> None:
     assert names_in(folder.parent / "outside") == ["secret.txt"]
 
 
-async def test_a_link_is_called_a_link(folder: Path) -> None:
+async def test_link_is_reported_as_a_link(folder: Path) -> None:
     (folder / "a.txt").symlink_to("b.txt")
     (folder / "b.txt").write_text("b")
     await refused(read(folder, "a.txt"), "a part of the path is a link", "name the file itself")
 
 
-async def test_a_new_file_does_not_go_through_a_dangling_link(folder: Path) -> None:
+async def test_new_file_does_not_follow_a_dangling_link(folder: Path) -> None:
     (folder / "a.txt").symlink_to(folder.parent / "outside" / "made.txt")
     assert await write(folder, "a.txt", "x") == {"path": "a-2.txt", "bytes": 1}
     assert not (folder.parent / "outside" / "made.txt").exists()
 
 
-async def test_missing_folders_are_not_made_through_a_link(folder: Path) -> None:
+async def test_missing_folders_are_not_created_through_a_link(folder: Path) -> None:
     (folder / "link").symlink_to(folder.parent / "outside")
     await refused(write(folder, "link/new/a.txt", "x"), "link")
     assert not (folder.parent / "outside" / "new").exists()
 
 
-async def test_the_allowed_folder_itself_may_be_reached_by_a_link(folder: Path, tmp_path: Path) -> None:
+async def test_allowed_folder_may_be_a_link(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to(folder)
     await write(tmp_path / "alias", "a.txt", "hello")
     assert await read(tmp_path / "alias", "a.txt") == "hello"
@@ -183,24 +183,24 @@ async def test_the_allowed_folder_itself_may_be_reached_by_a_link(folder: Path, 
         ("a/../b", "upwards"),
     ],
 )
-def test_a_path_that_is_no_path_says_what_is_wrong(path: str, says: str) -> None:
+def test_invalid_path_is_a_specific_error(path: str, says: str) -> None:
     with pytest.raises(ToolError, match=says) as caught:
         split_path(path)
     str(caught.value).encode("ascii")
 
 
 @pytest.mark.parametrize("path", ["a:b", "C:/x", "con", "sub/NUL.txt", "a?", "x./y", "lpt1"])
-def test_names_that_mean_something_else_on_windows_are_refused_there(path: str) -> None:
+def test_special_names_of_windows_are_refused_there(path: str) -> None:
     with pytest.raises(ToolError):
         split_path(path, on_windows=True)
     assert split_path(path, on_windows=False)
 
 
-async def test_a_surrogate_in_a_path_reaches_the_tool_as_a_clear_error(folder: Path) -> None:
+async def test_surrogate_in_a_path_is_a_clear_error(folder: Path) -> None:
     await refused(read(folder, "a\ud800"), "invalid in names")
 
 
-async def test_a_name_longer_than_the_system_allows_is_a_clear_error(folder: Path) -> None:
+async def test_too_long_name_is_a_clear_error(folder: Path) -> None:
     await refused(read(folder, "n" * 300), "too long")
     for mode in ("new", "overwrite", "append"):
         await refused(write(folder, "n" * 300, "x", mode), "too long")
@@ -209,13 +209,13 @@ async def test_a_name_longer_than_the_system_allows_is_a_clear_error(folder: Pat
         ReadFileParameters(path="x" * 1001)
 
 
-def test_a_long_path_is_shown_cut(tmp_path: Path) -> None:
+def test_long_path_is_truncated_in_messages(tmp_path: Path) -> None:
     assert len(quoted("é" * 5000)) < 600
     assert quoted("ok") == "'ok'"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
-async def test_a_pipe_and_a_socket_are_refused_without_waiting(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pipe_and_socket_are_refused_without_blocking(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(folder / "pipe")
     monkeypatch.chdir(folder)
     with socket.socket(socket.AF_UNIX) as server:
@@ -227,9 +227,7 @@ async def test_a_pipe_and_a_socket_are_refused_without_waiting(folder: Path, mon
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
-def test_a_pipe_put_in_the_place_of_a_file_after_the_look_is_still_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pipe_swapped_in_after_the_check_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     def other_status(*_: object) -> os.stat_result:
@@ -250,7 +248,7 @@ def test_a_pipe_put_in_the_place_of_a_file_after_the_look_is_still_refused(
     ),
     mode=st.sampled_from(["new", "overwrite", "append"]),
 )
-async def test_whatever_the_path_nothing_outside_changes_and_only_tool_errors_come(
+async def test_any_path_changes_nothing_outside_and_raises_only_tool_errors(
     tmp_path_factory: pytest.TempPathFactory, path: str, mode: str
 ) -> None:
     top = tmp_path_factory.mktemp("paths")
@@ -273,7 +271,7 @@ async def test_whatever_the_path_nothing_outside_changes_and_only_tool_errors_co
 # Writing
 
 
-async def test_what_a_killed_program_left_unfinished_goes_with_a_later_write(folder: Path) -> None:
+async def test_unfinished_files_are_removed_by_a_later_write(folder: Path) -> None:
     left = folder / ".loopwright-0123456789abcdef.tmp"
     left.write_text("half")
     os.utime(left, (1.0, 1.0))
@@ -283,7 +281,7 @@ async def test_what_a_killed_program_left_unfinished_goes_with_a_later_write(fol
     assert names_in(folder) == ["draft.md"]
 
 
-async def test_by_default_every_write_takes_a_free_name(folder: Path) -> None:
+async def test_every_write_takes_a_free_name_by_default(folder: Path) -> None:
     written = [await write(folder, "notes/draft.md", text) for text in ("one", "two", "three")]
 
     assert written == [
@@ -295,13 +293,13 @@ async def test_by_default_every_write_takes_a_free_name(folder: Path) -> None:
     assert (folder / "notes" / "draft-3.md").read_text() == "three"
 
 
-async def test_writes_side_by_side_never_share_a_name(folder: Path) -> None:
+async def test_concurrent_writes_never_share_a_name(folder: Path) -> None:
     written = await asyncio.gather(*(write(folder, "a.txt", str(number)) for number in range(20)))
     assert len({str(one["path"]) for one in written if isinstance(one, dict)}) == 20
     assert sorted((folder / name).read_text() for name in names_in(folder)) == sorted(map(str, range(20)))
 
 
-async def test_there_is_an_end_to_free_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_free_names_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.tools.file_tools._MAX_VERSIONS", 2)
     await write(folder, "a", "1")
     await write(folder, "a", "2")
@@ -319,14 +317,14 @@ async def test_overwrite_replaces_the_text_and_keeps_the_permissions(folder: Pat
     assert names_in(folder) == ["a.sh"]
 
 
-async def test_overwrite_leaves_a_reader_its_old_text(folder: Path) -> None:
+async def test_overwrite_leaves_a_reader_the_old_text(folder: Path) -> None:
     (folder / "a.txt").write_text("old")
     with (folder / "a.txt").open() as reader:
         await write(folder, "a.txt", "newer", "overwrite")
         assert reader.read() == "old"
 
 
-async def test_overwrite_and_append_make_a_file_that_is_missing(folder: Path) -> None:
+async def test_overwrite_and_append_create_a_missing_file(folder: Path) -> None:
     await write(folder, "new/a.txt", "A", "overwrite")
     await write(folder, "new/b.txt", "B", "append")
     assert (folder / "new" / "a.txt").read_text() == "A"
@@ -339,17 +337,17 @@ async def test_append_adds_at_the_end(folder: Path) -> None:
     assert (folder / "log.txt").read_bytes() == "eins\nzwei ü\n".encode()
 
 
-async def test_line_ends_are_written_as_they_are(folder: Path) -> None:
+async def test_line_ends_are_written_unchanged(folder: Path) -> None:
     await write(folder, "a.txt", "a\r\nb\n")
     assert (folder / "a.txt").read_bytes() == b"a\r\nb\n"
 
 
-async def test_a_lone_surrogate_is_written_as_a_replacement_and_a_pair_as_its_character(folder: Path) -> None:
+async def test_surrogates_are_written_as_valid_characters(folder: Path) -> None:
     await write(folder, "a.txt", "x\ud800y\ud83d\ude00z\udc00")
     assert (folder / "a.txt").read_text(encoding="utf-8") == "x\ufffdy\U0001f600z\ufffd"
 
 
-async def test_an_append_that_would_outgrow_the_limit_changes_nothing(folder: Path) -> None:
+async def test_append_over_the_limit_changes_nothing(folder: Path) -> None:
     (folder / "big.txt").write_bytes(b"x" * (MAX_FILE_BYTES - 1))
     await refused(write(folder, "big.txt", "ab", "append"), "more than 10,000,000 bytes")
     assert (folder / "big.txt").stat().st_size == MAX_FILE_BYTES - 1
@@ -357,7 +355,7 @@ async def test_an_append_that_would_outgrow_the_limit_changes_nothing(folder: Pa
     assert (folder / "big.txt").stat().st_size == MAX_FILE_BYTES
 
 
-async def test_a_text_over_the_limit_in_bytes_is_refused(folder: Path) -> None:
+async def test_text_over_the_limit_is_refused(folder: Path) -> None:
     await refused(write(folder, "a.txt", "ü" * (MAX_FILE_BYTES // 2 + 1)), "more than 10,000,000 bytes")
     assert names_in(folder) == []
 
@@ -374,7 +372,7 @@ def tight_disk() -> Iterator[None]:
 
 @pytest.mark.usefixtures("tight_disk")
 @pytest.mark.parametrize("mode", ["new", "overwrite", "append"])
-async def test_a_disk_that_takes_no_more_leaves_what_was_there(folder: Path, mode: str) -> None:
+async def test_failed_write_keeps_the_old_file(folder: Path, mode: str) -> None:
     (folder / "a.txt").write_text("old")
     await refused(
         write(folder, "a.txt", "x" * 100_000, mode),
@@ -394,12 +392,12 @@ async def test_a_disk_that_takes_no_more_leaves_what_was_there(folder: Path, mod
         (errno.EIO, "input/output error"),
     ],
 )
-def test_what_the_system_says_becomes_a_sentence(number: int, says: str) -> None:
+def test_os_error_becomes_a_sentence(number: int, says: str) -> None:
     with pytest.raises(ToolError, match=says), explain_os_errors("The file 'a' cannot be written"):
         raise OSError(number, os.strerror(number))
 
 
-def test_an_error_without_a_reason_is_still_a_sentence() -> None:
+def test_os_error_without_a_reason_is_a_sentence() -> None:
     with pytest.raises(ToolError, match="cannot be read: unknown reason"), explain_os_errors("It cannot be read"):
         raise OSError
 
@@ -417,7 +415,7 @@ async def test_no_descriptor_stays_open(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("links", [True, False])
-async def test_a_new_file_takes_its_name_only_when_it_is_whole(
+async def test_new_file_gets_its_name_only_when_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
     seen: list[list[str]] = []

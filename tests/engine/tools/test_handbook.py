@@ -12,12 +12,12 @@ from engine.tools.tool import ToolContext
 PAGES = sorted((resources_folder() / "handbook").glob("*.md"))
 
 
-def test_the_handbook_has_its_pages() -> None:
+def test_handbook_has_its_pages() -> None:
     assert 12 <= len(PAGES) <= 20
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_is_short_and_has_one_title_and_sections(page: Path) -> None:
+def test_page_is_short_with_one_title_and_sections(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# ")
     assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
@@ -46,7 +46,7 @@ def test_a_page_is_short_and_has_one_title_and_sections(page: Path) -> None:
         ("temperature for judges", "temperature.md", "0"),
     ],
 )
-async def test_a_sloppy_question_finds_the_page_that_answers_it(query: str, page: str, words: str) -> None:
+async def test_informal_question_finds_the_right_page(query: str, page: str, words: str) -> None:
     found = await search_files(SearchFilesParameters(query=query), ToolContext())
     assert isinstance(found, list)
     passages = [hit for hit in found if isinstance(hit, dict)]
@@ -54,7 +54,7 @@ async def test_a_sloppy_question_finds_the_page_that_answers_it(query: str, page
     assert any(hit["file"] == page and words in str(hit["text"]) for hit in passages)
 
 
-async def test_the_question_of_the_bundled_search_template_is_answered_by_the_very_first_passage() -> None:
+async def test_question_of_the_search_template_finds_the_answer_first() -> None:
     query = "How do I stop a loop when the text no longer changes?"
     found = await search_files(SearchFilesParameters(query=query, limit=1), ToolContext())
     assert isinstance(found, list)

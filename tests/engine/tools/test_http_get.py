@@ -56,7 +56,7 @@ def names(table: dict[str, list[str]], *, permitted: set[str]) -> Network:
 # What comes back
 
 
-async def test_a_text_comes_back_with_where_it_is_from(web: WebServer) -> None:
+async def test_text_is_returned_with_its_address(web: WebServer) -> None:
     assert await get(web.url("/text?a=b#part")) == {
         "url": web.url("/text?a=b#part"),
         "status": 200,
@@ -79,19 +79,19 @@ async def test_a_text_comes_back_with_where_it_is_from(web: WebServer) -> None:
         ("/unmoved", "text/plain", "stay"),
     ],
 )
-async def test_every_kind_of_text_is_read(web: WebServer, path: str, content_type: str, text: str) -> None:
+async def test_every_kind_of_text_is_accepted(web: WebServer, path: str, content_type: str, text: str) -> None:
     page = await get(web.url(path))
     assert (page["content_type"], page["text"]) == (content_type, text)
 
 
 @pytest.mark.parametrize("path", ["/image", "/untyped_binary"])
-async def test_what_is_no_text_is_refused(web: WebServer, path: str) -> None:
+async def test_content_that_is_not_text_is_refused(web: WebServer, path: str) -> None:
     error = await failure(web.url(path))
     assert "which is not text" in error.message
     assert not error.retryable
 
 
-async def test_a_request_says_who_asks_and_nothing_else_about_us(web: WebServer) -> None:
+async def test_request_headers_identify_only_the_program(web: WebServer) -> None:
     await get(web.url("/text"))
     _, headers = web.asked[-1]
     assert headers["Host"] == f"127.0.0.1:{web.port}"
@@ -113,47 +113,45 @@ async def test_a_request_says_who_asks_and_nothing_else_about_us(web: WebServer)
         (503, "Service Unavailable", True),
     ],
 )
-async def test_an_error_status_says_whether_to_try_again(
-    web: WebServer, code: int, phrase: str, retryable: bool
-) -> None:
+async def test_error_status_decides_whether_to_retry(web: WebServer, code: int, phrase: str, retryable: bool) -> None:
     error = await failure(web.url(f"/status?code={code}&key=secret"))
     assert f"/status' responded with {code} ({phrase})." in error.message
     assert error.retryable is retryable
     assert "secret" not in str(error)
 
 
-async def test_a_status_that_nobody_knows_is_told_as_such(web: WebServer) -> None:
+async def test_unknown_status_is_reported(web: WebServer) -> None:
     error = await failure(web.url("/odd_status"))
     assert "responded with 599 (unknown status)" in error.message
     assert error.retryable
 
 
 @pytest.mark.parametrize("path", ["/nonsense", "/cut"])
-async def test_an_answer_that_is_no_http_is_a_sentence(web: WebServer, path: str) -> None:
+async def test_response_that_is_not_http_is_an_error(web: WebServer, path: str) -> None:
     error = await failure(web.url(path + "?key=secret"))
     assert "could not be read" in error.message
     assert error.retryable
     assert "secret" not in str(error)
 
 
-async def test_a_compressed_page_that_broke_off_is_not_taken_for_the_whole(web: WebServer) -> None:
+async def test_interrupted_compressed_page_is_an_error(web: WebServer) -> None:
     error = await failure(web.url("/half_gzip"))
 
     assert "disconnected in the middle of the page" in error.message
     assert error.retryable
 
 
-async def test_damaged_compression_is_a_sentence(web: WebServer) -> None:
+async def test_damaged_compression_is_an_error(web: WebServer) -> None:
     assert "damaged data" in (await failure(web.url("/damaged"))).message
 
 
-async def test_nobody_listening_is_a_sentence() -> None:
+async def test_refused_connection_is_an_error() -> None:
     error = await failure(f"http://127.0.0.1:{unused_port()}/")
     assert "could not be read" in error.message
     assert error.retryable
 
 
-async def test_a_host_that_does_not_exist_is_a_sentence() -> None:
+async def test_unknown_host_is_an_error() -> None:
     async def look_up(_host: str, _port: int) -> list[str]:
         raise socket.gaierror(socket.EAI_AGAIN, "try again")
 
@@ -163,28 +161,28 @@ async def test_a_host_that_does_not_exist_is_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64, "...", "[fe80::1%25nosuch]"])
-async def test_a_host_that_cannot_exist_is_a_sentence(host: str) -> None:
+async def test_invalid_host_is_an_error(host: str) -> None:
     assert "unknown" in (await failure(f"http://{host}/")).message
 
 
 # Limits
 
 
-async def test_a_page_is_cut_at_the_limit_and_says_so(web: WebServer) -> None:
+async def test_page_over_the_limit_is_truncated(web: WebServer) -> None:
     assert (await get(web.url("/big"), max_bytes=1000))["truncated"] is False
     page = await get(web.url("/big"), max_bytes=999)
     assert page["truncated"] is True
     assert page["text"] == "ü" * 499
 
 
-async def test_a_page_without_end_is_cut_and_the_connection_closed(web: WebServer) -> None:
+async def test_endless_page_is_truncated_and_the_connection_closed(web: WebServer) -> None:
     web.hung_up.clear()
     page = await get(web.url("/endless"), max_bytes=100_000)
     assert page["text"] == "x" * 100_000
     assert await asyncio.to_thread(web.hung_up.wait, 30)
 
 
-async def test_a_page_that_swells_when_unpacked_is_cut_before_it_fills_the_memory(web: WebServer) -> None:
+async def test_decompression_bomb_is_truncated(web: WebServer) -> None:
     tracemalloc.start()
     try:
         page = await get(web.url("/bomb"), max_bytes=1_000_000)
@@ -196,12 +194,12 @@ async def test_a_page_that_swells_when_unpacked_is_cut_before_it_fills_the_memor
     assert peak < 20_000_000
 
 
-async def test_a_page_that_is_packed_twice_is_refused(web: WebServer) -> None:
+async def test_doubly_compressed_page_is_refused(web: WebServer) -> None:
     assert "compresses its response by 'gzip, gzip'" in (await failure(web.url("/double_bomb"))).message
 
 
 @pytest.mark.parametrize("path", ["/silence", "/drip"])
-async def test_the_deadline_covers_the_whole_page(web: WebServer, path: str) -> None:
+async def test_deadline_covers_the_whole_page(web: WebServer, path: str) -> None:
     web.hung_up.clear()
     error = await failure(web.url(path), timeout_s=0.3)
     assert "did not respond in full within 0.3 s" in error.message
@@ -209,7 +207,7 @@ async def test_the_deadline_covers_the_whole_page(web: WebServer, path: str) -> 
     assert await asyncio.to_thread(web.hung_up.wait, 30)
 
 
-async def test_cancelling_closes_the_connection(web: WebServer) -> None:
+async def test_canceling_closes_the_connection(web: WebServer) -> None:
     web.waiting.clear()
     web.hung_up.clear()
     call = asyncio.create_task(get(web.url("/silence")))
@@ -220,7 +218,7 @@ async def test_cancelling_closes_the_connection(web: WebServer) -> None:
     assert await asyncio.to_thread(web.hung_up.wait, 30)
 
 
-def test_limits_are_part_of_the_declaration() -> None:
+def test_parameter_limits_are_declared() -> None:
     for wrong in ({"max_bytes": 10_000_001}, {"timeout_s": 0}, {"max_redirects": 21}, {"timeout_s": float("nan")}):
         with pytest.raises(ValidationError):
             HttpGetParameters.model_validate({"url": "http://a", **wrong})
@@ -230,25 +228,25 @@ def test_limits_are_part_of_the_declaration() -> None:
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-async def test_a_redirect_is_followed_and_told(web: WebServer, code: int) -> None:
+async def test_redirect_is_followed_and_reported(web: WebServer, code: int) -> None:
     page = await get(web.url(f"/redirect?code={code}&to=/text"))
     assert page["url"] == web.url("/text")
     assert page["text"] == "hello ü\n"
 
 
-async def test_a_redirect_carries_no_cookie_along(web: WebServer) -> None:
+async def test_redirect_sends_no_cookie(web: WebServer) -> None:
     await get(web.url("/redirect?to=/text"))
     assert "Cookie" not in web.asked[-1][1]
 
 
-async def test_redirects_are_counted(web: WebServer) -> None:
+async def test_number_of_redirects_is_limited(web: WebServer) -> None:
     assert "redirects more than 3 times" in (await failure(web.url("/loop"), max_redirects=3)).message
     assert "redirects more than 0 times" in (await failure(web.url("/redirect?to=/text"), max_redirects=0)).message
     assert (await get(web.url("/redirect?to=/text"), max_redirects=1))["status"] == 200
 
 
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://x/", "http://u:p@127.0.0.1/", "http://%5B::1/", "//"])
-async def test_a_redirect_to_what_is_no_web_address_is_refused(web: WebServer, target: str) -> None:
+async def test_redirect_to_an_invalid_address_is_refused(web: WebServer, target: str) -> None:
     error = await failure(web.url(f"/redirect?to={target}"))
     assert "The address" in error.message
     assert not error.retryable
@@ -277,13 +275,13 @@ async def test_a_redirect_to_what_is_no_web_address_is_refused(web: WebServer, t
         "x" * 8000,
     ],
 )
-async def test_what_is_no_web_address_is_refused(url: str) -> None:
+async def test_invalid_web_address_is_refused(url: str) -> None:
     error = await failure(url)
     assert error.message.startswith("The address ")
     assert not error.retryable
 
 
-async def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+async def test_password_in_an_address_is_refused_and_not_shown() -> None:
     error = await failure("http://me:secret@example.org/")
     assert "user name or password" in error.message
     assert "secret" not in str(error)
@@ -308,7 +306,7 @@ async def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
         "[fd00::1]",
     ],
 )
-async def test_addresses_inside_are_refused_however_they_are_written(web: WebServer, host: str) -> None:
+async def test_private_addresses_are_refused_in_every_notation(web: WebServer, host: str) -> None:
     before = len(web.asked)
     error = await failure(web.url("/text", host=host), ToolContext())
     assert "not on the public internet" in error.message
@@ -316,7 +314,7 @@ async def test_addresses_inside_are_refused_however_they_are_written(web: WebSer
     assert len(web.asked) == before
 
 
-async def test_a_name_with_one_inside_address_among_public_ones_is_refused(web: WebServer) -> None:
+async def test_host_with_one_private_address_is_refused(web: WebServer) -> None:
     async def look_up(_host: str, _port: int) -> list[str]:
         return ["127.0.0.1", "10.0.0.1"]
 
@@ -326,12 +324,12 @@ async def test_a_name_with_one_inside_address_among_public_ones_is_refused(web: 
         )
 
 
-async def test_a_name_without_addresses_is_refused() -> None:
+async def test_host_without_addresses_is_refused() -> None:
     with pytest.raises(ToolError, match="not on the public internet"):
         await fetch(HttpGetParameters(url="http://none.example"), names({"none.example": []}, permitted=set()))
 
 
-async def test_the_address_that_was_checked_is_the_one_that_is_asked(web: WebServer) -> None:
+async def test_connection_uses_the_checked_address(web: WebServer) -> None:
     network = names({"rebind.example": ["127.0.0.1", "127.0.0.66"]}, permitted={"127.0.0.1"})
     page = await fetch(HttpGetParameters(url=web.url("/text", "rebind.example")), network)
     assert isinstance(page, dict)
@@ -340,13 +338,13 @@ async def test_the_address_that_was_checked_is_the_one_that_is_asked(web: WebSer
     assert web.asked[-1][1]["Host"] == f"rebind.example:{web.port}"
 
 
-async def test_a_name_that_turns_inside_between_redirects_is_refused(web: WebServer) -> None:
+async def test_host_that_becomes_private_between_redirects_is_refused(web: WebServer) -> None:
     network = names({"rebind.example": ["127.0.0.1", "127.0.0.66"]}, permitted={"127.0.0.1"})
     with pytest.raises(ToolError, match=r"'rebind.example' is not on the public internet"):
         await fetch(HttpGetParameters(url=web.url("/redirect?to=/text", "rebind.example")), network)
 
 
-async def test_a_redirect_to_an_inside_address_is_refused(web: WebServer) -> None:
+async def test_redirect_to_a_private_address_is_refused(web: WebServer) -> None:
     before = len(web.asked)
     network = Network(resolve, {"127.0.0.1"}.__contains__)
     with pytest.raises(ToolError, match=r"'127.0.0.2' is not on the public internet"):
@@ -354,7 +352,7 @@ async def test_a_redirect_to_an_inside_address_is_refused(web: WebServer) -> Non
     assert len(web.asked) == before + 1
 
 
-async def test_the_next_address_is_tried_where_one_does_not_answer(web: WebServer) -> None:
+async def test_next_address_is_tried_if_one_fails(web: WebServer) -> None:
     async def look_up(_host: str, _port: int) -> list[str]:
         return ["127.0.0.3", "127.0.0.1", "127.0.0.4"]
 
@@ -363,7 +361,7 @@ async def test_the_next_address_is_tried_where_one_does_not_answer(web: WebServe
     assert page["status"] == 200
 
 
-async def test_a_proxy_of_the_environment_is_not_used(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_environment_proxy_is_not_used(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{unused_port()}")
     assert (await get(web.url("/text")))["status"] == 200
@@ -372,7 +370,7 @@ async def test_a_proxy_of_the_environment_is_not_used(web: WebServer, monkeypatc
 @settings(deadline=None, max_examples=60)
 @given(st.text(min_size=1, max_size=60).map("http://".__add__) | st.text(min_size=1, max_size=60))
 @example("http://\u2488/")
-async def test_whatever_the_address_only_tool_errors_come(url: str) -> None:
+async def test_any_address_raises_only_tool_errors(url: str) -> None:
     network = Network(lambda _host, _port: resolve("127.0.0.1", 80), lambda _: False)
     with pytest.raises(ToolError):
         await fetch(HttpGetParameters(url=url), network)
@@ -452,7 +450,7 @@ async def fetch_secure(web: WebServer, host: str) -> Value:
     return await fetch(HttpGetParameters(url=web.url("/text", host, "https")), network)
 
 
-async def test_a_certificate_is_checked_for_the_name_and_not_for_the_address(
+async def test_certificate_is_checked_for_the_host_name(
     secure_web: WebServer, authority: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority[0]))
@@ -465,12 +463,12 @@ async def test_a_certificate_is_checked_for_the_name_and_not_for_the_address(
         await get(secure_web.url("/text", "127.0.0.1", "https"))
 
 
-async def test_a_certificate_of_an_unknown_authority_is_refused(secure_web: WebServer) -> None:
+async def test_certificate_of_an_unknown_authority_is_refused(secure_web: WebServer) -> None:
     with pytest.raises(ToolError, match=r"(?i)certificate"):
         await fetch_secure(secure_web, "secure.example")
 
 
-async def test_a_missing_certificate_file_is_a_sentence(
+async def test_missing_certificate_file_is_an_error(
     secure_web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))

@@ -35,7 +35,7 @@ def served() -> Iterator[tuple[McpServer, subprocess.Popen[str]]]:
     process.stdout.close()
 
 
-async def test_calls_go_to_a_server_that_runs_already(served: tuple[McpServer, subprocess.Popen[str]]) -> None:
+async def test_calls_reach_a_running_server(served: tuple[McpServer, subprocess.Popen[str]]) -> None:
     tools = await tools_of(served[0])
     async with context() as given:
         assert await call(tools["sample/add"], given, a=40, b=2) == 42
@@ -50,9 +50,9 @@ async def test_calls_go_to_a_server_that_runs_already(served: tuple[McpServer, s
 
 
 class Raw(BaseHTTPRequestHandler):
-    """Greets as it should, and answers a call as `behaviour` says."""
+    """Greets as it should, and answers a call as `behavior` says."""
 
-    behaviour: ClassVar[str] = ""
+    behavior: ClassVar[str] = ""
     headers_seen: ClassVar[list[str | None]] = []
 
     def do_POST(self) -> None:
@@ -75,21 +75,21 @@ class Raw(BaseHTTPRequestHandler):
             self.send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "no such method"}})
 
     def work(self, request: Any) -> None:
-        if self.behaviour == "flood":
+        if self.behavior == "flood":
             self.head(100_000_000)
             for _ in range(100):
                 self.wfile.write(b" " * 1_000_000)
-        elif self.behaviour == "squeezed":
+        elif self.behavior == "squeezed":
             self.send_response(200)
             self.send_header("content-type", "application/json")
             self.send_header("content-encoding", "gzip")
             self.send_header("content-length", "4")
             self.end_headers()
             self.wfile.write(b"\x1f\x8b\x08\x00")
-        elif self.behaviour == "rubbish":
+        elif self.behavior == "rubbish":
             self.head(1)
             self.wfile.write(b"{")
-        elif self.behaviour == "broken":
+        elif self.behavior == "broken":
             self.send_response(500)
             self.send_header("content-length", "0")
             self.end_headers()
@@ -141,7 +141,7 @@ def raw() -> Iterator[McpServer]:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "message"),
+    ("behavior", "message"),
     [
         ("flood", "it sent a message of more than 8,000,000 bytes"),
         ("squeezed", "it sent a compressed response"),
@@ -149,29 +149,29 @@ def raw() -> Iterator[McpServer]:
         ("rubbish", 'The MCP server "sample" refused the call of "work"'),
     ],
 )
-async def test_a_server_that_misbehaves_is_an_error_that_says_how(
+async def test_misbehaving_server_is_a_specific_error(
     raw: McpServer,
-    behaviour: str,
+    behavior: str,
     message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(logging.root, "handlers", [])  # as in a program that sets up no logging
     monkeypatch.setenv("MCP_TOKEN", "s3cret-token")
-    monkeypatch.setattr(Raw, "behaviour", behaviour)
+    monkeypatch.setattr(Raw, "behavior", behavior)
     (tool,) = served_tools("sample", raw, await ask_server("sample", raw))
     async with context() as given:
         with pytest.raises(ToolError) as caught:
             await call(tool, given)
         assert message in str(caught.value)
         assert "s3cret-token" not in str(caught.value)
-        monkeypatch.setattr(Raw, "behaviour", "")
+        monkeypatch.setattr(Raw, "behavior", "")
         assert await call(tool, given) == "done"
     assert set(Raw.headers_seen) == {"Bearer s3cret-token"}
     assert capsys.readouterr().err == ""
 
 
-async def test_an_address_where_nobody_listens_is_an_error() -> None:
+async def test_address_without_a_server_is_an_error() -> None:
     with pytest.raises(ToolError, match=r'The MCP server "sample" .*connect') as caught:
         await ask_server("sample", McpServer(url="http://127.0.0.1:1/mcp"))
     assert len(str(caught.value)) < 500

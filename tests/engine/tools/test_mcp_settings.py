@@ -30,7 +30,7 @@ SECRET = "looks like a secret"
         ({"command": "npx", "args": "-y"}, "list"),
     ],
 )
-def test_what_cannot_be_or_should_not_be_is_refused(settings: dict[str, Any], sentence: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValidationError) as caught:
         McpServer.model_validate(settings)
     assert sentence in caught.value.errors()[0]["msg"]
@@ -54,7 +54,7 @@ def test_what_cannot_be_or_should_not_be_is_refused(settings: dict[str, Any], se
         (["mcp-remote", "https://example.org/mcp?apiKey=abc"], "apiKey"),
     ],
 )
-def test_a_secret_in_plain_words_is_refused_among_the_arguments_too(args: list[str], named: str) -> None:
+def test_plain_text_secret_in_arguments_is_refused(args: list[str], named: str) -> None:
     with pytest.raises(ValidationError) as caught:
         McpServer(command="npx", args=args)
     told = caught.value.errors()[0]["msg"]
@@ -64,7 +64,7 @@ def test_a_secret_in_plain_words_is_refused_among_the_arguments_too(args: list[s
     )
 
 
-def test_a_secret_in_the_query_of_an_address_is_refused() -> None:
+def test_secret_in_a_query_is_refused() -> None:
     with pytest.raises(ValidationError, match='"api_key" looks like a secret'):
         McpServer(url="https://example.org/mcp?api_key=abc")
     assert McpServer(url="https://example.org/mcp?api_key=${MINE}&page=1").url.endswith("page=1")
@@ -83,16 +83,16 @@ def test_a_secret_in_the_query_of_an_address_is_refused() -> None:
         ["[::1", "http://[::1", "a=b", ""],
     ],
 )
-def test_arguments_that_hold_no_secret_are_taken(args: list[str]) -> None:
+def test_arguments_without_secrets_are_accepted(args: list[str]) -> None:
     assert McpServer(command="npx", args=args).args == args
 
 
-def test_what_other_programs_write_beside_is_passed_over() -> None:
+def test_unknown_keys_are_ignored() -> None:
     server = McpServer.model_validate({"type": "stdio", "command": "npx", "args": ["-y", "x"], "disabled": False})
     assert server.summary == "npx -y x"
 
 
-def test_variables_are_put_in_when_they_are_needed() -> None:
+def test_variables_are_replaced_when_needed() -> None:
     environment = {"TOKEN": "s3cret", "SHORT": "ab"}
     assert fill_in("sample", "Bearer ${TOKEN} ${SHORT} $TOKEN", environment) == "Bearer s3cret ab $TOKEN"
     with pytest.raises(ToolError, match='"sample" needs MISSING, which is neither in the environment nor in the keyr'):
@@ -101,7 +101,7 @@ def test_variables_are_put_in_when_they_are_needed() -> None:
     assert variables_of(server) == ["SHORT", "TOKEN"]
 
 
-def test_the_fingerprint_is_that_of_what_is_started_and_not_of_the_time_limit() -> None:
+def test_fingerprint_ignores_the_timeout() -> None:
     one = McpServer(command="x")
     assert one.fingerprint == McpServer(command="x", timeout_s=5).fingerprint
     assert one.fingerprint != McpServer(command="x", args=["y"]).fingerprint

@@ -25,8 +25,8 @@ def sdk(**more: Any) -> McpServer:
     return McpServer(command=sys.executable, args=[str(HERE / "mcp_sdk_server.py")], **more)
 
 
-def raw(behaviour: str, **more: Any) -> McpServer:
-    return McpServer(command=sys.executable, args=[str(HERE / "mcp_raw_server.py"), behaviour], **more)
+def raw(behavior: str, **more: Any) -> McpServer:
+    return McpServer(command=sys.executable, args=[str(HERE / "mcp_raw_server.py"), behavior], **more)
 
 
 _listings: dict[str, Listing] = {}
@@ -65,7 +65,7 @@ def _is_alive(process: int) -> bool:
         return False
 
 
-async def test_the_tools_of_a_server_are_listed_with_their_parameters() -> None:
+async def test_server_tools_are_listed_with_their_parameters() -> None:
     tools = await tools_of(sdk())
     assert list(tools) == [
         f"sample/{name}" for name in ["add", "describe", "environment", "fail", "process", "much", "die"]
@@ -79,7 +79,7 @@ async def test_the_tools_of_a_server_are_listed_with_their_parameters() -> None:
     assert {name for name, tool in tools.items() if tool.idempotent} == {"sample/add", "sample/environment"}
 
 
-async def test_calls_give_values_or_fail_and_share_one_process_until_the_end(
+async def test_calls_share_one_server_process_for_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("LOOPWRIGHT_TEST_TOKEN", "s3cret-token")
@@ -102,9 +102,7 @@ async def test_calls_give_values_or_fail_and_share_one_process_until_the_end(
     await gone(processes.pop())
 
 
-async def test_a_server_that_died_in_mid_call_is_told_without_secrets_and_started_anew(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_server_that_dies_during_a_call_is_restarted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LOOPWRIGHT_TEST_TOKEN", "s3cret-token")
     server = raw("die", env={"API_TOKEN": "${LOOPWRIGHT_TEST_TOKEN}", "HAS_DIED": str(tmp_path / "has-died")})
     (tool,) = (await tools_of(server)).values()
@@ -118,7 +116,7 @@ async def test_a_server_that_died_in_mid_call_is_told_without_secrets_and_starte
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "message"),
+    ("behavior", "message"),
     [
         (
             "flood",
@@ -130,37 +128,37 @@ async def test_a_server_that_died_in_mid_call_is_told_without_secrets_and_starte
         ("hang", 'The MCP server "sample" did not answer "work" within 0.5 s'),
     ],
 )
-async def test_a_server_that_misbehaves_is_an_error_that_says_how(
-    behaviour: str, message: str, monkeypatch: pytest.MonkeyPatch
+async def test_misbehaving_server_is_a_specific_error(
+    behavior: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcp_connection, "_EXIT_TIMEOUT_S", 0.1)
-    await tools_of(raw(behaviour))
-    (tool,) = (await tools_of(raw(behaviour, timeout_s=0.5 if behaviour == "hang" else 60))).values()
+    await tools_of(raw(behavior))
+    (tool,) = (await tools_of(raw(behavior, timeout_s=0.5 if behavior == "hang" else 60))).values()
     async with context() as given:
         with pytest.raises(ToolError) as caught:
             await call(tool, given)
         assert str(caught.value).startswith(message)
 
 
-async def test_a_schema_that_no_json_can_hold_leaves_its_tool_out() -> None:
+async def test_tool_with_an_invalid_schema_is_left_out() -> None:
     listing = await ask_server("sample", raw("odd"))
     assert listing.tools == ()
     assert listing.left_out == ('The tool "work" cannot be used: its description is invalid.',)
 
 
-async def test_what_strays_into_its_output_and_what_is_no_text_do_no_harm() -> None:
+async def test_stray_output_and_pictures_are_handled() -> None:
     (tool,) = (await tools_of(raw("chatty"))).values()
     async with context() as given:
         assert await call(tool, given) == "done\n[image, image/png, 4 characters of Base64]"
 
 
-async def test_a_text_that_a_server_cut_in_the_middle_of_a_character_is_an_answer() -> None:
+async def test_text_truncated_inside_a_character_is_accepted() -> None:
     (tool,) = (await tools_of(raw("half", timeout_s=2))).values()
     async with context() as given:
         assert await call(tool, given) == "smile: \ufffd"
 
 
-async def test_half_a_character_deep_in_the_arguments_is_sent_as_a_whole_one() -> None:
+async def test_lone_surrogate_in_arguments_is_replaced() -> None:
     tools = await tools_of(sdk(timeout_s=2))
     async with context() as given:
         subject = {"a": "ok", "b": "\ud83d"}
@@ -171,7 +169,7 @@ async def test_half_a_character_deep_in_the_arguments_is_sent_as_a_whole_one() -
         assert await call(tools["sample/add"], given, a=1) == 2
 
 
-async def test_a_server_that_ended_between_two_calls_is_started_anew_for_the_second() -> None:
+async def test_server_that_ends_between_calls_is_restarted() -> None:
     (tool,) = (await tools_of(raw("once"))).values()
     async with context() as given:
         first = await call(tool, given)
@@ -180,7 +178,7 @@ async def test_a_server_that_ended_between_two_calls_is_started_anew_for_the_sec
         assert await call(tool, given) not in {first, None}
 
 
-async def test_what_a_tool_says_about_its_failure_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tool_failure_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOOPWRIGHT_TEST_TOKEN", "s3cret-token")
     (tool,) = (await tools_of(raw("complain", env={"API_TOKEN": "${LOOPWRIGHT_TEST_TOKEN}"}))).values()
     async with context() as given:
@@ -189,7 +187,7 @@ async def test_what_a_tool_says_about_its_failure_shows_no_secret(monkeypatch: p
     assert "s3cret-token" not in str(caught.value)
 
 
-async def test_whoever_else_waits_for_a_server_that_does_not_greet_is_told_so_too(
+async def test_handshake_timeout_fails_all_waiting_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = mcp_connection.McpConnection("sample", raw("deaf"))
@@ -204,30 +202,30 @@ async def test_whoever_else_waits_for_a_server_that_does_not_greet_is_told_so_to
     await server.close()
 
 
-async def test_a_server_that_does_not_greet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_handshake_timeout_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_connection, "_CONNECT_TIMEOUT_S", 0.3)
     with pytest.raises(ToolError, match=r'The MCP server "sample" did not complete the handshake within 0\.3 s'):
         await ask_server("sample", raw("deaf"))
 
 
-async def test_a_program_that_is_no_server_is_an_error_that_shows_what_it_said() -> None:
+async def test_program_that_is_not_a_server_is_an_error_with_its_output() -> None:
     server = McpServer(command=sys.executable, args=["-c", "import sys; sys.exit('this is no server')"])
     with pytest.raises(ToolError, match=r'The MCP server "sample" disconnected during connecting.*this is no server'):
         await ask_server("sample", server)
 
 
-async def test_a_program_that_is_not_there_is_an_error() -> None:
+async def test_missing_program_is_an_error() -> None:
     with pytest.raises(ToolError, match='"sample" cannot be started: there is no program "no-such-program"'):
         await ask_server("sample", McpServer(command="no-such-program"))
 
 
-async def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unset_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_SUCH_TOKEN", raising=False)
     with pytest.raises(ToolError, match="needs NO_SUCH_TOKEN, which is neither in the environment nor in the keyring"):
         await ask_server("sample", sdk(env={"TOKEN": "${NO_SUCH_TOKEN}"}))
 
 
-async def test_stopping_in_mid_call_ends_the_process_with_the_run(tmp_path: Path) -> None:
+async def test_canceling_a_call_ends_the_process_with_the_run(tmp_path: Path) -> None:
     (tool,) = (await tools_of(raw("hang"))).values()
     async with context() as given:
         task = asyncio.create_task(call(tool, given))
@@ -238,7 +236,7 @@ async def test_stopping_in_mid_call_ends_the_process_with_the_run(tmp_path: Path
     assert [one for one in asyncio.all_tasks() if "MCP" in one.get_name()] == []
 
 
-async def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_extra_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.delitem(sys.modules, "engine.tools.mcp_connection")
     with pytest.raises(ToolError, match=r'need the package mcp.*pip install "loopwright\[mcp\]"'):

@@ -31,7 +31,7 @@ def of(properties: dict[str, Any], *required: str) -> Any:
     return parameters_of({"type": "object", "properties": properties, "required": list(required)})
 
 
-def test_what_was_not_given_is_left_to_the_server() -> None:
+def test_omitted_arguments_are_left_to_the_server() -> None:
     model = of({"path": {"type": "string"}, "lines": {"type": "integer", "default": 10}}, "path")
     assert model.model_validate({"path": "a.txt"}).arguments() == {"path": "a.txt"}
     assert model.model_validate({"path": "a.txt", "lines": 3}).arguments() == {"path": "a.txt", "lines": 3}
@@ -43,7 +43,7 @@ def test_what_was_not_given_is_left_to_the_server() -> None:
         model.model_validate({"path": "a.txt", "lines": "many"})
 
 
-def test_names_that_only_the_server_knows_are_given_back_to_it() -> None:
+def test_renamed_parameters_are_sent_by_their_original_names() -> None:
     model = of({"schema": {"type": "object"}, "_meta": {}, "max-results": {"type": "number"}, "served_names": {}})
     assert list(model.model_fields) == ["schema_", "meta", "max-results", "served_names_"]
     given = {"schema_": {"a": 1}, "meta": None, "max-results": 3, "served_names_": "x"}
@@ -55,13 +55,13 @@ def test_names_that_only_the_server_knows_are_given_back_to_it() -> None:
     }
 
 
-def test_a_parameter_without_a_usable_name_is_left_out_or_makes_the_tool_unusable() -> None:
+def test_parameter_with_an_invalid_name_is_omitted_or_an_error() -> None:
     assert list(of({"a.b": {}, "c": {}}).model_fields) == ["c"]
     with pytest.raises(UnusableSchemaError, match=r"no port can have the name of its parameter 'a\.b'"):
         of({"a.b": {}}, "a.b")
 
 
-def test_a_schema_too_deep_to_be_gone_through_makes_the_tool_unusable() -> None:
+def test_too_deep_schema_is_unusable() -> None:
     deep: Any = {}
     for _ in range(495):
         deep = {"items": deep}
@@ -86,7 +86,7 @@ def test_a_schema_too_deep_to_be_gone_through_makes_the_tool_unusable() -> None:
         {"properties": {"a": {"items": {"$ref": "#/$defs/Missing"}}}},
     ],
 )
-def test_any_schema_has_ports_and_facts(schema: dict[str, Any]) -> None:
+def test_any_schema_has_ports_and_fields(schema: dict[str, Any]) -> None:
     _has_ports_and_facts(schema)
 
 
@@ -103,7 +103,7 @@ declared = st.dictionaries(keywords, json_values, max_size=4) | json_values
 
 @given(st.dictionaries(st.text(max_size=6), declared, max_size=4))
 @settings(deadline=None, max_examples=75)
-def test_a_hostile_schema_does_no_harm(properties: dict[str, Any]) -> None:
+def test_hostile_schema_does_no_harm(properties: dict[str, Any]) -> None:
     _has_ports_and_facts({"properties": properties, "required": list(properties)})
 
 
@@ -123,7 +123,7 @@ def _has_ports_and_facts(schema: dict[str, Any]) -> None:
         set_tools("sample", ())
 
 
-def test_lists_are_kept_and_a_file_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:
+def test_listings_are_stored_and_an_invalid_file_is_empty(tmp_path: Path) -> None:
     path = tmp_path / "new" / "mcp-tools.json"
     assert read_listings(path) == {}
     tool = ListedTool(name="read", title="Read", description="Reads ä.", input_schema={"type": "object"})

@@ -21,13 +21,13 @@ def _own_keyring() -> Iterator[None]:
     keyring.set_keyring(before)
 
 
-def test_what_is_kept_is_found_by_another_process_and_the_environment_comes_before_it() -> None:
+def test_stored_variable_is_found_later_and_the_environment_precedes_it() -> None:
     assert SecretVariables({}).store("TOKEN", "s3cret")
     assert SecretVariables({}).values(["TOKEN", "OTHER"]) == {"TOKEN": "s3cret"}
     assert SecretVariables({"TOKEN": "theirs"}).values(["TOKEN"]) == {"TOKEN": "theirs"}
 
 
-def test_what_is_held_for_a_session_comes_before_the_keyring_and_is_gone_with_it() -> None:
+def test_session_variable_precedes_the_keyring() -> None:
     SecretVariables({}).store("TOKEN", "kept")
     variables = SecretVariables({})
     variables.set_for_session("TOKEN", "held")
@@ -37,7 +37,7 @@ def test_what_is_held_for_a_session_comes_before_the_keyring_and_is_gone_with_it
 
 
 @pytest.mark.parametrize("backend", [fail.Keyring, null.Keyring, BrokenKeyring])
-def test_without_a_keyring_a_variable_stands_for_this_session(backend: type) -> None:
+def test_without_a_keyring_a_variable_is_set_for_the_session(backend: type) -> None:
     keyring.set_keyring(backend())
     variables = SecretVariables({})
     assert not variables.store("TOKEN", "s3cret")

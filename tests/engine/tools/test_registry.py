@@ -19,17 +19,17 @@ ALL = list(builtin_tools().values())
 NAMES = ["search_files", "web_search", "http_get", "read_file", "write_file", "python", "shell"]
 
 
-def test_the_built_in_tools_are_these() -> None:
+def test_names_of_the_built_in_tools() -> None:
     assert list(builtin_tools()) == NAMES
     assert find_tool("read_file") is builtin_tools()["read_file"]
 
 
-def test_the_registry_cannot_be_changed() -> None:
+def test_registry_is_read_only() -> None:
     with pytest.raises(TypeError):
         builtin_tools()["x"] = ALL[0]  # type: ignore[index]
 
 
-def test_a_misspelt_tool_is_answered_with_the_nearest_name_and_all_names() -> None:
+def test_misspelled_tool_is_an_error_with_a_suggestion() -> None:
     with pytest.raises(ToolError) as caught:
         find_tool("Search_file")
     assert caught.value.message == "There is no tool called 'Search_file'."
@@ -37,7 +37,7 @@ def test_a_misspelt_tool_is_answered_with_the_nearest_name_and_all_names() -> No
     assert ", ".join(NAMES) in caught.value.remedy
 
 
-def test_a_name_like_none_is_answered_without_a_guess() -> None:
+def test_unknown_tool_without_a_suggestion() -> None:
     with pytest.raises(ToolError) as caught:
         find_tool("zzz" * 100_000)
     assert "Did you mean" not in caught.value.remedy
@@ -80,7 +80,7 @@ def owners() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("owners")
-def test_tools_are_added_replaced_and_taken_away_by_their_owner() -> None:
+def test_owner_adds_replaces_and_removes_tools() -> None:
     set_tools("ours", [tool("ours/one"), tool("ours/two")])
     set_tools("theirs", [tool("theirs/one")])
     assert list(all_tools()) == [*NAMES, "ours/one", "ours/two", "theirs/one"]
@@ -94,7 +94,7 @@ def test_tools_are_added_replaced_and_taken_away_by_their_owner() -> None:
 
 @pytest.mark.usefixtures("owners")
 @pytest.mark.parametrize("taken", ["read_file", "ours/one"])
-def test_a_name_that_is_taken_is_refused_and_all_stays_as_it_was(taken: str) -> None:
+def test_duplicate_tool_name_is_refused_without_changes(taken: str) -> None:
     set_tools("ours", [tool("ours/one")])
     with pytest.raises(ToolError, match=f'A tool "{taken}" already exists, and theirs has another'):
         set_tools("theirs", [tool("theirs/one"), tool(taken)])

@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 # What is found
 
 
-async def test_a_hit_says_where_it_stands_and_gives_the_whole_passage(folder: Path) -> None:
+async def test_result_has_location_and_the_whole_passage(folder: Path) -> None:
     (hit,) = await search("cellar", folder)
     score = hit.pop("score")
     assert isinstance(score, float)
@@ -55,7 +55,7 @@ async def test_a_hit_says_where_it_stands_and_gives_the_whole_passage(folder: Pa
     }
 
 
-async def test_the_better_match_comes_first_and_has_the_higher_score(folder: Path) -> None:
+async def test_better_match_is_first_with_a_higher_score(folder: Path) -> None:
     hits = await search("keep pears", folder)
     assert [hit["file"] for hit in hits] == ["pears.txt", "apples.md"]
     assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)  # type: ignore[type-var]
@@ -67,19 +67,19 @@ async def test_words_match_without_case_accents_and_endings(tmp_path: Path) -> N
         assert await files(query, tmp_path) == ["a.md"], query
 
 
-async def test_a_word_in_a_heading_counts_more_than_one_in_the_text(tmp_path: Path) -> None:
+async def test_heading_words_count_more_than_text_words(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Other\nbudget and some more words here\n")
     (tmp_path / "b.md").write_text("# Budget\nother and some more words here\n")
     assert await files("budget", tmp_path) == ["b.md", "a.md"]
 
 
-async def test_equal_scores_stand_in_the_order_of_names_and_lines(tmp_path: Path) -> None:
+async def test_equal_scores_are_ordered_by_name_and_line(tmp_path: Path) -> None:
     for name in ("c", "a", "b"):
         (tmp_path / f"{name}.txt").write_text("same words\n")
     assert await files("words", tmp_path) == ["a.txt", "b.txt", "c.txt"]
 
 
-async def test_the_limit_is_kept(tmp_path: Path) -> None:
+async def test_limit_is_respected(tmp_path: Path) -> None:
     for number in range(60):
         (tmp_path / f"{number:02}.txt").write_text("word\n")
     assert len(await search("word", tmp_path)) == 5
@@ -90,7 +90,7 @@ async def test_the_limit_is_kept(tmp_path: Path) -> None:
             SearchFilesParameters(query="x", limit=limit)
 
 
-async def test_fillers_do_not_outweigh_the_words_that_tell_something(tmp_path: Path) -> None:
+async def test_stop_words_do_not_outweigh_significant_words(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("How do I\n")
     (tmp_path / "b.txt").write_text("loop here\n\n")
     (tmp_path / "c.txt").write_text("loop there\n\n")
@@ -128,7 +128,7 @@ async def test_no_query_is_an_error(query: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     "operator", ["cellar AND nowhere", "cellar NOT keep", '"cellar nowhere"', "-cellar", "text:cellar*"]
 )
-async def test_operators_are_read_as_words(operator: str, folder: Path) -> None:
+async def test_operators_are_words(operator: str, folder: Path) -> None:
     assert "apples.md" in await files(operator, folder)
 
 
@@ -136,14 +136,14 @@ async def test_operators_are_read_as_words(operator: str, folder: Path) -> None:
 @given(st.text(st.characters(), max_size=200))
 @example('a" OR "b')
 @example("\udcff\ud800")
-async def test_every_text_is_a_query_of_the_handbook(query: str) -> None:
+async def test_any_text_is_a_valid_query(query: str) -> None:
     hits = await search(query)
     assert len(hits) <= 5
     for hit in hits:
         compact_json(hit).encode()
 
 
-def test_an_expression_holds_each_telling_word_once_and_not_too_many() -> None:
+def test_expression_has_each_significant_word_once() -> None:
     assert match_expression("Stop the LOOP, stop!") == '"stop" OR "loop"'
     assert match_expression("the the") == '"the"'
     assert match_expression("?!") == ""
@@ -159,7 +159,7 @@ async def test_nothing_found_is_an_empty_list(folder: Path) -> None:
 # The index is made once and never stale
 
 
-async def test_a_second_search_reads_no_file_again(folder: Path) -> None:
+async def test_second_search_reads_no_files(folder: Path) -> None:
     assert await files("cellar", folder) == ["apples.md"]
     before = (folder / "apples.md").stat()
     (folder / "apples.md").write_text((folder / "apples.md").read_text().replace("cellar", "barrel"))
@@ -169,7 +169,7 @@ async def test_a_second_search_reads_no_file_again(folder: Path) -> None:
     assert await files("barrel", folder) == []
 
 
-async def test_a_file_that_was_changed_added_or_removed_is_seen_at_once(folder: Path) -> None:
+async def test_changed_files_are_noticed(folder: Path) -> None:
     assert await files("cellar", folder) == ["apples.md"]
     (folder / "apples.md").write_text("no longer\n")
     assert await files("cellar", folder) == []
@@ -179,13 +179,13 @@ async def test_a_file_that_was_changed_added_or_removed_is_seen_at_once(folder: 
     assert await files("cellar", folder) == []
 
 
-async def test_searches_side_by_side_agree(folder: Path) -> None:
+async def test_concurrent_searches_agree(folder: Path) -> None:
     found = await asyncio.gather(*(search("keep cellar pears", folder) for _ in range(20)))
     assert all(one == found[0] for one in found)
     assert found[0]
 
 
-async def test_only_the_last_few_folders_are_kept(tmp_path: Path) -> None:
+async def test_only_recent_indexes_are_cached(tmp_path: Path) -> None:
     for number in range(6):
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "a.txt").write_text(f"word{number}\n")
@@ -194,7 +194,7 @@ async def test_only_the_last_few_folders_are_kept(tmp_path: Path) -> None:
     assert await files("word0", tmp_path / "0") == ["a.txt"]
 
 
-async def test_a_sqlite_that_cannot_search_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_fts5_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "_SCHEMA", "CREATE VIRTUAL TABLE passages USING no_such_module(text)")
     with pytest.raises(ToolError, match="no such module") as caught:
         await search("x", folder)
@@ -204,20 +204,20 @@ async def test_a_sqlite_that_cannot_search_says_so(folder: Path, monkeypatch: py
 # Which folder
 
 
-async def test_without_a_folder_the_handbook_is_searched_whatever_the_run_allows(folder: Path) -> None:
+async def test_handbook_is_searched_without_a_folder(folder: Path) -> None:
     assert "stable-output.md" in await files("text no longer changes")
     parameters = SearchFilesParameters(query="text no longer changes", folder="  ")
     found = await search_files(parameters, ToolContext(folder=folder))
     assert found == await search("text no longer changes")
 
 
-async def test_a_folder_inside_the_allowed_one_is_searched(folder: Path) -> None:
+async def test_folder_inside_the_allowed_one_is_searched(folder: Path) -> None:
     for name in ("sub", "./sub/", str(folder / "sub"), "sub/../sub"):
         assert [hit["file"] for hit in await search("plums", folder, name)] == ["plums.markdown"]
 
 
 @pytest.mark.parametrize("name", ["..", "/", "/etc", "link", "sub/../..", "~"])
-async def test_a_folder_outside_is_refused(folder: Path, name: str) -> None:
+async def test_folder_outside_is_refused(folder: Path, name: str) -> None:
     inside = folder / "sub"
     (inside / "link").symlink_to(folder)
     with pytest.raises(ToolError, match=r"outside the folder|does not exist") as caught:
@@ -225,7 +225,7 @@ async def test_a_folder_outside_is_refused(folder: Path, name: str) -> None:
     assert "folder" in caught.value.remedy
 
 
-async def test_without_an_allowed_folder_only_the_handbook_may_be_searched() -> None:
+async def test_without_an_allowed_folder_only_the_handbook_is_searched() -> None:
     with pytest.raises(ToolError, match="--folder"):
         await search_files(SearchFilesParameters(query="x", folder="/etc"), ToolContext())
 
@@ -240,7 +240,7 @@ async def test_without_an_allowed_folder_only_the_handbook_may_be_searched() -> 
         ("pears.txt", "is not a folder"),
     ],
 )
-async def test_a_folder_that_is_none_says_so(folder: Path, name: str, says: str) -> None:
+async def test_invalid_folder_is_an_error(folder: Path, name: str, says: str) -> None:
     (folder / "circle").symlink_to("circle")
     with pytest.raises(ToolError, match=says):
         await search("x", folder, name)
@@ -249,7 +249,7 @@ async def test_a_folder_that_is_none_says_so(folder: Path, name: str, says: str)
 # Which files
 
 
-async def test_links_pipes_and_hidden_folders_are_left_out(folder: Path) -> None:
+async def test_links_pipes_and_hidden_folders_are_ignored(folder: Path) -> None:
     (folder / ".git").mkdir()
     (folder / ".git" / "a.md").write_text("cellar")
     (folder / "link.md").symlink_to("apples.md")
@@ -259,7 +259,7 @@ async def test_links_pipes_and_hidden_folders_are_left_out(folder: Path) -> None
     assert listed == ["apples.md", "pears.txt", "pipe.md", "sub/plums.markdown"]
 
 
-async def test_damaged_and_binary_files_do_not_spoil_the_search(tmp_path: Path) -> None:
+async def test_damaged_and_binary_files_do_not_prevent_a_search(tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9 cellar\n")
     (tmp_path / "binary.txt").write_bytes(b"cellar\0\1\2")
     (tmp_path / "wide.txt").write_text("cellar", encoding="utf-16")
@@ -273,12 +273,12 @@ async def test_damaged_and_binary_files_do_not_spoil_the_search(tmp_path: Path) 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="file names are text there")
-async def test_a_name_that_is_no_utf8_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
+async def test_invalid_utf8_in_a_name_is_replaced(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("cellar")
     assert await files("cellar", tmp_path) == ["caf\ufffd.txt"]
 
 
-def test_a_file_that_cannot_be_read_gives_no_text(tmp_path: Path) -> None:
+def test_unreadable_file_has_no_text(tmp_path: Path) -> None:
     assert search_module.read_text(search_module.TextFile("a.txt", tmp_path / "a.txt", 0, 0)) == ""
 
 
@@ -291,7 +291,7 @@ def test_a_file_that_cannot_be_read_gives_no_text(tmp_path: Path) -> None:
         ("_MAX_ENTRIES", 3, "more than 3 files and folders"),
     ],
 )
-async def test_a_folder_that_holds_too_much_says_what(
+async def test_too_large_folder_is_an_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, says: str
 ) -> None:
     monkeypatch.setattr(search_module, limit, value)
@@ -300,7 +300,7 @@ async def test_a_folder_that_holds_too_much_says_what(
     assert "smaller folder" in caught.value.remedy
 
 
-def test_many_folders_cost_no_more_for_the_files_beside_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_folders_take_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{number}.md" for number in range(500)]
     for name in names:
         (tmp_path / name).touch()
@@ -313,15 +313,13 @@ def test_many_folders_cost_no_more_for_the_files_beside_them(tmp_path: Path, mon
     assert time.thread_time() - started < 1
 
 
-async def test_a_folder_of_too_many_passages_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_passages_are_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "_MAX_PASSAGES", 2)
     with pytest.raises(ToolError, match="more than 2 passages"):
         await search("x", folder)
 
 
-async def test_a_file_that_goes_away_while_the_folder_is_listed_is_left_out(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_file_deleted_during_listing_is_ignored(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = list(os.walk(folder))
     (folder / "pears.txt").unlink()
     monkeypatch.setattr(os, "walk", lambda _: iter(listed))

@@ -60,7 +60,7 @@ async def search(**parameters: Any) -> Any:
     return await WEB_SEARCH.run(WEB_SEARCH.parameters(**parameters), ToolContext())
 
 
-async def test_results_have_title_address_and_text(engine: type[Engine]) -> None:
+async def test_results_have_title_url_and_text(engine: type[Engine]) -> None:
     engine.hits = [("Tides of the sea", "https://example.org/tides?a=1&b=2", "The moon & the tides")]
     assert await search(query="tides", region="de-de") == [
         {"title": "Tides of the sea", "url": "https://example.org/tides?a=1&b=2", "text": "The moon & the tides"}
@@ -69,7 +69,7 @@ async def test_results_have_title_address_and_text(engine: type[Engine]) -> None
     assert "l=de-de" in engine.asked[0]
 
 
-async def test_there_are_no_more_results_than_asked_for(engine: type[Engine]) -> None:
+async def test_number_of_results_is_limited(engine: type[Engine]) -> None:
     engine.hits = [(f"Tides {n}", f"https://example.org/{n}", "tides " + "x" * 5000) for n in range(20)]
     found = await search(query="tides", max_results=3)
     assert len(found) == 3
@@ -77,13 +77,11 @@ async def test_there_are_no_more_results_than_asked_for(engine: type[Engine]) ->
 
 
 @pytest.mark.usefixtures("engine")
-async def test_finding_nothing_is_no_error() -> None:
+async def test_no_results_are_an_empty_list() -> None:
     assert await search(query="tides") == []
 
 
-async def test_an_engine_that_cannot_be_reached_is_an_error_that_may_pass(
-    engine: type[Engine], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unreachable_engine_is_a_retryable_error(engine: type[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ddgs.ENGINES["text"]["here"], "search_url", "http://127.0.0.1:1/")
     with pytest.raises(ToolError, match="No search engine responded") as caught:
         await search(query="tides")
@@ -91,7 +89,7 @@ async def test_an_engine_that_cannot_be_reached_is_an_error_that_may_pass(
     assert engine.asked == []
 
 
-async def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_extra_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ddgs.ddgs", None)
     with pytest.raises(ToolError, match="needs the package ddgs") as caught:
         await search(query="tides")

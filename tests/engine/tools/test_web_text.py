@@ -17,7 +17,7 @@ PAGE = """<!DOCTYPE html><html><head><title>The  title</title>
 <template><p>hidden</p></template><SCRIPT>x</SCRIPT >end</body></html>"""
 
 
-def test_a_page_becomes_its_visible_text_a_line_for_each_block() -> None:
+def test_page_becomes_visible_text_with_a_line_per_block() -> None:
     assert readable_text(PAGE).split("\n") == [
         "The title",
         "Head\xading",
@@ -50,7 +50,7 @@ def test_a_page_becomes_its_visible_text_a_line_for_each_block() -> None:
         ("", ""),
     ],
 )
-def test_broken_markup_is_read_as_far_as_it_goes(page: str, text: str) -> None:
+def test_broken_markup_is_parsed_as_far_as_possible(page: str, text: str) -> None:
     assert readable_text(page) == text
 
 
@@ -79,7 +79,7 @@ HOSTILE = [
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the system has no limit on a process's computing time")
-def test_hostile_markup_takes_work_in_proportion_to_its_length() -> None:
+def test_hostile_markup_takes_linear_time() -> None:
     # Linear work on these takes a few seconds, quadratic work many minutes: the system ends the process long before.
     program = f"""
 import resource
@@ -114,7 +114,5 @@ print("done")
         (b"abc", "idna", False, "abc"),
     ],
 )
-def test_the_character_set_is_the_one_that_the_page_says_if_it_is_one(
-    body: bytes, charset: str, is_html: bool, text: str
-) -> None:
+def test_character_set_of_the_page_is_used_if_valid(body: bytes, charset: str, is_html: bool, text: str) -> None:
     assert decode_body(body, charset, is_html=is_html) == text

@@ -47,8 +47,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.asked.append((self.path, dict(self.headers)))
         parts = urlsplit(self.path)
         self._query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        behaviour: Callable[[], None] = getattr(self, "on_" + parts.path.strip("/"))
-        behaviour()
+        behavior: Callable[[], None] = getattr(self, "on_" + parts.path.strip("/"))
+        behavior()
 
     def _send(self, body: bytes, content_type: str = "text/plain", status: int = 200, **headers: str) -> None:
         self.send_response(status)

@@ -13,7 +13,7 @@ from tests.engine.wire.server import WireServer
 
 @pytest.fixture
 def wire() -> Iterator[WireServer]:
-    """An OpenAI-compatible server on loopback; `openai/<behaviour>` with `api_base=wire.base_url`."""
+    """An OpenAI-compatible server on loopback; `openai/<behavior>` with `api_base=wire.base_url`."""
     with WireServer() as server:
         yield server
 

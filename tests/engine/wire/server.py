@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from tests.engine.wire.behaviours import BEHAVIOURS, REPLY, Behaviour, Body, Exchange
+from tests.engine.wire.behaviors import BEHAVIORS, REPLY, Behavior, Body, Exchange
 
 _PATIENCE_S = 20.0
 _PATHS = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/api/chat"})
@@ -44,14 +44,14 @@ class WireServer:
         requests: Every request so far, oldest first.
         reply: Makes the text of an ordinary answer (`plain`, `stream`, `no-usage`) from the request's body. Replace it
             to play a conversation.
-        own: Behaviours of a test's own, by model name; they answer at any path.
-        turns: For a model's name, the behaviours of its next calls, one each; after them it does what its name says.
+        own: Behaviors of a test's own, by model name; they answer at any path.
+        turns: For a model's name, the behaviors of its next calls, one each; after them it does what its name says.
     """
 
     def __init__(self) -> None:
         self.requests: list[WireRequest] = []
         self.reply: Callable[[Body], str] = lambda _body: REPLY
-        self.own: dict[str, Behaviour] = {}
+        self.own: dict[str, Behavior] = {}
         self.turns: dict[str, list[str]] = {}
         self._abandoned = 0
         self._changed = threading.Condition()
@@ -114,7 +114,7 @@ class WireServer:
             self.requests.append(request)
             self._changed.notify_all()
 
-    def next_behaviour(self, model: str) -> str:
+    def next_behavior(self, model: str) -> str:
         with self._changed:
             return self.turns[model].pop(0) if self.turns.get(model) else model
 
@@ -154,7 +154,7 @@ def _make_handler(wire: WireServer) -> type[BaseHTTPRequestHandler]:
             wire.record(WireRequest("GET", self.path, _headers(self), {}))
             exchange = Exchange(self, {}, wire.reply)
             if self.path == "/v1/models":
-                exchange.send_json(200, {"object": "list", "data": [{"id": name} for name in BEHAVIOURS]})
+                exchange.send_json(200, {"object": "list", "data": [{"id": name} for name in BEHAVIORS]})
             else:
                 exchange.refuse(404, f"There is no {self.path}", "invalid_request_error")
 
@@ -162,13 +162,13 @@ def _make_handler(wire: WireServer) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
             wire.record(WireRequest("POST", self.path, _headers(self), body))
             exchange = Exchange(self, body, wire.reply)
-            name = wire.next_behaviour(str(body.get("model")))
-            behaviour = wire.own.get(name) or BEHAVIOURS.get(name)
-            if behaviour is None or (self.path not in _PATHS and name not in wire.own):
+            name = wire.next_behavior(str(body.get("model")))
+            behavior = wire.own.get(name) or BEHAVIORS.get(name)
+            if behavior is None or (self.path not in _PATHS and name not in wire.own):
                 exchange.refuse(404, f"There is no {body.get('model')} at {self.path}", "invalid_request_error")
                 return
             try:
-                behaviour(exchange)
+                behavior(exchange)
             except OSError:
                 self.close_connection = True
                 wire.record_abandoned()

@@ -1,4 +1,4 @@
-"""Whole runs over the wire: a workflow whose model is a behaviour of the wire server, run as a user would run it."""
+"""Whole runs over the wire: a workflow whose model is a behavior of the wire server, run as a user would run it."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ class Ended:
         return [event for event in self.events if isinstance(event, kind) and path in {None, event.path}]
 
 
-def asking(wire: WireServer, behaviour: str, **config: Any) -> Workflow:
+def asking(wire: WireServer, behavior: str, **config: Any) -> Workflow:
     """A workflow of one model node called Draft; it is not tried again unless told otherwise."""
-    return _around("llm", wire, behaviour, {"prompt": "Write about {{input}}.", **config})
+    return _around("llm", wire, behavior, {"prompt": "Write about {{input}}.", **config})
 
 
-def deciding(wire: WireServer, behaviour: str, **config: Any) -> Workflow:
+def deciding(wire: WireServer, behavior: str, **config: Any) -> Workflow:
     """A workflow of one router that asks a model; its branches lead to the outputs `done` and `more`."""
     builder = _with_input("routed")
-    node = builder.add("router", id="check", config=_config(wire, behaviour, {"criteria": "Is it good?", **config}))
+    node = builder.add("router", id="check", config=_config(wire, behavior, {"criteria": "Is it good?", **config}))
     builder.connect("text.value", node["input"])
     for branch, name in (("done", "done"), ("continue", "more")):
         builder.connect(node[branch], builder.add("output", id=name)["value"])
     return builder.build()
 
 
-def looping(wire: WireServer, behaviour: str, judge: str | None = None, **config: Any) -> Workflow:
-    """A workflow of a loop around Draft, with a router behind it where a behaviour for the judge is named."""
+def looping(wire: WireServer, behavior: str, judge: str | None = None, **config: Any) -> Workflow:
+    """A workflow of a loop around Draft, with a router behind it where a behavior for the judge is named."""
     builder = _with_input("looped")
     builder.add("loop", id="loop", config={"inject_feedback": False, **config})
-    builder.add("llm", id="draft", config=_config(wire, behaviour, {"prompt": "Better: {{input}}"}))
+    builder.add("llm", id="draft", config=_config(wire, behavior, {"prompt": "Better: {{input}}"}))
     builder.add("exit", id="exit", loop="loop")
     builder.add("output", id="out")
     builder.connect("text.value", "loop.input")
@@ -77,9 +77,9 @@ def looping(wire: WireServer, behaviour: str, judge: str | None = None, **config
     return builder.build()
 
 
-def _around(node_type: str, wire: WireServer, behaviour: str, config: dict[str, Any]) -> Workflow:
+def _around(node_type: str, wire: WireServer, behavior: str, config: dict[str, Any]) -> Workflow:
     builder = _with_input("asked")
-    node = builder.add(node_type, id="draft", title="Draft", config=_config(wire, behaviour, config))
+    node = builder.add(node_type, id="draft", title="Draft", config=_config(wire, behavior, config))
     builder.connect("text.value", node["input"])
     builder.connect(node["output"], builder.add("output", id="out")["value"])
     return builder.build()
@@ -91,8 +91,8 @@ def _with_input(name: str) -> Builder:
     return builder
 
 
-def _config(wire: WireServer, behaviour: str, config: dict[str, Any]) -> dict[str, Any]:
-    return {"model": f"openai/{behaviour}", "api_base": wire.base_url, "retries": 0, "retry_delay_s": 0.0, **config}
+def _config(wire: WireServer, behavior: str, config: dict[str, Any]) -> dict[str, Any]:
+    return {"model": f"openai/{behavior}", "api_base": wire.base_url, "retries": 0, "retry_delay_s": 0.0, **config}
 
 
 async def ended(workflow: Workflow, *, meanwhile: Callable[[Run, AnyEvent], None] | None = None) -> Ended:

@@ -73,7 +73,7 @@ def _workflow(model: str, wire: WireServer) -> Workflow:
 
 
 @pytest.mark.parametrize("kind", ["server", "scripted", "plugin"])
-async def test_no_unclean_text_passes_in_either_direction(
+async def test_invalid_characters_pass_in_neither_direction(
     wire: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     plugin = EchoModel()

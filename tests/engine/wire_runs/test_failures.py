@@ -6,7 +6,7 @@ import pytest
 
 from engine.events import NodeFailed, NodeRetrying, NodeStreaming, RunFailed
 from engine.models.protocol import Usage
-from tests.engine.wire.behaviours import BRIEF_RETRY_AFTER_S, PARTIAL_REPLY, PARTIAL_TOKENS, REPLY, RETRY_AFTER_S
+from tests.engine.wire.behaviors import BRIEF_RETRY_AFTER_S, PARTIAL_REPLY, PARTIAL_TOKENS, REPLY, RETRY_AFTER_S
 from tests.engine.wire.server import WireServer
 from tests.engine.wire_runs.kit import asking, deciding, ended, looping, warm_client
 
@@ -69,11 +69,11 @@ PASSING = [
 ]
 
 
-@pytest.mark.parametrize(("behaviour", "sentence", "remedy"), FINAL + PASSING)
-async def test_a_failure_ends_the_run_with_a_sentence_and_what_to_do(
-    wire: WireServer, behaviour: str, sentence: str, remedy: str
+@pytest.mark.parametrize(("behavior", "sentence", "remedy"), FINAL + PASSING)
+async def test_failure_ends_the_run_with_message_and_remedy(
+    wire: WireServer, behavior: str, sentence: str, remedy: str
 ) -> None:
-    run = await ended(asking(wire, behaviour))
+    run = await ended(asking(wire, behavior))
 
     variable = "LOOPWRIGHT_KEY_" + wire.host.replace(".", "_").replace(":", "_")
     (failed,) = run.of(RunFailed)
@@ -85,17 +85,17 @@ async def test_a_failure_ends_the_run_with_a_sentence_and_what_to_do(
     assert (run.result.error, run.result.remedy, run.result.outputs) == (failed.error, failed.remedy, {})
 
 
-@pytest.mark.parametrize("behaviour", [row[0] for row in FINAL])
-async def test_what_will_not_pass_is_not_tried_again(wire: WireServer, behaviour: str) -> None:
-    run = await ended(asking(wire, behaviour, retries=3))
+@pytest.mark.parametrize("behavior", [row[0] for row in FINAL])
+async def test_permanent_failure_is_not_retried(wire: WireServer, behavior: str) -> None:
+    run = await ended(asking(wire, behavior, retries=3))
 
     assert run.of(NodeRetrying) == []
     assert len(wire.requests) == 1
 
 
-@pytest.mark.parametrize("behaviour", ["server-error", "not-json", "html", "reset", "cut", "briefly-limited"])
-async def test_what_may_pass_is_tried_again_until_it_has(wire: WireServer, behaviour: str) -> None:
-    wire.turns["plain"] = [behaviour, behaviour]
+@pytest.mark.parametrize("behavior", ["server-error", "not-json", "html", "reset", "cut", "briefly-limited"])
+async def test_temporary_failure_is_retried_until_success(wire: WireServer, behavior: str) -> None:
+    wire.turns["plain"] = [behavior, behavior]
 
     run = await ended(asking(wire, "plain", retries=2))
 
@@ -106,7 +106,7 @@ async def test_what_may_pass_is_tried_again_until_it_has(wire: WireServer, behav
     assert len(wire.requests) == 3
 
 
-async def test_a_failure_that_does_not_pass_ends_the_run_after_the_last_retry(wire: WireServer) -> None:
+async def test_failure_ends_the_run_after_the_last_retry(wire: WireServer) -> None:
     run = await ended(asking(wire, "server-error", retries=2))
 
     assert [retry.attempt for retry in run.of(NodeRetrying)] == [1, 2]
@@ -114,7 +114,7 @@ async def test_a_failure_that_does_not_pass_ends_the_run_after_the_last_retry(wi
     assert run.result.status == "failed"
 
 
-async def test_the_wait_that_a_server_asks_for_is_kept(wire: WireServer) -> None:
+async def test_retry_delay_of_the_server_is_respected(wire: WireServer) -> None:
     wire.turns["plain"] = ["briefly-limited"]
 
     run = await ended(asking(wire, "plain", retries=1))
@@ -124,7 +124,7 @@ async def test_the_wait_that_a_server_asks_for_is_kept(wire: WireServer) -> None
     assert run.result.status == "completed"
 
 
-async def test_a_stream_that_breaks_off_is_made_anew_and_what_had_come_is_charged(wire: WireServer) -> None:
+async def test_interrupted_stream_is_retried_and_charged(wire: WireServer) -> None:
     wire.turns["stream"] = ["cut"]
 
     run = await ended(asking(wire, "stream", retries=1))
@@ -139,7 +139,7 @@ async def test_a_stream_that_breaks_off_is_made_anew_and_what_had_come_is_charge
     assert run.result.usage.input_tokens > Usage(11, 5).input_tokens
 
 
-async def test_what_had_come_of_a_failed_run_is_charged_too(wire: WireServer) -> None:
+async def test_partial_reply_of_a_failed_run_is_charged(wire: WireServer) -> None:
     run = await ended(asking(wire, "cut"))
 
     (failed,) = run.of(NodeFailed)
@@ -149,21 +149,21 @@ async def test_what_had_come_of_a_failed_run_is_charged_too(wire: WireServer) ->
     assert run.result.cost_usd is None
 
 
-async def test_a_failure_may_be_gone_around(wire: WireServer) -> None:
+async def test_failure_may_be_handled_by_an_error_branch(wire: WireServer) -> None:
     run = await ended(asking(wire, "server-error", on_error="continue", error_value="nothing"))
 
     assert run.result.status == "completed"
     assert run.result.outputs == {"out": "nothing"}
 
 
-async def test_a_router_whose_model_fails_ends_the_run(wire: WireServer) -> None:
+async def test_router_with_a_failing_model_ends_the_run(wire: WireServer) -> None:
     run = await ended(deciding(wire, "server-error"))
 
     assert run.result.error.startswith(f"“check” failed: The server at {wire.host} reported an internal error")
     assert run.result.node == "check"
 
 
-async def test_a_failure_in_a_loop_names_its_turn_and_keeps_the_turns_before(wire: WireServer) -> None:
+async def test_failure_in_a_loop_names_the_iteration_and_keeps_earlier_ones(wire: WireServer) -> None:
     wire.turns["server-error"] = ["plain", "plain"]
 
     run = await ended(looping(wire, "server-error", max_iterations=4))

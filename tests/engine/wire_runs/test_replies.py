@@ -8,7 +8,7 @@ import pytest
 
 from engine.events import LoopIterationCompleted, NodeCompleted, NodeStreaming
 from engine.models.protocol import Usage
-from tests.engine.wire.behaviours import HUGE_REPLY_CHARACTERS, PARTIAL_REPLY, REPLY, Body
+from tests.engine.wire.behaviors import HUGE_REPLY_CHARACTERS, PARTIAL_REPLY, REPLY, Body
 from tests.engine.wire.server import WireServer
 from tests.engine.wire_runs.kit import GIVEN, asking, deciding, ended, looping, warm_client
 
@@ -21,7 +21,7 @@ def _last_message(body: Body) -> str:
     return str(body["messages"][-1]["content"])
 
 
-async def test_the_pieces_of_a_stream_add_up_to_the_output(wire: WireServer) -> None:
+async def test_streamed_pieces_add_up_to_the_output(wire: WireServer) -> None:
     run = await ended(asking(wire, "stream"))
 
     pieces = run.of(NodeStreaming, "draft")
@@ -32,7 +32,7 @@ async def test_the_pieces_of_a_stream_add_up_to_the_output(wire: WireServer) -> 
     assert _last_message(wire.requests[0].body) == f"Write about {GIVEN}."
 
 
-async def test_tokens_are_the_servers_and_the_price_of_an_unknown_model_is_unknown(wire: WireServer) -> None:
+async def test_usage_is_the_servers_and_an_unknown_price_is_unknown(wire: WireServer) -> None:
     run = await ended(asking(wire, "plain"))
 
     (completed,) = run.of(NodeCompleted, "draft")
@@ -41,14 +41,14 @@ async def test_tokens_are_the_servers_and_the_price_of_an_unknown_model_is_unkno
     assert [call.reply.text for call in completed.calls] == [REPLY]
 
 
-async def test_tokens_that_the_server_did_not_count_are_called_an_estimate(wire: WireServer) -> None:
+async def test_missing_usage_is_reported_as_an_estimate(wire: WireServer) -> None:
     run = await ended(asking(wire, "no-usage"))
 
     assert run.result.usage.exact is False
     assert run.result.usage.output_tokens > 0
 
 
-async def test_a_reply_that_was_cut_at_the_most_tokens_says_so(wire: WireServer) -> None:
+async def test_reply_truncated_by_max_tokens_is_reported(wire: WireServer) -> None:
     run = await ended(asking(wire, "truncated"))
 
     (completed,) = run.of(NodeCompleted, "draft")
@@ -56,20 +56,20 @@ async def test_a_reply_that_was_cut_at_the_most_tokens_says_so(wire: WireServer)
     assert "cut off" in completed.warnings[0]
 
 
-async def test_a_reply_of_five_million_characters_comes_out_whole(wire: WireServer) -> None:
+async def test_reply_of_five_million_characters_is_complete(wire: WireServer) -> None:
     run = await ended(asking(wire, "huge"))
 
     assert run.result.outputs == {"out": "x" * HUGE_REPLY_CHARACTERS}
 
 
-@pytest.mark.parametrize("behaviour", ["structured", "no-schema", "no-response-format"])
-async def test_a_structured_reply_comes_out_as_json_from_every_kind_of_server(wire: WireServer, behaviour: str) -> None:
-    run = await ended(asking(wire, behaviour, reply_schema=SCHEMA))
+@pytest.mark.parametrize("behavior", ["structured", "no-schema", "no-response-format"])
+async def test_structured_reply_works_with_every_kind_of_server(wire: WireServer, behavior: str) -> None:
+    run = await ended(asking(wire, behavior, reply_schema=SCHEMA))
 
     assert run.result.outputs == {"out": {"branch": "done", "reason": "nothing is missing"}}
 
 
-async def test_a_structured_reply_that_does_not_fit_is_asked_for_once_more(wire: WireServer) -> None:
+async def test_invalid_structured_reply_is_requested_again(wire: WireServer) -> None:
     wire.reply = lambda _body: "No idea." if len(wire.requests) == 1 else '{"branch": "b"}'
 
     run = await ended(asking(wire, "plain", reply_schema=SCHEMA))
@@ -81,16 +81,16 @@ async def test_a_structured_reply_that_does_not_fit_is_asked_for_once_more(wire:
     assert "asked once more" in completed.warnings[0]
 
 
-@pytest.mark.parametrize("behaviour", ["structured", "no-schema", "no-response-format"])
-async def test_a_router_reads_its_verdict_from_every_kind_of_server(wire: WireServer, behaviour: str) -> None:
-    run = await ended(deciding(wire, behaviour))
+@pytest.mark.parametrize("behavior", ["structured", "no-schema", "no-response-format"])
+async def test_router_works_with_every_kind_of_server(wire: WireServer, behavior: str) -> None:
+    run = await ended(deciding(wire, behavior))
 
     (completed,) = run.of(NodeCompleted, "check")
     assert completed.outputs == {"done": GIVEN, "reason": "nothing is missing"}
     assert run.result.outputs == {"done": GIVEN}
 
 
-async def test_a_verdict_that_cannot_be_read_counts_as_continue(wire: WireServer) -> None:
+async def test_unreadable_verdict_means_continue(wire: WireServer) -> None:
     wire.reply = lambda _body: "It is hardly done."
 
     run = await ended(deciding(wire, "plain"))
@@ -101,7 +101,7 @@ async def test_a_verdict_that_cannot_be_read_counts_as_continue(wire: WireServer
     assert 'counts as "continue"' in completed.warnings[-1]
 
 
-async def test_each_turn_of_a_loop_asks_with_what_the_turn_before_gave(wire: WireServer) -> None:
+async def test_each_iteration_gets_the_previous_output(wire: WireServer) -> None:
     wire.reply = lambda body: f"({_last_message(body).removeprefix('Better: ')})"
 
     run = await ended(looping(wire, "stream", max_iterations=3))
@@ -113,7 +113,7 @@ async def test_each_turn_of_a_loop_asks_with_what_the_turn_before_gave(wire: Wir
         assert iteration.usage == Usage(11, 5)
 
 
-async def test_a_loop_turns_until_the_model_says_that_it_is_done(wire: WireServer) -> None:
+async def test_loop_runs_until_the_model_is_done(wire: WireServer) -> None:
     def reply(body: Body) -> str:
         if "Better:" in _last_message(body):
             return f"{_last_message(body).removeprefix('Better: ')}!"

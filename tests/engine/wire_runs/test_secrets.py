@@ -43,7 +43,7 @@ def key_for_the_server(wire: WireServer, monkeypatch: pytest.MonkeyPatch) -> Wir
 
 
 @pytest.mark.parametrize(
-    "behaviour",
+    "behavior",
     [
         "plain",
         "structured",
@@ -57,15 +57,15 @@ def key_for_the_server(wire: WireServer, monkeypatch: pytest.MonkeyPatch) -> Wir
         "reset",
     ],
 )
-async def test_a_key_that_is_sent_stands_nowhere_else(
+async def test_key_appears_nowhere_but_in_the_request(
     key_for_the_server: WireServer,
-    behaviour: str,
+    behavior: str,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    workflow = asking(key_for_the_server, behaviour, api_base=None, retries=1)
+    workflow = asking(key_for_the_server, behavior, api_base=None, retries=1)
     save(workflow, tmp_path / "saved.loop.json")
 
     outcome = await ended(workflow)
@@ -76,7 +76,7 @@ async def test_a_key_that_is_sent_stands_nowhere_else(
     assert CANARY not in (tmp_path / "saved.loop.json").read_text() + dumps(workflow)
 
 
-async def test_the_error_that_a_failed_run_raises_holds_no_key(key_for_the_server: WireServer) -> None:
+async def test_error_of_a_failed_run_contains_no_key(key_for_the_server: WireServer) -> None:
     with pytest.raises(EngineError) as caught:
         await run(asking(key_for_the_server, "unauthorized", api_base=None), {"text": GIVEN})
 
@@ -88,7 +88,7 @@ async def test_the_error_that_a_failed_run_raises_holds_no_key(key_for_the_serve
 
 
 @pytest.mark.parametrize("make", [asking, deciding, looping])
-async def test_a_document_cannot_have_a_key_sent_to_an_address_of_its_own(
+async def test_document_cannot_send_a_key_to_its_own_address(
     wire: WireServer, monkeypatch: pytest.MonkeyPatch, make: Callable[..., Workflow]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)

@@ -37,13 +37,13 @@ class AuthenticationError(Exception):
     ("value", "seconds"),
     [("0", 0.0), ("7", 7.0), (" 2.5 ", 2.5), ("-1", None), ("soon", None), ("nan", None), ("1e9", None)],
 )
-def test_the_time_to_wait_is_read_where_it_is_a_number(value: str, seconds: float | None) -> None:
+def test_retry_after_number_is_parsed(value: str, seconds: float | None) -> None:
     error = translate(RateLimitError(retry_after=value), "m", OPENAI, Keys({}))
 
     assert (error.kind, error.retry_after) == (ModelErrorKind.RATE_LIMIT, seconds)
 
 
-def test_the_time_to_wait_is_read_where_it_is_a_date() -> None:
+def test_retry_after_date_is_parsed() -> None:
     now = datetime.now(UTC)
     later = translate(
         RateLimitError(retry_after=format_datetime(now + timedelta(hours=1), usegmt=True)), "m", OPENAI, Keys({})
@@ -67,7 +67,7 @@ def test_the_time_to_wait_is_read_where_it_is_a_date() -> None:
         (AttributeError("a bug of litellm's"), ModelErrorKind.BAD_REPLY),
     ],
 )
-def test_the_cause_of_an_error_tells_its_kind(cause: Exception, kind: ModelErrorKind) -> None:
+def test_cause_of_an_error_decides_its_kind(cause: Exception, kind: ModelErrorKind) -> None:
     error = RuntimeError("litellm.InternalServerError: Connection error.")
     error.__cause__ = RuntimeError("between")
     error.__cause__.__context__ = cause
@@ -75,14 +75,14 @@ def test_the_cause_of_an_error_tells_its_kind(cause: Exception, kind: ModelError
     assert translate(error, "m", OPENAI, Keys({})).kind is kind
 
 
-def test_a_circle_of_causes_ends() -> None:
+def test_cycle_of_causes_ends() -> None:
     error, other = RuntimeError("one"), RuntimeError("other")
     error.__cause__, other.__cause__ = other, error
 
     assert translate(error, "m", OPENAI, Keys({})).kind is ModelErrorKind.BAD_REPLY
 
 
-def test_what_a_server_says_is_cut_to_one_short_line_without_keys() -> None:
+def test_server_text_becomes_one_short_line_without_keys() -> None:
     keys = Keys({"OPENAI_API_KEY": "sk-secret"})
     keys.get("openai")
     said = "litellm.BadRequestError: OpenAIException - Bad\n\x1b[31m request of sk-secret " + "x" * 1000
@@ -94,17 +94,17 @@ def test_what_a_server_says_is_cut_to_one_short_line_without_keys() -> None:
     assert len(error.message) < 350
 
 
-def test_a_server_that_says_nothing_leaves_a_whole_sentence() -> None:
+def test_error_without_server_text_is_a_whole_sentence() -> None:
     assert translate(BadRequestError(), "m", OPENAI, Keys({})).message == "OpenAI refused the request."
 
 
-def test_a_refused_key_says_what_to_do() -> None:
+def test_refused_key_has_a_remedy() -> None:
     error = translate(AuthenticationError("no"), "m", OPENAI, Keys({}))
 
     assert str(error) == "OpenAI refused the key. Put a valid one somewhere."
 
 
-def test_a_server_that_wants_a_key_where_there_is_none_does_not_call_it_refused() -> None:
+def test_missing_key_is_not_called_refused() -> None:
     place = Endpoint(provider_named("openai"), "http://localhost/v1", NO_KEY, "The server at localhost", "Set one.")
 
     error = translate(AuthenticationError("no"), "m", place, Keys({}))

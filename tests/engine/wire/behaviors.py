@@ -1,6 +1,6 @@
-"""What the wire test server does with a request: one behaviour for each model name.
+"""What the wire test server does with a request: one behavior for each model name.
 
-A behaviour knows HTTP and the OpenAI chat format, and nothing of the code under test.
+A behavior knows HTTP and the OpenAI chat format, and nothing of the code under test.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BRIEF_RETRY_AFTER_S = 0.2
 USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
 
 
-Behaviour = Callable[["Exchange"], None]
+Behavior = Callable[["Exchange"], None]
 
 
 class Exchange:
@@ -362,13 +362,13 @@ def huge(exchange: Exchange) -> None:
     exchange.answer("x" * HUGE_REPLY_CHARACTERS)
 
 
-def refusing(status: int, body: Any, content_type: str = "application/json", **headers: str) -> Behaviour:
+def refusing(status: int, body: Any, content_type: str = "application/json", **headers: str) -> Behavior:
     """Answers every request with that error response; a text or bytes go out as they are, anything else as JSON."""
     content = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else json.dumps(body).encode()
     return lambda exchange: exchange.send(status, content, content_type, **headers)
 
 
-def picky(refusal: Callable[[Body], Any], status: int = 400, text: str | None = None) -> Behaviour:
+def picky(refusal: Callable[[Body], Any], status: int = 400, text: str | None = None) -> Behavior:
     """Answers with the error body that `refusal` makes of a request; as usual where that is None."""
 
     def behave(exchange: Exchange) -> None:
@@ -381,7 +381,7 @@ def picky(refusal: Callable[[Body], Any], status: int = 400, text: str | None = 
     return behave
 
 
-BEHAVIOURS: dict[str, Callable[[Exchange], None]] = {
+BEHAVIORS: dict[str, Callable[[Exchange], None]] = {
     "plain": answer,
     "stream": answer,
     "structured": structured,

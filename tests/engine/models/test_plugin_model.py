@@ -56,19 +56,19 @@ async def failure_of(answer: Callable[[Any], Any], pieces: list[str] | None = No
     return caught.value
 
 
-async def test_a_proper_reply_passes_unchanged() -> None:
+async def test_valid_reply_passes_unchanged() -> None:
     reply = Reply("Hi", Finish.LENGTH, Usage(3, 2), "m", 0.5, (ToolCall("a", "look", {"x": 1}),), "Hm.", "No.")
 
     assert await reply_of(reply) == reply
 
 
 @pytest.mark.parametrize("answer", [None, "Hi", 7, {"text": "Hi"}, [Reply("Hi")]])
-async def test_what_is_no_reply_is_a_bad_one(answer: Any) -> None:
+async def test_other_objects_are_a_bad_reply(answer: Any) -> None:
     assert (await failure_of(lambda _on_text: answer)).kind is ModelErrorKind.BAD_REPLY
 
 
 @pytest.mark.parametrize("kind", [ZeroDivisionError, RecursionError, KeyError, OSError, StopAsyncIteration])
-async def test_whatever_a_plugin_raises_is_a_model_error_with_what_had_come(kind: type[Exception]) -> None:
+async def test_any_exception_is_a_model_error_with_the_partial_text(kind: type[Exception]) -> None:
     def fail(on_text: Any) -> None:
         on_text("Half")
         raise kind
@@ -80,7 +80,7 @@ async def test_whatever_a_plugin_raises_is_a_model_error_with_what_had_come(kind
     assert kind.__name__ in error.message
 
 
-async def test_a_model_error_keeps_its_kind_and_loses_keys_and_unclean_characters() -> None:
+async def test_model_error_keeps_its_kind_and_is_cleaned() -> None:
     def fail(_on_text: Any) -> None:
         raise ModelError(ModelErrorKind.RATE_LIMIT, f"{UNCLEAN}{KEY}", UNCLEAN, retry_after=3, partial=UNCLEAN)
 
@@ -90,7 +90,7 @@ async def test_a_model_error_keeps_its_kind_and_loses_keys_and_unclean_character
     assert (error.message, error.remedy, error.partial) == (f"{CLEAN}…", CLEAN, CLEAN)
 
 
-async def test_parts_of_other_types_are_replaced() -> None:
+async def test_fields_of_other_types_are_replaced() -> None:
     odd: Any = 7
     reply = await reply_of(Reply(odd, odd, odd, odd, odd, odd, odd, odd))
 
@@ -98,16 +98,16 @@ async def test_parts_of_other_types_are_replaced() -> None:
 
 
 @pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0, True, "1", 10**400])
-async def test_a_price_that_is_none_is_left_out(cost: Any) -> None:
+async def test_invalid_cost_is_ignored(cost: Any) -> None:
     assert (await reply_of(Reply("Hi", cost_usd=cost))).cost_usd is None
 
 
 @pytest.mark.parametrize("usage", [None, Usage(-1, 2), Usage(cast("Any", 1.5), 2), Usage(cast("Any", "1"), 2)])
-async def test_usage_that_is_no_count_is_estimated(usage: Any) -> None:
+async def test_invalid_usage_is_estimated(usage: Any) -> None:
     assert (await reply_of(Reply("Hello", usage=usage))).usage == Usage(3, 2, exact=False)
 
 
-async def test_calls_get_ids_of_their_own_and_readable_arguments() -> None:
+async def test_calls_get_unique_ids_and_parsed_arguments() -> None:
     calls: Any = [ToolCall("", "look", {}), ToolCall("a", "look", '{"x": 1}'), ToolCall("a", cast("Any", None), {}), 7]
 
     assert (await reply_of(Reply("", tool_calls=calls))).tool_calls == (
@@ -117,7 +117,7 @@ async def test_calls_get_ids_of_their_own_and_readable_arguments() -> None:
     )
 
 
-async def test_reasoning_is_separated_and_keys_are_struck_out() -> None:
+async def test_reasoning_is_separated_and_keys_are_redacted() -> None:
     def answer(on_text: Any) -> Reply:
         for sign in text:
             on_text(sign)
@@ -132,7 +132,7 @@ async def test_reasoning_is_separated_and_keys_are_struck_out() -> None:
     assert "".join(pieces) == reply.text
 
 
-def test_a_request_is_cleaned_in_every_part() -> None:
+def test_every_part_of_a_request_is_cleaned() -> None:
     call = ToolCall(UNCLEAN, UNCLEAN, {UNCLEAN: [UNCLEAN]})
     request = Request(
         (Message("assistant", UNCLEAN, (call,)), Message("tool", UNCLEAN, tool_call_id=UNCLEAN)),
@@ -153,7 +153,7 @@ def test_a_request_is_cleaned_in_every_part() -> None:
     assert clean_request(clean_request(request)) == clean_request(request)
 
 
-def test_arguments_nested_as_deep_as_a_value_may_be_are_cleaned() -> None:
+def test_deeply_nested_arguments_are_cleaned() -> None:
     deep: Any = UNCLEAN
     for _ in range(499):
         deep = [deep]

@@ -24,7 +24,7 @@ from engine.tools.web_connection import is_public
         "64:ff9b::808:808",
     ],
 )
-def test_addresses_that_everybody_can_reach_are_public(address: str) -> None:
+def test_public_addresses(address: str) -> None:
     assert is_public(address)
 
 
@@ -77,23 +77,23 @@ def test_addresses_that_everybody_can_reach_are_public(address: str) -> None:
         "ff0e::1",
     ],
 )
-def test_addresses_inside_a_network_or_for_a_special_purpose_are_not_public(address: str) -> None:
+def test_private_and_special_addresses_are_not_public(address: str) -> None:
     assert not is_public(address)
 
 
 @given(st.ip_addresses(v=4))
-def test_an_address_in_a_wrapping_is_judged_by_what_is_wrapped(address: IPv4Address) -> None:
+def test_wrapped_address_is_judged_by_the_wrapped_one(address: IPv4Address) -> None:
     for prefix in (0xFFFF << 32, 0x64FF9B << 96):
         assert is_public(str(IPv6Address(prefix | int(address)))) == is_public(str(address))
 
 
 @given(st.ip_addresses())
-def test_nothing_is_public_that_python_itself_knows_as_private(address: IPv4Address | IPv6Address) -> None:
+def test_python_private_addresses_are_not_public(address: IPv4Address | IPv6Address) -> None:
     if address.is_private or address.is_multicast or address.is_link_local or address.is_unspecified:
         wrapped = isinstance(address, IPv6Address) and (address.ipv4_mapped or str(address).startswith("64:ff9b::"))
         assert wrapped or not is_public(str(address))
 
 
-def test_what_is_no_address_is_a_value_error() -> None:
+def test_invalid_address_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="does not appear"):
         is_public("localhost")

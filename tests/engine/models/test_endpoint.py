@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.models.keys import NO_KEY, Endpoint, Keys, find_endpoint
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.models.providers import PROVIDERS, AddressError, origin_of
-from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
+from tests.engine.models.litellm_fixtures import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
 from tests.engine.wire.server import WireServer
 
 __all__ = ["make_model_fixture"]
@@ -49,7 +49,7 @@ def _no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
         ("anthropic/claude-sonnet-4-5", "Anthropic", "sk-secret-anthropic"),
     ],
 )
-def test_a_providers_key_goes_to_its_own_place(name: str, title: str, key: str) -> None:
+def test_provider_key_goes_to_the_providers_address(name: str, title: str, key: str) -> None:
     place = destination(name, **EVERYTHING)
 
     assert (place.title, place.address, place.api_key, place.foreign) == (title, None, key, False)
@@ -80,14 +80,14 @@ def test_naming_the_providers_own_address_changes_nothing(address: str) -> None:
         "https://api.groq.com/openai/v1",
     ],
 )
-def test_a_foreign_address_gets_no_key_of_the_provider(address: str) -> None:
+def test_foreign_address_gets_no_provider_key(address: str) -> None:
     place = destination("openai/gpt-4o", address, **EVERYTHING)
 
     assert (place.api_key, place.foreign) == (NO_KEY, True)
     assert place.title == f"The server at {origin_of(address).name}"
 
 
-def test_a_foreign_address_gets_the_key_that_the_user_keeps_for_that_host() -> None:
+def test_foreign_address_gets_the_users_key_for_that_host() -> None:
     environment = {"OPENAI_API_KEY": "sk-openai", "LOOPWRIGHT_KEY_LOCALHOST_8080": "sk-local"}
 
     place = destination("openai/x", "http://localhost:8080/v1", **environment)
@@ -96,14 +96,14 @@ def test_a_foreign_address_gets_the_key_that_the_user_keeps_for_that_host() -> N
     assert "LOOPWRIGHT_KEY_LOCALHOST_8080" in place.key_remedy
 
 
-def test_a_hosts_key_for_https_is_not_sent_in_the_clear() -> None:
+def test_https_host_key_is_not_sent_over_http() -> None:
     environment = {"LOOPWRIGHT_KEY_MODELS_EXAMPLE": "sk-mine"}
 
     assert destination("openai/x", "https://models.example/v1", **environment).api_key == "sk-mine"
     assert destination("openai/x", "http://models.example/v1", **environment).api_key == NO_KEY
 
 
-def test_the_users_own_environment_may_send_the_key_elsewhere() -> None:
+def test_environment_address_gets_the_provider_key() -> None:
     environment = {"OPENAI_API_KEY": "sk-openai", "OPENAI_API_BASE": "http://gateway:4000/v1"}
 
     by_itself = destination("openai/x", **environment)
@@ -122,7 +122,7 @@ def test_the_users_own_environment_may_send_the_key_elsewhere() -> None:
         ("lm_studio/qwen", "LM_STUDIO_API_BASE", "http://localhost:1234/v1", "LM Studio"),
     ],
 )
-def test_a_local_provider_needs_no_key_and_has_a_usual_address(
+def test_local_provider_needs_no_key_and_has_a_default_address(
     name: str, variable: str, usual: str, title: str
 ) -> None:
     here = destination(name)
@@ -132,14 +132,14 @@ def test_a_local_provider_needs_no_key_and_has_a_usual_address(
     assert (chosen.address, chosen.title) == ("http://127.0.0.1:5000", "The server at 127.0.0.1:5000")
 
 
-def test_a_missing_key_is_told_before_any_request() -> None:
+def test_missing_key_is_an_error_before_any_request() -> None:
     error = refusal("openai/gpt-4o")
 
     assert (error.kind, error.message) == (ModelErrorKind.MISSING_KEY, "There is no key for OpenAI.")
     assert "OPENAI_API_KEY" in error.remedy
 
 
-def test_a_key_that_is_none_is_told_before_any_request() -> None:
+def test_invalid_key_is_an_error_before_any_request() -> None:
     error = refusal("openai/gpt-4o", OPENAI_API_KEY="sk one")
 
     assert error.kind is ModelErrorKind.AUTHENTICATION
@@ -147,7 +147,7 @@ def test_a_key_that_is_none_is_told_before_any_request() -> None:
     assert "sk one" not in str(error)
 
 
-def test_a_provider_that_is_not_listed_uses_the_users_environment_and_no_given_address() -> None:
+def test_unlisted_provider_uses_the_environment_and_takes_no_address() -> None:
     place = destination("azure/gpt-4o", AZURE_API_KEY="sk-azure")
     assert (place.address, place.api_key, place.title) == (None, "sk-azure", "azure")
     assert destination("bedrock/anthropic.claude").api_key is None
@@ -175,7 +175,7 @@ def test_a_provider_that_is_not_listed_uses_the_users_environment_and_no_given_a
         "openai/é",
     ],
 )
-def test_what_is_no_name_of_a_model_is_refused(name: str) -> None:
+def test_invalid_model_name_is_refused(name: str) -> None:
     assert refusal(name, **EVERYTHING).kind is ModelErrorKind.NOT_FOUND
 
 
@@ -183,12 +183,12 @@ def test_what_is_no_name_of_a_model_is_refused(name: str) -> None:
     "name",
     ["openrouter/meta-llama/llama-3.2-3b:free", "vertex_ai/claude-3-5-haiku@20241022", "cloudflare/@cf/meta/llama-2"],
 )
-def test_the_names_that_providers_use_are_accepted(name: str) -> None:
+def test_names_that_providers_use_are_accepted(name: str) -> None:
     assert destination(name, **EVERYTHING).provider.name == name.partition("/")[0]
 
 
 @pytest.mark.parametrize("name", ["github_copilot/gpt-4o", "chatgpt/gpt-5"])
-def test_providers_that_ask_for_a_login_on_the_console_are_refused(name: str) -> None:
+def test_providers_with_an_interactive_login_are_refused(name: str) -> None:
     assert refusal(name).kind is ModelErrorKind.UNAVAILABLE
 
 
@@ -212,28 +212,28 @@ def test_providers_that_ask_for_a_login_on_the_console_are_refused(name: str) ->
         "os.environ/OPENAI_API_KEY",
     ],
 )
-def test_an_address_that_can_be_read_in_two_ways_is_refused(address: str) -> None:
+def test_ambiguous_address_is_refused(address: str) -> None:
     error = refusal("openai/x", address, **EVERYTHING)
 
     assert error.kind is ModelErrorKind.BAD_REQUEST
     assert "is not the address of a model server." in error.message
 
 
-def test_an_address_names_its_host_as_people_write_it() -> None:
+def test_origin_name_is_the_host_as_people_write_it() -> None:
     assert origin_of("https://Models.Example/v1").name == "models.example"
     assert origin_of("http://localhost/v1").name == "localhost:80"
     assert origin_of("http://[::1]:8080/v1").name == "[::1]:8080"
 
 
 @given(st.text(), st.sampled_from(["", "http://", "https://", "https://api.openai.com"]))
-def test_no_address_makes_anything_but_an_origin_or_an_error(text: str, start: str) -> None:
+def test_any_address_is_an_origin_or_an_error(text: str, start: str) -> None:
     with contextlib.suppress(AddressError):
         assert origin_of(start + text).host in (start + text).lower()
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("prefix", sorted(PROVIDERS))
-async def test_a_foreign_server_is_the_only_one_asked_and_sees_nothing_secret(
+async def test_foreign_server_is_the_only_one_called_and_gets_no_secret(
     wire: WireServer, make_model: MakeModel, monkeypatch: pytest.MonkeyPatch, prefix: str, stream: bool
 ) -> None:
     for name, value in {**EVERYTHING, **ACCOUNT}.items():
@@ -254,7 +254,7 @@ async def test_a_foreign_server_is_the_only_one_asked_and_sees_nothing_secret(
         assert "secret" not in f"{request.path} {request.headers} {request.body}"
 
 
-async def test_the_users_account_is_named_where_the_user_sends_the_requests(
+async def test_account_headers_go_to_the_users_own_address(
     wire: WireServer, make_model: MakeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
@@ -265,11 +265,11 @@ async def test_the_users_account_is_named_where_the_user_sends_the_requests(
     assert wire.requests[0].headers["openai-project"] == "proj-mine"
 
 
-async def test_a_missing_key_stops_a_call_before_it_reaches_the_wire(make_model: MakeModel) -> None:
+async def test_missing_key_stops_a_call_before_any_connection(make_model: MakeModel) -> None:
     error = await failure_of(make_model("anthropic/claude-sonnet-4-5"))
 
     assert (error.kind, error.retryable) == (ModelErrorKind.MISSING_KEY, False)
 
 
-def test_a_destination_shows_no_key() -> None:
+def test_endpoint_repr_shows_no_key() -> None:
     assert "sk-1" not in repr(destination("openai/gpt-4o", OPENAI_API_KEY="sk-1"))

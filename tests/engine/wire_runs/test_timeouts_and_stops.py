@@ -16,7 +16,7 @@ from engine.events import (
     RunCancelled,
     RunFailed,
 )
-from tests.engine.wire.behaviours import PARTIAL_REPLY, PARTIAL_TOKENS, REPLY, RETRY_AFTER_S
+from tests.engine.wire.behaviors import PARTIAL_REPLY, PARTIAL_TOKENS, REPLY, RETRY_AFTER_S
 from tests.engine.wire.server import WireServer
 from tests.engine.wire_runs.kit import asking, deciding, ended, looping, warm_client
 
@@ -25,9 +25,9 @@ __all__ = ["warm_client"]
 LIMIT_S = 0.5
 
 
-@pytest.mark.parametrize("behaviour", ["silent", "stalled", "drip"])
-async def test_a_server_that_never_ends_its_answer_meets_the_time_limit(wire: WireServer, behaviour: str) -> None:
-    run = await ended(asking(wire, behaviour, timeout_s=LIMIT_S))
+@pytest.mark.parametrize("behavior", ["silent", "stalled", "drip"])
+async def test_endless_reply_hits_the_timeout(wire: WireServer, behavior: str) -> None:
+    run = await ended(asking(wire, behavior, timeout_s=LIMIT_S))
 
     (failed,) = run.of(RunFailed)
     assert failed.error == "“Draft” failed: It exceeded its timeout of 0.5 s."
@@ -35,7 +35,7 @@ async def test_a_server_that_never_ends_its_answer_meets_the_time_limit(wire: Wi
     await wire.call_abandoned()
 
 
-async def test_a_call_that_met_the_time_limit_is_tried_again(wire: WireServer) -> None:
+async def test_call_that_timed_out_is_retried(wire: WireServer) -> None:
     wire.turns["plain"] = ["silent"]
 
     run = await ended(asking(wire, "plain", timeout_s=LIMIT_S, retries=1))
@@ -45,7 +45,7 @@ async def test_a_call_that_met_the_time_limit_is_tried_again(wire: WireServer) -
     await wire.call_abandoned()
 
 
-async def test_what_had_come_before_the_time_limit_is_charged(wire: WireServer) -> None:
+async def test_partial_reply_before_the_timeout_is_charged(wire: WireServer) -> None:
     run = await ended(asking(wire, "stalled", timeout_s=LIMIT_S))
 
     (failed,) = run.of(NodeFailed)
@@ -63,9 +63,9 @@ def _stop_at(kind: type[AnyEvent]) -> Callable[[Run, AnyEvent], None]:
     return act
 
 
-@pytest.mark.parametrize("behaviour", ["stalled", "drip"])
-async def test_stopping_a_run_in_mid_call_closes_the_connection(wire: WireServer, behaviour: str) -> None:
-    run = await ended(asking(wire, behaviour, retries=2), meanwhile=_stop_at(NodeStreaming))
+@pytest.mark.parametrize("behavior", ["stalled", "drip"])
+async def test_stopping_a_run_during_a_call_closes_the_connection(wire: WireServer, behavior: str) -> None:
+    run = await ended(asking(wire, behavior, retries=2), meanwhile=_stop_at(NodeStreaming))
 
     assert isinstance(run.events[-1], RunCancelled)
     assert (run.result.status, run.result.outputs, run.result.error) == ("cancelled", {}, "")
@@ -75,7 +75,7 @@ async def test_stopping_a_run_in_mid_call_closes_the_connection(wire: WireServer
     assert len(wire.requests) == 1
 
 
-async def test_stopping_a_run_before_the_first_word_closes_the_connection(wire: WireServer) -> None:
+async def test_stopping_a_run_before_the_first_text_closes_the_connection(wire: WireServer) -> None:
     run = start(deciding(wire, "silent"), {"text": "x"})
     await wire.request_arrived()
 
@@ -85,7 +85,7 @@ async def test_stopping_a_run_before_the_first_word_closes_the_connection(wire: 
     await wire.call_abandoned()
 
 
-async def test_stopping_a_run_in_a_loop_keeps_the_turns_that_ended(wire: WireServer) -> None:
+async def test_stopping_a_run_in_a_loop_keeps_finished_iterations(wire: WireServer) -> None:
     wire.turns["stalled"] = ["plain", "plain"]
     seen: list[NodeStreaming] = []
 
@@ -103,7 +103,7 @@ async def test_stopping_a_run_in_a_loop_keeps_the_turns_that_ended(wire: WireSer
     await wire.call_abandoned()
 
 
-async def test_stopping_a_run_ends_the_wait_that_a_server_asked_for(wire: WireServer) -> None:
+async def test_stopping_a_run_ends_a_retry_delay(wire: WireServer) -> None:
     run = await ended(asking(wire, "rate-limited", retries=5), meanwhile=_stop_at(NodeRetrying))
 
     (retry,) = run.of(NodeRetrying)

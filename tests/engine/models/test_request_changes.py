@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from engine.models.protocol import Message, ModelErrorKind, Request, ToolDefinition
-from tests.engine.models.litellm_help import QUESTION, MakeModel, failure_of, make_model_fixture
-from tests.engine.wire.behaviours import REPLY, Body, picky, refusing
+from tests.engine.models.litellm_fixtures import QUESTION, MakeModel, failure_of, make_model_fixture
+from tests.engine.wire.behaviors import REPLY, Body, picky, refusing
 from tests.engine.wire.server import WireServer
 
 __all__ = ["make_model_fixture"]
@@ -153,7 +153,7 @@ SETTINGS: list[tuple[str, dict[str, Any], Callable[[Body], bool], int, Any, str]
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("name", "settings", "refuses", "status", "words", "named"), SETTINGS)
-async def test_what_a_server_refuses_is_left_out_or_replaced(
+async def test_refused_setting_is_omitted_or_replaced(
     wire: WireServer,
     make_model: MakeModel,
     name: str,
@@ -183,7 +183,7 @@ async def test_what_a_server_refuses_is_left_out_or_replaced(
     assert "What is up?" in said
 
 
-async def test_a_setting_that_no_server_refuses_is_sent(wire: WireServer, make_model: MakeModel) -> None:
+async def test_accepted_settings_are_sent(wire: WireServer, make_model: MakeModel) -> None:
     request = replace(
         QUESTION,
         temperature=0.3,
@@ -210,9 +210,7 @@ async def test_a_setting_that_no_server_refuses_is_sent(wire: WireServer, make_m
 
 
 @pytest.mark.parametrize("name", ["openai/o3", "openai/gpt-5"])
-async def test_a_setting_that_litellm_refuses_is_left_out_too(
-    wire: WireServer, make_model: MakeModel, name: str
-) -> None:
+async def test_setting_refused_by_litellm_is_omitted_too(wire: WireServer, make_model: MakeModel, name: str) -> None:
     wire.own[name.partition("/")[2]] = picky(lambda body: "no temperature" if "temperature" in body else None)
 
     reply = await make_model(name).complete(replace(QUESTION, temperature=0.3))
@@ -221,7 +219,7 @@ async def test_a_setting_that_litellm_refuses_is_left_out_too(
     assert "Temperature" in reply.warnings[0]
 
 
-async def test_a_server_may_want_the_older_name_of_the_limit(wire: WireServer, make_model: MakeModel) -> None:
+async def test_server_may_expect_the_older_name_of_the_limit(wire: WireServer, make_model: MakeModel) -> None:
     refused = "Unrecognized request argument supplied: max_completion_tokens"
     wire.own["o3-mini"] = picky(lambda body: refused if "max_completion_tokens" in body else None)
 
@@ -230,7 +228,7 @@ async def test_a_server_may_want_the_older_name_of_the_limit(wire: WireServer, m
     assert [request.body.get("max_tokens") for request in wire.requests] == [None, 9]
 
 
-async def test_of_two_settings_that_exclude_each_other_one_stays(wire: WireServer, make_model: MakeModel) -> None:
+async def test_one_of_two_exclusive_settings_stays(wire: WireServer, make_model: MakeModel) -> None:
     words = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
     wire.own["odd"] = picky(lambda body: words if {"temperature", "top_p"} <= set(body) else None)
 
@@ -240,7 +238,7 @@ async def test_of_two_settings_that_exclude_each_other_one_stays(wire: WireServe
     assert ["Top P" in warning for warning in reply.warnings] == [True]
 
 
-async def test_several_things_may_be_refused_one_after_the_other(wire: WireServer, make_model: MakeModel) -> None:
+async def test_several_refusals_in_a_row_are_handled(wire: WireServer, make_model: MakeModel) -> None:
     def refusal(body: Body) -> str | None:
         names = ("stream_options", "seed", "top_p", "stop", "response_format", "tools")
         named = next((name for name in names if name in body), None)
@@ -259,7 +257,7 @@ async def test_several_things_may_be_refused_one_after_the_other(wire: WireServe
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_token_counts_of_streams_that_are_refused_are_estimated(
+async def test_refused_token_counts_of_streams_are_estimated(
     wire: WireServer, make_model: MakeModel, stream: bool
 ) -> None:
     wire.own["odd"] = picky(lambda body: extra("stream_options") if "stream_options" in body else None, 422)
@@ -270,7 +268,7 @@ async def test_token_counts_of_streams_that_are_refused_are_estimated(
     assert len(reply.warnings) == stream
 
 
-async def test_a_server_that_does_not_stream_sends_whole_replies(wire: WireServer, make_model: MakeModel) -> None:
+async def test_server_without_streaming_sends_whole_replies(wire: WireServer, make_model: MakeModel) -> None:
     words = "Unsupported value: 'stream' does not support true with this model."
     wire.own["odd"] = picky(lambda body: words if body.get("stream") else None)
     pieces: list[str] = []
@@ -282,7 +280,7 @@ async def test_a_server_that_does_not_stream_sends_whole_replies(wire: WireServe
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_server_that_refuses_everything_is_left_alone_soon(
+async def test_server_that_refuses_everything_is_given_up(
     wire: WireServer, make_model: MakeModel, stream: bool
 ) -> None:
     everything = (
@@ -309,7 +307,7 @@ async def test_a_server_that_refuses_everything_is_left_alone_soon(
         "Something else is not supported",
     ],
 )
-async def test_a_value_that_is_wrong_stays_a_bad_request(wire: WireServer, make_model: MakeModel, words: str) -> None:
+async def test_invalid_value_stays_a_bad_request(wire: WireServer, make_model: MakeModel, words: str) -> None:
     wire.own["odd"] = refusing(400, {"error": {"message": words}})
     request = replace(QUESTION, temperature=1.5, seed=1, max_tokens=100_000, stop=("a",))
 
@@ -319,7 +317,7 @@ async def test_a_value_that_is_wrong_stays_a_bad_request(wire: WireServer, make_
     assert words in error.message
 
 
-async def test_what_did_not_help_is_not_remembered(wire: WireServer, make_model: MakeModel) -> None:
+async def test_unsuccessful_changes_are_not_remembered(wire: WireServer, make_model: MakeModel) -> None:
     model = make_model("odd")
     wire.own["odd"] = refusing(400, {"error": {"message": "seed is not supported"}})
     await failure_of(model, replace(QUESTION, seed=1))
@@ -331,7 +329,7 @@ async def test_what_did_not_help_is_not_remembered(wire: WireServer, make_model:
     assert reply.warnings == ()
 
 
-async def test_calls_at_the_same_time_adapt_each_for_itself(wire: WireServer, make_model: MakeModel) -> None:
+async def test_concurrent_calls_adapt_independently(wire: WireServer, make_model: MakeModel) -> None:
     wire.own["odd"] = picky(lambda body: "seed is not supported" if "seed" in body else None)
     model, request = make_model("odd"), replace(QUESTION, seed=1)
 
@@ -343,13 +341,13 @@ async def test_calls_at_the_same_time_adapt_each_for_itself(wire: WireServer, ma
     assert len(wire.requests) == count + 1
 
 
-async def test_a_failure_after_the_first_text_changes_nothing(make_model: MakeModel) -> None:
+async def test_failure_after_the_first_text_causes_no_change(make_model: MakeModel) -> None:
     error = await failure_of(make_model("error-in-stream"), replace(QUESTION, seed=1), stream=True)
 
     assert error.kind is ModelErrorKind.INTERRUPTED
 
 
-async def test_settings_of_ollama_stand_beside_its_own_options(wire: WireServer, make_model: MakeModel) -> None:
+async def test_ollama_options_are_merged_with_settings(wire: WireServer, make_model: MakeModel) -> None:
     reply = {"model": "odd", "message": {"role": "assistant", "content": "hi"}, "done": True, "done_reason": "stop"}
     wire.own["odd"] = lambda exchange: exchange.send_json(200, reply)
     request = replace(QUESTION, temperature=0.3, max_tokens=9, extra_parameters={"options": {"num_ctx": 8192}})
@@ -360,7 +358,7 @@ async def test_settings_of_ollama_stand_beside_its_own_options(wire: WireServer,
     assert wire.requests[0].body["options"] == {"temperature": 0.3, "num_predict": 9, "num_ctx": 8192}
 
 
-async def test_anthropic_takes_only_parameters_of_its_own(wire: WireServer, make_model: MakeModel) -> None:
+async def test_anthropic_accepts_only_its_own_parameters(wire: WireServer, make_model: MakeModel) -> None:
     content = [{"type": "text", "text": "hi"}]
     usage = {"input_tokens": 1, "output_tokens": 1}
     reply = {"id": "m", "type": "message", "role": "assistant", "model": "odd", "content": content, "usage": usage}

@@ -10,7 +10,7 @@ def cut(text: str, *, markdown: bool = True) -> list[Passage]:
     return split_into_passages(text, "the name", markdown=markdown)
 
 
-def test_each_section_is_a_passage_under_its_headings() -> None:
+def test_each_section_is_a_passage_with_its_headings() -> None:
     text = "# Page\n\nintro\n\n## One\nfirst\n\n### Deep\ndeep\n## Two\nsecond\n"
     assert cut(text) == [
         Passage("Page", 3, "intro"),
@@ -20,11 +20,11 @@ def test_each_section_is_a_passage_under_its_headings() -> None:
     ]
 
 
-def test_what_stands_under_no_heading_has_the_name_as_title() -> None:
+def test_text_without_a_heading_has_the_name_as_title() -> None:
     assert cut("just text\n# \nmore") == [Passage("the name", 1, "just text"), Passage("the name", 3, "more")]
 
 
-def test_a_heading_is_read_as_markdown_reads_it() -> None:
+def test_headings_follow_markdown() -> None:
     text = "  ## C# ##\nx\n####### seven\n#none\n    # indented\n#\tTab #\ny\n"
     assert cut(text) == [
         Passage("C#", 2, "x\n####### seven\n#none\n    # indented"),
@@ -32,7 +32,7 @@ def test_a_heading_is_read_as_markdown_reads_it() -> None:
     ]
 
 
-def test_a_hash_in_a_code_fence_is_no_heading() -> None:
+def test_hash_in_a_code_fence_is_not_a_heading() -> None:
     text = "# A\n````\n# comment\n```\n# still\n````\n# B\nb\n~~~\n# open to the end"
     assert cut(text) == [
         Passage("A", 2, "````\n# comment\n```\n# still\n````"),
@@ -44,14 +44,14 @@ def test_plain_text_has_no_headings() -> None:
     assert cut("# not a heading\n\ntext", markdown=False) == [Passage("the name", 1, "# not a heading\n\ntext")]
 
 
-def test_lines_are_counted_as_an_editor_counts_them() -> None:
+def test_lines_are_counted_like_in_an_editor() -> None:
     assert cut("a\x0cb\r\n\r\n# H\rtext\u2028more\n") == [
         Passage("the name", 1, "a\x0cb"),
         Passage("H", 4, "text\u2028more"),
     ]
 
 
-def test_a_long_section_is_cut_between_paragraphs() -> None:
+def test_long_section_is_split_between_paragraphs() -> None:
     paragraphs = [letter * 600 for letter in "abc"]
     assert cut("# T\n" + "\n\n".join(paragraphs)) == [
         Passage("T", 2, "\n\n".join(paragraphs[:2])),
@@ -59,19 +59,19 @@ def test_a_long_section_is_cut_between_paragraphs() -> None:
     ]
 
 
-def test_a_long_paragraph_is_cut_between_lines_and_a_long_line_anywhere() -> None:
+def test_long_paragraph_is_split_between_lines_and_a_long_line_anywhere() -> None:
     first, second = "x" * 1000, "y" * 1000
     assert cut(f"{first}\n{second}") == [Passage("the name", 1, first), Passage("the name", 2, second)]
     assert [len(passage.text) for passage in cut("z" * 4000)] == [1500, 1500, 1000]
     assert [len(passage.text) for passage in cut("z" * 3000)] == [1500, 1500]
 
 
-def test_a_heading_without_end_is_bounded() -> None:
+def test_heading_length_is_limited() -> None:
     assert len(cut("# " + "h " * 100_000 + "\ntext")[0].title) == 200
 
 
 @given(st.text(alphabet="# \n`~ab\r", max_size=300), st.booleans())
-def test_no_word_is_lost_and_every_passage_starts_at_its_line(text: str, markdown: bool) -> None:
+def test_no_word_is_lost_and_line_numbers_are_right(text: str, markdown: bool) -> None:
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     passages = cut(text, markdown=markdown)
     for passage in passages:
@@ -83,6 +83,6 @@ def test_no_word_is_lost_and_every_passage_starts_at_its_line(text: str, markdow
 
 
 @given(st.text(max_size=200), st.integers(1, 40))
-def test_passages_stay_near_their_limit(piece: str, times: int) -> None:
+def test_passages_stay_near_the_limit(piece: str, times: int) -> None:
     for passage in cut((piece + "\n\n") * times):
         assert len(passage.text.replace("\n\n", "")) <= MAX_PASSAGE_CHARACTERS + len(piece)

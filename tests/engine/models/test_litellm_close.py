@@ -13,20 +13,18 @@ import pytest
 from engine.models.keys import Keys
 from engine.models.litellm_adapter import LiteLLMModel, load_litellm
 from engine.models.protocol import ModelErrorKind
-from tests.engine.models.litellm_help import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
-from tests.engine.wire.behaviours import REPLY
+from tests.engine.models.litellm_fixtures import QUESTION, SECRET, MakeModel, failure_of, make_model_fixture
+from tests.engine.wire.behaviors import REPLY
 from tests.engine.wire.server import WireServer
 
 __all__ = ["make_model_fixture"]
 
 
-@pytest.mark.parametrize("behaviour", ["silent", "stalled", "drip"])
-async def test_cancelling_a_stream_closes_its_connection(
-    wire: WireServer, make_model: MakeModel, behaviour: str
-) -> None:
+@pytest.mark.parametrize("behavior", ["silent", "stalled", "drip"])
+async def test_canceling_a_stream_closes_its_connection(wire: WireServer, make_model: MakeModel, behavior: str) -> None:
     first_piece = asyncio.Event()
-    call = asyncio.create_task(make_model(behaviour).complete(QUESTION, lambda _text: first_piece.set()))
-    await (wire.request_arrived() if behaviour == "silent" else first_piece.wait())
+    call = asyncio.create_task(make_model(behavior).complete(QUESTION, lambda _text: first_piece.set()))
+    await (wire.request_arrived() if behavior == "silent" else first_piece.wait())
 
     call.cancel()
 
@@ -35,7 +33,7 @@ async def test_cancelling_a_stream_closes_its_connection(
     await wire.call_abandoned()
 
 
-async def test_cancelling_a_plain_call_closes_its_connection(wire: WireServer, make_model: MakeModel) -> None:
+async def test_canceling_a_plain_call_closes_its_connection(wire: WireServer, make_model: MakeModel) -> None:
     call = asyncio.create_task(make_model("silent").complete(QUESTION))
     await wire.request_arrived()
 
@@ -46,18 +44,16 @@ async def test_cancelling_a_plain_call_closes_its_connection(wire: WireServer, m
     await wire.call_abandoned()
 
 
-@pytest.mark.parametrize("behaviour", ["silent", "stalled", "drip"])
-async def test_a_deadline_ends_a_call_that_would_go_on_for_ever(
-    wire: WireServer, make_model: MakeModel, behaviour: str
-) -> None:
+@pytest.mark.parametrize("behavior", ["silent", "stalled", "drip"])
+async def test_deadline_ends_an_endless_call(wire: WireServer, make_model: MakeModel, behavior: str) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
-            await make_model(behaviour).complete(QUESTION, lambda _text: None)
+            await make_model(behavior).complete(QUESTION, lambda _text: None)
 
     await wire.call_abandoned()
 
 
-async def test_a_model_can_be_called_again_after_a_cancelled_call(wire: WireServer, make_model: MakeModel) -> None:
+async def test_model_can_be_called_after_a_canceled_call(wire: WireServer, make_model: MakeModel) -> None:
     model = make_model("drip")
     first_piece = asyncio.Event()
     call = asyncio.create_task(model.complete(QUESTION, lambda _text: first_piece.set()))
@@ -68,7 +64,7 @@ async def test_a_model_can_be_called_again_after_a_cancelled_call(wire: WireServ
     assert (await make_model("plain").complete(QUESTION)).text == REPLY
 
 
-async def test_an_error_in_a_listener_closes_the_connection(wire: WireServer, make_model: MakeModel) -> None:
+async def test_exception_in_on_text_closes_the_connection(wire: WireServer, make_model: MakeModel) -> None:
     def fail(_text: str) -> None:
         raise ZeroDivisionError
 
@@ -78,7 +74,7 @@ async def test_an_error_in_a_listener_closes_the_connection(wire: WireServer, ma
     await wire.call_abandoned()
 
 
-async def test_calls_side_by_side_do_not_get_into_each_others_way(wire: WireServer, make_model: MakeModel) -> None:
+async def test_concurrent_calls_do_not_interfere(wire: WireServer, make_model: MakeModel) -> None:
     model = make_model("stream")
     wire.reply = lambda body: body["messages"][-1]["content"]
     pieces: dict[int, list[str]] = {number: [] for number in range(10)}
@@ -95,17 +91,17 @@ def _open_descriptors() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts the descriptors of this process in /proc")
-def test_a_closed_model_leaves_no_descriptor_behind_on_any_event_loop(wire: WireServer) -> None:
+def test_closed_model_leaves_no_descriptor_open(wire: WireServer) -> None:
     environment = {"OPENAI_API_KEY": SECRET, "OPENAI_API_BASE": wire.base_url}
 
     async def one_of_each() -> set[asyncio.Task[object]]:
         await load_litellm()
-        for behaviour in ("plain", "stream", "server-error", "cut"):
-            model = LiteLLMModel(f"openai/{behaviour}", keys=Keys(environment), environment=environment)
-            if behaviour in {"plain", "stream"}:
-                await model.complete(QUESTION, (lambda _text: None) if behaviour == "stream" else None)
+        for behavior in ("plain", "stream", "server-error", "cut"):
+            model = LiteLLMModel(f"openai/{behavior}", keys=Keys(environment), environment=environment)
+            if behavior in {"plain", "stream"}:
+                await model.complete(QUESTION, (lambda _text: None) if behavior == "stream" else None)
             else:
-                await failure_of(model, stream=behaviour == "cut")
+                await failure_of(model, stream=behavior == "cut")
             await model.close()
             await model.close()
         return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
@@ -118,7 +114,7 @@ def test_a_closed_model_leaves_no_descriptor_behind_on_any_event_loop(wire: Wire
     assert all(not any("worker" in repr(task).lower() for task in tasks) for tasks in left_over)
 
 
-def test_an_unused_model_closes_without_loading_anything() -> None:
+def test_unused_model_closes_without_loading_litellm() -> None:
     program = (
         "import asyncio, sys\n"
         "from engine.models.keys import Keys\n"
@@ -133,7 +129,7 @@ def test_an_unused_model_closes_without_loading_anything() -> None:
     assert (finished.returncode, finished.stderr) == (0, "")
 
 
-async def test_a_cancelled_first_call_of_many_leaves_the_rest_alone(wire: WireServer, make_model: MakeModel) -> None:
+async def test_canceled_first_call_does_not_affect_others(wire: WireServer, make_model: MakeModel) -> None:
     doomed = asyncio.create_task(make_model("silent").complete(QUESTION))
     await wire.request_arrived()
     others = [make_model("plain").complete(QUESTION) for _ in range(3)]

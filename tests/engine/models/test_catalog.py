@@ -50,7 +50,7 @@ def test_all_kinds_follow_the_protocol(tmp_path: Path) -> None:
     assert [as_model(model).name for model in models] == [EMBEDDED_MODEL, f"scripted:{file}", "openai/x"]
 
 
-async def test_the_prefix_decides_the_kind(tmp_path: Path) -> None:
+async def test_prefix_decides_the_kind(tmp_path: Path) -> None:
     file = tmp_path / "s.json"
     file.write_text('{"default": "hello"}')
     models = Models(Keys({}))
@@ -63,7 +63,7 @@ async def test_the_prefix_decides_the_kind(tmp_path: Path) -> None:
     await models.close()
 
 
-async def test_a_model_is_made_once_for_each_name_and_address(tmp_path: Path) -> None:
+async def test_one_model_per_name_and_address(tmp_path: Path) -> None:
     file = tmp_path / "s.json"
     file.write_text("{}")
     models = Models(Keys({}))
@@ -76,7 +76,7 @@ async def test_a_model_is_made_once_for_each_name_and_address(tmp_path: Path) ->
     await models.close()
 
 
-async def test_each_run_plays_a_script_from_its_beginning(tmp_path: Path) -> None:
+async def test_each_run_starts_a_script_from_the_beginning(tmp_path: Path) -> None:
     file = tmp_path / "s.json"
     file.write_text('{"rules": [{"replies": ["first"]}], "default": "later"}')
     for _ in range(2):
@@ -86,7 +86,7 @@ async def test_each_run_plays_a_script_from_its_beginning(tmp_path: Path) -> Non
         await models.close()
 
 
-async def test_the_built_in_model_is_shared_and_ends_with_its_last_user() -> None:
+async def test_built_in_model_is_shared_and_closed_by_its_last_user() -> None:
     first, second = Models(Keys({})), Models(Keys({}))
     model = first.get(EMBEDDED_MODEL)
     assert second.get(EMBEDDED_MODEL) is model
@@ -107,7 +107,7 @@ async def test_the_built_in_model_is_shared_and_ends_with_its_last_user() -> Non
     await third.close()
 
 
-async def test_one_model_that_cannot_be_closed_does_not_keep_the_others_open(tmp_path: Path) -> None:
+async def test_all_models_are_closed_even_if_one_fails(tmp_path: Path) -> None:
     file = tmp_path / "s.json"
     file.write_text("{}")
     models = Models(Keys({}))
@@ -152,7 +152,7 @@ async def test_one_model_that_cannot_be_closed_does_not_keep_the_others_open(tmp
         (" gpt-4o ", "openai/gpt-4o"),
     ],
 )
-def test_a_wrong_name_is_refused_with_what_was_meant(name: str, guess: str) -> None:
+def test_wrong_name_is_refused_with_a_suggestion(name: str, guess: str) -> None:
     with pytest.raises(ModelError) as caught:
         Models(Keys({})).get(name)
     assert caught.value.kind is ModelErrorKind.NOT_FOUND
@@ -163,7 +163,7 @@ def test_a_wrong_name_is_refused_with_what_was_meant(name: str, guess: str) -> N
 
 
 @pytest.mark.parametrize("name", ["", "   ", "frobnicator", "/", "/model", "openai/", "recordings:x", ":", "a\nb"])
-def test_a_name_that_suggests_nothing_is_refused_with_the_way_to_write_one(name: str) -> None:
+def test_unknown_name_is_refused_with_the_syntax(name: str) -> None:
     with pytest.raises(ModelError) as caught:
         check_model_name(name)
     assert caught.value.kind is ModelErrorKind.NOT_FOUND
@@ -172,7 +172,7 @@ def test_a_name_that_suggests_nothing_is_refused_with_the_way_to_write_one(name:
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_a_name_or_one_sentence(name: str) -> None:
+def test_any_text_is_a_name_or_one_error_sentence(name: str) -> None:
     try:
         check_model_name(name)
     except ModelError as error:
@@ -191,7 +191,7 @@ def installed(package: str) -> Path:
     return Path(specification.origin).parent
 
 
-def test_the_providers_are_those_of_the_installed_litellm() -> None:
+def test_prefixes_match_the_installed_litellm() -> None:
     tree = ast.parse((installed("litellm") / "types" / "utils.py").read_text(encoding="utf-8"))
     enum = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "LlmProviders")
     members = {
@@ -201,7 +201,7 @@ def test_the_providers_are_those_of_the_installed_litellm() -> None:
     assert members | by_data.keys() == LITELLM_PREFIXES
 
 
-def test_the_examples_of_models_exist() -> None:
+def test_example_models_exist() -> None:
     file = installed("litellm") / "model_prices_and_context_window_backup.json"
     priced = json.loads(file.read_text(encoding="utf-8"))
     for prefix, model in catalog._EXAMPLES.items():
@@ -210,7 +210,7 @@ def test_the_examples_of_models_exist() -> None:
             assert f"{prefix}/{model}" in priced or model in priced, prefix
 
 
-def test_the_default_is_the_users_own_or_the_built_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_model_is_the_users_or_the_built_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert default_model_name({}) == EMBEDDED_MODEL
     assert default_model_name({"LOOPWRIGHT_MODEL": "  "}) == EMBEDDED_MODEL
     assert default_model_name({"LOOPWRIGHT_MODEL": "openai/gpt-4o"}) == "openai/gpt-4o"
@@ -218,7 +218,7 @@ def test_the_default_is_the_users_own_or_the_built_in_one(monkeypatch: pytest.Mo
     assert default_model_name() == "groq/x"
 
 
-def test_the_list_says_what_can_be_called_and_what_is_missing() -> None:
+def test_known_models_report_availability_and_remedies() -> None:
     known = {model.name: model for model in known_models(Keys({"OPENAI_API_KEY": "sk-secret-value"}))}
     built_in = known[EMBEDDED_MODEL]
     assert (built_in.available, built_in.how_to_get) == (True, "")
@@ -237,7 +237,7 @@ def test_the_list_says_what_can_be_called_and_what_is_missing() -> None:
     assert "sk-secret-value" not in repr(known)
 
 
-def test_the_list_says_how_to_get_the_built_in_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_built_in_model_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "RUNTIME_PACKAGE", "no_such_package")
     built_in = known_models(Keys({}))[0]
     assert built_in.available is False
@@ -245,14 +245,14 @@ def test_the_list_says_how_to_get_the_built_in_model(monkeypatch: pytest.MonkeyP
     assert "make env" in built_in.how_to_get
 
 
-def test_a_key_that_cannot_be_one_is_said_without_showing_it() -> None:
+def test_invalid_key_is_reported_without_showing_it() -> None:
     known = {model.title: model for model in known_models(Keys({"GROQ_API_KEY": "two words"}))}
     assert known["Groq"].available is False
     assert "GROQ_API_KEY" in known["Groq"].how_to_get
     assert "two words" not in repr(known)
 
 
-def test_nothing_slow_is_imported_before_it_is_needed() -> None:
+def test_catalog_imports_nothing_slow() -> None:
     program = (
         "import sys\n"
         "from engine.models.catalog import Models, EMBEDDED_MODEL\n"

@@ -68,12 +68,12 @@ def read_files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("behaviour", ["plain", "echo-key", "unauthorized", "bad-request"])
-async def test_a_key_that_is_sent_is_kept_nowhere(
-    server: WireServer, behaviour: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("behavior", ["plain", "echo-key", "unauthorized", "bad-request"])
+async def test_key_is_stored_nowhere(
+    server: WireServer, behavior: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    workflow, file = asking(server, behaviour, api_base=None), tmp_path / "w.loop.json"
+    workflow, file = asking(server, behavior, api_base=None), tmp_path / "w.loop.json"
     save(workflow, file)
     store = open_store(tmp_path / "history.sqlite3")
 
