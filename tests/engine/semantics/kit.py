@@ -15,8 +15,8 @@ from tests.engine.semantics.models import Answer, FakeModels, FunctionModel, Sai
 from tests.engine.semantics.virtual_time import VirtualTimeLoop
 
 E = TypeVar("E", bound=AnyEvent)
-_PATIENCE_S = 60.0
-_VIRTUAL_PATIENCE_S = 1e9
+_TIMEOUT_S = 60.0
+_VIRTUAL_TIMEOUT_S = 1e9
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def begin(
 async def finish(run: Run, models: FakeModels) -> Played:
     """Wait for a run to end, and check what holds for every run."""
     virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
-    async with asyncio.timeout(_VIRTUAL_PATIENCE_S if virtual else _PATIENCE_S):
+    async with asyncio.timeout(_VIRTUAL_TIMEOUT_S if virtual else _TIMEOUT_S):
         events = [event async for event in run.events()]
         outcome = await run.result()
     check_events(outcome, events)

@@ -89,7 +89,7 @@ async def test_max_turns_can_fail_the_agent(tools: Tools) -> None:
     played = await play(alone(**config), script(*[wants(("add", SUM))] * 2), ends="failed")
 
     (failed,) = played.of(NodeFailed, "agent")
-    assert failed.error == "The agent did not finish within 2 turns."
+    assert "within 2 turns" in failed.error
     assert len(tools.called) == 2
 
 
@@ -137,10 +137,10 @@ def test_a_tool_that_hangs_is_cancelled_and_the_agent_continues(tools: Tools) ->
 
     played = virtually(play(alone(tools=["add", "hang"], tool_timeout_s=30.0), answers))
 
-    assert results(played.model.calls[1]) == [
-        "Error: It took longer than 30 s, and was stopped. Ask for less, or do without.",
-        "42.0",
-    ]
+    stopped, added = results(played.model.calls[1])
+    assert stopped.startswith("Error: ")
+    assert "30 s" in stopped
+    assert added == "42.0"
     assert tools.stopped == 1
     assert played.model.calls[1].time == 30
     assert played.out == "42, without the other"
@@ -165,7 +165,7 @@ async def test_an_empty_reply_is_retried() -> None:
 
     played = await play(alone(retries=1, retry_delay_s=0), lambda _: next(replies))
 
-    assert said_by_people(played.model.calls[1])[-1] == "You said nothing. Answer, or call a tool."
+    assert len(said_by_people(played.model.calls[1])) == len(said_by_people(played.model.calls[0])) + 1
     assert played.out == "well"
     assert [event.attempt for event in played.of(NodeRetrying, "agent")] == [1]
 

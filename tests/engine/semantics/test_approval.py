@@ -132,7 +132,7 @@ def test_an_approval_timeout_can_pass_the_value_on(unanswered: str, outputs: dic
 def test_an_approval_timeout_fails_the_node_by_default() -> None:
     played = virtually(_unattended(one(answer_within_s=60)))
     assert (played.result.status, played.result.node) == ("failed", "check")
-    assert played.result.error == "“check” failed: Nobody answered within 60 s."
+    assert "within 60 s" in played.result.error
 
 
 async def _unattended(workflow: Workflow) -> Played:

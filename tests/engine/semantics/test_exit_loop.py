@@ -150,7 +150,8 @@ async def test_a_call_of_any_other_tool_is_a_warning() -> None:
 
     assert played.out == "text"
     (completed,) = played.of(NodeCompleted, "loop[0].work")
-    assert completed.warnings == ('The model wanted the tool "leave_loop" called, which it does not have.',)
+    (warning,) = completed.warnings
+    assert '"leave_loop"' in warning
 
 
 @pytest.mark.parametrize(

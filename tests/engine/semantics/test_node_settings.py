@@ -1,6 +1,6 @@
 """Every setting of every node type has an effect. Settings of several types are tested here for each type.
 
-Settings of a single type are tested with that type; `SHOWN_ELSEWHERE` lists where, and the last tests check that no
+Settings of a single type are tested with that type; `TESTED_ELSEWHERE` lists where, and the last tests check that no
 setting is missing.
 """
 
@@ -149,7 +149,7 @@ def test_an_aggregator_collects_for_the_iterator_it_names(named: str, is_sound: 
 
 
 _ENGINE = Path(__file__).parents[1]
-SHOWN_ELSEWHERE = {
+TESTED_ELSEWHERE = {
     "timeout_s": "semantics/test_errors.py",
     "retries": "semantics/test_errors.py",
     "retry_delay_s": "semantics/test_errors.py",
@@ -229,8 +229,8 @@ SHOWN_ELSEWHERE = {
 }
 """By setting (of every type, or of one), the file of tests that shows what it does."""
 _SAMPLING = ("model", "api_base", "temperature", "max_tokens", "seed", "top_p", "stop", "reasoning_effort")
-_SHOWN_HERE = {*_SAMPLING, "extra_parameters", "cache", "system", "prompt", "criteria", "iterator", "branches"}
-_SHOWN_HERE |= {"branches.name", "branches.description"}
+_TESTED_HERE = {*_SAMPLING, "extra_parameters", "cache", "system", "prompt", "criteria", "iterator", "branches"}
+_TESTED_HERE |= {"branches.name", "branches.description"}
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -269,11 +269,11 @@ def _words(file: str) -> frozenset[str]:
 @pytest.mark.parametrize("setting", [*NodeConfig.model_fields, *ALL])
 def test_every_setting_has_a_test(setting: str) -> None:
     name, own = setting.rpartition(".")[2], setting.partition(".")[2].removeprefix("judge.")
-    file = SHOWN_ELSEWHERE.get(setting) or SHOWN_ELSEWHERE.get(name)
-    assert file is not None or own in _SHOWN_HERE, "add a test of its effect, and name the file above"
+    file = TESTED_ELSEWHERE.get(setting) or TESTED_ELSEWHERE.get(name)
+    assert file is not None or own in _TESTED_HERE, "add a test of its effect, and name the file above"
     assert name in _words(file or f"semantics/{Path(__file__).name}")
 
 
 def test_every_listed_setting_exists() -> None:
     names = {setting.rpartition(".")[2] for setting in ALL} | set(NodeConfig.model_fields)
-    assert [setting for setting in SHOWN_ELSEWHERE if setting not in ALL and setting not in names] == []
+    assert [setting for setting in TESTED_ELSEWHERE if setting not in ALL and setting not in names] == []

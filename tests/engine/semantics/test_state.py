@@ -175,7 +175,8 @@ def test_an_output_key_that_no_node_sets_is_a_problem() -> None:
     (problem,) = validate(flow(*parts, edges="text -> a -> out"))
 
     assert (problem.code, problem.node, problem.field) == ("unknown-name", "a", "template")
-    assert problem.message == "`state.drift` cannot be filled in: `state` has draft."
+    assert "`state.drift`" in problem.message
+    assert "draft" in problem.message
 
 
 @pytest.mark.parametrize("key", ["two words", "1st", "a.b", "x" * 65])
