@@ -23,6 +23,7 @@ from app.inspector.choice_editors import (
     ToolListEditor,
     TurnStrategyEditor,
 )
+from app.inspector.comparison_editor import ComparisonEditor
 from app.inspector.editor import ConfigBinding, Editor, FieldProblem
 from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.inspector.form_fields import AdvancedButton, FormField, FormFields
@@ -51,6 +52,7 @@ from engine.values import Value
 _WIDGETS: dict[str, type[Editor]] = {
     "prompt": PromptEditor,
     "expression": ExpressionEditor,
+    "comparison": ComparisonEditor,
     "json": JsonEditor,
     "model": ModelEditor,
     "models": ModelListEditor,

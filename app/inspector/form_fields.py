@@ -19,15 +19,23 @@ EditorFactory = Callable[[FieldSpec, ConfigBinding, QWidget], Editor]
 
 
 class ProblemLine(QWidget):
-    """One problem: an icon, the message and the remedy."""
+    """One problem: an icon, the message and the remedy, and a button if there is a correction."""
 
-    def __init__(self, problem: Problem, parent: QWidget | None = None) -> None:
+    def __init__(self, problem: Problem, use: Callable[[str], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._is_error = problem.severity is Severity.ERROR
         self._icon = QLabel()
         self._icon.setAccessibleName("Error" if self._is_error else "Warning")
         self.text = PlainLabel(f"{problem.message} {problem.remedy}".rstrip(), look="small", wrap=True)
-        hbox((self._icon, Qt.AlignmentFlag.AlignTop), (self.text, 1), spacing=1, parent=self)
+        line = hbox((self._icon, Qt.AlignmentFlag.AlignTop), (self.text, 1), spacing=1)
+        column = vbox(line, spacing=1, parent=self)
+        if problem.correction:
+            self.use = QToolButton(self)
+            self.use.setProperty("link", True)
+            self.use.setText("Use this")
+            describe_widget(self.use, f"Use {problem.correction}", f"Replace the text by {problem.correction}")
+            self.use.clicked.connect(lambda: use(problem.correction))
+            column.addWidget(self.use)
         style().changed.connect(self._draw)
         self._draw()
 
@@ -39,7 +47,13 @@ class ProblemLine(QWidget):
 
 
 class ProblemLines(QWidget):
-    """A list of problems; hidden while it is empty."""
+    """A list of problems; hidden while it is empty.
+
+    Signals:
+        correction_chosen: The user wants the field to have this value.
+    """
+
+    correction_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -62,7 +76,7 @@ class ProblemLines(QWidget):
                 line.setParent(None)
                 line.deleteLater()
         for problem in problems:
-            self._box.addWidget(ProblemLine(problem))
+            self._box.addWidget(ProblemLine(problem, self.correction_chosen.emit))
         self.setVisible(bool(problems))
 
 
@@ -99,6 +113,16 @@ class FormField(QWidget):
         self._help.setVisible(with_help and bool(self.field.help))
         box.addWidget(self._problems)
         editor.edited.connect(lambda value: self.edited.emit(self.field.name, value))
+        self._problems.correction_chosen.connect(self._correct)
+
+    @property
+    def problem_lines(self) -> list[ProblemLine]:
+        """The lines of the displayed problems."""
+        return self._problems.findChildren(ProblemLine)
+
+    def _correct(self, text: str) -> None:
+        self.editor.show_value(text)
+        self.edited.emit(self.field.name, text)
 
     @property
     def problem_texts(self) -> list[str]:

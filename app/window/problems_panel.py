@@ -63,7 +63,11 @@ def quick_fixes(problem: Problem, structure: Structure) -> tuple[QuickFix, ...]:
         structure: The analyzed document.
     """
     find = _FIXES.get(problem.code)
-    return () if find is None else tuple(find(problem, structure))
+    fixes = () if find is None else tuple(find(problem, structure))
+    if problem.correction and problem.node and problem.field:
+        path = tuple(int(part) if part.isdigit() else part for part in problem.field.split("."))
+        fixes += (QuickFix(f"Use {problem.correction}", SetConfig(problem.node, path, problem.correction)),)
+    return fixes
 
 
 def _missing_exit(problem: Problem, structure: Structure) -> Iterator[QuickFix]:

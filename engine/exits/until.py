@@ -25,9 +25,9 @@ class UntilConfig(ConditionConfig):
 
     expression: str = Field(
         default="",
-        title="Expression",
-        description="A CEL expression, such as size(output) < 500 or nodes.check == 'fine'.",
-        json_schema_extra={"widget": "expression"},
+        title="Condition",
+        description="What must be true of the iteration, such as: output contains done.",
+        json_schema_extra={"widget": "comparison"},
     )
 
 
@@ -37,7 +37,7 @@ def _text(config: UntilConfig, evidence: Evidence, before: str = "", after: str 
 
 SPEC = ConditionSpec(
     name=UNTIL,
-    label="An expression is true",
+    label="A condition is true",
     help="Stops when an expression about the iteration is true. First in the list, it is checked before the judge.",
     config=UntilConfig,
     make=stateless(

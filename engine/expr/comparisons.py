@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
-from engine.expr.errors import ExpressionError
 from engine.expr.expression import compile_expression
+from engine.expr.scope import ExpressionError
 
 
 class Comparison(StrEnum):

@@ -66,9 +66,9 @@ class IteratorConfig(NodeConfig):
         default="",
         title="Run only if",
         description=(
-            "A CEL expression on the value at 'items'. If false, nothing runs and the items are passed through."
+            "Checked once, on the value at 'items'. If it is false, nothing runs and the items are passed through."
         ),
-        json_schema_extra={"widget": "expression", "group": "more"},
+        json_schema_extra={"widget": "comparison", "group": "more"},
     )
 
 

@@ -156,8 +156,8 @@ class LoopConfig(NodeConfig):
     condition: str = Field(
         default="",
         title="Run only if",
-        description=("A CEL expression on the input. If false, the loop is skipped and the input passed through."),
-        json_schema_extra={"widget": "expression", "group": "more"},
+        description=("Checked once, on the input. If it is false, the loop is skipped and the input passed through."),
+        json_schema_extra={"widget": "comparison", "group": "more"},
     )
     delay_s: float = Field(
         default=0.0,

@@ -31,8 +31,8 @@ class ValidatorConfig(NodeConfig):
     expression: str = Field(
         default="true",
         title="Condition",
-        description="A CEL expression that is true for a valid value, such as size(input) < 500.",
-        json_schema_extra={"widget": "expression", "shown_when": {"mode": "expression"}},
+        description="What is true of a valid value, such as: input is shorter than 500.",
+        json_schema_extra={"widget": "comparison", "shown_when": {"mode": "expression"}},
     )
     message: str = Field(
         default="",

@@ -1,0 +1,151 @@
+"""Conditions as rows: what a person does with them, and what the document has then."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from app.inspector.comparison_editor import ComparisonEditor, read_value, written_value
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+from engine.expr.comparisons import Comparison, Constant, Name
+from tests.app.inspector.conftest import Bench, OpenInspector
+
+
+def validated(expression: str) -> Workflow:
+    flow = Builder()
+    text = flow.add("input", id="text")
+    check = flow.add("validator", id="check", mode="expression", expression=expression)
+    result = flow.add("output", id="out")
+    flow.connect(text["value"], check["input"])
+    flow.connect(check["valid"], result["value"])
+    return flow.build()
+
+
+@pytest.fixture
+def bench(open_inspector: OpenInspector) -> Bench:
+    bench = open_inspector(validated('input.contains("good")'))
+    bench.select("check")
+    bench.analysed()
+    return bench
+
+
+def editor_of(bench: Bench) -> ComparisonEditor:
+    editor = bench.editor("expression")
+    assert isinstance(editor, ComparisonEditor)
+    return editor
+
+
+def expression(bench: Bench) -> object:
+    return bench.config("check")["expression"]
+
+
+def test_a_comparison_is_shown_as_a_row(bench: Bench) -> None:
+    editor = editor_of(bench)
+    [row] = editor.rows
+    assert (row.left.currentText(), row.comparison.currentText(), row.right.currentText()) == (
+        "input",
+        "contains",
+        "good",
+    )
+    assert row.isVisible()
+    assert not editor.edit.isVisible()
+    assert not editor.mode.isVisible()
+    assert [row.left.itemText(0)] == ["input"]
+
+
+def test_what_is_typed_in_a_row_becomes_the_expression(bench: Bench) -> None:
+    [row] = editor_of(bench).rows
+    row.right.setEditText('say "no"')
+    assert expression(bench) == r'input.contains("say \"no\"")'
+    row.comparison.setCurrentIndex(row.comparison.findData(Comparison.LONGER))
+    row.comparison.activated.emit(row.comparison.currentIndex())
+    row.right.setEditText("200")
+    assert expression(bench) == "size(input) > 200"
+    row.comparison.setCurrentIndex(row.comparison.findData(Comparison.EMPTY))
+    row.comparison.activated.emit(row.comparison.currentIndex())
+    assert expression(bench) == "size(input) == 0"
+    assert not row.right.isVisible()
+
+
+def test_rows_are_added_joined_and_removed(bench: Bench) -> None:
+    editor = editor_of(bench)
+    QTest.mouseClick(editor.add, Qt.MouseButton.LeftButton)
+    second = editor.rows[1]
+    assert expression(bench) == 'input.contains("good")'
+    second.left.setEditText("input")
+    second.right.setEditText("fine")
+    assert expression(bench) == 'input.contains("good") && input.contains("fine")'
+    assert editor.mode.isVisible()
+    editor.mode.setCurrentIndex(1)
+    editor.mode.activated.emit(1)
+    assert expression(bench) == 'input.contains("good") || input.contains("fine")'
+    QTest.mouseClick(editor.rows[0].remove, Qt.MouseButton.LeftButton)
+    assert expression(bench) == 'input.contains("fine")'
+
+
+def test_the_expression_is_a_click_away_and_back(bench: Bench) -> None:
+    editor = editor_of(bench)
+    QTest.mouseClick(editor.switch, Qt.MouseButton.LeftButton)
+    assert editor.edit.isVisible()
+    assert not editor.rows[0].isVisible()
+    editor.edit.typed.emit("size(input) < 500")
+    editor.show_value("size(input) < 500")
+    editor.edit.set_text("size(input) < 500")
+    QTest.mouseClick(editor.switch, Qt.MouseButton.LeftButton)
+    assert editor.rows[0].comparison.currentText() == "is shorter than"
+
+
+def test_an_expression_that_is_no_comparison_stays_an_expression(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(validated("size(input) * 2 < 500"))
+    bench.select("check")
+    editor = editor_of(bench)
+    assert editor.edit.isVisible()
+    assert editor.note.isVisible()
+    assert not editor.switch.isVisible()
+
+
+def test_undo_shows_the_previous_row(bench: Bench) -> None:
+    [row] = editor_of(bench).rows
+    row.right.setEditText("fine")
+    bench.session.undo()
+    assert row.right.currentText() == "good"
+
+
+def test_a_problem_offers_the_corrected_expression(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(validated('input contains "good"'))
+    bench.select("check")
+    bench.analysed()
+    bench.qtbot.waitUntil(lambda: bool(bench.problems("expression")))
+    page = bench.page
+    assert page.form is not None
+    field = page.form.row("expression")
+    assert field is not None
+    [button] = [line.use for line in field.problem_lines]
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert expression(bench) == 'input.contains("good")'
+    bench.analysed()
+    bench.qtbot.waitUntil(lambda: not bench.problems("expression"))
+
+
+@pytest.mark.parametrize(
+    ("text", "comparison", "value"),
+    [
+        ("good", Comparison.EQUALS, "good"),
+        ("8", Comparison.EQUALS, 8),
+        ('"8"', Comparison.EQUALS, "8"),
+        ("8", Comparison.CONTAINS, "8"),
+        ("0.9", Comparison.AT_LEAST, 0.9),
+        ("true", Comparison.EQUALS, True),
+        ("output", Comparison.EQUALS, Name("output")),
+        (" spaced ", Comparison.CONTAINS, " spaced "),
+    ],
+)
+def test_a_value_is_read_as_what_a_person_means(text: str, comparison: Comparison, value: Name | Constant) -> None:
+    assert read_value(text, comparison, ("output",)) == value
+
+
+@pytest.mark.parametrize("value", ["good", "8", "true", 8, 0.5, True, None, 'say "no"', "", Name("a.b")])
+def test_a_value_is_shown_so_that_it_is_read_as_the_same(value: Name | Constant) -> None:
+    assert read_value(written_value(value), Comparison.EQUALS, ("a.b",)) == value
