@@ -189,7 +189,7 @@ class Compiler:
             while suffixes and suffixes[0].data == "member_dot":
                 path.append(str(suffixes.pop(0).children[1]))
             step = self._read(tuple(path), start(tree))
-            self._note_element(tuple(path), _without_filters(suffixes), is_list=True)
+            self._note_element(tuple(path), list(itertools.dropwhile(_is_filter, suffixes)), is_list=True)
         elif tree.data in _NAMES:
             step = _variable
             self._note_element(self._bound_list, suffixes, is_list=False)
@@ -236,7 +236,6 @@ class Compiler:
             self.elements.add((path, tuple(members)))
 
     def _quoted_index(self, suffix: Node) -> str | None:
-        """The name in `["name"]`."""
         index = unwrap(trees(suffix)[1]) if suffix.data == "member_index" else suffix
         value = literal_value(cast("Token", index.children[0]), self._literals) if index.data == "literal" else None
         return value if isinstance(value, str) else None
@@ -356,10 +355,6 @@ class Compiler:
 
 def _is_filter(suffix: Node) -> bool:
     return suffix.data == "member_dot_arg" and str(suffix.children[1]) == "filter"
-
-
-def _without_filters(suffixes: list[Node]) -> list[Node]:
-    return list(itertools.dropwhile(_is_filter, suffixes))
 
 
 def _variable(frame: Frame) -> Value:

@@ -19,7 +19,9 @@ from engine.formatting import format_count
 from engine.values import Value
 
 if TYPE_CHECKING:
-    from lark import Token
+    from lark import Token, Tree
+
+    Node: TypeAlias = Tree[Token]
 
 # The two loops with a lookahead are not possessive, because the `re` of Python 3.11.2 has a bug there. There is only
 # one way to match them anyway.
@@ -168,12 +170,6 @@ def _open_quote(match: re.Match[str]) -> ExpressionError:
     )
 
 
-if TYPE_CHECKING:
-    from lark import Token, Tree
-
-    Node: TypeAlias = Tree[Token]
-
-
 class _Parser(Protocol):
     """The part of the parser that is used."""
 
@@ -232,8 +228,8 @@ def parse(text: str) -> tuple[Node, Scanned]:
             position = cast("int", error.pos_in_stream)
             word = text[position]
             shown = f"`{word}`"
-    before = _word_before(scanned.text, position)
-    remedy = _REMEDIES.get(word) or _REMEDIES.get(before) or "Correct the expression there."
+    before = scanned.text[: position or 0].split()[-1:] or [""]
+    remedy = _REMEDIES.get(word) or _REMEDIES.get(before[0]) or "Correct the expression there."
     raise ExpressionError(f"{shown[:60]} is not expected here.", remedy, position)
 
 
@@ -257,11 +253,6 @@ def argument_trees(tree: Node, index: int) -> list[Node]:
 def start(tree: Node) -> int | None:
     """The start of a tree in the expression; None if the parser does not know it."""
     return None if tree.meta.empty else tree.meta.start_pos
-
-
-def _word_before(text: str, position: int | None) -> str:
-    words = text[: position or 0].split()
-    return words[-1] if words else ""
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from engine.nodes.agent_tools import (
     outcome_text,
     tool_definition,
 )
-from engine.nodes.context import NodeContext, ToolOutcome
+from engine.nodes.context import NodeContext
 from engine.nodes.json_values import schema_problems
 from engine.nodes.model_calls import (
     UnreadableReplyError,
@@ -125,7 +125,6 @@ async def _run_tool_calling(context: NodeContext[AgentConfig], messages: list[Me
 
 
 async def _take_turn(context: NodeContext[AgentConfig], conversation: _Conversation, toolbox: Toolbox) -> Reply:
-    """Call the model, and add its reply to the conversation."""
     try:
         reply = await call_model(context, context.config, conversation.messages, tools=toolbox.definitions)
     except ModelError as error:
@@ -156,7 +155,16 @@ async def _call_tools(
         conversation.pending.popleft()
         conversation.finished_calls += 1
         conversation.messages.append(Message("tool", outcome_text(outcome), tool_call_id=call.id))
-        conversation.steps.append(_step(conversation, call, outcome))
+        conversation.steps.append(
+            {
+                "turn": conversation.turn,
+                "thought": conversation.thought,
+                "tool": call.name,
+                "arguments": call.arguments if outcome.edited_arguments is None else outcome.edited_arguments,
+                "result": outcome.result,
+                "error": outcome.error,
+            }
+        )
         if outcome.error:
             continue
         if call.name == FINISH:
@@ -165,17 +173,6 @@ async def _call_tools(
             context.exit_loop()
             return AgentEnd("exited_loop", None, tuple(conversation.steps))
     return None
-
-
-def _step(conversation: _Conversation, call: ToolCall, outcome: ToolOutcome) -> Value:
-    return {
-        "turn": conversation.turn,
-        "thought": conversation.thought,
-        "tool": call.name,
-        "arguments": call.arguments if outcome.edited_arguments is None else outcome.edited_arguments,
-        "result": outcome.result,
-        "error": outcome.error,
-    }
 
 
 def _answered(config: AgentConfig, conversation: _Conversation, reply: Reply) -> AgentEnd | None:

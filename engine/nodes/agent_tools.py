@@ -95,7 +95,6 @@ class _OwnTool:
 
 
 def _text_parameters(**descriptions: str) -> dict[str, Any]:
-    """The JSON Schema of an object with required texts."""
     return {
         "type": "object",
         "properties": {name: {"type": "string", "description": text} for name, text in descriptions.items()},
@@ -271,7 +270,6 @@ class Toolbox:
         return await self._call_within_time(call.name, arguments)
 
     def _answer(self, arguments: Mapping[str, Value]) -> Value:
-        """The final answer in a call of `finish`."""
         if "answer" not in arguments:
             raise ToolError('"answer" is missing.', "Call it again with the final answer.")
         answer, schema = arguments["answer"], self._config.reply_schema

@@ -441,7 +441,6 @@ def _key_conflicts(value: Any, names: Mapping[str, Any]) -> list[tuple[int, str]
 
 
 def _fitted(value: Any, schema: Mapping[str, Any], faults: Faults) -> tuple[Any, Sequence[tuple[int, str]]]:
-    """A value in the form of the schema, and its faults."""
     changed = coerced(value, schema)
     wrong = faults(changed)
     if wrong and changed != value and not faults(value):

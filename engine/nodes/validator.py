@@ -62,7 +62,6 @@ async def _run(context: NodeContext[ValidatorConfig]) -> Outputs:
 
 
 def _examine(context: NodeContext[ValidatorConfig]) -> tuple[Value, list[Value]]:
-    """The parsed value and its errors."""
     prepared: Schema | Expression = context.prepared
     value = context.inputs["input"]
     if isinstance(prepared, Schema):
