@@ -175,11 +175,6 @@ def equal(frame: Frame, position: int | None, left: Value, right: Value) -> bool
     return left is right
 
 
-def unequal(frame: Frame, position: int | None, left: Value, right: Value) -> bool:
-    """Whether two values differ."""
-    return not equal(frame, position, left, right)
-
-
 def is_in(frame: Frame, position: int | None, item: Value, container: Value) -> bool:
     """Whether a list has an element, or an object a member of that name."""
     if isinstance(container, list):
@@ -213,7 +208,7 @@ RELATIONS: dict[str, Operator] = {
     "relation_gt": ordering(">", operator.gt),
     "relation_ge": ordering(">=", operator.ge),
     "relation_eq": equal,
-    "relation_ne": unequal,
+    "relation_ne": lambda frame, position, left, right: not equal(frame, position, left, right),
     "relation_in": is_in,
 }
 """The relational operators by their names in the grammar."""

@@ -253,7 +253,12 @@ class Toolbox:
         if call.name == FINISH:
             return self._answer(arguments)
         if call.name in self._config.require_approval:
-            arguments = await self._approved(call.name, arguments)
+            schema = next(tool.parameters for tool in self.definitions if tool.name == call.name)
+            question = approval_question(call.name)
+            answer = await self._context.ask(
+                "approval", question, value=arguments, choices=CHOICES, value_schema=schema
+            )
+            arguments = dict(approved_arguments(answer, arguments))
         elif call.name in all_tools() and all_tools()[call.name].consents_to_calls:
             arguments = dict(await self._context.services.confirm_call(self._context, call.name, arguments))
         if arguments != call.arguments:
@@ -282,13 +287,6 @@ class Toolbox:
             return read_given(answer, schema, faults_by(schema))
         except UnreadableReplyError as error:
             raise ToolError(f"The answer does not follow its schema: {error}", "Correct it.") from error
-
-    async def _approved(self, name: str, arguments: dict[str, Value]) -> dict[str, Value]:
-        schema = next(tool.parameters for tool in self.definitions if tool.name == name)
-        answer = await self._context.ask(
-            "approval", approval_question(name), value=arguments, choices=CHOICES, value_schema=schema
-        )
-        return dict(approved_arguments(answer, arguments))
 
     async def _ask(self, question: str) -> Value:
         answer = await self._context.ask("question", question)

@@ -83,11 +83,7 @@ def convert(value: Value, target: PortType) -> Value:
 def _fits(value: Value, target: PortType) -> bool:
     if target is PortType.NUMBER:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if target is PortType.BOOLEAN:
-        return isinstance(value, bool)
-    if target is PortType.LIST:
-        return isinstance(value, list)
-    return True
+    return isinstance(value, {PortType.BOOLEAN: bool, PortType.LIST: list}.get(target, object))
 
 
 def _parsed(text: str, target: PortType) -> Value:
