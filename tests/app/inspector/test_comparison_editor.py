@@ -27,7 +27,7 @@ def validated(expression: str) -> Workflow:
 def bench(open_inspector: OpenInspector) -> Bench:
     bench = open_inspector(validated('input.contains("good")'))
     bench.select("check")
-    bench.run()
+    bench.analyzed()
     return bench
 
 
@@ -116,7 +116,7 @@ def test_undo_shows_the_previous_row(bench: Bench) -> None:
 def test_a_problem_offers_the_corrected_expression(open_inspector: OpenInspector) -> None:
     bench = open_inspector(validated('input contains "good"'))
     bench.select("check")
-    bench.run()
+    bench.analyzed()
     bench.qtbot.waitUntil(lambda: bool(bench.problems("expression")))
     page = bench.page
     assert page.form is not None
@@ -125,7 +125,7 @@ def test_a_problem_offers_the_corrected_expression(open_inspector: OpenInspector
     [button] = [line.use for line in field.problem_lines]
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
     assert expression(bench) == 'input.contains("good")'
-    bench.run()
+    bench.analyzed()
     bench.qtbot.waitUntil(lambda: not bench.problems("expression"))
 
 
