@@ -296,10 +296,10 @@ class PaletteModel(QAbstractListModel):
         super().__init__()
         self._rows: list[PaletteEntry] = []
 
-    def set_entries(self, palette_entries: list[PaletteEntry]) -> None:
+    def set_entries(self, entries: list[PaletteEntry]) -> None:
         """Replace the entries."""
         self.beginResetModel()
-        self._rows = palette_entries
+        self._rows = entries
         self.endResetModel()
 
     def entry_at(self, index: Index) -> PaletteEntry | None:
@@ -380,7 +380,7 @@ class EntryList(QListView):
         self._rows = model
         self.setModel(model)
         self.setItemDelegate(EntryDelegate(self))
-        self.setProperty("bare", "palette_entries")
+        self.setProperty("bare", "rows")
         self.setAccessibleName("Nodes and templates")
         self.setDragEnabled(True)
         self.setDragDropMode(QAbstractItemView.DragDropMode.DragOnly)
