@@ -1,7 +1,7 @@
-"""The root of every error that the engine raises on purpose.
+"""The base class of all errors that the engine raises on purpose.
 
-Whatever leaves the engine because of bad input, a missing thing or a failing network is an `EngineError`: its text
-is one sentence that says what is wrong, where, and what to do. Anything else is a bug of ours.
+Bad input, missing things and failing networks raise an `EngineError`, whose text says what is wrong, where, and what to
+do. Any other exception is a bug.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 
 class EngineError(Exception):
-    """Something that a person can act on.
+    """An error that a person can act on.
 
     Attributes:
         message: One sentence: what is wrong and where.
-        remedy: One sentence that says what to do about it; empty where the message says it.
+        remedy: One sentence: what to do; empty if the message says it.
     """
 
     def __init__(self, message: str, remedy: str = "") -> None:
@@ -27,7 +27,7 @@ class EngineError(Exception):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The question that suggests the known name most similar to an unknown one; empty where none is similar."""
+    """Return a question with the known name most similar to an unknown one, or an empty text."""
     import difflib  # rarely needed, and slow to import
 
     candidates = list(known)

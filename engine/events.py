@@ -515,15 +515,17 @@ AnyEvent: TypeAlias = (
 
 
 UNKNOWN_ATTEMPT = 0
-"""The attempt of a start that was not reported; readers count it."""
+"""The attempt in a `loop.started` that was added; readers count it themselves."""
 
 
 def missing_start(announced: set[str], event: LoopIterationStarted) -> LoopStarted | None:
-    """The `loop.started` that is missing before an iteration; None where nothing is.
+    """Return the `loop.started` that is missing before an iteration, or None.
+
+    Versions before 1.3 did not report `loop.started`; in their logs iteration 0 starts or restarts a loop.
 
     Args:
-        announced: The loops whose start was reported and whose iteration 0 has not started yet; updated.
-        event: The iteration.
+        announced: Loops whose start was reported, and whose iteration 0 has not started yet; updated.
+        event: The start of an iteration.
     """
     if event.index > 0:
         return None
@@ -534,7 +536,7 @@ def missing_start(announced: set[str], event: LoopIterationStarted) -> LoopStart
 
 
 def with_loop_starts(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
-    """The events of a log, with the missing `loop.started` put in; each has the number of the event after it."""
+    """Add missing `loop.started` events to a log; each has the number of the event after it."""
     announced: set[str] = set()
     for event in events:
         if isinstance(event, LoopStarted):
@@ -550,12 +552,12 @@ _STEP: Final = re.compile(r"([a-z][a-z0-9_]*)(?:\[(0|[1-9][0-9]{0,8})\])?")
 
 
 class PlaceError(EngineError):
-    """A text that names no place in a run."""
+    """A text is not a place in a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a place: a node, or with an index (from 0) an iteration of a loop."""
+    """A step of a place: a node, or with an index an iteration of a loop."""
 
     node: str
     index: int | None = None
@@ -566,7 +568,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A node or an iteration in a run; every step but the last is an iteration, or a subflow that it lies in."""
+    """A node or an iteration of a run: `draft`, `loop[2]`, `outer[1].inner[0].draft`.
+
+    Every step but the last is an iteration or a subflow.
+    """
 
     steps: tuple[Step, ...]
 
@@ -575,16 +580,16 @@ class Place:
 
     @property
     def last(self) -> Step:
-        """The node or iteration itself."""
+        """The last step: the node or iteration itself."""
         return self.steps[-1]
 
     @property
     def level(self) -> str:
-        """The iteration or subflow that it lies in; empty for the outermost level."""
+        """The iteration or subflow around it; empty for the outermost level."""
         return str(Place(self.steps[:-1]))
 
     def iterations(self) -> Iterator[tuple[str, int]]:
-        """The iterations that lead there, outermost first: the loop's path, and the index."""
+        """Yield the iterations around and at the place, outermost first: path of the loop, and index."""
         around = ""
         for step in self.steps:
             if step.index is not None:
@@ -593,10 +598,10 @@ class Place:
 
 
 def parse_place(text: str) -> Place:
-    """Read a place.
+    """Parse a place.
 
     Raises:
-        PlaceError: It is none.
+        PlaceError: The text is not a place.
     """
     steps: list[Step] = []
     for part in text.strip().split("."):

@@ -1,6 +1,6 @@
-"""Ordinary files: reading one that a person names, decoding text, and replacing a file as a whole.
+"""Safe file I/O: read regular files only, decode texts, and replace files atomically.
 
-This module does not know what a file is for. Callers turn its errors into messages.
+This module does not know what a file is for. Callers convert its errors to messages.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_UNFINISHED: Final = re.compile(r"\.loopwright-[0-9a-f]{16}\.tmp")
-_GIVEN_UP_S: Final = 3600.0
-"""Seconds without a change after which nobody is still at work on an unfinished file."""
+_TEMPORARY: Final = re.compile(r"\.loopwright-[0-9a-f]{16}\.tmp")
+_ABANDONED_S: Final = 3600.0
+"""Seconds without a change after which a temporary file counts as abandoned."""
 
 _BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is its beginning
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
@@ -34,41 +34,41 @@ class NotTextError(ValueError):
     """Bytes that are not text; the message is the reason, for people."""
 
 
-def read_ordinary_file(path: Path, most: int) -> bytes:
-    """The bytes of a file; a pipe is refused, and not waited for.
+def read_ordinary_file(path: Path, max_bytes: int) -> bytes:
+    """Read a regular file; a pipe is refused without waiting for it.
 
     Args:
         path: The file.
-        most: How many bytes it may have, a whole number of millions.
+        max_bytes: Maximum size in bytes, a whole number of millions.
 
     Raises:
         OSError: It cannot be read.
-        ValueError: It is no ordinary file, larger than that, or has a name that no file can have; the text is the
-            reason, for people.
+        ValueError: It is not an ordinary file, is too large, or has an impossible name; the message is the reason, for
+            people.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is no ordinary file")
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise ValueError(f"it has more than {most // 1_000_000:,} MB")
+            raise ValueError("it is not an ordinary file")
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise ValueError(f"it has more than {max_bytes // 1_000_000:,} MB")
     return content
 
 
-def read_text_file(path: Path, most: int) -> str:
+def read_text_file(path: Path, max_bytes: int) -> str:
     """Read a text file that a person or another program wrote; see `decode_text`.
 
     Args:
         path: The file.
-        most: Its maximum size in bytes, a whole number of millions.
+        max_bytes: Its maximum size in bytes, a whole number of millions.
 
     Raises:
         OSError: It cannot be read.
         ValueError: It is not an ordinary file, is too large, is not text (`NotTextError`), or has an impossible name;
             the message is the reason, for people.
     """
-    return decode_text(read_ordinary_file(path, most))
+    return decode_text(read_ordinary_file(path, max_bytes))
 
 
 def decode_text(content: bytes, *, errors: str = "strict", keep_line_ends: bool = False) -> str:
@@ -101,23 +101,23 @@ def normalize_line_ends(text: str) -> str:
 
 
 def replace_file(target: Path, content: bytes | Iterable[bytes], *, wait_for_disk: bool = True) -> None:
-    """Put a whole new file in a file's place, with its permissions, or leave it as it was.
+    """Replace a file atomically, or leave it unchanged; permissions stay.
 
-    The new file is made beside it. A symbolic link stays; the file that it leads to is replaced.
+    The content is first written to a temporary file beside it. A symbolic link stays, and its target is replaced.
 
     Args:
         target: The file.
-        content: What it is to hold, whole or in pieces.
-        wait_for_disk: Whether it is safe from a power cut when this ends.
+        content: The new content, whole or in pieces.
+        wait_for_disk: Whether to wait until the content survives a power failure.
 
     Raises:
-        OSError, ValueError: It cannot be written.
+        OSError, ValueError: It cannot be replaced.
     """
     target = Path(os.path.realpath(target))
-    mode = _mode_of_old(target)
-    unfinished = target.parent / unfinished_name()
+    mode = _current_mode(target)
+    temporary = target.parent / unfinished_name()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(unfinished, flags, 0o666)
+    descriptor = os.open(temporary, flags, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.writelines([content] if isinstance(content, bytes) else content)
@@ -125,46 +125,46 @@ def replace_file(target: Path, content: bytes | Iterable[bytes], *, wait_for_dis
             if wait_for_disk:
                 os.fsync(file.fileno())
         if mode is not None:
-            unfinished.chmod(mode)
-        unfinished.replace(target)
+            temporary.chmod(mode)
+        temporary.replace(target)
     except BaseException:
         with suppress(OSError):
-            unfinished.unlink()
+            temporary.unlink()
         raise
     if wait_for_disk:
-        _settle(target.parent)
+        _sync_folder(target.parent)
     clear_unfinished(target.parent)
 
 
 def unfinished_name() -> str:
-    """A new name for a file that is to take another's place once it is whole."""
+    """Return a new name for a temporary file."""
     return f".loopwright-{secrets.token_hex(8)}.tmp"
 
 
 def clear_unfinished(folder: Path) -> None:
-    """Remove what programs that were killed have left of such files; what cannot be removed stays."""
+    """Remove abandoned temporary files of killed programs, as far as possible."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if _UNFINISHED.fullmatch(entry.name):
+            if _TEMPORARY.fullmatch(entry.name):
                 with suppress(OSError):
-                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > _GIVEN_UP_S:
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > _ABANDONED_S:
                         Path(entry).unlink()
 
 
-def _mode_of_old(target: Path) -> int | None:
+def _current_mode(target: Path) -> int | None:
     try:
         status = target.lstat()
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
-        raise ValueError("something that is no ordinary file has this name")
+        raise ValueError("something that is not an ordinary file has this name")
     if not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, "it is write-protected")
     return stat.S_IMODE(status.st_mode)
 
 
-def _settle(folder: Path) -> None:
-    # The new name is safe from a power cut once its folder is on the disk; not every system can be asked for that.
+def _sync_folder(folder: Path) -> None:
+    # A rename survives a power failure only after its folder is synced; not every system supports that.
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

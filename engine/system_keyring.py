@@ -1,7 +1,6 @@
-"""The system's keyring: where the program keeps secrets, and never in a file.
+"""Secrets in the keyring of the system.
 
-It knows neither providers nor servers: a secret has a name, and that is all. Each call may take as long as the system
-asks its user, and none belongs on an event loop.
+The keyring may ask its user, so a call can take long and must not run in an event loop.
 """
 
 from __future__ import annotations
@@ -12,45 +11,45 @@ _SERVICE: Final = "loopwright"
 
 
 class KeyringError(Exception):
-    """The machine has no keyring that can do this; nothing of what it said is kept, which may hold the secret."""
+    """No keyring can do this. The original error is dropped, because its text may contain the secret."""
 
 
 def read_secret(name: str) -> str | None:
-    """The secret of that name; None where there is none.
+    """Return a secret, or None.
 
     Raises:
-        KeyringError: The machine has no keyring that can be read.
+        KeyringError: No keyring can be read.
     """
     try:
         import keyring
 
         return keyring.get_password(_SERVICE, name)
-    except Exception:  # backends raise whatever they like, and their text may hold the secret
+    except Exception:  # backends raise anything, and the text may contain the secret
         raise KeyringError from None
 
 
 def keep_secret(name: str, secret: str) -> None:
-    """Keep a secret.
+    """Store a secret.
 
     Raises:
-        KeyringError: The machine has no keyring that can keep it.
+        KeyringError: No keyring can store it.
     """
     try:
         import keyring
 
         keyring.set_password(_SERVICE, name, secret)
-        kept = keyring.get_password(_SERVICE, name)
+        stored = keyring.get_password(_SERVICE, name)
     except Exception:  # as above
         raise KeyringError from None
-    if kept != secret:  # the backend with which people switch keyrings off takes everything and keeps nothing
+    if stored != secret:  # the null backend accepts everything and stores nothing
         raise KeyringError
 
 
 def forget_secret(name: str) -> None:
-    """Forget a secret; one that is not there is no error.
+    """Delete a secret if it exists.
 
     Raises:
-        KeyringError: The machine has no keyring that can be changed.
+        KeyringError: No keyring can be changed.
     """
     try:
         import keyring

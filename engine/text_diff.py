@@ -1,6 +1,6 @@
-"""The differences between two texts as spans of words: by lines first, then by words within the lines that changed.
+"""Differences between two texts as spans: lines are compared first, then words within the lines that changed.
 
-The spans of one side put together give back its text, character by character.
+The joined spans of one side are its text.
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ from enum import StrEnum
 from typing import Final
 
 EXACT_CELLS: Final = 25_000_000
-"""The most pairs of elements that are compared exactly at once: some 5 ms and 3 MB."""
+"""Maximum number of pairs that are compared exactly at once: about 5 ms and 3 MB."""
 
 Block = tuple[int, int, int]
-"""So many elements are equal: their start in the first sequence, in the second, and their number."""
-
-
+"""A run of equal elements: start in the first sequence, start in the second, length."""
 Check = Callable[[], None]
-"""Called now and then while there is work; what it raises ends that."""
+"""Called every few milliseconds; an exception ends the comparison."""
 
 
 def equal_blocks(first: Sequence[Hashable], second: Sequence[Hashable], check: Check = lambda: None) -> list[Block]:
-    """The equal parts of two sequences, in order, none of them empty, neighbours joined."""
+    """Return the equal parts of two sequences in order; none is empty, and neighbors are joined."""
     numbers: dict[Hashable, int] = {}
     one = [numbers.setdefault(element, len(numbers)) for element in first]
     other = [numbers.setdefault(element, len(numbers)) for element in second]
@@ -33,41 +31,40 @@ def equal_blocks(first: Sequence[Hashable], second: Sequence[Hashable], check: C
 
 
 def _blocks(one: list[int], other: list[int], check: Check) -> Iterator[Block]:
-    """The equal parts, those of the pieces that are still to be aligned taken from a stack."""
     pending = [(0, len(one), 0, len(other))]
     while pending:
         check()
         start, end, other_start, other_end = pending.pop()
-        head = _shared(one, start, end, other, other_start, other_end)
+        head = _common_prefix(one, start, end, other, other_start, other_end)
         if head:
             yield start, other_start, head
             start, other_start = start + head, other_start + head
-        tail = _shared_at_end(one, start, end, other, other_start, other_end)
+        tail = _common_suffix(one, start, end, other, other_start, other_end)
         if tail:
             end, other_end = end - tail, other_end - tail
             pending.append((end, end + tail, other_end, other_end + tail))
         if start == end or other_start == other_end:
             continue
         if (end - start) * (other_end - other_start) <= EXACT_CELLS:
-            for begin, other_begin, length in _exact(one[start:end], other[other_start:other_end]):
+            for begin, other_begin, length in _exact_blocks(one[start:end], other[other_start:other_end]):
                 yield start + begin, other_start + other_begin, length
         else:
-            pending += reversed(_pieces(one, start, end, other, other_start, other_end))
+            pending += reversed(_split(one, start, end, other, other_start, other_end))
 
 
-def _shared(one: list[int], start: int, end: int, other: list[int], other_start: int, other_end: int) -> int:
+def _common_prefix(one: list[int], start: int, end: int, other: list[int], other_start: int, other_end: int) -> int:
     most = min(end - start, other_end - other_start)
     pairs = zip(one[start : start + most], other[other_start : other_start + most], strict=True)
     return next((number for number, (left, right) in enumerate(pairs) if left != right), most)
 
 
-def _shared_at_end(one: list[int], start: int, end: int, other: list[int], other_start: int, other_end: int) -> int:
+def _common_suffix(one: list[int], start: int, end: int, other: list[int], other_start: int, other_end: int) -> int:
     most = min(end - start, other_end - other_start)
     pairs = zip(reversed(one[end - most : end]), reversed(other[other_end - most : other_end]), strict=True)
     return next((number for number, (left, right) in enumerate(pairs) if left != right), most)
 
 
-def _exact(one: list[int], other: list[int]) -> Iterator[Block]:
+def _exact_blocks(one: list[int], other: list[int]) -> Iterator[Block]:
     from rapidfuzz.distance import Indel
 
     for step in Indel.opcodes(one, other):
@@ -75,10 +72,10 @@ def _exact(one: list[int], other: list[int]) -> Iterator[Block]:
             yield step.src_start, step.dest_start, step.src_end - step.src_start
 
 
-def _pieces(
+def _split(
     one: list[int], start: int, end: int, other: list[int], other_start: int, other_end: int
 ) -> list[tuple[int, int, int, int]]:
-    """Cut two long sequences at their anchors; at proportional places where there are none."""
+    """Split two long sequences at their anchors, or without anchors at proportional positions."""
     cuts = _anchors(one, start, end, other, other_start, other_end)
     if not cuts:
         count = 1 + int(((end - start) * (other_end - other_start) / EXACT_CELLS) ** 0.5)
@@ -94,7 +91,7 @@ def _pieces(
 def _anchors(
     one: list[int], start: int, end: int, other: list[int], other_start: int, other_end: int
 ) -> list[tuple[int, int]]:
-    """Places of elements that stand once in both, as many as keep the same order in both (patience sorting)."""
+    """Return positions of elements that are unique in both, in the same order (patience sorting)."""
     once, other_once = Counter(one[start:end]), Counter(other[other_start:other_end])
     places = {other[place]: place for place in range(other_start, other_end)}
     pairs = [
@@ -131,11 +128,11 @@ def _joined(blocks: Iterator[Block]) -> list[Block]:
 
 
 _WORD: Final = re.compile(r"\w+|\n|[^\S\n]+|[^\w\s]")
-"""A word, a newline, other white space, or a single mark."""
+"""A word, a newline, other white space, or a single punctuation mark."""
 
 
 class Kind(StrEnum):
-    """Where a span stands: in both texts, only in the first, or only in the second."""
+    """Whether a span is in both texts, only in the first, or only in the second."""
 
     EQUAL = "equal"
     DELETE = "delete"
@@ -144,7 +141,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of text and where it stands. It is never empty."""
+    """A piece of text, never empty."""
 
     kind: Kind
     text: str
@@ -154,30 +151,29 @@ def differences(first: str, second: str, check: Check = lambda: None) -> list[Sp
     """Compare two texts word by word.
 
     Args:
-        first: The one.
-        second: The other.
-        check: Called every few milliseconds; what it raises ends the work.
+        first: The first text.
+        second: The second text.
+        check: Called every few milliseconds; an exception ends the comparison.
 
     Returns:
-        The spans of both in order, what was deleted before what was inserted in its place. No two neighbours are of one
-        kind.
+        The spans of both texts in order, deletions before insertions. No two neighbors have the same kind.
     """
-    return list(_merged(_readable(list(_merged(_spans(first, second, check))))))
+    return list(_merged(_join_changes(list(_merged(_spans(first, second, check))))))
 
 
 def of_first(spans: list[Span]) -> list[Span]:
-    """The spans that the first text consists of."""
+    """Return the spans of the first text."""
     return [span for span in spans if span.kind is not Kind.INSERT]
 
 
 def of_second(spans: list[Span]) -> list[Span]:
-    """The spans that the second text consists of."""
+    """Return the spans of the second text."""
     return [span for span in spans if span.kind is not Kind.DELETE]
 
 
 def _spans(first: str, second: str, check: Check) -> Iterator[Span]:
     lines, other_lines = _lines(first), _lines(second)
-    for changed, other_changed, equal in _stretches(lines, other_lines, check):
+    for changed, other_changed, equal in _changes(lines, other_lines, check):
         yield from _word_spans(changed, other_changed, check)
         if equal:
             yield Span(Kind.EQUAL, equal)
@@ -185,7 +181,7 @@ def _spans(first: str, second: str, check: Check) -> Iterator[Span]:
 
 def _word_spans(first: str, second: str, check: Check) -> Iterator[Span]:
     if first and second:
-        for changed, other_changed, equal in _stretches(_WORD.findall(first), _WORD.findall(second), check):
+        for changed, other_changed, equal in _changes(_WORD.findall(first), _WORD.findall(second), check):
             yield from _changed(changed, other_changed)
             if equal:
                 yield Span(Kind.EQUAL, equal)
@@ -201,12 +197,12 @@ def _changed(first: str, second: str) -> Iterator[Span]:
 
 
 def _lines(text: str) -> list[str]:
-    # Not `splitlines`, which knows a dozen kinds of line ends that no editor shows as one.
+    # Not `splitlines`, which splits at characters that no editor shows as line ends.
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def _stretches(first: list[str], second: list[str], check: Check) -> Iterator[tuple[str, str, str]]:
-    """What differs, on either side, before each part that is equal, and that part; the last one may be empty."""
+def _changes(first: list[str], second: list[str], check: Check) -> Iterator[tuple[str, str, str]]:
+    """Yield the differing texts of both sides before each equal part, and the equal part; the last one may be empty."""
     place, other_place = 0, 0
     for start, other_start, length in (*equal_blocks(first, second, check), (len(first), len(second), 0)):
         check()
@@ -215,8 +211,8 @@ def _stretches(first: list[str], second: list[str], check: Check) -> Iterator[tu
         place, other_place = start + length, other_start + length
 
 
-def _readable(spans: list[Span]) -> Iterator[Span]:
-    """White space alone between two changes belongs to them: a sentence that is new is one change, not one a word."""
+def _join_changes(spans: list[Span]) -> Iterator[Span]:
+    """Count white space between two changes as changed, so that a new sentence is one change."""
     for number, span in enumerate(spans):
         between = 0 < number < len(spans) - 1 and span.kind is Kind.EQUAL
         if between and span.text.isspace() and "\n" not in span.text:
@@ -227,7 +223,7 @@ def _readable(spans: list[Span]) -> Iterator[Span]:
 
 
 def _merged(spans: Iterator[Span]) -> Iterator[Span]:
-    """Neighbours of one kind joined; of what lies between two equal parts, the deleted first, then the inserted."""
+    """Join neighbors of one kind, with deletions before insertions between two equal parts."""
     deleted: list[str] = []
     inserted: list[str] = []
     equal: list[str] = []

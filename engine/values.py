@@ -1,7 +1,4 @@
-"""The values that flow along edges, and the two ways in which they are written as text.
-
-A value is what JSON can say, nothing else. This module knows of no other part of the engine but its errors.
-"""
+"""The values that flow along edges, which are JSON values, and how they are written as text."""
 
 from __future__ import annotations
 
@@ -15,17 +12,17 @@ from typing import Final, TypeAlias, TypeVar, dataclass_transform
 from engine.errors import EngineError
 
 Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
-"""A JSON value. Values are shared between nodes, events and the history: nobody changes one in place."""
+"""A JSON value. Nodes, events and the history share values: never change one in place."""
 
 MAX_NESTING: Final = 500
-"""The most lists and objects inside each other that are written. Every Python can write a good many more, so that runs
-do not end differently on different ones, and what is around a value (an event) can be written too."""
+"""Maximum nesting depth of values that are written. It is far below the limit of every Python version, so that runs end
+in the same way everywhere, and events around a value can be written, too."""
 
 _UNCLEAN: Final = re.compile("[\\x00\\ud800-\\udfff]")
 
 
 class TooDeepError(EngineError):
-    """A value with more lists and objects inside each other than can be written."""
+    """A value is nested too deeply to be written."""
 
 
 def compact_json(value: Value) -> str:
@@ -38,29 +35,27 @@ def compact_json(value: Value) -> str:
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except RecursionError as error:
         raise _too_deep() from error
-    # Counting brackets costs next to nothing, and most often settles it.
+    # Counting brackets is cheap, and usually sufficient.
     if text.count("[") + text.count("{") > MAX_NESTING and nesting(value) > MAX_NESTING:
         raise _too_deep()
     return text
 
 
 def value_of_json(text: str | bytes) -> Value:
-    """The value that a text of JSON stands for, whatever depth it has (`nesting`).
-
-    Python's own reader lets NaN and 1e999 pass, which JSON cannot say again.
+    """Parse JSON of any depth, without NaN and infinite numbers.
 
     Raises:
-        ValueError: It is no JSON, not in a Unicode encoding, or holds a number that is not finite.
+        ValueError: It is not JSON, not in a Unicode encoding, or has a number that is not finite.
     """
     try:
         value: Value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except RecursionError:
-        raise ValueError("lists and objects stand too deep inside one another") from None
+        raise ValueError("lists and objects are nested too deeply") from None
     return value
 
 
 def _refuse(constant: str) -> Value:
-    raise ValueError(f"{constant} is no JSON value")
+    raise ValueError(f"{constant} is not a JSON value")
 
 
 def _finite(number: str) -> float:
@@ -71,12 +66,12 @@ def _finite(number: str) -> float:
 
 
 def is_empty(value: Value) -> bool:
-    """Whether a value is nothing to work on: null, a text of white space alone, an empty list or an empty object."""
+    """Whether a value is null, blank text, an empty list or an empty object."""
     return value is None or value in ([], {}) or (isinstance(value, str) and not value.strip())
 
 
 def nesting(value: Value) -> int:
-    """How many lists and objects stand inside each other, at the most; goes through the value level by level."""
+    """Return the nesting depth of a value."""
     depth = 0
     level = [value] if isinstance(value, (list, dict)) else []
     while level:
@@ -91,9 +86,9 @@ def nesting(value: Value) -> int:
 
 
 def clean_text(text: str) -> str:
-    """The text as UTF-8, SQLite and HTTP can carry it.
+    """Clean a text for UTF-8, SQLite and HTTP.
 
-    Surrogate pairs become their character; lone surrogates and NUL become U+FFFD.
+    Surrogate pairs become one character; lone surrogates and NUL become U+FFFD.
     """
     if _UNCLEAN.search(text) is None:
         return text
@@ -106,15 +101,15 @@ def is_clean_text(text: str) -> bool:
 
 
 def clean_value(value: Value) -> Value:
-    """The value with every text in it cleaned, the names of an object's members included."""
+    """Clean all texts in a value, including the keys of objects."""
     return map_texts(value, clean_text)
 
 
 def map_texts(value: Value, change: Callable[[str], str]) -> Value:
-    """The value with every text in it changed, the names of an object's members included."""
+    """Change all texts in a value, including the keys of objects."""
     if isinstance(value, str):
         return change(value)
-    # Loops, not comprehensions: these would be a second frame for each level of nesting.
+    # Loops, because comprehensions would need a second stack frame for each level.
     if isinstance(value, list):
         items: list[Value] = []
         for item in value:
@@ -130,13 +125,13 @@ def map_texts(value: Value, change: Callable[[str], str]) -> Value:
 
 def _too_deep() -> TooDeepError:
     return TooDeepError(
-        f"A value holds more than {MAX_NESTING} lists or objects inside each other, too many to be written.",
-        "Keep what is needed of it in a Transform, rather than wrapping it again.",
+        f"A value has more than {MAX_NESTING} nested lists or objects, too many to be written.",
+        "Select the part that you need in a Transform instead of wrapping the value again.",
     )
 
 
 def to_text(value: Value) -> str:
-    """Write a value as it stands in a prompt: a text as it is, null as nothing, anything else as compact JSON."""
+    """Write a value for a prompt: text unchanged, null as empty text, anything else as compact JSON."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -149,9 +144,9 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def immutable(cls: type[T]) -> type[T]:
-    """Make a dataclass that nobody may change.
+    """Create a dataclass that only the type checker makes immutable.
 
-    For values that a run makes by the thousand, such as events and messages. A frozen dataclass sets each field through
-    `object.__setattr__`, which takes ten times as long as this.
+    For events, messages and other values that a run creates by the thousand: a frozen dataclass sets each field through
+    `object.__setattr__`, which takes ten times as long.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)

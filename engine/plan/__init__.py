@@ -1,4 +1,1 @@
-"""From a document to something that can run: problems found, loops paired with exits, bodies lifted out.
-
-This is where networkx is used; it is imported on first use. Nothing here runs a node.
-"""
+"""Compilation of documents to execution plans: checks, pairs of loops and exits, loop bodies. Runs no node."""

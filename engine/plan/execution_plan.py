@@ -1,4 +1,4 @@
-"""The immutable plan that a run follows, with every name resolved to a position.
+"""The execution plan: immutable, with every name resolved to a position.
 
 A `GraphPlan` is one level of a workflow: the whole of it, or the body of a loop, with `__loop_input__` in place of the
 loop and `__loop_output__` in place of the exit. Iterators and aggregators work in the same way. Each value has a slot:
@@ -29,9 +29,9 @@ class InputPlan:
 
     Attributes:
         name: The port.
-        slots: Where its values lie, in the order of the document's edges.
-        required: Whether the node is skipped when nothing live is there.
-        convert: The type that the value must fit; None where any does.
+        slots: Slots of its values, in the order of the document's edges.
+        required: Whether the node is skipped without a live value.
+        convert: The type to convert the value to; None for any type.
     """
 
     name: str
@@ -45,15 +45,15 @@ class NodePlan:
     """One node of a graph.
 
     Attributes:
-        position: Its place in the graph's `nodes`.
+        position: Its position in the graph's `nodes`.
         id: Its id.
-        title: What people call it.
+        title: Its title.
         spec: Its type.
         config: Its settings.
         prepared: What its type prepared from them, shared by all runs.
         enabled: Whether it runs; a disabled node passes its one input on, or is skipped.
         inputs: Its connected input ports.
-        converts: Whether one of them takes only values of a type.
+        converts: Whether one of them converts its value.
         blank: Null for each of its input ports, the value of a port without live input; None for a node without texts.
         outputs: Each output port that edges start at, with its slot.
         followers: Positions of the nodes that wait for it.
@@ -103,7 +103,7 @@ class GraphPlan:
     """One level of a workflow.
 
     Attributes:
-        nodes: Its nodes, sources before targets.
+        nodes: Its nodes in topological order.
         waits: For each node, how many nodes of the same graph must complete first.
         first: Positions of the nodes that wait for none.
         slots: The number of its values.

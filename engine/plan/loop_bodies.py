@@ -62,7 +62,7 @@ def find_body(
         loop: The loop.
         exit_id: Its exit.
         workflow: The document.
-        graph: All its nodes, every loop joined to its exit.
+        graph: All its nodes, with each loop connected to its exit.
         leaving: The edges that start at the loop.
         exit_of: The exit of each loop.
     """
@@ -72,7 +72,7 @@ def find_body(
     core = (forward & leading_to(graph, exit_id, stop_at=loop)) - {loop, exit_id}
     hanging = forward - core - {loop, exit_id}
     side: set[str] = set()
-    if hanging:  # seldom, and what comes after a loop may be most of the document
+    if hanging:  # rare, and most of the document may come after a loop
         results = [link.target for link in leaving if link.source_port not in kind.body_ports]
         after = reachable(graph, [exit_id, *(node for node in results if node not in core)])
         loop_of = {there: its_loop for its_loop, there in exit_of.items()}
@@ -84,13 +84,13 @@ def find_body(
 
 
 def body_problems(bodies: dict[str, Body], found: list[Link]) -> Iterator[Problem]:
-    """What is wrong with the bodies: empty ones, edges in and out where none may be, overlaps, nesting too deep."""
+    """Report empty bodies, edges that enter or leave a body illegally, overlaps, and loops nested too deep."""
     innermost = parents(bodies)
     for body in bodies.values():
         if not body.nodes or not (body.nodes - body.side_branches):
             yield Problem(
                 "empty-body",
-                f'Nothing stands between the {body.kind.start} "{body.loop}" and its {body.kind.end} "{body.exit}".',
+                f'Nothing is between the {body.kind.start} "{body.loop}" and its {body.kind.end} "{body.exit}".',
                 f'Lead the {body.kind.start}\'s port "{body.kind.body_ports[0]}" through at least one node to its end.',
                 node=body.loop,
             )
@@ -101,22 +101,22 @@ def body_problems(bodies: dict[str, Body], found: list[Link]) -> Iterator[Proble
         if _depth(loop, innermost) > MAX_DEPTH:
             yield Problem(
                 "nested-too-deep",
-                f'The {body.kind.start} "{loop}" lies more than {MAX_DEPTH} loops deep.',
+                f'The {body.kind.start} "{loop}" is nested more than {MAX_DEPTH} loops deep.',
                 "Flatten the workflow.",
                 node=loop,
             )
 
 
 def waiting_problem(bodies: dict[str, Body], found: list[Link], graph: Graph) -> Problem | None:
-    """The problem of a loop that waits for itself, if there is one.
+    """Report a loop that waits for itself, if there is one.
 
-    A loop waits for what leads into its body from outside. That makes circles which the edges alone are not: where the
-    value from outside hangs on a result that the loop has only after its last iteration.
+    A loop waits for the values that enter its body from outside. This makes a cycle that the edges alone do not show if
+    such a value depends on the result of the loop.
 
     Args:
         bodies: All bodies.
         found: The edges.
-        graph: All nodes, every loop joined to its exit; without a cycle.
+        graph: All nodes, with each loop connected to its exit; without a cycle.
     """
     owners = ((link, bodies.get(link.source)) for link in found)
     if not any(owner is not None and link.source_port not in owner.kind.body_ports for link, owner in owners):
@@ -140,15 +140,15 @@ def waiting_problem(bodies: dict[str, Body], found: list[Link], graph: Graph) ->
     kind = bodies[loop].kind
     return Problem(
         "loop-waits-for-itself",
-        f'The {kind.start} "{loop}" waits for itself: what its body gets from "{source}" is there only after it.',
-        "Take this edge away, or start from something that does not hang on that result.",
+        f'The {kind.start} "{loop}" waits for itself: its body uses "{source}", which depends on its result.',
+        "Remove this edge, or use a value that does not depend on that result.",
         node=loop,
         edge=str(waits[source, loop].edge),
     )
 
 
 def parents(bodies: dict[str, Body]) -> dict[str, str]:
-    """For each node in a body, the innermost loop around it."""
+    """Return the innermost loop around each node of a body."""
     innermost: dict[str, str] = {}
     for body in sorted(bodies.values(), key=lambda body: len(body.nodes), reverse=True):
         for node in body.nodes:
@@ -187,11 +187,11 @@ def _edge_problems(link: Link, bodies: dict[str, Body], innermost: dict[str, str
 
 
 def _escape(link: Link, body: Body) -> Iterator[Problem]:
-    """The problem of an edge that leads from a body to what lies outside."""
+    """Report an edge that leaves a body."""
     start, end = body.kind.start, body.kind.end
     yield Problem(
         "edge-out-of-body",
-        f'The edge {link.edge} leads out of the {start} "{body.loop}" other than through its {end}.',
+        f'The edge {link.edge} leaves the {start} "{body.loop}" other than through its {end}.',
         f'Lead it through the {end} "{body.exit}", or use the {start}\'s port "iterations".',
         edge=str(link.edge),
         node=link.source,
@@ -210,7 +210,7 @@ def _overlaps(bodies: dict[str, Body]) -> Iterator[Problem]:
                 continue
             yield Problem(
                 "overlapping-loops",
-                f"{_both(bodies[first], bodies[second])} overlap, and neither lies wholly inside the other.",
+                f"{_both(bodies[first], bodies[second])} overlap, and neither is completely inside the other.",
                 f"Move one {bodies[first].kind.start} and its {bodies[first].kind.end} inside the other, "
                 "or put one after the other.",
                 node=first,
@@ -277,7 +277,7 @@ def _pair_like_brackets(
     unnamed: dict[str, str],
     ended_by: dict[str, str],
 ) -> None:
-    """Add to `ended_by` the pairs that follow from the paths; `open_at` holds what is open behind each node."""
+    """Add the pairs that follow from the paths to `ended_by`; `open_at` has the open loops after each node."""
     is_start = set(starts)
     open_at: dict[str, tuple[str, ...]] = {}
     for node in order:
@@ -301,7 +301,7 @@ def _end_problems(kind: Pair, ends: list[str], named: dict[str, str], ended_by: 
         if named[end]:
             yield Problem(
                 "unknown-loop",
-                f'The {kind.end} "{end}" names {_a(kind.start)} "{shown(named[end], 60)}" that is not there.',
+                f'The {kind.end} "{end}" names {_a(kind.start)} "{shown(named[end], 60)}" that does not exist.',
                 f"Name the {kind.start} that it ends.",
                 node=end,
                 field=kind.field,

@@ -57,14 +57,14 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Resolution:
-    """All nodes that could be resolved, by id, and what was wrong with the others."""
+    """The resolved nodes by id, and the problems of the others."""
 
     nodes: dict[str, Resolved] = field(default_factory=dict[str, Resolved])
     problems: list[Problem] = field(default_factory=list[Problem])
 
 
 def resolve(workflow: Workflow, registry: Registry) -> Resolution:
-    """Find each node's type and read its settings; of nodes that share an id, the first counts."""
+    """Find the type and settings of each node; of nodes that share an id, the first counts."""
     resolution = Resolution()
     seen: set[str] = set()
     for node in workflow.nodes:
@@ -97,7 +97,7 @@ def _identity_problems(node: Node, seen: set[str]) -> Iterator[Problem]:
         yield Problem(
             "bad-id",
             f'"{shown(node.id, 60)}" cannot be the id of a node.',
-            "An id has small letters, digits and underscores, with a letter first.",
+            "An id has lowercase letters, digits and underscores, and starts with a letter.",
             node=node.id,
             field="id",
         )
@@ -108,7 +108,7 @@ def _identity_problems(node: Node, seen: set[str]) -> Iterator[Problem]:
     for key in node.unknown_keys:
         yield Problem(
             "unknown-key",
-            f'A node has no "{shown(key, 60)}"; it is kept, and means nothing.',
+            f'A node has no "{shown(key, 60)}"; it is kept, but has no effect.',
             "Remove it, or open the file with the version of the program that wrote it.",
             Severity.WARNING,
             node=node.id,
@@ -134,7 +134,7 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
         if key not in known:
             yield Problem(
                 "unknown-config-key",
-                f'"{shown(key, 60)}" is no setting of the type {spec.title}; it is kept, and means nothing.',
+                f'"{shown(key, 60)}" is not a setting of the type {spec.title}; it is kept, but has no effect.',
                 f"Remove it, or see `loopwright nodes {spec.type}` for the settings.",
                 Severity.WARNING,
                 node=node.id,
@@ -143,7 +143,7 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
     if config.on_error == "continue" and (ports := spec.outputs(config)) and ports[0].branch:
         yield Problem(
             "no-value-on-error",
-            f"A {spec.title} that fails cannot go on with a stated value: it has to choose a branch.",
+            f"A {spec.title} that fails cannot continue with a value on error, because it has to choose a branch.",
             'Choose "branch" or "fail".',
             node=node.id,
             field="on_error",
@@ -155,7 +155,7 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An edge both of whose ends exist."""
+    """An edge whose ends exist."""
 
     edge: Edge
     source: str
@@ -165,7 +165,7 @@ class Link:
 
 
 def links(workflow: Workflow, resolution: Resolution) -> tuple[list[Link], list[Problem]]:
-    """The edges whose ends exist, in the document's order, and the problems of all edges and unconnected ports."""
+    """Return the edges whose ends exist, in the document's order, and the problems of edges and unconnected ports."""
     found: list[Link] = []
     problems: list[Problem] = []
     ids = workflow.nodes_by_id
@@ -173,20 +173,20 @@ def links(workflow: Workflow, resolution: Resolution) -> tuple[list[Link], list[
         source, source_port = edge.source
         target, target_port = edge.target
         link = Link(edge, source, source_port, target, target_port)
-        if _is_faultless(link, resolution):
+        if _is_valid(link, resolution):
             found.append(link)
             continue
-        faults = list(_edge_faults(edge, workflow, resolution))
+        faults = list(_edge_problems(edge, workflow, resolution))
         problems.extend(faults)
         if source in ids and target in ids and not any(fault.code == "unknown-port" for fault in faults):
             found.append(link)
-    problems.extend(_crowded_ports(found, resolution))
-    problems.extend(_open_ports(found, resolution))
+    problems.extend(_overused_ports(found, resolution))
+    problems.extend(_unconnected_ports(found, resolution))
     return found, problems
 
 
-def _is_faultless(link: Link, resolution: Resolution) -> bool:
-    """Whether an edge joins two ports that fit: so do almost all, and they need no further look."""
+def _is_valid(link: Link, resolution: Resolution) -> bool:
+    """Whether an edge joins two compatible ports; almost all edges do, and need no further checks."""
     source, target = resolution.nodes.get(link.source), resolution.nodes.get(link.target)
     if source is None or target is None or link.edge.model_extra:
         return False
@@ -194,12 +194,12 @@ def _is_faultless(link: Link, resolution: Resolution) -> bool:
     return start is not None and end is not None and can_ever_fit(start.type, end.type)
 
 
-def _edge_faults(edge: Edge, workflow: Workflow, resolution: Resolution) -> Iterator[Problem]:
+def _edge_problems(edge: Edge, workflow: Workflow, resolution: Resolution) -> Iterator[Problem]:
     name = str(edge)
     for key in edge.unknown_keys:
         yield Problem(
             "unknown-key",
-            f'An edge has no "{shown(key, 60)}"; it is kept, and means nothing.',
+            f'An edge has no "{shown(key, 60)}"; it is kept, but has no effect.',
             "Remove it, or open the file with the version of the program that wrote it.",
             Severity.WARNING,
             edge=name,
@@ -210,7 +210,7 @@ def _edge_faults(edge: Edge, workflow: Workflow, resolution: Resolution) -> Iter
         if node_id not in workflow.nodes_by_id:
             yield Problem(
                 "unknown-node",
-                f'The edge names a node "{shown(node_id, 60)}" that is not there.',
+                f'The edge names a node "{shown(node_id, 60)}" that does not exist.',
                 "Remove the edge, or connect it to a node.",
                 edge=name,
             )
@@ -249,7 +249,7 @@ def _unknown_port(edge: str, resolved: Resolved, kind: str, port: str, known: di
     )
 
 
-def _crowded_ports(found: list[Link], resolution: Resolution) -> Iterator[Problem]:
+def _overused_ports(found: list[Link], resolution: Resolution) -> Iterator[Problem]:
     taken: dict[tuple[str, str], list[Link]] = {}
     for link in found:
         taken.setdefault((link.target, link.target_port), []).append(link)
@@ -258,7 +258,7 @@ def _crowded_ports(found: list[Link], resolution: Resolution) -> Iterator[Proble
             continue
         resolved = resolution.nodes.get(target)
         for double in _doubles(there):
-            yield Problem("duplicate-edge", "The same edge stands there twice.", "Remove one.", edge=str(double.edge))
+            yield Problem("duplicate-edge", "The edge is there twice.", "Remove one.", edge=str(double.edge))
         port = resolved.inputs.get(port_name) if resolved is not None else None
         if port is None or port.many:
             continue
@@ -279,7 +279,7 @@ def _doubles(there: list[Link]) -> Iterator[Link]:
         seen.add((link.source, link.source_port))
 
 
-def _open_ports(found: list[Link], resolution: Resolution) -> Iterator[Problem]:
+def _unconnected_ports(found: list[Link], resolution: Resolution) -> Iterator[Problem]:
     connected = {(link.target, link.target_port) for link in found}
     for resolved in resolution.nodes.values():
         for port in resolved.inputs.values():

@@ -1,7 +1,7 @@
-"""Secrets in plain words in a document: problems before a run, and copies of the document without them.
+"""Secrets in documents: problems before a run, and copies of documents without secrets.
 
-A workflow file is shared, and so are exports and histories. Prompts and other texts are not searched. Unknown keys,
-tool arguments, extra parameters, server addresses and settings that are named like a secret are, also those of plugins.
+Workflow files, exports and histories are shared. Unknown keys, tool arguments, extra parameters, settings of plugins
+and server addresses are searched; prompts and other texts are not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.values import Value
 
 SECRET_CODE: Final = "secret-in-document"  # noqa: S105 - the name of a problem
 REMOVED: Final = "(removed)"
-"""What stands in a copy in place of a secret."""
+"""Replaces a secret in a copy."""
 
 _FREE_FIELDS: Final = frozenset({"arguments", "extra_parameters", "stop_when", "judge"})
 _ADDRESS: Final = "api_base"
@@ -37,15 +37,15 @@ _SECRET_VALUE: Final = re.compile(
     r"^\s*(bearer|basic)\s|\b((sk|gsk|xai|hf|ghp|pplx|csk|r8|nvapi)[-_]|AIza|AKIA)(?=[\w-]*\d)[\w-]{16,}", re.IGNORECASE
 )
 
-_LEAST_BARE: Final = 16
-"""Characters from which on a value that is only called `key` may be one."""
+_MIN_KEY_LENGTH: Final = 16
+"""Length from which a value named just `key` counts as a secret."""
 
 Path = tuple[Any, ...]
 """Keys and indices from the top of a document."""
 
 
 def secret_problems(workflow: Workflow, registry: Registry | None = None) -> Iterator[Problem]:
-    """An error for each secret in a document; the workflows in its subflows have their own."""
+    """Report each secret in a document; subflows report their own."""
     known = registry or builtin_registry()
     is_plain = not workflow.model_extra and not workflow.settings
     if is_plain and not any(_is_searched(node, known) for node in workflow.nodes):
@@ -69,33 +69,33 @@ def secret_problems(workflow: Workflow, registry: Registry | None = None) -> Ite
 
 
 def _is_searched(node: Node, registry: Registry) -> bool:
-    """Whether a node has a field that is searched for secrets; most have none."""
+    """Whether a node has a field that is searched; most nodes have none."""
     spec = registry.find(node.type)
     if spec is None or node.model_extra:
         return True
     fields = spec.config.__pydantic_fields__
-    for key in node.config:  # noqa: SIM110 - asked for every node of every document; a generator takes twice as long
+    for key in node.config:  # noqa: SIM110 - runs for every node; a generator takes twice as long
         if key not in fields or key in _SEARCHED or _is_secret_name(key):
             return True
     return False
 
 
 def without_secrets(workflow: Workflow, registry: Registry | None = None) -> Workflow:
-    """The document with its secrets replaced; the very same one where it has none."""
+    """Return a document with its secrets replaced; the same object if it has none."""
     document = workflow.to_json()
     found = list(_found(document, registry or builtin_registry()))
     return Workflow.model_validate(_masked(document, [path for path, _ in found])) if found else workflow
 
 
 def text_without_secrets(document: Value) -> Value:
-    """The same for a document that may be none, as JSON."""
+    """Return a JSON document, valid or not, with its secrets replaced."""
     if not isinstance(document, dict):
         return document
     return _masked(document, [path for path, _ in _found(document, builtin_registry())])
 
 
 def _found(document: Mapping[str, Any], registry: Registry) -> Iterator[tuple[Path, str]]:
-    """Where secrets stand in a document, and what they are called."""
+    """Yield the paths and names of the secrets in a document."""
     known = {"format", "version", "name", "description", "settings", "nodes", "edges", "layout"}
     for key, value in document.items():
         if key not in known:
@@ -125,7 +125,7 @@ def _in_node(path: Path, node: Mapping[str, Any], registry: Registry) -> Iterato
 
 
 def _within(path: Path, name: str, value: Any) -> Iterator[tuple[Path, str]]:
-    """The secrets in a value, at any depth."""
+    """Yield the secrets in a value at any depth."""
     pending: list[tuple[Path, str, Any]] = [(path, name, value)]
     while pending:
         place, called, one = pending.pop()
@@ -143,10 +143,10 @@ def _within(path: Path, name: str, value: Any) -> Iterator[tuple[Path, str]]:
 def _is_secret(name: str, value: Any) -> bool:
     if isinstance(value, bool) or value is None or value in {"", REMOVED}:
         return False
-    if isinstance(value, str) and ("${" in value or "{{" in value):  # it names a variable, or a port
+    if isinstance(value, str) and ("${" in value or "{{" in value):  # a reference to a variable or port
         return False
-    if name.lower() == "key":  # many tools call a plain name so
-        return isinstance(value, str) and len(value) >= _LEAST_BARE and not any(c.isspace() for c in value)
+    if name.lower() == "key":  # many tools use it for other things
+        return isinstance(value, str) and len(value) >= _MIN_KEY_LENGTH and not any(c.isspace() for c in value)
     return _is_secret_name(name) or (isinstance(value, str) and _SECRET_VALUE.search(value) is not None)
 
 
@@ -165,7 +165,7 @@ def _has_login(address: str) -> bool:
 
 
 def _masked(document: Mapping[str, Any], paths: list[Path]) -> dict[str, Any]:
-    """A copy of a document in which other values stand at these places."""
+    """Copy a document with the values at these paths replaced."""
 
     def copy(value: Any, here: list[Path]) -> Any:
         if () in here:

@@ -1,4 +1,7 @@
-"""Analysis of a document: its graph, the bodies of its loops and iterators, the router that controls each loop."""
+"""Analysis of a document: its graph, the bodies of its loops, the controlling routers, and its subflows.
+
+Workflows of subflows are read from the copies in the document, never from files.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,12 @@ from engine.plan.resolve import Link, Resolution, Resolved, links, resolve
 from engine.text_sanitizing import shown
 from engine.values import Value
 
-MAX_DEPTH: Final = 16
-"""How deep workflows may lie inside one another; each level needs some of Python's stack."""
+MAX_SUBFLOW_DEPTH: Final = 16
+"""How deep subflows may nest; each level needs some of Python's stack."""
 
 
 def inner_workflows(resolution: Resolution, registry: Registry) -> dict[str, Workflow]:
-    """The workflow in each subflow, by the subflow's id; what cannot be read is a problem."""
+    """Return the workflow of each subflow, by the subflow's id; unreadable ones become problems."""
     found: dict[str, Workflow] = {}
     for resolved in resolution.nodes.values():
         config = resolved.config
@@ -40,13 +43,13 @@ def inner_workflows(resolution: Resolution, registry: Registry) -> dict[str, Wor
         try:
             workflow = Workflow.model_validate(upgraded_copy(config.workflow))
         except ValidationError:
-            message = f'The copy of "{shown(config.file, 60)}" in this document is no workflow.'
+            message = f'The copy of "{shown(config.file, 60)}" in this document is not a workflow.'
             resolution.problems.append(
                 Problem("bad-subflow", message, "Choose the file again.", node=resolved.id, field="file")
             )
             continue
-        if depth(config.workflow) > MAX_DEPTH:
-            message = f"Workflows lie more than {MAX_DEPTH} deep inside one another."
+        if depth(config.workflow) > MAX_SUBFLOW_DEPTH:
+            message = f"Subflows are nested more than {MAX_SUBFLOW_DEPTH} deep."
             resolution.problems.append(
                 Problem("nested-too-deep", message, "Flatten them.", node=resolved.id, field="file")
             )
@@ -56,7 +59,7 @@ def inner_workflows(resolution: Resolution, registry: Registry) -> dict[str, Wor
 
 
 def node_at(workflow: Workflow, path: str) -> Node | None:
-    """The node at a path of a run (`outer[1].inner`, `part.draft` in a subflow); None where there is none."""
+    """Return the node at a path of a run (`outer[1].inner`, `part.draft` in a subflow), or None."""
     *around, last = path.split(".")
     for step in around:
         node = workflow.nodes_by_id.get(step.partition("[")[0])
@@ -72,9 +75,9 @@ def node_at(workflow: Workflow, path: str) -> Node | None:
 
 
 def depth(workflow: dict[str, Any]) -> int:
-    """How many workflows lie inside one another, itself the first."""
+    """Return the nesting depth of a workflow and its subflows, from 1."""
     deepest, level = 0, [workflow]
-    while level and deepest <= MAX_DEPTH:
+    while level and deepest <= MAX_SUBFLOW_DEPTH:
         deepest += 1
         nodes = [node for each in level for node in json_objects(each.get("nodes"))]
         level = json_objects([json_object(node.get("config")).get("workflow") for node in nodes])
@@ -82,14 +85,14 @@ def depth(workflow: dict[str, Any]) -> int:
 
 
 def problem_of_subflow(subflow: Resolved, problem: Problem) -> Problem:
-    """A problem of the workflow in a subflow, reported at the subflow."""
+    """Report a problem of a subflow's workflow at the subflow."""
     place = f"{problem.place}: " if problem.place else ""
     message = f'In "{shown(subflow.config.file, 60)}": {place}{problem.message}'
     return Problem(problem.code, message, problem.remedy, problem.severity, node=subflow.id, field="file")
 
 
 def _with_own_model(workflow: Workflow, registry: Registry) -> Workflow:
-    """The workflow with its own default model at the nodes that name none: around it another one may be the default."""
+    """Set a subflow's default model at its nodes that name none: the outer workflow may have another default."""
     model = workflow.settings.get("model")
     if not isinstance(model, str) or not model:
         return workflow
@@ -99,15 +102,15 @@ def _with_own_model(workflow: Workflow, registry: Registry) -> Workflow:
 def _with_model(node: Node, model: str, registry: Registry) -> Node:
     spec = registry.find(node.type)
     config = deepcopy(node.config)
-    takers = [config] if spec is not None and "model" in spec.config.model_fields else []
+    configs = [config] if spec is not None and "model" in spec.config.model_fields else []
     if node.type == "loop":
-        takers.append(json_object(config.get("judge")))
+        configs.append(json_object(config.get("judge")))
     if node.type == SUBFLOW:
-        takers.append(json_object(json_object(config.get("workflow")).setdefault("settings", {})))
-    for settings in takers:
+        configs.append(json_object(json_object(config.get("workflow")).setdefault("settings", {})))
+    for settings in configs:
         if settings.get("model") is None:
             settings["model"] = model
-    return node.model_copy(update={"config": config}) if takers else node
+    return node.model_copy(update={"config": config}) if configs else node
 
 
 @dataclass(frozen=True)

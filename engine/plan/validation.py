@@ -1,4 +1,7 @@
-"""Validation of a document: its problems, each with its place."""
+"""Validation of a document: all its problems, each with its place.
+
+Variables of templates and expressions are checked, too: a name that cannot have a value is a problem before the run.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ from engine.text_sanitizing import shown
 LOOP_MEMBERS: Final = frozenset(
     {"index", "iteration", "max_iterations", "input", "previous", "last", "history", "parent"}
 )
-"""What `loop.…` has in a body."""
+"""Members of `loop` in a body."""
 
 RECORD_MEMBERS: Final = (
     "index",
@@ -53,12 +56,12 @@ RECORD_MEMBERS: Final = (
     "warnings",
     "nodes",
 )
-"""What the record of an iteration has, in its order."""
+"""Members of an iteration's record, in order."""
 
 _NUMBERS: Final = frozenset({"index", "iteration", "max_iterations", "score", "similarity", "cost_usd", "duration_s"})
 _TEXTS: Final = frozenset({"branch", "reason"})
 
-_OF_AN_ITEM: Final = {
+_ITEM_VARIABLES: Final = {
     "item": "`item` has a value only between an Iterator and its Aggregator.",
     "index": "`index` has a value only between an Iterator and its Aggregator; in a loop it is `loop.index`.",
 }
@@ -66,13 +69,13 @@ _OF_AN_ITEM: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """Why a name can have no value.
+    """The reason why a variable cannot have a value.
 
     Attributes:
         sentence: The reason.
-        name: The part of the name that is wrong; empty where no other name would be right.
-        known: The names that would be right in its place.
-        prefix: What stands before it, to suggest the whole name.
+        name: The wrong part of the name; empty if no other name would be right.
+        known: Valid names in its place.
+        prefix: The part before it, for suggestions.
     """
 
     sentence: str
@@ -88,11 +91,11 @@ class _Fault:
 
 
 def name_problems(structure: Structure) -> Iterator[Problem]:
-    """A problem for each name in a text that can have no value there."""
+    """Report each variable of a template or an expression that cannot have a value."""
     states = state_names(structure)
     for resolved in structure.resolution.nodes.values():
         for text in resolved.spec.texts(resolved.config):
-            if _are_ports(text, resolved):
+            if _names_only_ports(text, resolved):
                 continue
             checker = _Checker(structure, resolved, text, states)
             for name, fault in checker.faults():
@@ -105,8 +108,8 @@ def name_problems(structure: Structure) -> Iterator[Problem]:
                 )
 
 
-def _are_ports(text: NamedText, resolved: Resolved) -> bool:
-    """Whether a text names nothing but input ports and its own names, as most do."""
+def _names_only_ports(text: NamedText, resolved: Resolved) -> bool:
+    """Whether a text uses only input ports and its own names, as most do."""
     ports = resolved.inputs if text.ports else ()
     for path in text.paths:
         if path[0] in RESERVED_NAMES or not (path[0] in ports or path[0] in text.names):
@@ -115,11 +118,11 @@ def _are_ports(text: NamedText, resolved: Resolved) -> bool:
 
 
 def state_names(structure: Structure) -> dict[str, list[str]]:
-    """The names in `state` that nodes give, each with the ids of those nodes; those of broken nodes too."""
+    """Return the names in `state` with the ids of the nodes that set them, including nodes with problems."""
     found: dict[str, list[str]] = {}
     for node in structure.workflow.nodes_by_id.values():
         resolved = structure.resolution.nodes.get(node.id)
-        # Few types have one, and pydantic is slow to say so.
+        # Attribute access is slow if a pydantic model has no such field.
         settings: dict[str, object] = resolved.config.__dict__ if resolved is not None else node.config
         key = settings.get("output_key")
         if isinstance(key, str) and key:
@@ -128,7 +131,7 @@ def state_names(structure: Structure) -> dict[str, list[str]]:
 
 
 class _Checker:
-    """Checks the names in one text of a node."""
+    """Checks the variables of one template or expression."""
 
     def __init__(self, structure: Structure, resolved: Resolved, text: NamedText, states: Iterable[str]) -> None:
         self._structure = structure
@@ -146,7 +149,7 @@ class _Checker:
         return correct(self._text.text, {*self._text.names, *ports, *self._text.namespaces}) or ""
 
     def faults(self) -> Iterator[tuple[str, _Fault]]:
-        """Each name that can have no value, and why."""
+        """Yield each variable that cannot have a value, with the reason."""
         for path in sorted(self._text.paths):
             fault = self._fault(path)
             if fault is not None:
@@ -166,9 +169,9 @@ class _Checker:
             return self._node_fault(members, self._resolved.id, "nodes.")
         if root in text.names or (text.ports and root in self._resolved.inputs):
             return None
-        if root in _OF_AN_ITEM:
+        if root in _ITEM_VARIABLES:
             is_inside = self._structure.around(self._resolved.id, ITERATOR) is not None
-            return None if is_inside else _Fault(_OF_AN_ITEM[root])
+            return None if is_inside else _Fault(_ITEM_VARIABLES[root])
         ports = self._resolved.inputs if text.ports else ()
         names = tuple(sorted({*text.names, *ports, *text.namespaces}))
         known = (*names, *(f"loop.{name}" for name in sorted(LOOP_MEMBERS) if self._loop is not None))
@@ -206,7 +209,7 @@ class _Checker:
         return fault
 
     def _element_fault(self, path: tuple[str, ...], members: tuple[str, ...]) -> _Fault | None:
-        """Why something that is read of an element of a list can have no value; only records are known."""
+        """Check a member of a list's element; only records of iterations have known members."""
         loop = self._loop
         for name in path[1:-1]:
             loop = self._structure.around(loop, LOOP) if name == "parent" and loop is not None else None
@@ -226,13 +229,13 @@ class _Checker:
         if members and members[0] in there:
             return self._output_fault(members[0], members[1:], prefix)
         if loop not in self._structure.bodies:
-            return None  # the loop's own problem says why nothing is known of its body
+            return None  # the loop has a problem of its own
         name = f"`{members[0]}` is no node of it; " if members else ""
         sentence = f'{name}the loop "{loop}" has {", ".join(there) if there else "no nodes"}.'
         return _Fault(sentence, members[0] if members else "", there, prefix)
 
     def _output_fault(self, node: str, members: tuple[str, ...], prefix: str) -> _Fault | None:
-        """Why something that is read of a node's output can have no value, where its form is known."""
+        """Check a member of a node's output, if its type is known."""
         resolved = self._structure.resolution.nodes.get(node)
         if (
             not members
@@ -270,7 +273,7 @@ def validate(
 
 
 def validate_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERATIONS_CAP) -> list[Problem]:
-    """The same, for a document that was analysed before. The structure remembers what was found."""
+    """Find all problems of an analysed document, which caches them."""
     if max_iterations_cap not in structure.checked:
         structure.checked[max_iterations_cap] = tuple(_all_problems(structure, max_iterations_cap))
     return list(structure.checked[max_iterations_cap])
@@ -286,7 +289,7 @@ def _all_problems(structure: Structure, max_iterations_cap: int) -> list[Problem
         *_loop_problems(structure, max_iterations_cap),
         *_judge_problems(structure),
         *secret_problems(structure.workflow, structure.registry),
-        *_part_problems(structure, max_iterations_cap),
+        *_subflow_problems(structure, max_iterations_cap),
     ]
     position = {node.id: index for index, node in enumerate(structure.workflow.nodes)}
     return sorted(
@@ -333,7 +336,7 @@ def _document_problems(workflow: Workflow) -> Iterator[Problem]:
     elif not any(node.type == "output" for node in workflow.nodes):
         yield Problem(
             "no-output",
-            "The workflow has no Output, so that a run gives no result.",
+            "The workflow has no Output, so that its runs have no result.",
             "Add an Output and connect the result to it.",
             Severity.WARNING,
         )
@@ -342,7 +345,7 @@ def _document_problems(workflow: Workflow) -> Iterator[Problem]:
 def _unknown_key(message: str, place: str) -> Problem:
     return Problem(
         "unknown-key",
-        f"{message}; it is kept, and means nothing.",
+        f"{message}; it is kept, but has no effect.",
         "Remove it, or open the file with the version of the program that wrote it.",
         Severity.WARNING,
         field=place,
@@ -356,7 +359,7 @@ def _exit_loop_problems(structure: Structure) -> Iterator[Problem]:
         if field and structure.order and structure.around(resolved.id, LOOP) is None:
             yield Problem(
                 "exit-loop-outside",
-                f'"{resolved.id}" may end the loop around it, and lies in none.',
+                f'"{resolved.id}" may end the loop around it, but is not in a loop.',
                 "Put it between a Loop and its Exit, or take the tool exit_loop from it.",
                 node=resolved.id,
                 field=field,
@@ -398,8 +401,8 @@ def _loop_problems(structure: Structure, cap: int) -> Iterator[Problem]:
 
 
 def _judge_problems(structure: Structure) -> Iterator[Problem]:
-    """Warn about a judge with the model of the node that it judges."""
-    usual, known = structure.workflow.settings.get("model"), structure.resolution.nodes
+    """Warn about a judge that uses the model of a node that it judges."""
+    default_model, known = structure.workflow.settings.get("model"), structure.resolution.nodes
     for loop, body in structure.bodies.items():
         config = known[loop].config if loop in known else None
         judge = config.judge if isinstance(config, LoopConfig) and config.has_judge else None
@@ -407,25 +410,25 @@ def _judge_problems(structure: Structure) -> Iterator[Problem]:
             continue
         nodes = (known[node] for node in structure.order if node in body.nodes and node in known)
         writers = (node for node in nodes if node.spec.category is Category.AI)
-        same = (node.id for node in writers if _is_model(judge.choice, node.spec.model(node.config), usual))
+        same = (node.id for node in writers if _is_model(judge.choice, node.spec.model(node.config), default_model))
         if writer := next(same, None):
             yield Problem(
                 "judge-is-writer",
                 f'The judge has the model of "{writer}", whose work it judges: {shown(judge.model, 60)}.',
-                "Models are lenient with their own work: choose another one for the judge, or leave it so knowingly.",
+                "Models are lenient with their own work. Choose another model for the judge, or accept the bias.",
                 Severity.WARNING,
                 node=loop,
                 field="judge.model",
             )
 
 
-def _is_model(choice: ModelChoice, other: ModelChoice | None, usual: object) -> bool:
-    """Whether a node calls that model; one that names none calls the workflow's own."""
-    return other is not None and (choice.name, choice.api_base) == (other.name or usual, other.api_base)
+def _is_model(choice: ModelChoice, other: ModelChoice | None, default_model: object) -> bool:
+    """Whether a node calls a model; a node that names none calls the workflow's default."""
+    return other is not None and (choice.name, choice.api_base) == (other.name or default_model, other.api_base)
 
 
-def _part_problems(structure: Structure, cap: int) -> Iterator[Problem]:
-    """The problems of the workflows in subflows, reported at the subflow."""
+def _subflow_problems(structure: Structure, cap: int) -> Iterator[Problem]:
+    """Report the problems of subflows' workflows at the subflows."""
     for node_id, inner in structure.subflows.items():
         subflow = structure.resolution.nodes[node_id]
         for problem in validate_structure(inner, max_iterations_cap=cap):

@@ -97,7 +97,7 @@ def test_too_large_file_is_refused(tmp_path: Path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_pipe_without_a_writer_is_refused_without_waiting(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="it is no ordinary file"):
+    with pytest.raises(InputError, match="it is not an ordinary file"):
         parse_inputs(workflow(), [f"value=@{tmp_path / 'pipe'}"])
 
 

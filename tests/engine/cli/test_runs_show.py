@@ -289,7 +289,7 @@ def test_export_follows_a_symbolic_link_and_refuses_a_pipe(program: Program, tmp
     assert real.read_bytes().startswith(b"\xef\xbb\xbfrun,")  # so that Excel reads it as UTF-8
     assert real.stat().st_mode & 0o777 == 0o600
     ended = program("runs", "export", run_id, "--to", "csv", "-o", pipe)
-    assert (ended.code, "something that is no ordinary file has this name" in ended.err) == (2, True)
+    assert (ended.code, "something that is not an ordinary file has this name" in ended.err) == (2, True)
     assert pipe.is_fifo()
 
 

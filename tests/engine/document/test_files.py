@@ -98,7 +98,7 @@ def test_a_missing_file_and_a_missing_folder_are_named(tmp_path: Path) -> None:
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     assert failure_of_load(tmp_path).message == f"{tmp_path}: This is a folder, not a workflow file."
-    assert "no ordinary file" in failure_of_save(tmp_path).message
+    assert "not an ordinary file" in failure_of_save(tmp_path).message
     assert list(tmp_path.iterdir()) == []
 
 

@@ -346,7 +346,7 @@ def test_unreadable_path_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes in its file system")
 def test_named_pipe_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert "it is no ordinary file" in failure_of(tmp_path / "pipe").message
+    assert "it is not an ordinary file" in failure_of(tmp_path / "pipe").message
 
 
 def test_too_large_file_is_refused(tmp_path: Path) -> None:

@@ -109,12 +109,12 @@ _WRONG: dict[str, tuple[Workflow, str, str]] = {
     "an edge out of it": (
         for_each(transform("a"), result("other"), edges="each -> a -> gather\na -> other"),
         "edge-out-of-body",
-        'leads out of the iterator "each" other than through its aggregator.',
+        'leaves the iterator "each" other than through its aggregator.',
     ),
     "an item led out of it": (
         for_each(transform("a"), result("other"), edges="each -> a -> gather\neach.index -> other"),
         "edge-out-of-body",
-        'leads out of the iterator "each" other than through its aggregator.',
+        'leaves the iterator "each" other than through its aggregator.',
     ),
     "its count inside": (
         for_each(transform("a", "{{input}}{{n}}"), edges="each -> a -> gather\neach.count -> a.n"),
@@ -124,7 +124,7 @@ _WRONG: dict[str, tuple[Workflow, str, str]] = {
     "nothing between": (
         for_each(edges="each -> gather"),
         "empty-body",
-        'Nothing stands between the iterator "each" and its aggregator "gather".',
+        'Nothing is between the iterator "each" and its aggregator "gather".',
     ),
     "a missing aggregator": (
         flow(entry("items", type="json"), each(), transform("a"), result(), edges="items -> each -> a -> out"),
@@ -144,7 +144,7 @@ _WRONG: dict[str, tuple[Workflow, str, str]] = {
             edges="items -> each -> loop -> a -> gather\na -> b -> exit -> out\ngather -> out",
         ),
         "overlapping-loops",
-        "overlap, and neither lies wholly inside the other.",
+        "overlap, and neither is completely inside the other.",
     ),
 }
 
