@@ -303,7 +303,7 @@ class Toolbox:
         except EngineError:
             raise
         except Exception as error:  # a plugin's tool may raise whatever it likes
-            message = f"It failed by a fault of its own: {type(error).__name__}: {shown(str(error), 200)}."
+            message = f"It failed with an internal error: {type(error).__name__}: {shown(str(error), 200)}."
             raise ToolError(message, "Do without, or call it differently.") from error
 
 
@@ -320,5 +320,5 @@ def outcome_text(outcome: ToolOutcome) -> str:
 def _text_argument(arguments: Mapping[str, Value], name: str) -> str:
     value = arguments.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise ToolError(f'"{name}" is to be a text, and is not.', "Call it again.")
+        raise ToolError(f'"{name}" must be a text.', "Call it again.")
     return value

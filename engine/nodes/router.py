@@ -166,7 +166,7 @@ def _by_rules(context: NodeContext[RouterConfig], rules: Sequence[_Rule]) -> tup
         verdict = rule.condition.evaluate(context.scope)
         if not isinstance(verdict, bool):
             raise NodeError(
-                f'The rule of the branch "{rule.branch}" gave {quoted(verdict)}, which is neither true nor false.',
+                f'The rule of the branch "{rule.branch}" returned {quoted(verdict)}, not true or false.',
                 "Write a condition, such as size(input) < 500.",
             )
         if verdict:

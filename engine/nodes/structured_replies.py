@@ -336,7 +336,7 @@ def read_branch(text: str, names: Sequence[str]) -> tuple[str, str]:
 def _branch_in(value: Any, names: Sequence[str]) -> tuple[str, str]:
     value = _unwrapped(value)
     if not isinstance(value, dict):
-        raise UnreadableReplyError("the verdict is to be a JSON object.")
+        raise UnreadableReplyError("the verdict must be a JSON object.")
     verdict = cast("dict[str, Any]", value)
     stated = [inner for key, inner in verdict.items() if fold(key) == "branch"]
     others = [inner for key, inner in verdict.items() if fold(key) in _LABELS and fold(key) != "branch"]
@@ -437,7 +437,7 @@ def _key_conflicts(value: Any, names: Mapping[str, Any]) -> list[tuple[int, str]
     verdict = cast("dict[str, Any]", value)
     likes = ((key, fold(key)) for key in verdict if key not in names)
     wrong = [key for key, like in likes if like in names and verdict.get(like) != verdict[key]]
-    return [(0, f"{_quoted(key)} says something else than {_quoted(fold(key))}.") for key in wrong]
+    return [(0, f"{_quoted(key)} contradicts {_quoted(fold(key))}.") for key in wrong]
 
 
 def _fitted(value: Any, schema: Mapping[str, Any], faults: Faults) -> tuple[Any, Sequence[tuple[int, str]]]:

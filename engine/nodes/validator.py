@@ -74,7 +74,7 @@ def _examine(context: NodeContext[ValidatorConfig]) -> tuple[Value, list[Value]]
     verdict = prepared.evaluate(context.scope)
     if not isinstance(verdict, bool):
         raise NodeError(
-            f"The condition {context.config.expression!r} gave {quoted(verdict)}, which is neither true nor false.",
+            f"The condition {context.config.expression!r} returned {quoted(verdict)}, not true or false.",
             "Write a condition, such as size(input) < 500.",
         )
     return value, [] if verdict else [context.config.message or f"not true: {context.config.expression}"]

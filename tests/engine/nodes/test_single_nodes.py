@@ -198,8 +198,8 @@ async def test_a_router_without_a_safe_branch_fails_on_unreadable_verdicts() -> 
 @pytest.mark.parametrize(
     ("rules", "error"),
     [
-        ({"a": "size(input)"}, 'The rule of the branch "a" gave 1, which is neither true nor false.'),
-        ({"a": "null"}, 'The rule of the branch "a" gave null, which is neither true nor false.'),
+        ({"a": "size(input)"}, 'The rule of the branch "a" returned 1, not true or false.'),
+        ({"a": "null"}, 'The rule of the branch "a" returned null, not true or false.'),
         ({"a": "false", "b": "1 > 2"}, "No rule of the router was true."),
     ],
 )

@@ -126,7 +126,7 @@ async def test_a_tool_error_is_reported_to_the_model(tools: Tools) -> None:
 async def test_a_tool_that_crashes_does_not_end_the_agent(tools: Tools) -> None:
     played = await play(alone(tools=["crash"]), script(wants(("crash", SUM)), "without it"))
 
-    error = "Error: It failed by a fault of its own: KeyError: 'sum'. Do without, or call it differently."
+    error = "Error: It failed with an internal error: KeyError: 'sum'. Do without, or call it differently."
     assert results(played.model.calls[1]) == [error]
     assert played.out == "without it"
     assert len(tools.called) == 1

@@ -126,8 +126,8 @@ async def test_an_agent_sends_another_node_a_note() -> None:
     [
         ({"to": "nobody", "text": "x"}, 'Error: There is no node "nobody". Notes can be sent to: boss, worker.'),
         ({"to": "text", "text": "x"}, 'Error: "text" calls no model, and so receives no notes.'),
-        ({"to": "worker", "text": " "}, 'Error: "text" is to be a text, and is not. Call it again.'),
-        ({"to": 3, "text": "x"}, 'Error: "to" is to be a text, and is not. Call it again.'),
+        ({"to": "worker", "text": " "}, 'Error: "text" must be a text. Call it again.'),
+        ({"to": 3, "text": "x"}, 'Error: "to" must be a text. Call it again.'),
     ],
 )
 async def test_a_note_that_cannot_be_sent_is_reported_to_the_agent(arguments: Any, error: str) -> None:
