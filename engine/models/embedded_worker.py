@@ -180,13 +180,7 @@ class Worker:
 
 
 def read_chunk(chunk: Message, outcome: Message, failure: Message) -> str:
-    """Return the text in one chunk of a streamed reply.
-
-    Args:
-        chunk: The runtime's chunk.
-        outcome: Updated with the finish reason and the token counts.
-        failure: Updated with the error if the chunk is one.
-    """
+    """Return the text in one chunk of a streamed reply; add its finish, token counts and error to the others."""
     if "error" in chunk:
         failure.update(chunk["error"])
         return ""

@@ -167,9 +167,8 @@ def local_price(litellm: ModuleType, name: str, api_base: str | None, environmen
 
 def _long_prices(entry: Mapping[str, Any], read: float, written: float) -> tuple[LongPrice, ...]:
     """The prices above numbers of tokens; without a higher price there, the usual one."""
-    steps = sorted({int(found[1]) for key in entry if (found := _ABOVE.fullmatch(key))})
     prices: list[LongPrice] = []
-    for thousands in steps:
+    for thousands in sorted({int(found[1]) for key in entry if (found := _ABOVE.fullmatch(key))}):
         read = _usd(entry, f"input_cost_per_token_above_{thousands}k_tokens") or read
         written = _usd(entry, f"output_cost_per_token_above_{thousands}k_tokens") or written
         prices.append(LongPrice(thousands * 1000, read, written))
@@ -198,16 +197,9 @@ _ACCOUNT_HEADERS = (
 )
 # litellm has its own client for the other providers.
 _CALLED_BY_OPENAI_CLIENT = frozenset({"openai", "perplexity", "cerebras", "lm_studio", "llamafile"})
-_OPENAI_COMPATIBLE = _CALLED_BY_OPENAI_CLIENT | {
-    "hosted_vllm",
-    "groq",
-    "mistral",
-    "deepseek",
-    "openrouter",
-    "xai",
-    "together_ai",
-    "fireworks_ai",
-}
+_OPENAI_COMPATIBLE = _CALLED_BY_OPENAI_CLIENT.union(
+    ("hosted_vllm", "groq", "mistral", "deepseek", "openrouter", "xai", "together_ai", "fireworks_ai")
+)
 # For these the server decides, and not litellm's list of which model accepts what.
 _DECIDED_BY_SERVER = ["top_p", "stop", "seed", "reasoning_effort"]
 _TOKEN_LIMIT_CHANGES = (Change.MAX_COMPLETION_TOKENS, Change.MAX_TOKENS)
@@ -319,19 +311,19 @@ class _Call:
             }
             litellm.model_cost.setdefault(f"ollama/{self._model}", entry)
 
-    def supports(self, parameter: str) -> bool:
+    def known_changes(self, request: Request) -> Changes:
+        """Changes that litellm knows to be needed, since it would otherwise use its own replacements."""
+        needed: list[Change] = []
+        if request.tools and not self._supports("tools"):
+            needed.append(Change.TOOLS_IN_WORDS)
+        if request.schema is not None and not self._supports("response_format"):
+            needed.append(Change.SCHEMA_IN_WORDS)
+        return tuple(needed)
+
+    def _supports(self, parameter: str) -> bool:
         """Whether the provider supports a parameter; True if litellm does not know the provider's models."""
         known = self._litellm.get_supported_openai_params(model=self._model, custom_llm_provider=self._prefix)
         return not known or parameter in known
-
-    def known_changes(self, request: Request) -> Changes:
-        """Changes that litellm knows to be needed; it would otherwise use functions of its own."""
-        needed: list[Change] = []
-        if request.tools and not self.supports("tools"):
-            needed.append(Change.TOOLS_IN_WORDS)
-        if request.schema is not None and not self.supports("response_format"):
-            needed.append(Change.SCHEMA_IN_WORDS)
-        return tuple(needed)
 
     async def make(self, request: Request, changes: Changes, on_text: OnText | None) -> Reply:
         """Make the call in one form.

@@ -27,17 +27,8 @@ from engine.values import TooDeepError, Value, compact_json
 _MAX_BODY_LENGTH: Final = 100_000
 _MAX_DEPTH: Final = 6
 _TEXT_KEYS: Final = (
-    "error",
-    "message",
-    "detail",
-    "details",
-    "errors",
-    "msg",
-    "error_message",
-    "error_description",
-    "errormessage",
-    "title",
-    "reason",
+    *("error", "message", "detail", "details", "errors", "msg", "error_message", "error_description", "errormessage"),
+    *("title", "reason"),
 )
 """Keys of the sentence, in lower case, the most specific first."""
 _CODE_KEYS: Final = ("code", "type", "status", "error_type", "error_code", "errortype", "reason", "param", "error")

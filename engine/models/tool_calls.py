@@ -22,9 +22,6 @@ _MAX_PARSED: Final = 200_000
 """Number of characters of a reply that are searched for calls."""
 
 _MAX_CALLS: Final = 1000
-
-_UNREADABLE: Final = "(nested too deep)"
-
 _LONE_NAME: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_./-]{0,99})(?:\s*\(\s*\))?")
 _AROUND_NAME: Final = "` \t\r\n"
 
@@ -295,4 +292,4 @@ def _argument_text(arguments: Any) -> str:
     try:
         return json.dumps(arguments)
     except (TypeError, ValueError, RecursionError):
-        return _UNREADABLE
+        return "(nested too deep)"

@@ -107,7 +107,8 @@ class _Connection:
     def __init__(self) -> None:
         self.state = ConnectionState()
         self.client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self.client.add_done_callback(_mark_retrieved)
+        # Retrieving the error keeps asyncio from logging it if no call waits for it any more.
+        self.client.add_done_callback(lambda client: None if client.cancelled() else client.exception())
         self.close_requested = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
 
@@ -264,12 +265,6 @@ class McpConnection:
         return ToolError(message, "Check the server's settings.")
 
 
-def _mark_retrieved(client: asyncio.Future[Client]) -> None:
-    """Keep asyncio from logging an error that no call waits for any more."""
-    if not client.cancelled():
-        client.exception()
-
-
 def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -277,20 +272,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _result_value(name: str, result: CallToolResult, redact: Callable[[str], str]) -> Value:
-    """Convert a call's result to a value.
-
-    Args:
-        name: The tool, for errors.
-        result: The server's answer.
-        redact: Removes secrets from the text of a failure.
-
-    Returns:
-        The structured content, without the object that servers wrap around a plain value; else the texts, joined by
-        line breaks, with a placeholder for each picture or sound.
-
-    Raises:
-        ToolError: The tool failed, or its result is too large or not JSON.
-    """
+    """The structured content of a result, unwrapped; else its texts, with a placeholder for each picture or sound."""
     text = "\n".join(_text(block) for block in result.content)
     if result.is_error:
         raise ToolError(f'The tool "{name}" failed: {redact(text)[:2000].rstrip(".") or "it did not say why"}.')
@@ -322,17 +304,7 @@ def _text(block: ContentBlock) -> str:
 async def _stdio_streams(
     name: str, command: Sequence[str], environment: Mapping[str, str], state: ConnectionState
 ) -> AsyncGenerator[TransportStreams]:
-    """Start a server and yield the streams from and to it; at the end, end it with all that it started.
-
-    Args:
-        name: What people call the server.
-        command: The program and its arguments.
-        environment: Variables beside the usual ones.
-        state: Is updated with what happens.
-
-    Raises:
-        ToolError: The server cannot be started.
-    """
+    """Start a server and yield the streams from and to it; at the end, end it with all that it started."""
     process = await _start_server(name, command, environment)
     incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_receive = anyio.create_memory_object_stream[SessionMessage](0)

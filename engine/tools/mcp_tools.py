@@ -92,8 +92,10 @@ def parameters_of(schema: Mapping[str, Any]) -> type[ServedParameters]:
                 raise UnusableSchemaError(f"no port can have the name of its parameter {name[:60]!r}")
             continue
         declared = _declaration(value, schema)
+        kind = declared.get("type")
         properties[field], names[field] = declared, name
-        fields[field] = (_type_of(declared), _field(field, declared, is_required=name in required))
+        type_ = _TYPES.get(kind, Any) if isinstance(kind, str) else Any
+        fields[field] = (type_, _field(field, declared, is_required=name in required))
     own = {key: value for key, value in schema.items() if key in {"$defs", "definitions", "description"}}
     own |= {"type": "object", "properties": properties, "additionalProperties": False}
     own["required"] = [field for field, name in names.items() if name in required]
@@ -152,11 +154,6 @@ def _references_resolve(declared: Any, schema: Mapping[str, Any], depth: int) ->
     return isinstance(choices, list) and all(
         _references_resolve(one, schema, depth + 1) for one in cast("list[Any]", choices)[:50]
     )
-
-
-def _type_of(declared: Mapping[str, Any]) -> Any:
-    kind = declared.get("type")
-    return _TYPES.get(kind, Any) if isinstance(kind, str) else Any
 
 
 def _field(name: str, declared: Mapping[str, Any], *, is_required: bool) -> Any:

@@ -39,7 +39,7 @@ _REASONS: dict[int, tuple[str, str]] = {
     errno.EISDIR: ("it is a folder", "Name a file."),
     errno.ELOOP: ("a part of the path is a link", "File tools do not follow links: name the file itself."),
     errno.ENOTDIR: (
-        "a part of the path is a file or a link instead of a folder",
+        "a part of the path is a file or a link",
         "File tools do not follow links: name the folder itself.",
     ),
 }

@@ -54,11 +54,7 @@ def main() -> None:
 
 
 def start(command: list[str]) -> tuple[int, int]:
-    """Start the program in a session of its own.
-
-    Returns:
-        Its process id, and the error number if it cannot be run, else 0.
-    """
+    """Start the program in a new session; return its process id, and the error number if it cannot be run, else 0."""
     failed, fails = os.pipe()
     program = os.fork()
     if program == 0:
