@@ -1,4 +1,4 @@
-"""The benchmarks run and do the work that they claim to measure. Nothing here is about speed; no peer takes part."""
+"""The benchmarks run and do the work that they measure. Nothing here is about speed, and no peer takes part."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_scenario_runs_and_fills_its_tables(name):
 
 
 @pytest.mark.parametrize("name", CONTENDERS)
-def test_every_contender_does_three_steps_an_iteration(name):
+def test_every_contender_runs_three_steps_per_iteration(name):
     assert import_module(f"benchmarks.contenders.{name}").run(2, Stopwatch()) == "ghijklmabcdef" == work.after(6)
 
 
@@ -78,5 +78,5 @@ def test_a_table_is_aligned_markdown():
     assert table.text() == "## T\n\n| Name |   µs |\n| ---- | ---: |\n| a    | 12.5 |\n\nNote."
 
 
-def test_an_aim_says_whether_it_was_met():
+def test_a_target_reports_whether_it_was_met():
     assert (aim(5.0, 5.0, " ms"), aim(5.1, 5.0, " ms")) == ("≤ 5 ms: met", "≤ 5 ms: missed")

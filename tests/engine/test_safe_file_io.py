@@ -1,4 +1,4 @@
-"""A file that takes another's place: whole, or not at all, whatever ends the program meanwhile."""
+"""Files are replaced completely or not at all, even if the program is killed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ replace_file(Path(sys.argv[1]), b"new" * 1000)
 
 
 @posix
-def test_a_kill_leaves_the_old_file_and_what_it_left_goes_with_a_later_write(tmp_path: Path):
+def test_a_kill_leaves_the_old_file_and_a_later_write_removes_the_temporary_one(tmp_path: Path):
     file = tmp_path / "a"
     file.write_bytes(b"old")
     killed = subprocess.run([sys.executable, "-c", _KILLED_WHILE_WRITING, file], check=False)
@@ -46,7 +46,7 @@ def test_a_kill_leaves_the_old_file_and_what_it_left_goes_with_a_later_write(tmp
     assert sorted(tmp_path.iterdir()) == [file, tmp_path / "b"]
 
 
-def test_nothing_but_unfinished_files_of_this_program_goes(tmp_path: Path):
+def test_only_temporary_files_of_this_program_are_removed(tmp_path: Path):
     names = [".loopwright-0123456789abcdef.tmp.txt", ".loopwright-0123.tmp", ".0123456789abcdef.tmp", "a.tmp"]
     files = [tmp_path / name for name in names]
     unfinished = tmp_path / unfinished_name()
@@ -65,7 +65,7 @@ def test_nothing_but_unfinished_files_of_this_program_goes(tmp_path: Path):
 
 @posix
 @pytest.mark.parametrize(("wait", "synced"), [(True, ["file", "folder"]), (False, [])])
-def test_the_file_and_then_its_name_are_on_the_disk_where_that_is_waited_for(
+def test_waiting_for_the_disk_syncs_the_file_and_then_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait: bool, synced: list[str]
 ):
     file = tmp_path / "a"

@@ -22,15 +22,15 @@ def joined(spans: list) -> str:
     return "".join(span.text for span in spans)
 
 
-def test_a_changed_word_is_marked_and_nothing_else():
+def test_only_a_changed_word_is_marked():
     assert shown("The tide is high.", "The tide is low.") == "The tide is [-high-]{+low+}."
 
 
-def test_a_new_sentence_is_one_change_and_not_one_a_word():
+def test_a_new_sentence_is_one_change():
     assert shown("One.\nAll cats purr.\n", "One.\nMost dogs bark.\n") == "One.\n[-All cats purr-]{+Most dogs bark+}.\n"
 
 
-def test_a_line_that_is_gone_and_one_that_came():
+def test_a_deleted_and_an_inserted_line():
     assert shown("a\nb\nc\n", "a\nc\nd\n") == "a\n[-b\n-]c\n{+d\n+}"
 
 
@@ -41,12 +41,12 @@ def test_equal_and_empty_texts():
     assert shown("old", "") == "[-old-]"
 
 
-def test_letters_outside_of_ascii_make_words_too():
+def test_non_ascii_letters_form_words():
     assert shown("die Größe", "die Grüße") == "die [-Größe-]{+Grüße+}"
 
 
 @given(TEXTS, TEXTS)
-def test_the_spans_put_together_give_back_both_texts(first: str, second: str):
+def test_the_joined_spans_are_both_texts(first: str, second: str):
     spans = differences(first, second)
     assert joined(of_first(spans)) == first
     assert joined(of_second(spans)) == second
@@ -80,13 +80,13 @@ def test_short_sequences_share_as_much_as_they_can(first: list, second: list):
     assert sum(length for _, _, length in equal_blocks(first, second)) == longest[-1][-1]
 
 
-def test_long_sequences_are_cut_at_what_stands_once_in_both():
+def test_long_sequences_are_split_at_unique_elements():
     first, second = list(range(20_000)), [-1, *range(5, 20_000), -2]
     second[10_000] = -3
     assert equal_blocks(first, second) == [(5, 1, 9_999), (10_005, 10_001, 9_995)]
 
 
-def test_a_megabyte_of_noise_on_either_side_gives_back_both_texts():
+def test_a_megabyte_of_noise_is_compared():
     chance = random.Random(7)
     first = "".join(chance.choice("ab \n") for _ in range(1_000_000))
     second = "".join(chance.choice("ab \n") for _ in range(1_000_000))
@@ -104,7 +104,7 @@ def test_a_long_text_in_one_line_with_one_word_changed():
     assert before.kind is after.kind is Kind.EQUAL
 
 
-def test_the_work_can_be_ended_at_any_moment_of_it():
+def test_a_comparison_can_be_cancelled_at_any_check():
     """Asked often enough that a comparison which nobody wants any more ends at once, also where nothing is the same."""
     first = " ".join(f"{number * 7919 % 100_003:x}" for number in range(12_000))
     second = " ".join(f"{number * 104_729 % 99_991:x}" for number in range(12_000))

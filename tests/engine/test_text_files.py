@@ -55,12 +55,12 @@ def saved(request: pytest.FixtureRequest) -> Callable[[Path, str], Path]:
 Save = Callable[[Path, str], Path]
 
 
-def test_a_value_from_a_file_has_plain_line_ends(saved: Save, tmp_path: Path) -> None:
+def test_a_value_from_a_file_has_newline_line_ends(saved: Save, tmp_path: Path) -> None:
     file = saved(tmp_path / "in.txt", "Größe 日本 🙂\n\ntwo\n")
     assert text_or_file(f"@{file}", "the input") == "Größe 日本 🙂\n\ntwo\n"
 
 
-def test_a_workflow_opens_and_is_saved_by_our_rules(saved: Save, tmp_path: Path) -> None:
+def test_a_workflow_opens_and_is_saved_as_utf_8(saved: Save, tmp_path: Path) -> None:
     workflow = around(llm("draft", "ä\r\nb"), edges="loop -> draft -> exit")
     opened = load(saved(tmp_path / "w.loop.json", dumps(workflow)))
     assert opened == workflow
@@ -99,7 +99,7 @@ def test_a_file_to_import_opens(saved: Save, tmp_path: Path, name: str, text: st
     assert ["Do it.\\nWell." in prompts[0], "Check." in prompts[1]] == [True, True]
 
 
-def test_a_workflow_of_ours_does_not_look_foreign(saved: Save, tmp_path: Path) -> None:
+def test_a_workflow_file_is_not_recognized_as_foreign(saved: Save, tmp_path: Path) -> None:
     assert not looks_importable(saved(tmp_path / "w.json", dumps(around(llm("draft"), edges="loop -> draft -> exit"))))
 
 
@@ -113,7 +113,7 @@ def test_a_file_of_extensions_opens(saved: Save, tmp_path: Path) -> None:
     assert read_extensions(saved(tmp_path / "e.json", text)).servers["files"].summary == "npx ä"
 
 
-def test_what_servers_offer_and_what_a_person_approved_open(saved: Save, tmp_path: Path) -> None:
+def test_server_listings_and_approvals_open(saved: Save, tmp_path: Path) -> None:
     write_listings(tmp_path / "l.json", {"a": Listing(fingerprint="f")})
     saved(tmp_path / "l.json", (tmp_path / "l.json").read_text())
     assert read_listings(tmp_path / "l.json") == {"a": Listing(fingerprint="f")}
@@ -124,7 +124,7 @@ def test_what_servers_offer_and_what_a_person_approved_open(saved: Save, tmp_pat
     assert is_approved(workflow, tmp_path / "approved.json")
 
 
-async def test_tools_read_it(saved: Save, tmp_path: Path) -> None:
+async def test_tools_read_such_files(saved: Save, tmp_path: Path) -> None:
     saved(tmp_path / "a.md", "# Größen\n\nDas Maß ist voll.\n\n# Other\n\nNothing.\n")
     text = await read_file(ReadFileParameters(path="a.md"), ToolContext(folder=tmp_path))
     assert normalize_line_ends(str(text)) == "# Größen\n\nDas Maß ist voll.\n\n# Other\n\nNothing.\n"
@@ -132,7 +132,7 @@ async def test_tools_read_it(saved: Save, tmp_path: Path) -> None:
     assert (found[0]["title"], found[0]["line"]) == ("Other", 7)
 
 
-async def test_models_are_sent_plain_line_ends_wherever_they_come_from() -> None:
+async def test_models_receive_newline_line_ends() -> None:
     workflow = flow(
         entry(), llm("draft", "a\r\nb\rc {{input}}", system="x\r\ny"), result(), edges="text -> draft -> out"
     )
@@ -158,7 +158,7 @@ def test_bytes_that_are_not_text_are_refused_with_their_place(content: bytes, re
 
 
 @given(st.text(st.characters(codec="utf-8")), st.sampled_from(list(_ENCODINGS.values())[1:]))
-def test_any_text_comes_back_whatever_its_encoding(text: str, encoding: tuple[bytes, str]) -> None:
+def test_any_text_is_decoded_from_any_encoding(text: str, encoding: tuple[bytes, str]) -> None:
     mark, name = encoding
     content = mark + text.encode(name)
     assert decode_text(content, keep_line_ends=True) == text

@@ -1,4 +1,4 @@
-"""Foreign texts as they are shown."""
+"""Untrusted texts are escaped for display."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from hypothesis import strategies as st
 from engine.text_sanitizing import harmless, one_line, quoted
 
 
-def test_sequences_that_steer_a_terminal_are_shown_and_not_obeyed():
+def test_terminal_sequences_are_escaped():
     assert harmless("a\x1b]0;title\x07b\x9b2J\rc\x00") == "a\\x1b]0;title\\x07b\\x9b2J\\rc\\x00"
 
 
-def test_signs_that_turn_the_direction_of_writing_are_shown():
+def test_direction_marks_are_escaped():
     assert harmless("user\u202egnp.exe") == "user\\u202egnp.exe"
 
 
-def test_half_characters_are_shown():
+def test_lone_surrogates_are_escaped():
     assert harmless("\ud83d!") == "\\ud83d!"
 
 
-def test_a_value_is_quoted_as_json_and_no_longer_than_a_line():
+def test_a_value_is_quoted_as_truncated_json():
     values = [None, True, 2.5, "a\nb", {"a": [1, "ü"]}]
     assert [quoted(value) for value in values] == ["null", "true", "2.5", '"a\\nb"', '{"a":[1,"ü"]}']
     assert quoted("x" * 1_000_000) == f'"{"x" * 28}…{"x" * 28}"'
 
 
-def test_ordinary_text_stays_as_it_is():
+def test_ordinary_text_is_unchanged():
     text = "Ünï\tcode 👩‍🔬 \n [bold]not markup[/bold] :smile:"
     assert harmless(text) == text
     assert harmless("a\r\nb") == "a\nb"
@@ -39,7 +39,7 @@ def test_no_text_leaves_a_control_character_or_fails_to_encode(text: str):
     shown.encode("utf-8")
 
 
-def test_a_long_text_on_one_line_says_that_it_goes_on():
+def test_a_long_text_on_one_line_is_truncated_with_dots():
     assert one_line("a  b\nc", 10) == "a b c"
     assert one_line("word " * 50, 20) == "word word word wo..."
     assert one_line(" " * 1000 + "x", 10) == "..."

@@ -1,4 +1,4 @@
-"""Values as people read them."""
+"""JSON values."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from engine.values import nesting, value_of_json
 
 
 @pytest.mark.parametrize("text", ["", "{", "NaN", "[-Infinity]", "1e999", '{"a": -1e400}', "'a'", b"\xff"])
-def test_what_json_cannot_say_again_is_no_json(text: str | bytes) -> None:
+def test_values_that_json_cannot_represent_are_refused(text: str | bytes) -> None:
     with pytest.raises(ValueError):
         value_of_json(text)
 
 
-def test_json_is_read_as_it_says_whatever_its_depth() -> None:
+def test_json_of_any_depth_is_parsed() -> None:
     assert value_of_json('{"a": [1, 2.5, true, null, "\\ud800"]}') == {"a": [1, 2.5, True, None, "\ud800"]}
     assert value_of_json('"é"'.encode()) == "é"
     assert nesting(value_of_json("[" * 700 + "]" * 700)) == 700
 
 
-def test_json_too_deep_for_python_is_refused_in_words() -> None:
+def test_json_too_deep_for_python_is_refused_with_a_message() -> None:
     with pytest.raises(ValueError, match="too deep inside one another"):
         value_of_json("[" * 200_000 + "]" * 200_000)

@@ -1,4 +1,4 @@
-"""For each code of a problem, a document that has it, and where the problem must be said to be."""
+"""For each problem code, a document that has it, and the expected place of the problem."""
 
 from __future__ import annotations
 

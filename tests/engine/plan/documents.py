@@ -1,4 +1,4 @@
-"""Broken documents, one for each kind of problem, as a file might hold them."""
+"""Broken documents, one for each kind of problem, as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of problem that the check can find, once: where it is, how bad, what to do about it."""
+"""Every problem code of the validation once: place, severity and remedy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_there_is_a_document_for_every_code() -> None:
 
 
 @pytest.mark.parametrize("code", list(BROKEN))
-def test_a_problem_is_told_once_with_its_place_its_weight_and_a_remedy(code: str) -> None:
+def test_a_problem_is_reported_once_with_place_severity_and_remedy(code: str) -> None:
     _, place = BROKEN[code]
 
     (problem,) = found(code)
@@ -64,7 +64,7 @@ def test_a_problem_is_told_once_with_its_place_its_weight_and_a_remedy(code: str
 
 
 @pytest.mark.parametrize("code", sorted(set(BROKEN) - WARNINGS))
-def test_a_document_with_an_error_has_no_plan_and_says_all_that_is_wrong(code: str) -> None:
+def test_a_document_with_an_error_has_no_plan_and_lists_all_problems(code: str) -> None:
     workflow, _ = BROKEN[code]
 
     with pytest.raises(engine.DocumentError) as caught:
@@ -75,7 +75,7 @@ def test_a_document_with_an_error_has_no_plan_and_says_all_that_is_wrong(code: s
 
 
 @pytest.mark.parametrize("code", sorted(WARNINGS))
-def test_a_document_with_nothing_but_warnings_has_a_plan(code: str) -> None:
+def test_a_document_with_only_warnings_has_a_plan(code: str) -> None:
     workflow, _ = BROKEN[code]
 
     assert {problem.severity for problem in validate(workflow)} == {Severity.WARNING}

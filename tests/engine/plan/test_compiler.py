@@ -1,4 +1,4 @@
-"""The plan of a document: levels, slots, constants, who waits for whom."""
+"""The plan of a document: levels, slots, constants, dependencies."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def nested() -> Workflow:
     )
 
 
-def test_each_level_is_a_graph_of_its_own_with_sources_before_targets() -> None:
+def test_each_level_is_a_graph_in_topological_order() -> None:
     top = compile_workflow(nested()).graph
     outer = inner(top, "outer").body
     innermost = inner(outer, "inner").body
@@ -100,7 +100,7 @@ def test_a_loop_waits_for_its_input_and_for_what_its_body_needs_from_outside() -
     assert [top.first, outer.first, innermost.first] == [(0, 1), (0,), (0,)]
 
 
-def test_a_value_from_outside_is_handed_down_level_by_level_as_a_constant() -> None:
+def test_a_value_from_outside_is_a_constant_of_each_level() -> None:
     top = compile_workflow(nested()).graph
     outer = inner(top, "outer").body
     innermost = inner(outer, "inner").body
@@ -114,7 +114,7 @@ def test_a_value_from_outside_is_handed_down_level_by_level_as_a_constant() -> N
     assert top.constants == ()
 
 
-def test_an_iteration_starts_from_a_slot_and_ends_in_what_the_exit_collects() -> None:
+def test_an_iteration_has_an_input_slot_and_the_exits_result() -> None:
     top = compile_workflow(nested()).graph
     outer = inner(top, "outer").body
     innermost = inner(outer, "inner").body
@@ -137,7 +137,7 @@ def test_every_value_of_a_level_has_a_slot_of_its_own() -> None:
         assert sorted(used) == list(range(graph.slots))
 
 
-def test_a_loop_knows_its_exit_its_router_and_the_ends_that_feed_back() -> None:
+def test_a_loop_has_its_exit_router_and_feedback_ends() -> None:
     top = compile_workflow(nested()).graph
     outer = inner(top, "outer")
     innermost = inner(outer.body, "inner")
@@ -160,7 +160,7 @@ def test_a_count_outside_the_range_is_clamped_and_noted(asked: int, cap: int, ru
     assert (loop.max_iterations, bool(loop.notes)) == (runs, noted)
 
 
-def test_the_first_model_node_of_a_body_is_told_about_the_iteration_and_no_other() -> None:
+def test_only_the_first_model_node_of_a_body_gets_the_iteration_note() -> None:
     def told(**loop: Any) -> list[str]:
         nodes = {**looped(loop), "a": ("llm", {}), "b": ("llm", {})}
         workflow = document(nodes, *OPEN, "a.output -> b.input", "b.output -> exit.input", *CLOSE)
@@ -196,7 +196,7 @@ def test_several_edges_into_a_port_keep_the_files_order() -> None:
     assert port.slots == (slot(graph, "a", "value"), slot(graph, "b", "value"))
 
 
-def test_only_ports_of_a_type_convert_and_only_nodes_with_texts_know_names() -> None:
+def test_only_typed_ports_convert_and_only_nodes_with_texts_have_variables() -> None:
     nodes = {"text": "input", "find": ("tool", {"tool": "search_files"}), "n": STEP, "out": "output"}
 
     graph = compile_workflow(
@@ -234,7 +234,7 @@ def test_models_and_parameters_are_listed_once() -> None:
     assert node(plan.graph, "out").result_name == "answer"
 
 
-def test_models_are_listed_of_what_may_run_alone() -> None:
+def test_only_models_of_enabled_nodes_are_listed() -> None:
     nodes = looped({"judge": {"model": "openai/judge", "criteria": "?"}, "exit_condition": "judge"})
     nodes |= {"a": ("llm", {"model": "openai/a"}), "b": ("llm", {"model": "openai/b"})}
     workflow = document(nodes, *LOOPED, "exit.output -> b.input")
@@ -244,7 +244,7 @@ def test_models_are_listed_of_what_may_run_alone() -> None:
     assert [choice.name for choice in compile_workflow(off).models] == ["openai/b"]
 
 
-def test_a_node_has_the_title_that_people_gave_it_else_its_id() -> None:
+def test_a_nodes_title_defaults_to_its_id() -> None:
     nodes = [{"id": "text", "type": "input", "title": "Your text"}, {"id": "out", "type": "output"}]
 
     resolved = resolve(of_json(nodes, []), builtin_registry()).nodes

@@ -1,4 +1,4 @@
-"""Problems of expressions offer what the person may have meant."""
+"""Problems of expressions suggest corrections."""
 
 from __future__ import annotations
 

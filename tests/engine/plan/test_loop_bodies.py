@@ -1,4 +1,4 @@
-"""What lies in a loop's body: the way to its exit, and what hangs on it without leaving."""
+"""Loop bodies: the paths to the exit, and side branches."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_everything_between_loop_and_exit_is_the_body() -> None:
     ],
     ids=["one node", "a chain", "a tool", "nothing"],
 )
-def test_what_hangs_on_the_body_and_leads_nowhere_belongs_to_it(
+def test_side_branches_that_lead_nowhere_belong_to_the_body(
     extra: dict[str, Any], edges: list[str], side: set[str]
 ) -> None:
     body = body_of(document(looped(None, None, check=ROUTER, **extra), *JUDGED, *edges))
@@ -56,7 +56,7 @@ def test_what_hangs_on_the_body_and_leads_nowhere_belongs_to_it(
     assert (body.nodes, body.side_branches) == ({"a", "check"} | side, side)
 
 
-def test_a_node_that_leads_into_the_body_but_does_not_hang_on_the_loop_is_outside() -> None:
+def test_a_node_that_leads_into_the_body_from_elsewhere_is_outside() -> None:
     nodes = {**looped(None, None, before=STEP), "a": JOIN}
 
     workflow = document(nodes, *LOOPED, "text.value -> before.input", "before.output -> a.other")
@@ -65,7 +65,7 @@ def test_a_node_that_leads_into_the_body_but_does_not_hang_on_the_loop_is_outsid
     assert codes(workflow) == set()
 
 
-def test_what_comes_after_the_loop_is_outside() -> None:
+def test_nodes_after_the_loop_are_outside() -> None:
     nodes = looped(None, None, after=STEP, aside=STEP)
 
     workflow = document(nodes, *LOOPED, "exit.output -> after.input", "loop.count -> aside.input")
@@ -73,7 +73,7 @@ def test_what_comes_after_the_loop_is_outside() -> None:
     assert body_of(workflow).nodes == {"a"}
 
 
-def test_what_hangs_on_the_loops_own_results_is_outside_also_where_the_body_leads_into_it() -> None:
+def test_nodes_that_depend_on_the_loops_results_are_outside() -> None:
     nodes = looped(None, None, aside=STEP, both=JOIN)
     edges = ("loop.count -> aside.input", "a.output -> both.input", "aside.output -> both.other")
 
@@ -85,7 +85,7 @@ def test_what_hangs_on_the_loops_own_results_is_outside_also_where_the_body_lead
     ]
 
 
-def test_a_loop_that_waits_for_itself_by_way_of_other_nodes_is_a_problem() -> None:
+def test_a_loop_that_waits_for_itself_through_other_nodes_is_a_problem() -> None:
     nodes = {**looped(None, None, aside=STEP), "a": JOIN}
 
     workflow = document(nodes, *LOOPED, "loop.count -> aside.input", "aside.output -> a.other")
@@ -108,7 +108,7 @@ def test_loops_that_wait_for_each_other_are_a_problem() -> None:
     assert codes(document(nodes, *LOOPED, *edges, "two.count -> a.other")) == {"loop-waits-for-itself"}
 
 
-def test_a_branch_that_leads_on_to_an_output_is_no_part_of_the_body_but_an_edge_out_of_it() -> None:
+def test_a_branch_to_an_output_leaves_the_body() -> None:
     nodes = looped(None, None, check=ROUTER, x=STEP, other="output")
 
     workflow = document(nodes, *JUDGED, "check.continue -> x.input", "x.output -> other.value")
@@ -119,7 +119,7 @@ def test_a_branch_that_leads_on_to_an_output_is_no_part_of_the_body_but_an_edge_
     ]
 
 
-def test_a_nested_loop_lies_wholly_in_the_body_around_it() -> None:
+def test_a_nested_loop_is_completely_in_the_outer_body() -> None:
     structure = analyse(document(two_loops(), *NESTED))
 
     assert structure.bodies["one"].nodes == {"a", "two", "b", "leave_two"}
@@ -128,7 +128,7 @@ def test_a_nested_loop_lies_wholly_in_the_body_around_it() -> None:
     assert structure.loop_of == {"leave_one": "one", "leave_two": "two"}
 
 
-def test_a_loop_that_hangs_on_a_body_and_leads_nowhere_belongs_to_it() -> None:
+def test_a_loop_on_a_side_branch_belongs_to_the_body() -> None:
     nodes = {**two_loops("one", "two"), "b": STEP}
     edges = (
         "text.value -> one.input",
@@ -146,7 +146,7 @@ def test_a_loop_that_hangs_on_a_body_and_leads_nowhere_belongs_to_it() -> None:
     assert "overlapping-loops" not in codes(workflow)
 
 
-def test_the_exit_may_get_the_loops_value_beside_the_bodys() -> None:
+def test_the_exit_may_also_receive_the_loops_own_value() -> None:
     workflow = document(looped(), *LOOPED, "loop.body -> exit.feedback")
 
     assert body_of(workflow).nodes == {"a"}
@@ -173,7 +173,7 @@ def test_the_controlling_router_may_reach_the_exit_through_other_nodes_but_not_f
     assert "no-evaluator" in codes(nested)
 
 
-def test_a_router_whose_done_leads_to_the_feedback_alone_controls_nothing() -> None:
+def test_a_router_whose_done_leads_only_to_the_feedback_does_not_control() -> None:
     workflow = document(
         looped({"exit_condition": "evaluator"}, None, check=ROUTER),
         *OPEN,
@@ -187,14 +187,14 @@ def test_a_router_whose_done_leads_to_the_feedback_alone_controls_nothing() -> N
     assert "no-evaluator" in codes(workflow)
 
 
-def test_of_several_routers_the_one_that_is_named_controls() -> None:
+def test_the_named_one_of_several_routers_controls() -> None:
     nodes = looped({"exit_condition": "evaluator", "evaluator": "two"}, None, one=ROUTER, two=ROUTER)
     edges = ("a.output -> one.input", "a.output -> two.input", "one.done -> exit.input", "two.done -> exit.input")
 
     assert analyse(document(nodes, *OPEN, *edges, *CLOSE)).evaluators == {"loop": "two"}
 
 
-def test_the_ends_of_branches_are_kept_in_the_files_order_and_those_of_other_nodes_are_none() -> None:
+def test_feedback_ends_are_branch_ends_in_document_order() -> None:
     nodes = looped(None, None, check=ROUTER, y=STEP, x=STEP, aside=STEP)
 
     structure = analyse(document(nodes, *JUDGED, "check.continue -> x.input", "a.output -> aside.input"))
@@ -202,7 +202,7 @@ def test_the_ends_of_branches_are_kept_in_the_files_order_and_those_of_other_nod
     assert structure.feedback_ends == {"loop": ("x",)}
 
 
-def test_two_ends_on_a_branch_are_no_problem_where_the_feedback_is_wired() -> None:
+def test_two_feedback_ends_are_no_problem_if_the_feedback_port_is_connected() -> None:
     nodes = looped(None, None, check=ROUTER, x=STEP, y=STEP)
     both = ("check.continue -> x.input", "check.continue -> y.input")
 
@@ -210,7 +210,7 @@ def test_two_ends_on_a_branch_are_no_problem_where_the_feedback_is_wired() -> No
     assert "two-feedback-ends" not in codes(document(nodes, *JUDGED, *both, "a.output -> exit.feedback"))
 
 
-def test_two_ends_between_which_a_further_router_chooses_are_no_problem() -> None:
+def test_two_feedback_ends_behind_another_router_are_no_problem() -> None:
     nodes = looped(None, None, check=ROUTER, again=ROUTER, x=STEP, y=STEP, z=STEP)
     edges = (*JUDGED, "check.continue -> again.input", "again.done -> x.input", "again.continue -> y.input")
 
@@ -254,7 +254,7 @@ def steps_to_analyse(workflow: Workflow) -> int:
     return steps
 
 
-def test_to_find_a_body_only_what_lies_near_it_is_gone_through() -> None:
+def test_finding_a_body_visits_only_nodes_near_it() -> None:
     few, many = loops_in_a_row(20), loops_in_a_row(40)
     assert [len(body.nodes) for body in analyse(many).bodies.values()] == [1] * 40
 

@@ -1,4 +1,4 @@
-"""Which exit ends which loop, where a file says so and where it leaves that out."""
+"""Pairs of loops and exits, named in the file or not."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_loop_and_an_exit_that_are_left_over_are_a_pair() -> None:
     assert "exit-without-loop" not in codes(workflow)
 
 
-def test_where_several_are_left_over_nobody_guesses() -> None:
+def test_several_unpaired_loops_and_exits_are_problems() -> None:
     workflow = document(two_loops(), "text.value -> one.input", "text.value -> two.input")
 
     assert pairs(workflow) == {}
@@ -111,7 +111,7 @@ def test_an_exit_that_names_its_loop_is_not_paired_otherwise() -> None:
     assert pairs(workflow) == {"one": "leave_two", "two": "leave_one"} or "cycle" in codes(workflow)
 
 
-def test_loops_that_cross_are_told() -> None:
+def test_overlapping_loops_are_a_problem() -> None:
     crossing = (
         "text.value -> one.input",
         "one.body -> two.input",
@@ -126,7 +126,7 @@ def test_loops_that_cross_are_told() -> None:
     assert "overlapping-loops" in codes(document(two_loops("one", "two"), *crossing))
 
 
-def test_two_exits_without_a_name_in_one_body_are_told() -> None:
+def test_two_unnamed_exits_in_one_body_are_a_problem() -> None:
     nodes = looped(None, None, other="exit")
     workflow = document(nodes, *LOOPED, "a.output -> other.input", "other.output -> out.value")
 
@@ -134,7 +134,7 @@ def test_two_exits_without_a_name_in_one_body_are_told() -> None:
     assert "two-exits" in codes(workflow)
 
 
-def test_a_loop_that_is_named_by_an_exit_of_unknown_settings_is_not_paired() -> None:
+def test_a_loop_named_by_an_exit_with_invalid_settings_is_not_paired() -> None:
     nodes = looped(None, {"loop": 5})
 
     assert "bad-config" in codes(document(nodes, *LOOPED))
@@ -168,9 +168,7 @@ def _write(
 
 @settings(deadline=None, max_examples=40)
 @given(nests, st.randoms(use_true_random=False), st.floats(0, 1))
-def test_any_nest_of_loops_is_paired_whatever_the_order_in_the_file_and_whichever_exits_are_named(
-    nest: Nest, random: Any, named: float
-) -> None:
+def test_any_nested_loops_are_paired(nest: Nest, random: Any, named: float) -> None:
     nodes: list[dict[str, Any]] = [{"id": "text", "type": "input"}, {"id": "out", "type": "output"}]
     edges: list[dict[str, str]] = []
     expected: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Secrets in plain words in a document: they are refused before a run, and stand in no copy of it."""
+"""Secrets in documents are refused before a run, and copies do not have them."""
 
 from __future__ import annotations
 
@@ -61,9 +61,7 @@ SECRETS: list[tuple[Workflow, str | None, str]] = [
 
 
 @pytest.mark.parametrize(("workflow", "node", "field"), SECRETS)
-def test_a_secret_is_an_error_at_its_place_that_does_not_repeat_it(
-    workflow: Workflow, node: str | None, field: str
-) -> None:
+def test_a_secret_is_an_error_that_does_not_repeat_it(workflow: Workflow, node: str | None, field: str) -> None:
     found = [problem for problem in validate(workflow) if problem.code == SECRET_CODE]
 
     assert [(problem.node, problem.field, problem.severity) for problem in found] == [(node, field, "error")]
@@ -83,7 +81,7 @@ async def test_a_document_with_a_secret_neither_runs_nor_is_exported(
 
 
 @pytest.mark.parametrize(("workflow", "node", "field"), SECRETS)
-def test_a_copy_without_secrets_differs_in_nothing_else(workflow: Workflow, node: str | None, field: str) -> None:
+def test_a_copy_without_secrets_is_otherwise_equal(workflow: Workflow, node: str | None, field: str) -> None:
     copy = without_secrets(workflow)
 
     assert copy != workflow
@@ -110,7 +108,7 @@ def test_a_copy_without_secrets_differs_in_nothing_else(workflow: Workflow, node
         llm("a", keywords="tides", tokens=3, monkey="banana"),
     ],
 )
-def test_what_only_sounds_like_a_secret_is_none(node: Part) -> None:
+def test_values_that_only_resemble_secrets_are_allowed(node: Part) -> None:
     workflow = with_node(node)
 
     assert [problem for problem in validate(workflow) if problem.code == SECRET_CODE] == []
@@ -143,7 +141,7 @@ def test_a_secret_in_a_subflow_is_refused_and_removed_too() -> None:
     assert VALUE not in dumps(without_secrets(workflow))
 
 
-def test_a_person_s_own_file_is_saved_as_it_is(tmp_path: Path) -> None:
+def test_a_persons_own_file_is_saved_unchanged(tmp_path: Path) -> None:
     workflow = with_node(llm("a", api_key=VALUE))
     save(workflow, tmp_path / "own.loop.json")
 
@@ -162,7 +160,7 @@ def test_a_stored_run_of_an_older_version_is_exported_without_its_secrets() -> N
 
 
 @pytest.mark.parametrize("document", ["", "{", "[]", '{"nodes": 3}', '{"nodes": [1, {"config": []}]}', "null"])
-def test_a_stored_text_that_is_no_document_is_exported_unchanged(document: str) -> None:
+def test_a_stored_text_that_is_not_a_document_is_exported_unchanged(document: str) -> None:
     text = "".join(run_to_json(head(document=document), one_of_each()))
 
     assert json.loads(text)["run"]["document"] == document

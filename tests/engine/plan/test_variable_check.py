@@ -1,4 +1,4 @@
-"""A name that can have no value is told before the run, and one that can is not."""
+"""Names that cannot have a value are reported before the run; other names are not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def in_body(text: str, **loop: Any) -> list[str]:
         "{{ size(loop.history) + loop.index }}",
     ],
 )
-def test_what_a_loop_knows_can_be_named_in_its_body(text: str) -> None:
+def test_members_of_loop_are_valid_in_its_body(text: str) -> None:
     assert in_body(text) == []
 
 
@@ -52,14 +52,14 @@ def test_what_a_loop_knows_can_be_named_in_its_body(text: str) -> None:
         ("{{index}}", "in a loop it is `loop.index`."),
     ],
 )
-def test_what_a_loop_does_not_know_is_told(text: str, says: str) -> None:
+def test_unknown_members_of_loop_are_problems(text: str, says: str) -> None:
     (message,) = in_body(text)
 
     assert says in message
 
 
 @pytest.mark.parametrize("text", ["{{loop.index}}", "{{loop.last.n}}", "{{loop.parent.index}}"])
-def test_outside_of_loops_there_is_no_loop(text: str) -> None:
+def test_loop_is_unknown_outside_of_loops(text: str) -> None:
     (message,) = outside(text)
 
     assert message.endswith("cannot be filled in: `loop` has a value only between a Loop and its Exit.")
@@ -72,7 +72,7 @@ def test_a_bare_name_is_a_port_and_so_never_unknown() -> None:
     assert "unconnected-port" in {problem.code for problem in validate(workflow)}
 
 
-def test_nested_bodies_see_the_loop_around_theirs_and_no_further() -> None:
+def test_nested_bodies_see_the_loops_around_them() -> None:
     def inner(text: str) -> list[str]:
         nodes = two_loops(b=("transform", {"template": f"{{{{input}}}}{text}"}))
         return told(document(nodes, *NESTED))
@@ -96,13 +96,13 @@ def test_nested_bodies_see_the_loop_around_theirs_and_no_further() -> None:
         ("input == ''", "here there is cost_usd, elapsed_s, loop, nodes, output, similarity."),
     ],
 )
-def test_an_expression_about_an_iteration_knows_what_came_of_it(field: str, expression: str, says: str | None) -> None:
+def test_expressions_about_an_iteration_have_its_values(field: str, expression: str, says: str | None) -> None:
     problems = told(document(looped({field: expression}), *LOOPED))
 
     assert problems == [] if says is None else says in problems[0]
 
 
-def test_a_condition_knows_the_input_alone() -> None:
+def test_a_condition_has_only_the_input() -> None:
     assert told(document(looped({"condition": "size(input) > 0"}), *LOOPED)) == []
     assert (
         "`output` cannot be filled in: here there is input"
@@ -110,7 +110,7 @@ def test_a_condition_knows_the_input_alone() -> None:
     )
 
 
-def test_each_wrong_name_of_a_text_is_told_with_its_field() -> None:
+def test_each_unknown_name_is_reported_with_its_field() -> None:
     workflow = document(
         {**looped(), "a": ("llm", {"system": "{{loop.x}}", "prompt": "{{input}} {{loop.y}} {{loop.x}}"})}, *LOOPED
     )
@@ -134,7 +134,7 @@ def test_each_wrong_name_of_a_text_is_told_with_its_field() -> None:
         "{{[1].map(one, one)}}",
     ],
 )
-def test_what_a_record_has_can_be_named(text: str) -> None:
+def test_members_of_a_record_are_valid(text: str) -> None:
     assert in_body(text) == []
 
 
@@ -160,7 +160,7 @@ def test_what_a_record_has_can_be_named(text: str) -> None:
         ("{{loop.last.a.title}}", "`a` gives a text, which has nothing in it."),
     ],
 )
-def test_what_a_record_does_not_have_is_told(text: str, says: str) -> None:
+def test_unknown_members_of_a_record_are_problems(text: str, says: str) -> None:
     (message,) = in_body(text)
 
     assert says in message
@@ -174,7 +174,7 @@ def test_what_a_record_does_not_have_is_told(text: str, says: str) -> None:
         ("approval", "approved", "choice", "answer"),
     ],
 )
-def test_the_parts_of_a_verdict_are_known(node: Any, port: str, known: str, unknown: str) -> None:
+def test_the_members_of_a_verdict_are_known(node: Any, port: str, known: str, unknown: str) -> None:
     edges = ("text.value -> loop.input", "loop.body -> a.input", f"a.{port} -> exit.input", *CLOSE)
 
     def about(member: str) -> list[str]:
@@ -185,7 +185,7 @@ def test_the_parts_of_a_verdict_are_known(node: Any, port: str, known: str, unkn
     assert about(unknown)[0].startswith(f"`nodes.a.{unknown}` cannot be filled in: `a` gives ")
 
 
-def test_nothing_is_said_of_an_output_that_may_be_anything() -> None:
+def test_members_of_untyped_outputs_are_not_checked() -> None:
     until = {"until": "nodes.a.title == ''"}
     model = {"prompt": "{{input}}", "reply_schema": {"type": "object"}}
     nodes: list[Any] = [
@@ -208,7 +208,7 @@ def test_nothing_is_said_of_an_output_that_may_be_anything() -> None:
         ("{{state.seem}}", "state.seen"),
     ],
 )
-def test_a_name_that_may_have_been_meant_is_suggested(text: str, meant: str) -> None:
+def test_a_similar_name_is_suggested(text: str, meant: str) -> None:
     nodes = {**looped(), "a": ("transform", {"template": f"{{{{input}}}}{text}", "output_key": "seen"})}
 
     (problem,) = (problem for problem in validate(document(nodes, *LOOPED)) if problem.code == "unknown-name")
@@ -225,7 +225,7 @@ def test_a_name_that_may_have_been_meant_is_suggested(text: str, meant: str) -> 
         ("condition", "size(inptu) > 1", "input"),
     ],
 )
-def test_a_bare_name_that_may_have_been_meant_is_suggested(field: str, expression: str, meant: str) -> None:
+def test_a_similar_name_without_prefix_is_suggested(field: str, expression: str, meant: str) -> None:
     workflow = document(looped({field: expression}), *LOOPED)
 
     (problem,) = (problem for problem in validate(workflow) if problem.code == "unknown-name")
@@ -233,7 +233,7 @@ def test_a_bare_name_that_may_have_been_meant_is_suggested(field: str, expressio
     assert problem.remedy.startswith(f'Did you mean "{meant}"?')
 
 
-def test_a_port_that_a_misspelled_name_makes_suggests_the_right_one() -> None:
+def test_a_port_from_a_misspelled_name_suggests_the_right_name() -> None:
     workflow = in_a_row(("transform", {"template": "{{input}} {{inptu}}"}))
 
     (problem,) = (problem for problem in validate(workflow) if problem.code == "unconnected-port")
@@ -267,7 +267,7 @@ _UNKNOWN_EVERYWHERE = {
 
 
 @pytest.mark.parametrize("place", _UNKNOWN_EVERYWHERE)
-def test_a_name_that_cannot_exist_is_told_in_every_text_of_a_node(place: str) -> None:
+def test_unknown_names_are_reported_in_every_text_of_a_node(place: str) -> None:
     workflow = document({**looped(), "a": _UNKNOWN_EVERYWHERE[place]}, *LOOPED)
 
     (problem,) = name_problems(analyse(workflow))
@@ -285,13 +285,13 @@ def test_a_name_that_cannot_exist_is_told_in_every_text_of_a_node(place: str) ->
         ("stop_when.0.expression", {"stop_when": [{"condition": "until", "expression": "foo"}]}),
     ],
 )
-def test_a_name_that_cannot_exist_is_told_in_every_text_of_a_loop(field: str, config: dict[str, Any]) -> None:
+def test_unknown_names_are_reported_in_every_text_of_a_loop(field: str, config: dict[str, Any]) -> None:
     (problem,) = name_problems(analyse(document(looped(config), *LOOPED)))
 
     assert (problem.node, problem.field) == ("loop", field)
 
 
-def test_a_loop_without_an_exit_blames_no_name() -> None:
+def test_a_loop_without_an_exit_has_no_unknown_names() -> None:
     """Its own problem says why nothing is known of its body."""
     nodes = {"text": "input", "loop": ("loop", {"until": "nodes.a == ''"}), "a": "transform", "out": "output"}
 
@@ -302,5 +302,5 @@ def test_a_text_that_does_not_compile_has_no_names() -> None:
     assert outside("{{loop.x}} {{") == []
 
 
-def test_the_usual_edges_of_the_example_are_fine() -> None:
+def test_the_edges_of_the_example_have_no_problems() -> None:
     assert validate(document(looped(), *OPEN, "a.output -> exit.input", *CLOSE)) == []

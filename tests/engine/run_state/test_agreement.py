@@ -1,4 +1,4 @@
-"""Whatever a run reports, and wherever its log is cut off: all views of it agree."""
+"""All views of a run agree, for any events and wherever the log ends."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_the_state_is_consistent(events: list[AnyEvent]) -> None:
 
 
 @given(events=logs())
-def test_states_of_less_detail_say_the_same(events: list[AnyEvent]) -> None:
+def test_states_of_less_detail_agree(events: list[AnyEvent]) -> None:
     full, loops, summary = (reduce_events(events, "r", detail) for detail in reversed(Detail))
 
     for state in (loops, summary):
@@ -210,7 +210,7 @@ def test_states_of_less_detail_say_the_same(events: list[AnyEvent]) -> None:
 
 
 @given(events=logs())
-def test_the_list_of_runs_says_the_same(events: list[AnyEvent]) -> None:
+def test_the_list_of_runs_agrees(events: list[AnyEvent]) -> None:
     state, summary = reduce_events(events, "r"), stored(events).find("r")
 
     expected = RunStatus.INTERRUPTED if state.status in OPEN - {RunStatus.WAITING} else state.status
@@ -220,7 +220,7 @@ def test_the_list_of_runs_says_the_same(events: list[AnyEvent]) -> None:
 
 
 @given(events=logs())
-def test_the_levels_of_a_stored_run_say_the_same_as_the_whole(events: list[AnyEvent]) -> None:
+def test_the_levels_of_a_stored_run_agree_with_the_whole_run(events: list[AnyEvent]) -> None:
     store, state = stored(events), reduce_events(events, "r")
     run = store.find("r")
     if run.status not in OPEN:
@@ -236,7 +236,7 @@ def test_the_levels_of_a_stored_run_say_the_same_as_the_whole(events: list[AnyEv
 
 
 @given(events=logs())
-def test_a_filtered_log_says_the_same_of_what_it_has(events: list[AnyEvent]) -> None:
+def test_a_filtered_log_agrees_in_what_it_has(events: list[AnyEvent]) -> None:
     state = reduce_events(events, "r")
     questions = reduce_events((event for event in events if type(event) in QUESTION_EVENTS), "r", Detail.SUMMARY)
     assert (questions.questions, questions.unanswered) == (state.questions, state.unanswered)
@@ -252,7 +252,7 @@ def _iterations(result: Any) -> dict[str, list[int]]:
 
 
 @given(events=logs())
-def test_a_log_of_an_older_version_says_the_same(events: list[AnyEvent]) -> None:
+def test_a_log_of_an_older_version_agrees(events: list[AnyEvent]) -> None:
     """It has no `loop.started`."""
     expected = reduce_events(events, "r")
     old = reduce_events([event for event in events if not isinstance(event, LoopStarted)], "r")
@@ -297,7 +297,7 @@ def test_nothing_runs_after_the_end_of_a_run(end: Any, fields: tuple[Any, ...]) 
     assert set(_node_states(*BEGUN, (end, "", *fields)).values()) == {"cancelled"}
 
 
-def test_what_is_stopped_inside_a_loop_or_a_subflow_is_cancelled_while_the_rest_runs() -> None:
+def test_nodes_stopped_in_a_loop_or_subflow_are_cancelled_while_the_rest_runs() -> None:
     loop = (NodeCompleted, "loop", "loop", {}, None, 0.0, 1.0)
     part = (NodeFailed, "part", "subflow", "It broke.", "", 1.0)
     states = _node_states(*BEGUN, loop, part)
@@ -308,7 +308,7 @@ def test_what_is_stopped_inside_a_loop_or_a_subflow_is_cancelled_while_the_rest_
     assert inside == {"cancelled"}
 
 
-def test_what_an_item_had_begun_is_cancelled_when_the_item_ends() -> None:
+def test_running_nodes_of_an_item_are_cancelled_when_the_item_ends() -> None:
     ended = (LoopIterationCompleted, "loop", *IterationRecord(1, *RECORD.fields()[1:]).fields())
     states = _node_states(*BEGUN, ended)
 
@@ -316,7 +316,7 @@ def test_what_an_item_had_begun_is_cancelled_when_the_item_ends() -> None:
     assert states["loop[1].ask"] == states["loop[1].inner[0].draft"] == "cancelled"
 
 
-def test_what_ran_when_a_run_broke_off_is_interrupted_until_it_starts_again() -> None:
+def test_running_nodes_of_an_interrupted_run_are_interrupted_until_they_start_again() -> None:
     states = _node_states(*BEGUN, (RunResumed, ""), (NodeStarted, "draft", "llm", {}))
 
     assert states.pop("draft") == "running"

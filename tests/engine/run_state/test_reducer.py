@@ -29,7 +29,7 @@ def ended(event: Events, kind: str, **fields: Any) -> Any:
     return event(kind, **{**usual, **fields})
 
 
-def test_nodes_are_found_by_level_in_the_order_in_which_they_began():
+def test_nodes_are_found_by_level_in_order_of_their_start():
     event = Events()
     state = reduce_events(
         [
@@ -66,7 +66,7 @@ def test_nodes_are_found_by_level_in_the_order_in_which_they_began():
     assert (state.status, state.outputs) == ("completed", {"answer": "one"})
 
 
-def test_a_loop_that_begins_anew_takes_back_everything_under_its_path():
+def test_a_new_attempt_of_a_loop_drops_everything_inside():
     event = Events()
     state = reduce_events([])
     for told in (
@@ -83,7 +83,7 @@ def test_a_loop_that_begins_anew_takes_back_everything_under_its_path():
     assert list(state.loops) == ["outer"]
 
 
-def test_a_run_that_was_resumed_goes_on_where_it_broke_off():
+def test_a_resumed_run_continues_where_it_was_interrupted():
     event = Events()
     state = reduce_events(
         [
@@ -114,7 +114,7 @@ def test_a_run_that_was_resumed_goes_on_where_it_broke_off():
     assert state.nodes["loop[1].draft"].error == ""
 
 
-def test_a_run_that_broke_off_shows_the_calls_that_were_finished():
+def test_an_interrupted_run_has_its_finished_calls():
     event = Events()
     state = reduce_events(
         [
@@ -138,7 +138,7 @@ def test_a_node_that_waits_for_a_person():
     assert state.nodes["ask"].state == "waiting"
 
 
-def test_an_agents_tool_calls_and_the_name_of_what_it_gave():
+def test_tool_calls_and_output_key_of_an_agent():
     event = Events()
 
     def called(number: int, tool: str, **fields: Any) -> Any:
@@ -159,7 +159,7 @@ def test_an_agents_tool_calls_and_the_name_of_what_it_gave():
     assert agent.output_key == "answer"
 
 
-def test_what_a_subflow_did_before_it_began_anew_counts_no_more() -> None:
+def test_a_new_attempt_of_a_subflow_drops_earlier_ones() -> None:
     event = Events()
     state = reduce_events(
         [
@@ -176,7 +176,7 @@ def test_what_a_subflow_did_before_it_began_anew_counts_no_more() -> None:
 
 
 @pytest.mark.parametrize("node_type", ["loop", "iterator"])
-def test_what_a_loop_spent_was_spent_by_its_nodes_and_counts_once(node_type: str) -> None:
+def test_the_cost_of_a_loop_is_counted_once_at_its_nodes(node_type: str) -> None:
     event = Events()
     failure: dict[str, Any] = {"error": "No.", "remedy": "Do.", "duration_s": 1.0}
     state = reduce_events(
@@ -193,7 +193,7 @@ def test_what_a_loop_spent_was_spent_by_its_nodes_and_counts_once(node_type: str
     assert (state.nodes, state.loops) == ({}, {})
 
 
-def test_items_that_complete_out_of_order_take_their_places() -> None:
+def test_items_that_complete_out_of_order_are_sorted() -> None:
     event = Events()
     state = reduce_events([begun(event, "each", index) for index in range(4)])
     for index in (3, 1):
@@ -209,7 +209,7 @@ def test_items_that_complete_out_of_order_take_their_places() -> None:
     assert loop.iteration(2) is None
 
 
-def test_a_loop_that_continues_in_a_resumed_run_has_no_exit_reason_any_more() -> None:
+def test_a_loop_that_continues_after_a_resume_has_no_exit_reason() -> None:
     event = Events()
     figures: dict[str, Any] = {"converged": False, "returned": None, "cost_usd": 0.0, "duration_s": 1.0}
     start = event("NodeStarted", "loop", node_type="loop", inputs={})
@@ -232,7 +232,7 @@ def test_a_loop_that_continues_in_a_resumed_run_has_no_exit_reason_any_more() ->
     assert list(state.open_loops) == ["loop"]
 
 
-def test_each_attempt_of_a_loop_is_counted_and_starts_with_nothing() -> None:
+def test_each_attempt_of_a_loop_is_counted_and_starts_empty() -> None:
     event = Events()
     state = reduce_events(
         [
@@ -290,7 +290,7 @@ def test_the_text_of_a_stream_is_joined_and_starts_over_with_a_retry_and_a_tool_
     assert state.nodes["draft"].text == ""
 
 
-def test_the_time_that_a_run_was_running_leaves_out_what_lies_between_its_processes() -> None:
+def test_the_active_time_of_a_run_excludes_time_without_a_process() -> None:
     event = Events()  # one second after the other
     state = reduce_events(
         [

@@ -21,9 +21,7 @@ def asked(event: Events, path: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(("around", "node_type", "path"), [("loop", "loop", "loop[0].ask"), ("p", "subflow", "p.ask")])
-def test_a_run_in_which_all_that_is_at_work_waits_for_a_person_is_seen_as_such(
-    around: str, node_type: str, path: str
-) -> None:
+def test_a_run_whose_active_nodes_all_wait_for_people_waits_only(around: str, node_type: str, path: str) -> None:
     event = Events()
 
     state = reduce_events([event("NodeStarted", around, node_type=node_type, inputs={}), *asked(event, path)])
@@ -33,7 +31,7 @@ def test_a_run_in_which_all_that_is_at_work_waits_for_a_person_is_seen_as_such(
 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "retrying"])
-def test_what_was_stopped_with_a_loop_is_no_longer_at_work_and_asks_no_more(end: str) -> None:
+def test_a_node_stopped_with_its_loop_is_inactive_and_has_no_question(end: str) -> None:
     event = Events()
     before = [
         event("NodeStarted", "loop", node_type="loop", inputs={}),
@@ -75,7 +73,7 @@ def question_and_ends(path: str, around: str) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize(("path", "around"), [("loop[1].ask", "loop"), ("part.ask", "part")])
-def test_a_question_is_closed_with_what_it_lies_in(path: str, around: str) -> None:
+def test_a_question_is_closed_with_its_loop_or_subflow(path: str, around: str) -> None:
     for why, events in question_and_ends(path, around).items():
         if why == "a loop begins anew" and around == "part":
             continue
@@ -88,7 +86,7 @@ def test_a_question_is_closed_with_what_it_lies_in(path: str, around: str) -> No
             assert (state.questions, state.status) == ({}, RunStatus.RUNNING), why
 
 
-def test_a_question_is_closed_with_the_item_it_lies_in() -> None:
+def test_a_question_is_closed_with_its_item() -> None:
     event = Events()
     (asked, *_) = question_and_ends("each[1].ask", "each")["the node is answered"]
     nothing: dict[str, Any] = dict.fromkeys(("input", "result", "feedback", "branch", "reason", "score", "similarity"))
@@ -101,7 +99,7 @@ def test_a_question_is_closed_with_the_item_it_lies_in() -> None:
     assert reduce_events([asked, ended(1)]).questions == {}
 
 
-def test_a_question_stays_open_whatever_others_do() -> None:
+def test_events_of_other_nodes_keep_a_question_open() -> None:
     event = Events()
     for other in ("other", "loop2", "loop[1].asking"):
         (asked, *_) = question_and_ends("loop[1].ask", "loop")["the node is answered"]

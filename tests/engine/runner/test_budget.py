@@ -1,4 +1,4 @@
-"""What may be spent: reckoned before a call, reserved while it runs, charged after it, on every level."""
+"""Budgets: estimates before a call, reservations during it, charges after it, in a tree of budgets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def turn() -> None:
     ("texts", "tokens"),
     [([""], 16), (["abc"], 17), (["abcd"], 18), (["é" * 3], 18), (["\ud800"], 17), (["abc", "abc"], 34)],
 )
-def test_texts_are_reckoned_at_three_bytes_a_token_and_some_a_message(texts: list[str], tokens: int) -> None:
+def test_tokens_are_estimated_at_three_bytes_each_plus_overhead(texts: list[str], tokens: int) -> None:
     assert estimate(request(*texts), None) == Estimate(0.0, tokens + 100)
 
 
@@ -54,18 +54,18 @@ CALL = ToolCall("1", "search", {})
         replace(ONE, messages=(*ONE.messages, Message("assistant", "", (replace(CALL, name=LONG),)))),
     ],
 )
-def test_whatever_is_sent_counts_before_the_call(longer: Request) -> None:
+def test_every_part_of_a_request_counts(longer: Request) -> None:
     assert estimate(longer, None).tokens >= estimate(ONE, None).tokens + 1000
 
 
-def test_a_schema_counts_in_its_longest_form_and_once() -> None:
+def test_a_schema_counts_once_in_its_longest_form() -> None:
     schema: dict[str, Any] = {"type": "string", "description": LONG}
     in_words = Request(with_instruction(ONE.messages, schema), max_tokens=100)
 
     assert estimate(replace(ONE, schema=schema), None) == estimate(in_words, None)
 
 
-def test_a_field_that_a_request_gains_one_day_counts_too() -> None:
+def test_new_fields_of_requests_count() -> None:
     @immutable
     class Later(Request):
         images: tuple[str, ...] = ()
@@ -77,27 +77,27 @@ def test_a_field_that_a_request_gains_one_day_counts_too() -> None:
     assert estimate(replace(plain, options={"a": LONG}), None).tokens >= estimate(plain, None).tokens + 1000
 
 
-def test_where_a_call_is_made_costs_nothing() -> None:
+def test_the_path_of_a_request_does_not_count() -> None:
     assert estimate(replace(ONE, path=LONG), None) == estimate(ONE, None)
 
 
 @pytest.mark.parametrize(
     ("pieces", "tokens"), [([], 0), (["a"], 1), (["a", "b"], 2), (["abcdef", "g"], 3), (["x" * 300], 100)]
 )
-def test_what_had_arrived_of_a_reply_is_reckoned_by_pieces_or_by_length(pieces: list[str], tokens: int) -> None:
+def test_an_incomplete_reply_is_estimated_by_pieces_or_length(pieces: list[str], tokens: int) -> None:
     assert text_tokens(pieces) == tokens
 
 
-def test_a_reply_is_reckoned_at_its_longest() -> None:
+def test_a_reply_is_estimated_at_its_maximum() -> None:
     assert reply_tokens(request("a", max_tokens=7)) == 7
     assert reply_tokens(request("a", max_tokens=None)) == 4096
 
 
-def test_the_price_of_a_call_is_that_of_all_its_tokens() -> None:
+def test_an_estimate_includes_the_price_of_all_tokens() -> None:
     assert estimate(request("abc"), Price(0.01, 0.5)) == Estimate(pytest.approx(17 * 0.01 + 100 * 0.5), 117)
 
 
-def test_a_call_has_a_price_of_its_own_and_a_long_one_another_for_all_its_tokens() -> None:
+def test_prices_per_call_and_for_long_requests() -> None:
     price = Price(0.01, 0.5, 2.0, (LongPrice(17, 0.02, 1.0), LongPrice(100, 0.03, 1.0)))
 
     assert price.cost_usd(Usage(17, 100)) == pytest.approx(17 * 0.01 + 100 * 0.5 + 2.0)
@@ -106,7 +106,7 @@ def test_a_call_has_a_price_of_its_own_and_a_long_one_another_for_all_its_tokens
     assert estimate(request("abcd"), price).cost_usd == pytest.approx(18 * 0.02 + 100 * 1.0 + 2.0)
 
 
-def test_a_charge_counts_on_every_level() -> None:
+def test_a_charge_counts_in_all_budgets_above() -> None:
     run = Budget()
     loop = Budget("loop", run)
     iteration, other = Budget("loop", loop), Budget("loop", loop)
@@ -120,7 +120,7 @@ def test_a_charge_counts_on_every_level() -> None:
     assert (run.usage, run.cost_usd, run.tokens) == (Usage(11, 6, exact=False), 0.75, 17)
 
 
-def test_one_unknown_price_makes_the_sum_unknown_where_it_counts_and_nowhere_else() -> None:
+def test_an_unknown_price_makes_the_cost_unknown_in_all_budgets_above() -> None:
     run = Budget()
     first, second = Budget("a", run), Budget("b", run)
 
@@ -133,7 +133,7 @@ def test_one_unknown_price_makes_the_sum_unknown_where_it_counts_and_nowhere_els
 @pytest.mark.parametrize(
     ("limit", "spent", "fits"), [(1.0, 0.0, True), (1.0, 1e-6, False), (0.999, 0.0, False), (0.0, 0.0, False)]
 )
-async def test_a_call_is_made_where_it_fits_to_the_cent(limit: float, spent: float, fits: bool) -> None:
+async def test_a_call_that_fits_exactly_is_made(limit: float, spent: float, fits: bool) -> None:
     budget = Budget(limit_usd=limit)
     budget.charge(Usage(1, 1), spent)
 
@@ -146,7 +146,7 @@ async def test_a_call_is_made_where_it_fits_to_the_cent(limit: float, spent: flo
         assert budget.reserved_usd == 0.0
 
 
-async def test_what_floating_point_leaves_over_refuses_nothing() -> None:
+async def test_rounding_errors_refuse_no_call() -> None:
     budget = Budget(limit_usd=0.3)
     budget.charge(Usage(1, 1), 0.1)
 
@@ -155,7 +155,7 @@ async def test_what_floating_point_leaves_over_refuses_nothing() -> None:
     assert 0.1 + 0.2 > 0.3
 
 
-async def test_a_free_call_fits_a_budget_of_nothing() -> None:
+async def test_a_free_call_fits_an_empty_budget() -> None:
     await Budget(limit_usd=0.0).reserve(Estimate(0.0, 10**6))
 
 
@@ -188,7 +188,7 @@ async def test_a_free_call_fits_a_budget_of_nothing() -> None:
         ),
     ],
 )
-async def test_a_refusal_says_whose_budget_it_is_what_is_left_and_what_to_do(
+async def test_a_refusal_names_the_budget_the_rest_and_the_remedy(
     limits: dict[str, Any], path: str, message: str
 ) -> None:
     with pytest.raises(BudgetError) as caught:
@@ -198,7 +198,7 @@ async def test_a_refusal_says_whose_budget_it_is_what_is_left_and_what_to_do(
     assert caught.value.remedy == "Raise the budget, shorten the prompt, or lower 'Max tokens'."
 
 
-async def test_a_budget_that_was_overrun_has_nothing_left() -> None:
+async def test_an_exceeded_budget_has_nothing_left() -> None:
     budget = Budget(limit_usd=1.0)
     budget.charge(Usage(1, 1), 2.5)
 
@@ -206,7 +206,7 @@ async def test_a_budget_that_was_overrun_has_nothing_left() -> None:
         await budget.reserve(DOLLAR)
 
 
-async def test_the_budget_around_holds_for_what_lies_inside() -> None:
+async def test_the_budget_of_a_run_limits_its_loops() -> None:
     run = Budget(limit_usd=0.5)
     inside = Budget("loop", Budget("loop", run, limit_usd=100.0))
 
@@ -217,13 +217,13 @@ async def test_the_budget_around_holds_for_what_lies_inside() -> None:
     assert (inside.calls_in_flight, run.calls_in_flight) == (0, 0)
 
 
-def test_a_level_is_limited_where_one_above_it_is() -> None:
+def test_a_budget_is_limited_if_one_above_it_is() -> None:
     assert Budget("inside", Budget(limit_tokens=5)).limited
     assert Budget("inside", Budget(), limit_usd=0.0).limited
     assert not Budget("inside", Budget()).limited
 
 
-async def test_a_call_that_would_fit_but_for_another_waits_for_that_one() -> None:
+async def test_a_call_waits_for_reservations_of_another() -> None:
     run = Budget(limit_usd=1.5)
     await run.reserve(DOLLAR)
     waiting = asyncio.create_task(run.reserve(DOLLAR))
@@ -237,7 +237,7 @@ async def test_a_call_that_would_fit_but_for_another_waits_for_that_one() -> Non
     assert (run.calls_in_flight, run.reserved_usd, run.reserved_tokens) == (1, 1.0, 10)
 
 
-async def test_a_call_that_waited_in_vain_is_refused() -> None:
+async def test_a_call_that_does_not_fit_after_waiting_is_refused() -> None:
     run = Budget(limit_usd=1.5)
     await run.reserve(DOLLAR)
     waiting = asyncio.create_task(run.reserve(DOLLAR))
@@ -251,7 +251,7 @@ async def test_a_call_that_waited_in_vain_is_refused() -> None:
     assert run.calls_in_flight == 0
 
 
-async def test_calls_in_different_loops_wait_for_the_budget_of_the_run_and_go_on_in_order() -> None:
+async def test_calls_in_different_loops_wait_in_order_for_the_budget_of_the_run() -> None:
     run = Budget(limit_tokens=10)
     loops = [Budget(f"loop{number}", run) for number in range(4)]
     order: list[int] = []
@@ -268,7 +268,7 @@ async def test_calls_in_different_loops_wait_for_the_budget_of_the_run_and_go_on
     assert (run.calls_in_flight, run.reserved_tokens) == (0, 0)
 
 
-async def test_a_small_call_passes_one_that_waits() -> None:
+async def test_a_small_call_overtakes_a_waiting_one() -> None:
     run = Budget(limit_usd=1.5)
     await run.reserve(DOLLAR)
     waiting = asyncio.create_task(run.reserve(DOLLAR))
@@ -281,7 +281,7 @@ async def test_a_small_call_passes_one_that_waits() -> None:
     await asyncio.wait([waiting])
 
 
-async def test_a_call_that_was_stopped_while_it_waited_holds_up_nobody() -> None:
+async def test_a_cancelled_waiting_call_blocks_no_other() -> None:
     run = Budget(limit_usd=1.0)
     await run.reserve(DOLLAR)
     stopped, waiting = asyncio.create_task(run.reserve(DOLLAR)), asyncio.create_task(run.reserve(DOLLAR))
@@ -296,7 +296,7 @@ async def test_a_call_that_was_stopped_while_it_waited_holds_up_nobody() -> None
     assert run.calls_in_flight == 1
 
 
-async def test_nothing_is_reserved_once_nothing_is_under_way() -> None:
+async def test_nothing_is_reserved_without_calls_in_flight() -> None:
     run = Budget(limit_usd=10.0)
     parts = [
         Estimate(0.1, 1),
@@ -312,7 +312,7 @@ async def test_nothing_is_reserved_once_nothing_is_under_way() -> None:
     assert run.reserved_tokens == 0
 
 
-def test_a_budget_that_is_new_warnings_is_warnings_once_on_each_level() -> None:
+def test_a_budget_warning_is_returned_once_for_each_budget() -> None:
     run = Budget(limit_tokens=100)
     loop = Budget("loop", run, limit_usd=1.0)
 
@@ -336,7 +336,7 @@ calls = st.lists(
 
 @settings(deadline=None, max_examples=60)
 @given(calls, st.integers(0, 120), st.integers(0, 80))
-def test_calls_side_by_side_never_overrun_any_budget_together(
+def test_parallel_calls_never_exceed_a_budget(
     made: list[tuple[int, int, float, int]], run_limit: int, loop_limit: int
 ) -> None:
     """Each call: the loop that makes it, what it may take at most, which part of that it takes, how long it lasts."""

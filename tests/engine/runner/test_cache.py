@@ -1,4 +1,4 @@
-"""The setting `cache`: which earlier replies are used again, what that costs, and how it is told."""
+"""The setting `cache`: which replies are reused, what a cache hit costs, and how it is reported."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def twice(workflow: Workflow, store: Any, **options: Any) -> tuple[Played,
         ({"cache": "always", "temperature": 0.7}, 1),
     ],
 )
-async def test_which_settings_use_an_earlier_reply_again(config: dict[str, Any], calls: int):
+async def test_which_settings_reuse_a_reply(config: dict[str, Any], calls: int):
     first, second, model = await twice(drafting(**config), MemoryStore())
     assert len(model.calls) == calls
     assert (first.result.outputs, second.result.outputs) == (
@@ -61,7 +61,7 @@ async def test_which_settings_use_an_earlier_reply_again(config: dict[str, Any],
     assert first.of(NodeCompleted, "loop[0].draft")[0].cached is False
 
 
-async def test_an_earlier_reply_costs_nothing_and_needs_no_budget():
+async def test_a_cache_hit_costs_nothing_and_needs_no_budget():
     _, second, model = await twice(drafting(cache="always"), MemoryStore(), budget_usd=0.0, budget_tokens=0)
     assert len(model.calls) == 1
     assert (second.result.usage, second.result.cost_usd) == (Usage(), 0.0)
@@ -71,7 +71,7 @@ async def test_an_earlier_reply_costs_nothing_and_needs_no_budget():
     assert [event.call for event in second.of(NodeCalled)] == list(draft.calls)
 
 
-async def test_within_a_run_an_iteration_that_asks_the_same_gets_the_same():
+async def test_iterations_with_the_same_request_share_a_reply():
     source = refine(3, inject_feedback=False)
     source["nodes"][2]["config"] |= {"cache": "always", "prompt": "Say something, {{input == '' ? 'a' : 'b'}}."}
     model = numbered()
@@ -80,19 +80,19 @@ async def test_within_a_run_an_iteration_that_asks_the_same_gets_the_same():
     assert len(model.calls) == 1
 
 
-async def test_another_question_is_another_call():
+async def test_another_request_is_another_call():
     store, model = MemoryStore(), numbered()
     for prompt in ("One? {{input}}", "Two? {{input}}"):
         await play(drafting(cache="always", prompt=prompt), model, store=store)
     assert len(model.calls) == 2
 
 
-async def test_without_a_history_every_call_is_made():
+async def test_without_a_store_nothing_is_cached():
     _, _, model = await twice(drafting(cache="always"), None)
     assert len(model.calls) == 2
 
 
-async def test_an_earlier_reply_goes_with_its_run():
+async def test_a_cached_reply_is_deleted_with_its_run():
     store, model = MemoryStore(), numbered()
     first = await play(drafting(cache="always"), model, store=store)
     store.delete([first.result.run_id])
@@ -100,7 +100,7 @@ async def test_an_earlier_reply_goes_with_its_run():
     assert len(model.calls) == 2
 
 
-async def test_a_file_on_disk_keeps_replies_for_another_day(tmp_path: Path):
+async def test_a_stored_history_keeps_cached_replies(tmp_path: Path):
     model = numbered()
     for _ in range(2):
         store = open_store(tmp_path / "history.sqlite3")
@@ -119,7 +119,7 @@ def reading(cache: str) -> Workflow:
 
 
 @pytest.mark.parametrize(("cache", "second"), [("off", "new"), ("repeatable", "old"), ("always", "old")])
-async def test_a_tool_is_not_called_again_where_that_is_wanted(tmp_path: Path, cache: str, second: str):
+async def test_a_cached_tool_result_is_reused_if_the_settings_allow_it(tmp_path: Path, cache: str, second: str):
     store, file = MemoryStore(), tmp_path / "a.txt"
     played = []
     for text in ("old", "new"):
@@ -129,7 +129,7 @@ async def test_a_tool_is_not_called_again_where_that_is_wanted(tmp_path: Path, c
     assert played[1].of(NodeCompleted, "read")[0].cached is (second == "old")
 
 
-async def test_the_same_name_in_another_folder_is_another_file(tmp_path: Path):
+async def test_the_folder_is_part_of_a_tools_cache_key(tmp_path: Path):
     store = MemoryStore()
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -138,7 +138,7 @@ async def test_the_same_name_in_another_folder_is_another_file(tmp_path: Path):
         assert played.result.outputs["result"] == name
 
 
-def test_a_key_is_made_of_all_that_is_asked_and_of_nothing_else():
+def test_a_cache_key_consists_of_the_whole_request_and_nothing_else():
     request = Request((Message("user", "half \ud83d"),), 0.0, 10, {"type": "object"}, 1, "loop[0].draft")
     usual = request_key("llm", ModelChoice("m", None), "openai/x", request)
     elsewhere = Request(request.messages, 0.0, 10, {"type": "object"}, 1, "other")
@@ -161,7 +161,7 @@ def test_a_key_is_made_of_all_that_is_asked_and_of_nothing_else():
     assert all(key is not None and len(key) == 64 for key in others)
 
 
-def test_what_cannot_be_written_has_no_key():
+def test_a_value_nested_too_deeply_has_no_cache_key():
     deep: Any = []
     for _ in range(600):
         deep = [deep]

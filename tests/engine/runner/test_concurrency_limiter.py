@@ -1,4 +1,4 @@
-"""The places for nodes at work: never more than there are, first come first served, none lost."""
+"""The concurrency limit: never exceeded, first come, first served, no slot lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-async def test_no_more_places_are_given_than_there_are() -> None:
+async def test_no_more_slots_are_acquired_than_the_limit() -> None:
     limiter = ConcurrencyLimiter(2)
 
     assert [limiter.try_acquire() for _ in range(3)] == [True, True, False]
@@ -20,7 +20,7 @@ async def test_no_more_places_are_given_than_there_are() -> None:
     assert limiter.try_acquire()
 
 
-async def test_who_waits_longest_comes_first() -> None:
+async def test_slots_are_acquired_in_order_of_waiting() -> None:
     limiter = ConcurrencyLimiter(1)
     limiter.try_acquire()
     order: list[str] = []
@@ -39,7 +39,7 @@ async def test_who_waits_longest_comes_first() -> None:
     assert limiter.try_acquire()
 
 
-async def test_who_was_stopped_while_waiting_is_passed_over() -> None:
+async def test_a_cancelled_waiter_is_passed_over() -> None:
     limiter = ConcurrencyLimiter(1)
     limiter.try_acquire()
     stopped, waiting = asyncio.create_task(limiter.acquire()), asyncio.create_task(limiter.acquire())
@@ -53,7 +53,7 @@ async def test_who_was_stopped_while_waiting_is_passed_over() -> None:
     assert not limiter.try_acquire()
 
 
-async def test_a_place_given_to_one_who_is_stopped_at_that_moment_goes_to_the_next() -> None:
+async def test_a_slot_of_a_waiter_cancelled_at_that_moment_goes_to_the_next() -> None:
     limiter = ConcurrencyLimiter(1)
     limiter.try_acquire()
     stopped, waiting = asyncio.create_task(limiter.acquire()), asyncio.create_task(limiter.acquire())
@@ -70,7 +70,7 @@ async def test_a_place_given_to_one_who_is_stopped_at_that_moment_goes_to_the_ne
     assert limiter.try_acquire()
 
 
-async def test_a_place_that_was_taken_although_none_was_free_goes_to_nobody_when_it_is_given_back() -> None:
+async def test_a_slot_acquired_over_the_limit_goes_to_nobody_on_release() -> None:
     limiter = ConcurrencyLimiter(1)
     limiter.try_acquire()
     waiting = asyncio.create_task(limiter.acquire())

@@ -1,4 +1,4 @@
-"""The log of a run and its readers: nobody misses an event, and nobody holds the run up."""
+"""The event log and its readers: nobody misses an event, and nobody blocks the run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def paths_of(event_log: EventLog, most: int | None = None) -> list[str]:
     return seen
 
 
-def test_events_are_numbered_without_a_gap_and_carry_the_run() -> None:
+def test_events_have_the_run_and_numbers_without_gaps() -> None:
     event_log = EventLog("run1", ignore)
 
     skip(event_log, "a", "b")
@@ -56,7 +56,7 @@ def test_the_reducer_sees_each_event_at_once() -> None:
     assert seen == event_log.events
 
 
-async def test_a_reader_gets_what_was_before_it_and_what_comes_after() -> None:
+async def test_a_reader_gets_earlier_and_later_events() -> None:
     event_log = EventLog("run1", ignore)
     skip(event_log, "a")
     reader = asyncio.create_task(paths_of(event_log))
@@ -70,7 +70,7 @@ async def test_a_reader_gets_what_was_before_it_and_what_comes_after() -> None:
     assert await paths_of(event_log) == ["a", "b", "c", "d"]
 
 
-async def test_readers_do_not_get_into_each_others_way() -> None:
+async def test_readers_are_independent() -> None:
     event_log = EventLog("run1", ignore)
     readers = [asyncio.create_task(paths_of(event_log)) for _ in range(3)]
     early = asyncio.create_task(paths_of(event_log, most=1))
@@ -85,7 +85,7 @@ async def test_readers_do_not_get_into_each_others_way() -> None:
     assert await early == ["a"]
 
 
-async def test_a_reader_of_a_run_that_told_nothing_ends_with_it() -> None:
+async def test_a_reader_of_a_run_without_events_ends_with_it() -> None:
     event_log = EventLog("run1", ignore)
     reader = asyncio.create_task(paths_of(event_log))
     await asyncio.sleep(0)
@@ -95,7 +95,7 @@ async def test_a_reader_of_a_run_that_told_nothing_ends_with_it() -> None:
     assert await reader == []
 
 
-async def test_a_callback_gets_every_further_event_in_order_in_one_thread_of_its_own() -> None:
+async def test_a_callback_gets_all_further_events_in_order_in_its_own_thread() -> None:
     event_log = EventLog("run1", ignore)
     seen: list[tuple[str, str]] = []
     skip(event_log, "before")
@@ -109,7 +109,7 @@ async def test_a_callback_gets_every_further_event_in_order_in_one_thread_of_its
     assert {thread for _, thread in seen} == {"loopwright events of run1"}
 
 
-async def test_a_callback_that_raises_goes_on_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_callback_continues_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     event_log = EventLog("run1", ignore)
     seen: list[str] = []
 
@@ -128,7 +128,7 @@ async def test_a_callback_that_raises_goes_on_and_is_logged_once(caplog: pytest.
     assert "The run continues" in caplog.records[0].message
 
 
-async def test_a_callback_that_hangs_holds_up_neither_the_run_nor_another_callback() -> None:
+async def test_a_hanging_callback_blocks_neither_the_run_nor_other_callbacks() -> None:
     event_log = EventLog("run1", ignore)
     go_on, stuck = threading.Event(), threading.Event()
     slow: list[str] = []

@@ -1,4 +1,4 @@
-"""What the next iteration starts from, by feedback mode."""
+"""The input of the next iteration, by feedback mode."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def config(mode: str, window: int = 3) -> LoopConfig:
 
 
 @pytest.mark.parametrize("feedback", ["text", "", None, 5, {"a": 1}, ["a"]])
-def test_replace_is_the_last_feedback_whatever_it_is(feedback: Value) -> None:
+def test_replace_uses_the_last_feedback_of_any_type(feedback: Value) -> None:
     assert next_input(config("replace"), "first", "so far", ["old", feedback]) == feedback
 
 
@@ -33,11 +33,11 @@ def test_replace_is_the_last_feedback_whatever_it_is(feedback: Value) -> None:
         ("append_window", 1000, "first\n---\na\n---\nb\n---\nc"),
     ],
 )
-def test_append_puts_the_feedback_below(mode: str, window: int, started_from: str) -> None:
+def test_append_adds_the_feedback_below(mode: str, window: int, started_from: str) -> None:
     assert next_input(config(mode, window), "first", "so far", ["a", "b", "c"]) == started_from
 
 
-def test_nothing_is_appended_as_an_empty_text() -> None:
+def test_null_is_appended_as_empty_text() -> None:
     assert next_input(config("append"), None, None, [None]) == "\n---\n"
     assert next_input(config("append_window"), "first", "x", [None]) == "first\n---\n"
 
@@ -47,7 +47,7 @@ def test_nothing_is_appended_as_an_empty_text() -> None:
     ("value", "kind"), [({"a": 1}, 'JSON: {"a":1}'), ([1], "a list: [1]"), (5, "JSON: 5"), (True, "JSON: true")]
 )
 @pytest.mark.parametrize("place", ["start", "feedback"])
-def test_what_is_no_text_cannot_be_appended_and_the_error_says_so(mode: str, value: Any, kind: str, place: str) -> None:
+def test_only_text_can_be_appended(mode: str, value: Any, kind: str, place: str) -> None:
     before, feedback = (value, "text") if place == "start" else ("text", value)
 
     with pytest.raises(NodeError) as caught:
@@ -58,7 +58,7 @@ def test_what_is_no_text_cannot_be_appended_and_the_error_says_so(mode: str, val
     assert not caught.value.retryable
 
 
-def test_a_large_value_is_not_repeated_whole() -> None:
+def test_a_large_value_is_truncated_in_the_error() -> None:
     with pytest.raises(NodeError) as caught:
         next_input(config("append"), "a", "a", [["x" * 1_000_000]])
 
@@ -66,7 +66,7 @@ def test_a_large_value_is_not_repeated_whole() -> None:
 
 
 @given(st.text(max_size=10), st.lists(st.text(max_size=10), min_size=1, max_size=8))
-def test_append_all_the_way_is_a_window_as_long_as_the_loop(first: str, feedbacks: list[str]) -> None:
+def test_append_equals_a_window_as_long_as_the_loop(first: str, feedbacks: list[str]) -> None:
     current: Value = first
     for count in range(1, len(feedbacks) + 1):
         current = next_input(config("append"), first, current, feedbacks[:count])

@@ -1,4 +1,4 @@
-"""How often a node is tried, how long is waited in between, and what its failure becomes. Waits are in virtual time."""
+"""Retries: attempts, delays, timeouts and errors. Delays are in virtual time."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Tried:
         return [retry.delay_s for retry in self.retries]
 
 
-def test_what_works_at_once_is_done_once() -> None:
+def test_a_successful_attempt_is_not_repeated() -> None:
     tried = Tried({"output": 1}, retries=3)
 
     assert (tried.outputs, len(tried.starts), tried.event_log.events) == ({"output": 1}, 1, [])
@@ -88,7 +88,7 @@ def test_what_works_at_once_is_done_once() -> None:
     ],
     ids=lambda value: getattr(value, "kind", type(value).__name__) if isinstance(value, Exception) else str(value),
 )
-def test_what_may_pass_is_tried_again_and_nothing_else(failure: Exception, attempts: int) -> None:
+def test_only_retryable_failures_are_retried(failure: Exception, attempts: int) -> None:
     tried = Tried(failure, failure, failure, retries=2)
 
     assert len(tried.starts) == attempts
@@ -96,13 +96,13 @@ def test_what_may_pass_is_tried_again_and_nothing_else(failure: Exception, attem
     assert isinstance(tried.error, EngineError)
 
 
-def test_the_last_failure_is_the_one_that_counts() -> None:
+def test_the_last_failure_is_raised() -> None:
     last = NodeError("Still busy.", retryable=True)
 
     assert Tried(PASSES, last, retries=1).error is last
 
 
-def test_a_retry_tells_its_number_its_wait_and_what_failed() -> None:
+def test_a_retry_reports_its_number_delay_and_error() -> None:
     tried = Tried(PASSES, PASSES, {"output": 1}, retries=5)
 
     assert tried.outputs == {"output": 1}
@@ -112,7 +112,7 @@ def test_a_retry_tells_its_number_its_wait_and_what_failed() -> None:
     ]
 
 
-def test_the_wait_doubles_give_or_take_a_quarter_and_is_kept_to_the_second() -> None:
+def test_the_delay_doubles_with_jitter() -> None:
     tried = Tried(*[PASSES] * 6, {"output": 1}, retries=6, retry_delay_s=2.0)
 
     assert all(0.75 * 2 * 2**n <= delay <= 1.25 * 2 * 2**n for n, delay in enumerate(tried.delays))
@@ -120,7 +120,7 @@ def test_the_wait_doubles_give_or_take_a_quarter_and_is_kept_to_the_second() -> 
     assert waited == pytest.approx(tried.delays)
 
 
-def test_waits_differ_so_that_calls_do_not_come_back_all_at_once() -> None:
+def test_delays_differ_between_nodes() -> None:
     delays = {Tried(PASSES, {}, retries=1, retry_delay_s=2.0).delays[0] for _ in range(5)}
 
     assert len(delays) > 1
@@ -129,7 +129,7 @@ def test_waits_differ_so_that_calls_do_not_come_back_all_at_once() -> None:
 @pytest.mark.parametrize(
     ("asked", "first_s", "least", "most"), [(7.0, 0.0, 7, 7), (7.0, 100.0, 75, 125), (0.0, 2.0, 1.5, 2.5)]
 )
-def test_the_wait_that_a_provider_asks_for_is_the_least(
+def test_the_delay_is_at_least_what_a_provider_asks_for(
     asked: float, first_s: float, least: float, most: float
 ) -> None:
     busy = ModelError(ModelErrorKind.RATE_LIMIT, "Busy.", retry_after=asked)
@@ -139,7 +139,7 @@ def test_the_wait_that_a_provider_asks_for_is_the_least(
     assert least <= delay <= most
 
 
-def test_no_wait_is_longer_than_an_hour() -> None:
+def test_a_delay_is_at_most_an_hour() -> None:
     busy = ModelError(ModelErrorKind.RATE_LIMIT, "Busy.", retry_after=10**9)
 
     assert Tried(busy, {}, retries=1).delays == [3600.0]
@@ -149,7 +149,7 @@ def test_no_wait_is_longer_than_an_hour() -> None:
     ]
 
 
-def test_an_attempt_that_takes_too_long_fails_in_time_and_says_what_to_do() -> None:
+def test_an_attempt_that_exceeds_its_timeout_fails_with_a_remedy() -> None:
     tried = Tried(1000.0, timeout_s=2.5)
 
     assert isinstance(tried.error, NodeError)
@@ -158,14 +158,14 @@ def test_an_attempt_that_takes_too_long_fails_in_time_and_says_what_to_do() -> N
     assert tried.error.retryable
 
 
-def test_every_attempt_has_the_whole_time() -> None:
+def test_every_attempt_has_the_full_timeout() -> None:
     tried = Tried(1000.0, 2.0, timeout_s=2.5, retries=1)
 
     assert tried.outputs == {"output": "late"}
     assert tried.starts == pytest.approx([0.0, 2.5])
 
 
-def test_a_timeout_of_the_nodes_own_is_not_its_time_limit() -> None:
+def test_a_timeout_error_of_the_node_itself_is_unexpected() -> None:
     tried = Tried(TimeoutError("socket"), timeout_s=2.5, retries=3)
 
     assert len(tried.starts) == 1
@@ -175,7 +175,7 @@ def test_a_timeout_of_the_nodes_own_is_not_its_time_limit() -> None:
 @pytest.mark.parametrize(
     "foreign", [ZeroDivisionError("by zero"), KeyError("x"), RecursionError("deep"), MemoryError()]
 )
-def test_an_error_of_no_kind_of_ours_becomes_one_that_asks_to_be_reported(foreign: Exception) -> None:
+def test_a_foreign_error_asks_to_be_reported(foreign: Exception) -> None:
     error = Tried(foreign).error
 
     assert isinstance(error, NodeError)
@@ -184,14 +184,14 @@ def test_an_error_of_no_kind_of_ours_becomes_one_that_asks_to_be_reported(foreig
     assert error.remedy == "This is a bug in the program or in a plugin. Please report it."
 
 
-def test_a_budget_that_is_spent_is_not_a_failure_of_the_node() -> None:
+def test_a_used_up_budget_is_not_retried() -> None:
     spent = BudgetError("Spent.", "", "loop")
 
     assert Tried(spent, retries=3).error is spent
 
 
 @pytest.mark.parametrize("timeout_s", [None, 5.0])
-async def test_stopping_passes_through_and_is_never_tried_again(timeout_s: float | None) -> None:
+async def test_cancellation_is_never_retried(timeout_s: float | None) -> None:
     event_log = EventLog("run1", ignore)
     scope: Any = SimpleNamespace(
         run_context=SimpleNamespace(event_log=event_log, is_stopping=False, replay=None, model_warnings={})

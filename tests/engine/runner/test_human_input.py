@@ -1,4 +1,4 @@
-"""Which answers fit a question."""
+"""Which answers to a question are valid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _question(value: Any, schema: dict[str, Any] | None = None) -> Question:
         (None, ["x", 1, [1], {"a": 1}], []),
     ],
 )
-def test_an_edited_value_must_be_of_the_same_kind(value: Any, fitting: list[Any], misfits: list[Any]) -> None:
+def test_an_edited_value_must_have_the_same_type(value: Any, fitting: list[Any], misfits: list[Any]) -> None:
     asked = _question(value)
     for edited in (value, None, *fitting):
         check_answer(asked, Answer("approve", edited))
@@ -55,7 +55,7 @@ def test_edited_arguments_must_follow_the_schema_of_the_tool(edited: Any) -> Non
     check_answer(asked, Answer("approve", {"path": "b", "lines": 3}))
 
 
-def test_what_did_not_follow_the_schema_before_is_no_fault_of_the_answer() -> None:
+def test_earlier_schema_violations_do_not_invalidate_an_answer() -> None:
     asked = _question({"path": "a", "lines": "3"}, _SCHEMA)  # which the tool may well take
     check_answer(asked, Answer("approve", {"path": "b", "lines": "3"}))
     with pytest.raises(EngineError):
@@ -63,7 +63,7 @@ def test_what_did_not_follow_the_schema_before_is_no_fault_of_the_answer() -> No
 
 
 @pytest.mark.parametrize("schema", [{"$ref": "http://elsewhere/schema"}, {"type": "nothing"}, {"type": 3}])
-def test_a_schema_that_cannot_be_used_refuses_nothing_but_another_kind(schema: dict[str, Any]) -> None:
+def test_an_unusable_schema_refuses_only_other_types(schema: dict[str, Any]) -> None:
     asked = _question({"path": "a"}, schema)
     check_answer(asked, Answer("approve", {"any": 1}))
     with pytest.raises(EngineError):
@@ -81,12 +81,12 @@ def test_a_schema_that_cannot_be_used_refuses_nothing_but_another_kind(schema: d
         (True, "false", False),
     ],
 )
-def test_a_text_is_read_as_what_is_asked_about(value: Any, text: str, read: Any) -> None:
+def test_a_text_is_parsed_for_the_value_in_question(value: Any, text: str, read: Any) -> None:
     assert value_of_text(_question(value), text) == read
 
 
 @pytest.mark.parametrize("text", ["null", "", "{", "yes", "NaN", " null "])
 @pytest.mark.parametrize("value", [{"a": 1}, [1], 1, False])
-def test_null_and_what_is_no_json_are_refused_where_a_value_is_needed(value: Any, text: str) -> None:
+def test_null_and_invalid_json_are_refused(value: Any, text: str) -> None:
     with pytest.raises(EngineError, match="does not fit"):
         value_of_text(_question(value), text)
