@@ -367,7 +367,6 @@ class Gallery(QWidget):
         self._recent.chosen.connect(self.recent_chosen)
         self._recent_section = _section("Recent", self._recent)
         self._recent_section.hide()
-        self._model_line = PlainLabel(MODEL_LINE, look="dim", wrap=True)
         self._diagram_worker = Worker(self, is_awaited=False)
         self._file_worker = Worker(self, is_awaited=False)
         page = self._make_page()
@@ -393,21 +392,12 @@ class Gallery(QWidget):
         """The list of recent files."""
         return self._recent
 
-    @property
-    def model_line(self) -> str:
-        """The line about the model."""
-        return self._model_line.text()
-
     def set_recent(self, paths: list[Path]) -> None:
         """Set the recent files, latest first."""
         self._recent.show_files(paths)
         self._recent_section.setVisible(bool(paths))
         if paths:
             self._file_worker.ask(partial(_missing_files, paths), self._recent.mark_missing)
-
-    def set_model_line(self, text: str) -> None:
-        """Set the line about the model."""
-        self._model_line.setText(text)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Create the diagrams after the first paint; they load much that the page does not need."""
@@ -457,7 +447,7 @@ class Gallery(QWidget):
         link.clicked.connect(lambda _checked=False: self.models_requested.emit())
         foot = QHBoxLayout()
         foot.setSpacing(2 * UNIT)
-        foot.addWidget(self._model_line, 1)
+        foot.addWidget(PlainLabel(MODEL_LINE, look="dim", wrap=True), 1)
         foot.addWidget(link, 0, Qt.AlignmentFlag.AlignVCenter)
         return foot
 

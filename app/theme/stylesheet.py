@@ -1,7 +1,7 @@
 """Build the program's style sheet from a theme.
 
 Widgets select their style through properties, set with `app.theme.style.set_style_properties`:
-`panel`, `card` (surfaces), `dim`, `small`, `title`, `heading`, `section` (type), `primary`, `quiet`, `danger`, `link`,
+`panel`, `card` (surfaces), `dim`, `small`, `title`, `heading`, `section` (type), `primary`, `quiet`, `link`,
 `row` (buttons), `invalid` (fields), `bare` (views without a frame; `rows` if the rows draw the focus themselves,
 `solid` for fast scrolling), and `badge`, `hint` and `tone` with a kind. No Qt here.
 """
@@ -178,9 +178,6 @@ QPushButton[row="true"] {{
 }}
 QPushButton[row="true"]:hover {{ background: {theme.hover}; }}
 QPushButton[row="true"]:focus {{ border-color: {theme.accent}; padding: 2px 3px; }}
-QPushButton[danger="true"] {{ color: {theme.bad}; border-color: {theme.bad}; }}
-QPushButton[danger="true"]:hover, QPushButton[danger="true"]:focus {{ background: {theme.bad_soft}; }}
-QPushButton[danger="true"]:disabled {{ color: {theme.faint}; border-color: {theme.line}; }}
 QPushButton[link="true"] {{
   background: transparent; border-color: transparent; color: {theme.accent}; padding: 3px 4px;
   text-decoration: underline;
@@ -354,7 +351,7 @@ QScrollArea > QWidget > QWidget {{ background: transparent; }}
 [panel="true"] {{ background: {theme.panel}; border: none; }}
 [card="true"] {{ background: {theme.card}; border: 1px solid {theme.line}; border-radius: 8px; }}
 [card="true"]:hover {{ border-color: {theme.edge}; }}
-[card="true"]:focus, [card="true"][chosen="true"] {{ border: 2px solid {theme.accent}; }}
+[card="true"]:focus {{ border: 2px solid {theme.accent}; }}
 [hint="info"] {{ background: {theme.selection}; border: none; border-left: 4px solid {theme.accent}; }}
 [hint="warning"] {{ background: {theme.warning_soft}; border: none; border-left: 4px solid {theme.warning}; }}
 [hint="bad"] {{ background: {theme.bad_soft}; border: none; border-left: 4px solid {theme.bad}; }}

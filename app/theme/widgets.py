@@ -212,11 +212,6 @@ class Badge(PlainLabel):
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Maximum)
 
-    def show_state(self, text: str, kind: str) -> None:
-        """Set text and kind."""
-        self.setText(text)
-        set_style_properties(self, badge=kind)
-
 
 class CollapsibleSection(QWidget):
     """Section with a title that expands and collapses.

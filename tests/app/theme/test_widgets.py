@@ -86,12 +86,11 @@ def test_elided_label_joins_lines(qtbot: QtBot) -> None:
 
 
 def test_badge_has_text_and_color(qtbot: QtBot, style: Style) -> None:
-    badge = Badge("running", "accent")
-    shown(qtbot, badge)
-    assert DARK.selection in colors(badge)
-    badge.show_state("failed", "bad")
-    assert badge.text() == "failed"
-    assert DARK.bad_soft in colors(badge)
+    for text, kind, color in (("running", "accent", DARK.selection), ("failed", "bad", DARK.bad_soft)):
+        badge = Badge(text, kind)
+        shown(qtbot, badge)
+        assert badge.text() == text
+        assert color in colors(badge)
 
 
 def test_switch_toggles_by_mouse_and_keyboard(qtbot: QtBot) -> None:
