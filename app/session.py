@@ -73,9 +73,13 @@ NEVER_SAVED: Final = -1
 
 
 def analyze_document(workflow: Workflow, registry: Registry) -> Analysis:
-    """Find structure and problems. For a large document, call it in a thread."""
+    """Find structure and problems. For a large document, call it in a thread.
+
+    That a document is empty is no problem here: it has just been created.
+    """
     structure = analyse(workflow, registry)
-    return structure, validate_structure(structure, max_iterations_cap=shown_cap())
+    problems = validate_structure(structure, max_iterations_cap=shown_cap())
+    return structure, [problem for problem in problems if problem.code != "no-nodes"]
 
 
 class Session(QObject):

@@ -124,6 +124,7 @@ class Editor(QWidget):
     Signals:
         edited: The user changed the value; the new value.
         layout_changed: Widgets were added or removed.
+        editing_finished: The user left the text; problems of unfinished texts are due.
 
     Attributes:
         field: The field that is edited.
@@ -135,6 +136,7 @@ class Editor(QWidget):
 
     edited = Signal(object)
     layout_changed = Signal()
+    editing_finished = Signal()
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(parent)

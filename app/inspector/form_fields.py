@@ -96,6 +96,7 @@ class FormField(QWidget):
         self.field = field
         self.editor = editor = make_editor(field, binding, self)
         self.has_problems = False
+        self._found: list[FieldProblem] = []
         self._choice_help = choice_help(self.field)
         self._label = PlainLabel(self.field.title, self, look="fieldname", wrap=True)
         self._label.setBuddy(editor.main_widget)
@@ -113,6 +114,7 @@ class FormField(QWidget):
         self._help.setVisible(with_help and bool(self.field.help))
         box.addWidget(self._problems)
         editor.edited.connect(lambda value: self.edited.emit(self.field.name, value))
+        editor.editing_finished.connect(lambda: self.show_problems(self._found))
         self._problems.correction_chosen.connect(self._correct)
 
     @property
@@ -137,6 +139,7 @@ class FormField(QWidget):
 
     def show_problems(self, problems: list[FieldProblem]) -> None:
         """Show the problems of the field."""
+        self._found = problems
         self.has_problems = bool(problems)
         self._problems.show_problems([found.problem for found in self.editor.show_problems(problems)])
 

@@ -34,7 +34,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.inspector.editor import ConfigBinding, Editor, describe_widget
+from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget
 from app.inspector.field_spec import FieldSpec
 from app.inspector.template_variables import (
     Placeholder,
@@ -281,11 +281,16 @@ _STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: 5, Qt.Key.
 class TemplateEdit(GrowingEdit):
     """Editor for a template or an expression.
 
+    Signals:
+        left: The text lost the keyboard focus.
+
     Attributes:
         variables: The variables that the text may use.
         highlighter: Highlights the text.
         completions: The completion popup.
     """
+
+    left = Signal()
 
     def __init__(self, kind: TextKind, min_lines: int, max_lines: int, parent: QWidget | None = None) -> None:
         super().__init__(min_lines, max_lines, parent)
@@ -344,6 +349,7 @@ class TemplateEdit(GrowingEdit):
         """Close the completion popup."""
         self.completions.hide()
         super().focusOutEvent(event)
+        self.left.emit()
 
     def _typed_prefix(self) -> str | None:
         """Return the unfinished variable before the cursor, or None where no variable is allowed."""
@@ -423,6 +429,8 @@ class TemplateEditor(Editor):
         self.box.addWidget(self.edit)
         self.main_widget = self.edit
         self.edit.typed.connect(self._typed)
+        self.edit.left.connect(self._left)
+        self._is_unfinished = False
         self._shown_node: str | None = None
         self._variables_of: tuple[Structure, str, NamedText] | None = None
 
@@ -444,11 +452,23 @@ class TemplateEditor(Editor):
             self._variables_of = now
             self.edit.set_variables(variables_at(session.structure, node, text))
 
+    def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
+        """Mark problems; those of the syntax once the user has left the text."""
+        if self._is_unfinished:
+            problems = [found for found in problems if found.problem.code not in SYNTAX_ERROR_CODES]
+        return super().show_problems(problems)
+
     def _display(self, value: Any) -> None:
         self.edit.set_text(to_text(value))
 
     def _typed(self, text: str) -> None:
+        self._is_unfinished = self.edit.hasFocus()
         self._commit(text)
+
+    def _left(self) -> None:
+        if self._is_unfinished:
+            self._is_unfinished = False
+            self.editing_finished.emit()
 
 
 class ExpressionEditor(TemplateEditor):

@@ -141,3 +141,10 @@ def test_errors_come_before_warnings_and_are_labeled(make_session: MakeSession, 
 
     assert [row._mark.accessibleName() for row in panel.rows] == ["error", "warning", "warning"]
     assert panel.numbers == (1, 2)
+
+
+def test_a_new_document_has_no_problems(workbench: Workbench) -> None:
+    workbench.documents.new()
+    document = workbench.current
+    assert document is not None
+    assert document.session.problems == []
