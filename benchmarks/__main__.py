@@ -20,7 +20,7 @@ SCENARIOS: Final = {
     "linearity": "time and memory from 100 to 10,000 iterations",
     "chain": "1,000 nodes in a row, and compiling them",
     "parallel_calls": "100 waiting model calls side by side",
-    "history": "runs kept on disk, beside peers, and read again",
+    "history": "storing runs on disk, compared with peers, and reading them",
     "import_time": "importing the engine in a fresh process",
     "stable_output": "one comparison of two results",
     "validation": "a document of 1,000 nodes",

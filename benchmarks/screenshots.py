@@ -297,7 +297,7 @@ def _fewer_colours(image: QImage) -> QImage:
     seen = Counter(memoryview(image.constBits()).cast("I"))
     return image.convertToFormat(
         QImage.Format.Format_Indexed8,
-        [colour for colour, _ in seen.most_common(256)],
+        [color for color, _ in seen.most_common(256)],
         Qt.ImageConversionFlag.ThresholdDither,
     )
 

@@ -40,8 +40,8 @@ def tables(effort: Effort) -> list[Table]:
         f"for memory {aim(round(memory, 2), _MOST_GROWTH, ' ×')}."
     )
     table.notes.append(
-        "The log of events and the records of iterations are kept to the end of a run, and the collector goes "
-        "through all of them each time that a quarter has been added. "
+        "Events and iteration records stay in memory until a run ends, and the collector scans all of "
+        "them each time that a quarter has been added. "
         "Memory is the peak of Python objects (tracemalloc), in a separate round."
     )
     return [table]

@@ -1,1 +1,1 @@
-"""Running one workflow for each row of a table: here or on a cluster, taken up again where it broke off."""
+"""Run a workflow for each row of a table, in this process or on a cluster; an interrupted batch can be resumed."""

@@ -228,7 +228,7 @@ class ExecutorRunner(RowRunner):
             return row_result(row, RunResult("", "cancelled"))
         except Exception as error:  # such as a worker that died or a lost connection
             raise EngineError(
-                f"The row got lost on its worker ({type(error).__name__}).",
+                f"The row was lost on its worker ({type(error).__name__}).",
                 "See the worker's log, and start the batch again; finished rows do not run again.",
             ) from error
         return await asyncio.to_thread(self._receive, row, reply)

@@ -112,18 +112,18 @@ def table_of_grid(
         used.update(index for index, cell in enumerate(cells[: len(names)]) if not is_empty(cell))
         rows.append(dict(zip(names, cells, strict=False)))
         lines.append(line)
-    kept = [index for index in range(len(names)) if index in used]
-    if len(kept) < len(names):
-        columns = {names[index] for index in kept}
+    indexes = sorted(used.intersection(range(len(names))))
+    if len(indexes) < len(names):
+        columns = {names[index] for index in indexes}
         rows = [{column: cell for column, cell in row.items() if column in columns} for row in rows]
     return Table(
         name,
-        tuple(names[index] for index in kept),
+        tuple(names[index] for index in indexes),
         tuple(rows),
         is_text=True,
         lines=tuple(lines),
         faults=faults,
-        letters=() if letter is None else tuple(letter(index) for index in kept),
+        letters=() if letter is None else tuple(letter(index) for index in indexes),
     )
 
 

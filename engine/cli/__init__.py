@@ -1,1 +1,1 @@
-"""The command line: Typer and Rich, thin over the engine's public face. Nothing else in the engine knows of it."""
+"""The command line: Typer and Rich on top of the engine's public API. Nothing else in the engine imports it."""

@@ -39,9 +39,9 @@ def _check(folder: Path) -> None:
     with closing(open_store(folder / HISTORY)) as store:
         runs = {run.run_id for run in store.runs()}
         assert runs <= ({"a"} if "deleted" in acknowledged else {"a", "b"}), folder
-        kept = [event.seq for event in store.events("a")] if "a" in runs else []
+        stored = [event.seq for event in store.events("a")] if "a" in runs else []
         safe = [int(word) for word in acknowledged if word.isdecimal()]
-        assert kept[: len(safe)] == safe, folder
+        assert stored[: len(safe)] == safe, folder
         keep(store, head("next"), whole("next"))
         assert list(store.events("next")) == whole("next")
     with closing(sqlite3.connect(folder / HISTORY)) as database:

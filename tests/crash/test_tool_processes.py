@@ -88,10 +88,10 @@ def test_tool_processes_end_with_the_program(tmp_path: Path, sent: signal.Signal
         read_until_closed(pipe, lambda: program.send_signal(sent))
         assert program.wait(60) == code
     os.close(pipe)
-    kept = open_store(store)
-    (run,) = kept.runs()
+    history = open_store(store)
+    (run,) = history.runs()
     assert run.status == status
-    kept.close()
+    history.close()
 
 
 def test_tool_processes_end_at_their_timeout(tmp_path: Path) -> None:

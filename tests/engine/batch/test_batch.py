@@ -113,12 +113,12 @@ async def test_failed_row_does_not_affect_others_and_runs_again():
             return ModelError(ModelErrorKind.AUTHENTICATION, "The key is wrong.", "Check the key.")
         return longer(call)
 
-    kept, models = MemoryStore(), Models(answer)
-    outcome = await play(models, store=kept)
+    store, models = MemoryStore(), Models(answer)
+    outcome = await play(models, store=store)
     assert [row.status for row in outcome.rows] == ["completed", "failed", "completed", "completed"]
     assert "The key is wrong" in outcome.rows[1].error
     broken = False
-    again = await play(models, store=kept)
+    again = await play(models, store=store)
     assert [(row.status, row.is_reused) for row in again.rows] == [
         ("completed", True),
         ("completed", False),
@@ -234,8 +234,8 @@ async def test_row_with_invalid_values_fails_and_the_others_run(tmp_path: Path):
     assert 'no input "txt"' in outcome.rows[0].error
     assert (outcome.rows[1].error, outcome.rows[1].inputs) == ("Line 3 is odd.", {"text": "x"})
     assert set(models.asked) == {"b", "bb"}
-    kept = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [(row["row"], row["status"], bool(row["error"])) for row in kept] == [
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(row["row"], row["status"], bool(row["error"])) for row in lines] == [
         (1, "failed", True),
         (2, "failed", True),
         (3, "completed", False),
@@ -349,13 +349,13 @@ async def test_later_row_gets_the_remaining_batch_budget():
 
 
 async def test_rows_stopped_by_the_budget_resume_without_paying_twice():
-    kept, models = MemoryStore(), Models("fine", **CENTS)
+    store, models = MemoryStore(), Models("fine", **CENTS)
     twice = flow(
         entry(), llm("one", max_tokens=5), llm("two", max_tokens=5), result(), edges="text -> one -> two -> out"
     )
-    first = await play(models, twice, store=kept, concurrency=2, budget_usd=0.16)
+    first = await play(models, twice, store=store, concurrency=2, budget_usd=0.16)
     assert first.summary.cost_usd == pytest.approx(0.15)
-    again = await play(models, twice, store=kept, concurrency=2, budget_usd=0.4)
+    again = await play(models, twice, store=store, concurrency=2, budget_usd=0.4)
     assert (again.summary.completed, len(models.model.calls)) == (4, 8)
     assert again.summary.cost_usd == pytest.approx(0.4)
 
@@ -369,9 +369,9 @@ async def test_document_budget_applies_in_a_batch_with_a_larger_budget():
 
 
 async def test_batch_resumes_with_a_higher_budget():
-    kept, models = MemoryStore(), Models("fine", **CENTS)
+    store, models = MemoryStore(), Models("fine", **CENTS)
     for budget, done in ((0.05, 1), (0.05, 1), (0.15, 3), (9.0, 4)):
-        outcome = await play(models, five_cents(), store=kept, concurrency=1, budget_usd=budget)
+        outcome = await play(models, five_cents(), store=store, concurrency=1, budget_usd=budget)
         assert (outcome.summary.completed, outcome.summary.is_budget_spent) == (done, done < 4)
     assert models.asked == dict.fromkeys("abcd", 1)
 

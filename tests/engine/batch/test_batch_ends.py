@@ -55,17 +55,17 @@ async def test_cancelled_batch_starts_no_further_row():
 
 
 async def test_unreadable_stored_run_fails_only_its_row(monkeypatch: pytest.MonkeyPatch):
-    kept, models = MemoryStore(), Models(longer)
-    first = await play(models, store=kept)
-    broken, events = first.rows[1].run_id, kept.events
+    store, models = MemoryStore(), Models(longer)
+    first = await play(models, store=store)
+    broken, events = first.rows[1].run_id, store.events
 
     def read(run_id: str, **which: Any) -> Any:
         if run_id == broken:
             raise StoreError("The run cannot be read.", "Delete it.")
         return events(run_id, **which)
 
-    monkeypatch.setattr(kept, "events", read)
-    again = await play(models, store=kept)
+    monkeypatch.setattr(store, "events", read)
+    again = await play(models, store=store)
     assert [(row.status, row.error) for row in again.rows] == [
         ("completed", ""),
         ("failed", "The run cannot be read. Delete it."),

@@ -36,12 +36,12 @@ ROWS = [{"text": "a"}, {"text": "b"}]
 
 async def approve(store: MemoryStore, run_id: str, models: Models) -> None:
     asked = find_question(store, run_id, None)
-    catalogue = models()
-    run = resume(store, run_id, RunOptions(models=catalogue))
+    catalog = models()
+    run = resume(store, run_id, RunOptions(models=catalog))
     async for event in run.events():
         if event.path == asked.path and type(event).__name__ == "NodeWaiting" and event.seq > asked.seq:
             run.answer(asked.path, Answer("approve"))
-    await catalogue.close()
+    await catalog.close()
 
 
 async def test_batch_with_questions_ends_and_resumes_with_the_answers():

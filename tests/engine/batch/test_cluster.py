@@ -114,7 +114,7 @@ async def test_failing_executor_fails_its_row():
 
     with Broken() as executor:
         outcome = await play(executor, "fake/model", rows=1)
-    assert outcome.rows[0].error.startswith("The row got lost on its worker (RuntimeError).")
+    assert outcome.rows[0].error.startswith("The row was lost on its worker (RuntimeError).")
 
 
 def test_address_without_a_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch):

@@ -79,8 +79,8 @@ def test_calls_of_an_imported_run_need_confirmation_despite_trust(program: Progr
     ran = program("run", file, "--allow", "--allow-code", "--folder", tmp_path, "--json").json["run_id"]
     exported = json.loads(program("runs", "export", ran, "--to", "json").out)
     made = tmp_path / "made"
-    told = [event for event in exported["events"] if event["path"] in {"", "task"}][:-1]
-    exported["events"] = json.loads(json.dumps(told).replace("echo one", f"touch {made}"))
+    events = [event for event in exported["events"] if event["path"] in {"", "task"}][:-1]
+    exported["events"] = json.loads(json.dumps(events).replace("echo one", f"touch {made}"))
     foreign = write(tmp_path, exported, "foreign.json")
     run_id = program("runs", "import", foreign).out.split()[2]
 
@@ -181,9 +181,11 @@ def test_command_is_shown_in_full_with_hidden_characters_escaped(program: Progra
     ]
     ended = program("run", write(tmp_path, document(nodes, ["run_it.output > answer.value"])), "--allow-code")
 
-    told = ended.err.split("\n")
-    start = told.index("  Command: ")
+    lines = ended.err.split("\n")
+    start = lines.index("  Command: ")
     escaped = hidden.encode("unicode_escape").decode("ascii")
     expected = [lines[0], f"rm{escaped[:4]}", lines[2]]
-    assert [line.startswith(f"    {one}") for line, one in zip(told[start + 1 :], expected, strict=False)] == [True] * 3
+    assert [line.startswith(f"    {one}") for line, one in zip(lines[start + 1 :], expected, strict=False)] == [
+        True
+    ] * 3
     assert hidden not in ended.err

@@ -82,18 +82,18 @@ def test_consent_lists_hosts_commands_and_subflows(program: Program, tmp_path: P
         ["part.answer > answer.value"],
     )
     ended = program("run", write(tmp_path, source), "--allow-code")
-    told = ended.err.splitlines()
+    lines = ended.err.splitlines()
     assert ended.code == ExitCode.REFUSED
-    assert "  Host: elsewhere.example" in told
-    assert "  Host: other.example" in told
-    start = told.index("  Command: ")
-    assert told[start + 1 : start + 3] == ["    print(1)", "    print(2)"]
-    assert "  Workflow: inner.loop.json" in told
-    assert [line.split()[1] for line in told if line.startswith("  Tool:")] == ["http_get", "python", "search_files"]
+    assert "  Host: elsewhere.example" in lines
+    assert "  Host: other.example" in lines
+    start = lines.index("  Command: ")
+    assert lines[start + 1 : start + 3] == ["    print(1)", "    print(2)"]
+    assert "  Workflow: inner.loop.json" in lines
+    assert [line.split()[1] for line in lines if line.startswith("  Tool:")] == ["http_get", "python", "search_files"]
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected"),
     [
         (
             {"prices": {"openai/gpt-4o": {"input_usd_per_million": 0, "output_usd_per_million": 0.5}}},
@@ -112,7 +112,7 @@ def test_consent_lists_hosts_commands_and_subflows(program: Program, tmp_path: P
     ],
 )
 def test_prices_in_the_file_need_consent_because_budgets_use_them(
-    program: Program, tmp_path: Path, settings: dict[str, Any], told: list[str]
+    program: Program, tmp_path: Path, settings: dict[str, Any], expected: list[str]
 ):
     script = write(tmp_path, drafts("One."), "script.json")
     file = write(tmp_path, {**refine(1), "settings": settings})
@@ -120,7 +120,7 @@ def test_prices_in_the_file_need_consent_because_budgets_use_them(
     ended = program(*arguments)
     assert ended.code == ExitCode.REFUSED
     lines = [line for line in ended.err.splitlines() if line.startswith("  For your budget, the file says: ")]
-    assert [text in line for text, line in zip(told, lines, strict=True)] == [True] * len(told)
+    assert [text in line for text, line in zip(expected, lines, strict=True)] == [True] * len(expected)
     assert program(*arguments, "--allow").code == 0
     assert program(*arguments).code == 0
 

@@ -31,6 +31,6 @@ def test_template_completes(program: Program, tmp_path: Path, name: str):
     ended = program("run", name, "-m", f"scripted:{script}", "--json", *OPTIONS.get(name, ()))
 
     assert ended.code == 0, ended.err
-    told: dict[str, Any] = ended.json
-    assert told["status"] == "completed"
-    assert [value for value in told["outputs"].values() if value not in (None, "")]
+    result: dict[str, Any] = ended.json
+    assert result["status"] == "completed"
+    assert [value for value in result["outputs"].values() if value not in (None, "")]

@@ -87,16 +87,16 @@ class MemoryKeyring(keyring.backend.KeyringBackend):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: dict[tuple[str, str], str] = {}
+        self.stored: dict[tuple[str, str], str] = {}
 
     def get_password(self, service: str, username: str) -> str | None:
-        return self.kept.get((service, username))
+        return self.stored.get((service, username))
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        self.kept[service, username] = password
+        self.stored[service, username] = password
 
     def delete_password(self, service: str, username: str) -> None:
-        del self.kept[service, username]
+        del self.stored[service, username]
 
 
 @pytest.fixture
@@ -139,10 +139,10 @@ def test_key_is_stored_and_removed(program: Program, ring: MemoryKeyring, monkey
     monkeypatch.setattr("sys.stdin", io.StringIO("sk-secret-456\n"))
     ended = program("models", "set-key", "openai")
     assert (ended.code, ended.out) == (0, "Stored the key for openai in the keyring.\n")
-    assert list(ring.kept.values()) == ["sk-secret-456"]
+    assert list(ring.stored.values()) == ["sk-secret-456"]
     assert ready(program, "openai/gpt") is True
     assert program("models", "remove-key", "openai").code == 0
-    assert ring.kept == {}
+    assert ring.stored == {}
 
 
 def test_key_is_not_echoed_on_a_terminal(program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch):
@@ -153,7 +153,7 @@ def test_key_is_not_echoed_on_a_terminal(program: Program, ring: MemoryKeyring, 
     monkeypatch.setattr("sys.stdin", Terminal())
     monkeypatch.setattr("getpass.getpass", lambda prompt: "sk-secret-789")
     assert program("models", "set-key", "host:localhost:8080").code == 0
-    assert ring.kept == {("loopwright", "host:localhost:8080"): "sk-secret-789"}
+    assert ring.stored == {("loopwright", "host:localhost:8080"): "sk-secret-789"}
 
 
 def test_an_empty_key_is_refused(program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch):
@@ -161,7 +161,7 @@ def test_an_empty_key_is_refused(program: Program, ring: MemoryKeyring, monkeypa
     ended = program("models", "set-key", "openai")
     assert ended.code == 2
     assert "The key for openai is empty" in ended.err
-    assert ring.kept == {}
+    assert ring.stored == {}
 
 
 @pytest.mark.parametrize("command", ["set-key", "remove-key"])

@@ -59,8 +59,8 @@ def test_ctrl_c_cancels_and_json_has_the_finished_results(tmp_path: Path):
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=30)
     assert running.returncode == 130
-    *told, result = [json.loads(line) for line in out.splitlines()]
-    assert told[-1]["type"] == "run.cancelled"
+    *events, result = [json.loads(line) for line in out.splitlines()]
+    assert events[-1]["type"] == "run.cancelled"
     assert result["status"] == "cancelled"
     loop = result["loops"]["loop"]
     assert [each["result"] for each in loop["iterations"]] == ["One."]
@@ -103,10 +103,10 @@ def test_signal_cancels_and_history_has_the_finished_results(
     assert running.returncode == code
     assert json.loads(out.splitlines()[-1])["type"] == "run.cancelled"
     assert err.endswith(b"The run was cancelled.\n")
-    kept = SqliteStore(store)
-    assert "cancelled" in {run.status for run in kept.runs()}
-    assert "running" not in {run.status for run in kept.runs()}
-    kept.close()
+    history = SqliteStore(store)
+    assert "cancelled" in {run.status for run in history.runs()}
+    assert "running" not in {run.status for run in history.runs()}
+    history.close()
 
 
 @pytest.mark.parametrize("how", ["timeout", "ctrl_c"])
@@ -129,9 +129,9 @@ def test_hanging_tool_does_not_block_process_exit(tmp_path: Path, how: str):
     expected = {"timeout": (1, b"It exceeded its timeout"), "ctrl_c": (130, b"The run was cancelled.")}[how]
     assert running.returncode == expected[0]
     assert expected[1] in err
-    kept = SqliteStore(store)
-    assert [run.status for run in kept.runs()] == ["failed" if how == "timeout" else "cancelled"]
-    kept.close()
+    history = SqliteStore(store)
+    assert [run.status for run in history.runs()] == ["failed" if how == "timeout" else "cancelled"]
+    history.close()
 
 
 def test_second_ctrl_c_ends_a_hanging_process():

@@ -72,16 +72,16 @@ def test_events_are_one_object_per_line_and_nothing_else(program: Program, tmp_p
     model = scripted(tmp_path, "One.")
     ended = program("run", write(tmp_path, refine(1)), "--model", model, "--events")
     assert (ended.code, ended.err) == (0, "")
-    told = [json.loads(line) for line in ended.out.splitlines()]
-    assert [event["seq"] for event in told] == list(range(len(told)))
-    assert (told[0]["type"], told[-1]["type"]) == ("run.started", "run.completed")
+    events = [json.loads(line) for line in ended.out.splitlines()]
+    assert [event["seq"] for event in events] == list(range(len(events)))
+    assert (events[0]["type"], events[-1]["type"]) == ("run.started", "run.completed")
 
 
 def test_events_and_json_together_end_with_the_result(program: Program, tmp_path: Path):
     model = scripted(tmp_path, "One.")
     ended = program("run", write(tmp_path, refine(1)), "--model", model, "--events", "--json")
-    *told, result = [json.loads(line) for line in ended.out.splitlines()]
-    assert told[-1]["type"] == "run.completed"
+    *events, result = [json.loads(line) for line in ended.out.splitlines()]
+    assert events[-1]["type"] == "run.completed"
     assert result["outputs"] == {"answer": "One."}
 
 
@@ -297,15 +297,15 @@ def test_validate_lists_every_problem_of_every_file(program: Program, tmp_path: 
     assert any(line.startswith(f"{bad}: warning: ") and 'field "colour"' in line for line in lines)
     assert any(line.startswith(f"{bad}: warning: ") and 'field "max_iterations"' in line for line in lines)
     assert lines[-1] == f"{broken}: 1 error"
-    told = program("validate", good, bad, broken, "--json")
-    assert told.code == 2
-    assert told.json["ok"] is False
-    assert [Path(each["file"]).name for each in told.json["files"]] == [
+    validated = program("validate", good, bad, broken, "--json")
+    assert validated.code == 2
+    assert validated.json["ok"] is False
+    assert [Path(each["file"]).name for each in validated.json["files"]] == [
         "good.loop.json",
         "bad.loop.json",
         "broken.loop.json",
     ]
-    assert {problem["place"] for problem in told.json["files"][1]["problems"]} >= {
+    assert {problem["place"] for problem in validated.json["files"][1]["problems"]} >= {
         'node "task", field "colour"',
         'node "loop", field "max_iterations"',
     }

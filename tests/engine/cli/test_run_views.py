@@ -127,11 +127,11 @@ def test_ended_nodes_are_not_active():
 
 def test_nested_loop_has_one_bar_until_it_ends():
     make = Events()
-    begun = [
+    started = [
         make("LoopIterationStarted", "outer", index=1, total=2, input_preview=""),
         make("LoopIterationStarted", "outer[1].inner", index=0, total=4, input_preview=""),
     ]
-    assert [bar.name for bar in loop_bars(reduce_events(begun))] == ["outer", "outer.inner"]
+    assert [bar.name for bar in loop_bars(reduce_events(started))] == ["outer", "outer.inner"]
     ended = make(
         "LoopCompleted",
         "outer[1].inner",
@@ -142,7 +142,7 @@ def test_nested_loop_has_one_bar_until_it_ends():
         cost_usd=0.0,
         duration_s=1.0,
     )
-    assert [bar.name for bar in loop_bars(reduce_events([*begun, ended]))] == ["outer"]
+    assert [bar.name for bar in loop_bars(reduce_events([*started, ended]))] == ["outer"]
 
 
 def test_loop_that_ended_early_is_marked():
@@ -175,21 +175,21 @@ def test_a_line_for_each_finished_node_and_each_iteration():
 )
 def test_iteration_line_shows_the_difference(before: str, result: str, shown: str):
     make = Events()
-    begun = [make("LoopIterationStarted", "loop", index=0, total=2, input_preview="")]
-    told = lines([*begun, make.iteration("loop", 0, before), make.iteration("loop", 1, result)])
-    assert told[-1].partition("): ")[2] == shown
+    started = [make("LoopIterationStarted", "loop", index=0, total=2, input_preview="")]
+    written = lines([*started, make.iteration("loop", 0, before), make.iteration("loop", 1, result)])
+    assert written[-1].partition("): ")[2] == shown
 
 
 def test_a_loop_that_runs_again_is_not_compared_with_its_last_run():
     make = Events()
-    begun = [make("LoopIterationStarted", "loop", index=0, total=2, input_preview="")]
-    told = lines([*begun, make.iteration("loop", 0, "x" * 100), *begun, make.iteration("loop", 0, "x" * 100)])
-    assert told[-1].endswith("): " + "x" * 100)
+    started = [make("LoopIterationStarted", "loop", index=0, total=2, input_preview="")]
+    written = lines([*started, make.iteration("loop", 0, "x" * 100), *started, make.iteration("loop", 0, "x" * 100)])
+    assert written[-1].endswith("): " + "x" * 100)
 
 
 def test_lines_for_warnings():
     make = Events()
-    told = [
+    events = [
         make("LoopIterationStarted", "loop", index=0, total=1, input_preview=""),
         make.iteration("loop", 0, {"b": 1, "a": 2}, warnings=("The branch could not be read.",)),
         make(
@@ -202,7 +202,7 @@ def test_lines_for_warnings():
         make("BudgetWarning", "", unit="usd", spent=0.9, limit=1.0),
         make("BudgetWarning", "loop", unit="tokens", spent=900.0, limit=1000.0),
     ]  # fmt: skip
-    assert lines(told) == [
+    assert lines(events) == [
         'loop 1/1 (1.0 s): {"a":2,"b":1}',
         "loop: The branch could not be read.",
         "loop: Stopped after 1 of 1: max iterations reached.",

@@ -40,7 +40,7 @@ def checked(*, second: bool = False) -> dict[str, Any]:
     return document(nodes, edges)
 
 
-def begun(program: Program, folder: Path, **more: Any) -> str:
+def start_waiting_run(program: Program, folder: Path, **more: Any) -> str:
     """Start a run that waits for an answer, and return its id."""
     ended = program("run", write(folder, checked(**more)), "-m", script(folder, "One."), "--json")
     assert (ended.code, ended.json["status"]) == (3, "waiting")
@@ -70,7 +70,7 @@ def test_without_a_terminal_a_run_waits_and_says_how_to_answer(program: Program,
 
 
 def test_answer_resumes_the_run_without_repeating_calls(program: Program, tmp_path: Path):
-    run_id = begun(program, tmp_path)
+    run_id = start_waiting_run(program, tmp_path)
     ended = program(
         "runs", "answer", run_id[:6], "--approve", "--comment", "Good.", "-m", script(tmp_path, "Never."), "--json"
     )
@@ -97,14 +97,14 @@ def test_answer_uses_the_given_model(program: Program, tmp_path: Path):
 
 
 def test_answer_can_replace_the_value_from_a_file(program: Program, tmp_path: Path):
-    run_id = begun(program, tmp_path)
+    run_id = start_waiting_run(program, tmp_path)
     (tmp_path / "better.txt").write_text("Better.", encoding="utf-8")
     options = ("--approve", "--value", f"@{tmp_path / 'better.txt'}", "--json")
     assert program("runs", "answer", run_id, *options).json["outputs"]["answer"] == "Better."
 
 
 def test_with_several_questions_the_node_option_is_required(program: Program, tmp_path: Path):
-    run_id = begun(program, tmp_path, second=True)
+    run_id = start_waiting_run(program, tmp_path, second=True)
     asked = program("runs", "answer", run_id, "--approve")
     assert (asked.code, asked.err) == (
         2,
@@ -137,7 +137,7 @@ def test_with_several_questions_the_node_option_is_required(program: Program, tm
 def test_invalid_answer_is_refused_and_the_run_keeps_waiting(
     program: Program, tmp_path: Path, options: tuple[str, ...], sentence: str
 ):
-    run_id = begun(program, tmp_path)
+    run_id = start_waiting_run(program, tmp_path)
     ended = program("runs", "answer", run_id, *options)
     assert ended.code == 2
     assert ended.err.endswith(sentence)
