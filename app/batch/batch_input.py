@@ -116,7 +116,6 @@ class TableField(QWidget):
         self._asker.open_text(self, self.read_file, "Choose a table", FILTER)
 
     def _begin(self, source: Path | str) -> None:
-        """Read another table with automatic settings."""
         self._source = source
         self.sheet.clear()
         self.encoding.setCurrentIndex(0)

@@ -194,7 +194,6 @@ class BatchResultsView(QTableView):
         self._update_style()
 
     def _update_style(self) -> None:
-        """Adjust to the text size."""
         self.verticalHeader().setDefaultSectionSize(round(7 * UNIT * style().scale))
 
 

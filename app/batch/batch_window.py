@@ -88,8 +88,7 @@ class BatchRunner(QObject):
         self._batch: Batch | None = None
         self._is_stopped = False
         self._outcome: BatchResult | EngineError | None = None
-        self._timer = QTimer(self)
-        self._timer.setInterval(DRAIN_MS)
+        self._timer = QTimer(self, interval=DRAIN_MS)
         self._timer.timeout.connect(self._drain)
 
         async def work() -> BatchResult:
@@ -474,7 +473,6 @@ class BatchWindow(QDialog):
             self.open_wanted.emit(result.run_id)
 
     def _update_enabled(self) -> None:
-        """Enable and disable the controls."""
         result = self.model.result_at(self.view.currentIndex())
         self.start.setEnabled(not self._is_busy and self.table is not None and not self.form.missing)
         self.stop.setEnabled(self.batch is not None)

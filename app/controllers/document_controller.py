@@ -448,7 +448,6 @@ class FileConflictBar(QObject):
         document.session.save_withheld.connect(self._ask_before_overwriting)
 
     def _ask_before_overwriting(self, then: Sequence[Callable[[], object]]) -> None:
-        """Saving noticed a change that the file watcher did not report."""
 
         def save() -> None:
             self._keep()

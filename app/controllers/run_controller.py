@@ -24,7 +24,7 @@ from app.session import Session, analyze_document
 from app.settings.preferences import CustomServer, Preferences
 from app.window.document_page import DocumentPage
 from app.window.run_bar import RunBar
-from app.window.run_dialog import Permissions, RunDialog, RunRequest, known_values, needs_in
+from app.window.run_dialog import Permissions, RunDialog, known_values, needs_in
 from engine.document.model import Workflow
 from engine.document.problems import has_errors
 from engine.models.catalog import Models, default_model_name
@@ -203,10 +203,9 @@ class RunController(QObject):
             parent=self._window,
         )
 
-        def start(wish: RunRequest) -> None:
-            document.may_use_folder = wish.may_use_folder
-            document.may_run_code = wish.may_run_code
-            self._start(document, wish.inputs, then, paused=paused)
+        def start(inputs: dict[str, Value], may_use_folder: bool, may_run_code: bool) -> None:
+            document.may_use_folder, document.may_run_code = may_use_folder, may_run_code
+            self._start(document, inputs, then, paused=paused)
 
         dialog.wanted.connect(start)
         dialog.open()
@@ -381,8 +380,8 @@ class RunBarPresenter:
         """Show the models and the budget of a document, or of its run."""
         view_model, workflow = session.shown.view_model, session.workflow
         names = self.models(session)
-        if session.shown.live is not None and view_model is not None and view_model.models:
-            names, workflow = view_model.models, session.shown.workflow or workflow
+        if session.shown.live is not None and view_model is not None and view_model.state.models:
+            names, workflow = view_model.state.models, session.shown.workflow or workflow
         self._run_bar.show_models(names)
         self._run_bar.show_budget(
             run_budget(workflow, self._preferences.budget_usd, self._preferences.budget_tokens, view_model)

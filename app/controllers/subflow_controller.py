@@ -172,9 +172,7 @@ class SubflowRefresher(QObject):
         self._worker = Worker(self)
         self._seen: set[tuple[str, str]] = set()
         self._is_behind = False
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(SETTLE_MS)
+        self._timer = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._timer.timeout.connect(self._read_new)
         session.changed.connect(lambda *_: self._timer.start())
         session.saved.connect(lambda _path: self.refresh())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
@@ -15,6 +15,7 @@ from app.inspector.field_spec import FieldSpec, choice_help
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, Switch, hbox, plain_tool_tip
+from engine.exits.loop_conditions import condition_specs
 from engine.nodes.agent import turn_strategies
 from engine.nodes.agent_tools import tool_choices
 from engine.tools.registry import all_tools
@@ -27,6 +28,14 @@ def narrow_combo(parent: QWidget | None = None) -> QComboBox:
     combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     combo.setMinimumContentsLength(8)
     return combo
+
+
+REGISTRY_CHOICES: Final[dict[str, Callable[[], list[tuple[Any, str, str]]]]] = {
+    "tool": lambda: [("", "Choose a tool", ""), *((tool.name, tool.title, tool.help) for tool in all_tools().values())],
+    "turn_strategy": lambda: [(known.name, known.title, known.help) for known in turn_strategies().values()],
+    "condition": lambda: [(spec.name, spec.label, spec.help) for spec in condition_specs().values()],
+}
+"""Value, label and help of the choices that a registry has, by the widget of the field."""
 
 
 class ChoiceEditor(Editor):
@@ -48,6 +57,8 @@ class ChoiceEditor(Editor):
 
     def options(self) -> Iterable[tuple[Any, str, str]]:
         """Return value, label and help of each choice."""
+        if self.field.widget in REGISTRY_CHOICES:
+            return REGISTRY_CHOICES[self.field.widget]()
         help_of = choice_help(self.field)
         unset = [(None, "Model default", "")] if self.field.nullable else []
         return [*unset, *((choice, choice.replace("_", " "), help_of.get(choice, "")) for choice in self.field.choices)]
@@ -76,16 +87,7 @@ class ChoiceEditor(Editor):
         self.combo.setCurrentIndex(rows[0])
 
     def _chosen(self, row: int) -> None:
-        self._commit(self.combo.itemData(row))
-        self.binding.session.seal()  # each choice is an undo step of its own
-
-
-class ToolEditor(ChoiceEditor):
-    """Combo box for a tool."""
-
-    def options(self) -> Iterable[tuple[Any, str, str]]:
-        """Return all tools."""
-        return [("", "Choose a tool", ""), *((tool.name, tool.title, tool.help) for tool in all_tools().values())]
+        self._commit_step(self.combo.itemData(row))
 
 
 class NodeEditor(ChoiceEditor):
@@ -157,14 +159,10 @@ class SwitchEditor(Editor):
         self.register(self.switch)
         self.box.addWidget(self.switch)
         self.main_widget = self.switch
-        self.switch.clicked.connect(self._clicked)
+        self.switch.clicked.connect(self._commit_step)
 
     def _display(self, value: Any) -> None:
         self.switch.setChecked(value is True)
-
-    def _clicked(self, on: bool) -> None:  # Qt's signal
-        self._commit(on)
-        self.binding.session.seal()
 
 
 ALL_TOOLS = "tools"
@@ -197,7 +195,6 @@ class ToolListEditor(Editor):
         self._fill()
 
     def _available(self) -> dict[str, tuple[str, str]]:
-        """Return title and help of the available tools by name."""
         known = tool_choices()
         if self.field.name != ALL_TOOLS:
             chosen = self.binding.values.get(ALL_TOOLS)
@@ -232,14 +229,6 @@ class ToolListEditor(Editor):
         self._checked = [*others, name] if on else others
         self._commit(list(self._checked))
         self.binding.session.seal()
-
-
-class TurnStrategyEditor(ChoiceEditor):
-    """Combo box for the turn strategy of an agent."""
-
-    def options(self) -> Iterable[tuple[Any, str, str]]:
-        """Return all turn strategies."""
-        return [(strategy.name, strategy.title, strategy.help) for strategy in turn_strategies().values()]
 
 
 class ModelListEditor(Editor):
@@ -346,10 +335,3 @@ class ModelListEditor(Editor):
         del names[index]
         self._commit_step(names)
         self.add.setFocus()
-
-    def _commit_step(self, names: list[Any]) -> None:
-        """Commit a change as an undo step of its own."""
-        self.binding.session.seal()
-        self._commit(names)
-        self._display(names)
-        self.binding.session.seal()

@@ -183,11 +183,17 @@ class Editor(QWidget):
         raise NotImplementedError
 
     def _commit(self, value: Any) -> None:
-        """Emit a new value from the user."""
         if is_same_json(value, self._value):
             return
         self._value = value
         self.edited.emit(value)
+
+    def _commit_step(self, value: Any) -> None:
+        """Emit a new value as an undo step of its own, and show it."""
+        self.binding.session.seal()
+        self._commit(value)
+        self._display(value)
+        self.binding.session.seal()
 
 
 def is_same_json(first: Any, second: Any) -> bool:

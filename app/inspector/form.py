@@ -19,9 +19,7 @@ from app.inspector.choice_editors import (
     ModelListEditor,
     NodeEditor,
     SwitchEditor,
-    ToolEditor,
     ToolListEditor,
-    TurnStrategyEditor,
 )
 from app.inspector.comparison_editor import ComparisonEditor
 from app.inspector.editor import ConfigBinding, Editor, FieldProblem
@@ -29,7 +27,6 @@ from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.inspector.form_fields import AdvancedButton, FormField, FormFields
 from app.inspector.object_editors import (
     ArgumentsEditor,
-    ConditionEditor,
     ConditionsEditor,
     ObjectEditor,
     ObjectListEditor,
@@ -57,10 +54,10 @@ _WIDGETS: dict[str, type[Editor]] = {
     "model": ModelEditor,
     "models": ModelListEditor,
     "lines": LinesEditor,
-    "condition": ConditionEditor,
-    "tool": ToolEditor,
+    "condition": ChoiceEditor,
+    "tool": ChoiceEditor,
     "tools": ToolListEditor,
-    "turn_strategy": TurnStrategyEditor,
+    "turn_strategy": ChoiceEditor,
     "workflow_file": WorkflowFileEditor,
     "loop": NodeEditor,
     "iterator": NodeEditor,

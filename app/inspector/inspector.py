@@ -62,13 +62,9 @@ class Inspector(QWidget):
         self.result = ResultPage(session)
         self._scrolls: dict[QWidget, QScrollArea] = {}
         self._lay_out()
-        self._run_timer = QTimer(self)
-        self._run_timer.setSingleShot(True)
-        self._run_timer.setInterval(_UPDATE_AFTER_MS)
+        self._run_timer = QTimer(self, singleShot=True, interval=_UPDATE_AFTER_MS)
         self._run_timer.timeout.connect(self._show_run)
-        self._page_timer = QTimer(self)
-        self._page_timer.setSingleShot(True)
-        self._page_timer.setInterval(_PREPARE_AFTER_MS)
+        self._page_timer = QTimer(self, singleShot=True, interval=_PREPARE_AFTER_MS)
         self._page_timer.timeout.connect(self._prepare_page)
         self._connect()
         self._show_selection()
@@ -246,7 +242,6 @@ class Inspector(QWidget):
         self._is_advanced_open = is_open
 
     def _rename(self, new: str) -> None:
-        """Rename the selected node and keep it selected."""
         old, page = self._node_id, self.page
         assert old is not None
         assert isinstance(page, NodePage)

@@ -8,7 +8,6 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.choice_editors import ChoiceEditor
 from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget, mark_invalid
 from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.inspector.form_fields import AdvancedButton, EditorFactory, FormField, FormFields
@@ -296,13 +295,6 @@ class ObjectListEditor(Editor):
         button = self.entries[min(index, len(self.entries) - 1)].buttons[action]
         (button if button.isEnabled() else self.add).setFocus()
 
-    def _commit_step(self, items: list[Any]) -> None:
-        """Commit a change as an undo step of its own."""
-        self.binding.session.seal()
-        self._commit(items)
-        self._display(items)
-        self.binding.session.seal()
-
 
 class ArgumentsEditor(Editor):
     """Editor of the arguments of a tool: one field for each parameter. Parameters set by an edge show their source."""
@@ -384,14 +376,6 @@ class ArgumentsEditor(Editor):
         }
         for name, row in self.rows.rows.items():
             row.show_source(f"From {titles[name]} (connected by an edge)" if name in titles else "")
-
-
-class ConditionEditor(ChoiceEditor):
-    """Which condition an entry of the list is."""
-
-    def options(self) -> Iterable[tuple[Any, str, str]]:
-        """All conditions, by label."""
-        return [(spec.name, spec.label, spec.help) for spec in condition_specs().values()]
 
 
 class ConditionsEditor(ObjectListEditor):

@@ -316,7 +316,6 @@ class ResultPage(QWidget):
         self._show(execution.state, label, execution_metrics(execution), _execution_problems(execution), sections)
 
     def _judge_sections(self, view_model: RunViewModel, loop_id: str) -> list[ResultSection]:
-        """Return the verdict of the loop's judge on the displayed iteration."""
         chosen, workflow = self._session.shown.chosen, self._session.shown.workflow
         index = view_model.index_of(loop_id, chosen)
         judge = judge_execution(view_model, loop_id, f"{view_model.path_of(loop_id, chosen)}[{index}]")
@@ -330,7 +329,7 @@ class ResultPage(QWidget):
         if view_model.duration_s is not None:
             metrics.append(format_duration(view_model.duration_s))
         problems = [Problem("run", view_model.error, view_model.remedy)] if view_model.error else []
-        problems += _warning_problems(view_model.warnings)
+        problems += _warning_problems(view_model.state.warnings.all)
         sections = [
             ResultSection(f"result:{name}", f"Output: {name}", value) for name, value in view_model.outputs.items()
         ]
@@ -390,7 +389,6 @@ class ResultPage(QWidget):
 
 
 def _execution_problems(execution: NodeExecution) -> list[Problem]:
-    """Return the error and warnings of an execution as problems."""
     if execution.state is NodeState.SKIPPED:
         return []
     problems: list[Problem] = []
@@ -401,7 +399,6 @@ def _execution_problems(execution: NodeExecution) -> list[Problem]:
 
 
 def _warning_problems(texts: Sequence[str]) -> list[Problem]:
-    """Return warnings as problems, limited in number."""
     problems = [Problem("run", text, severity=Severity.WARNING) for text in texts[:_MAX_WARNINGS]]
     if len(texts) > _MAX_WARNINGS:
         rest = f"{format_count(len(texts) - _MAX_WARNINGS, 'more warning')}."

@@ -64,8 +64,7 @@ class GrowingEdit(QPlainTextEdit):
         self.setSizePolicy(
             QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding if fills else QSizePolicy.Policy.Fixed
         )
-        self._wrapping = QTimer(self)
-        self._wrapping.setSingleShot(True)
+        self._wrapping = QTimer(self, singleShot=True)
         self._wrapping.timeout.connect(self._rewrap)
         self.textChanged.connect(self._changed)
 

@@ -16,7 +16,7 @@ from engine.run_state.reducer import apply
 from engine.run_state.state import LoopExecution, NodeExecution, NodeState, RunState, RunStatus
 
 if TYPE_CHECKING:
-    from engine.events import AnyEvent, BudgetWarning, NodeWaiting
+    from engine.events import AnyEvent, NodeWaiting
     from engine.values import Value
 
 INTERRUPTED: Final = RunStatus.INTERRUPTED.value
@@ -89,26 +89,6 @@ class RunViewModel:
     def questions(self) -> dict[str, NodeWaiting]:
         """The nodes that wait for a person, by path, the oldest first."""
         return self.state.questions
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The models of the run."""
-        return self.state.models
-
-    @property
-    def budget(self) -> BudgetWarning | None:
-        """The last warning about a budget."""
-        return self.state.budget
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The warnings of the run, each with its place."""
-        return self.state.warnings.all
-
-    @property
-    def failed_path(self) -> str:
-        """The path of the node that failed."""
-        return self.state.failed_node
 
     @property
     def status(self) -> str:

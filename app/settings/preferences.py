@@ -200,9 +200,7 @@ class Preferences(QObject):
         self.values = PreferenceValues()
         self.notice = ""
         self._last_failure = ""
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(SAVE_DELAY_MS)
+        self._timer = QTimer(self, singleShot=True, interval=SAVE_DELAY_MS)
         self._timer.timeout.connect(self.save)
         self.load()
         set_shown_cap(self.values.max_iterations_cap)
@@ -365,9 +363,7 @@ class _AppearanceApplier(QObject):
     def __init__(self, preferences: Preferences) -> None:
         super().__init__(preferences)
         self._preferences = preferences
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(APPLY_DELAY_MS)
+        self._timer = QTimer(self, singleShot=True, interval=APPLY_DELAY_MS)
         self._timer.timeout.connect(self.apply)
         preferences.changed.connect(self._follow)
 

@@ -191,7 +191,6 @@ class KeyDialog(QDialog):
         self._grow()
 
     def _grow(self) -> None:
-        """Make the dialog high enough for its texts."""
         self._layout.activate()
         self.resize(self.width(), max(self.height(), self._layout.totalHeightForWidth(self.width())))
 

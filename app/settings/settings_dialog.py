@@ -476,7 +476,6 @@ class SettingsDialog(QDialog):
         self.pages.setCurrentIndex(index)
 
     def _sections(self, name: str) -> list[QWidget]:
-        """Create the sections of a page."""
         if name == "tools":
             self.mcp = McpServersSection(self._additions)
             text = "Programs and services that provide tools. A server starts only when a run or you use it."

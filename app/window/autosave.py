@@ -80,7 +80,6 @@ class AutosaveFile:
         return self._is_partial() and self._lock.removeStaleLockFile() and self._lock.tryLock(0)
 
     def _is_partial(self) -> bool:
-        """Return whether the lock file is incomplete."""
         try:
             return not Path(self._lock.fileName()).read_bytes().endswith(b"\n")
         except OSError:
@@ -227,9 +226,7 @@ class Autosave(QObject):
         self._has_failed = False
         self._avoided: Path | None = None
         self._path = session.path
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(AFTER_MS)
+        self._timer = QTimer(self, singleShot=True, interval=AFTER_MS)
         self._timer.timeout.connect(self._keep)
         session.changed.connect(self._note_change)
         session.pending_edit.changed.connect(self._note_saved)

@@ -84,12 +84,10 @@ class DocumentPage(QWidget):
         session.shown.ended.connect(self._compare_again)
         self._needs_fit = True
         # Deferred until the layout has settled.
-        self._fitting = QTimer(self)
-        self._fitting.setSingleShot(True)
+        self._fitting = QTimer(self, singleShot=True)
         self._fitting.timeout.connect(self.fit_initial_view)
         # Deferred until all other slots have seen the end of the run, which may create the output's page.
-        self._showing = QTimer(self)
-        self._showing.setSingleShot(True)
+        self._showing = QTimer(self, singleShot=True)
         self._showing.timeout.connect(self._show_result)
 
     @property
@@ -162,7 +160,7 @@ class DocumentPage(QWidget):
         if view_model.status == "completed":
             self._showing.start()
         elif view_model.status == "failed":
-            node = node_of(view_model.failed_path)
+            node = node_of(view_model.state.failed_node)
             buttons = [("Show node", lambda: self.show_node(node))] if self.session.node(node) is not None else []
             self.bars.say("run", f"{view_model.error} {view_model.remedy}".strip(), "bad", buttons)
 

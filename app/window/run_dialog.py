@@ -169,7 +169,6 @@ def _tokens_field(budget: int) -> QSpinBox:
 
 
 def _rows(fields: Mapping[str, QDoubleSpinBox | QSpinBox | None]) -> QFormLayout:
-    """Lay out the fields that exist, with their labels."""
     rows = QFormLayout()
     rows.setHorizontalSpacing(3 * UNIT)
     rows.setVerticalSpacing(2 * UNIT)
@@ -236,21 +235,6 @@ _KINDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """What the user has entered: values of the inputs, and permissions.
-
-    Attributes:
-        inputs: The values by name.
-        may_use_folder: Whether tools may use the document's folder.
-        may_run_code: Whether tools may run code.
-    """
-
-    inputs: dict[str, Value]
-    may_use_folder: bool
-    may_run_code: bool
-
-
 def known_values(declared: list[DeclaredInput], last: Mapping[str, Value]) -> dict[str, Value] | None:
     """Return the values with which a run can start without asking; None if one is missing.
 
@@ -315,7 +299,6 @@ class InputField(QWidget):
         self.setFocusProxy(self.editor)
 
     def _sample_button(self) -> QPushButton:
-        """Create the button that restores the value in the document."""
         sample = to_text(self.declared.default)
         button = QPushButton("Sample", self)
         button.setProperty("quiet", True)
@@ -417,10 +400,10 @@ class RunDialog(QDialog):
         may_run_code: Whether tools may run code, as last answered; None if the workflow has no such tool.
 
     Signals:
-        wanted: The user clicked Run; a `RunRequest`.
+        wanted: The user clicked Run: the inputs by name, and whether tools may use the folder and run code.
     """
 
-    wanted = Signal(object)
+    wanted = Signal(dict, bool, bool)
 
     def __init__(
         self,
@@ -485,5 +468,5 @@ class RunDialog(QDialog):
             invalid[0].setFocus()
             return
         values = {field.declared.name: field.value() for field in self.fields}
-        self.wanted.emit(RunRequest(values, self.folder.isChecked(), self.code.isChecked()))
+        self.wanted.emit(values, self.folder.isChecked(), self.code.isChecked())
         self.accept()
