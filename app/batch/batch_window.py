@@ -57,8 +57,6 @@ class BatchRunner(QObject):
     """A running batch.
 
     Args:
-        engine: The engine thread.
-        workflow: The workflow.
         inputs: Returns the inputs of all rows; called in the engine thread.
         options: Options of the batch.
 
@@ -194,10 +192,8 @@ class BatchWindow(QDialog):
     """The batch window.
 
     Args:
-        engine: The engine thread.
         workflow: The workflow to run.
         options: Returns the options of the batch according to the current preferences.
-        asker: Shows file dialogs.
         folder: Default folder for the results.
 
     Signals:

@@ -22,7 +22,6 @@ class CloseController(QObject):
     """Closes documents and the window.
 
     Args:
-        window: The window.
         documents: Closes and saves documents.
         store: The history, in which unanswered runs wait.
         remember_open: Stores which files are open.

@@ -26,13 +26,9 @@ class CommandController(QObject):
     """Implements those commands.
 
     Args:
-        window: The parent of dialogs.
         preferences: The user's settings, for the recent files.
-        dialogs: Asks for files.
         menus: The menu bar, whose actions can be searched.
         current: Returns the current document; None on the start page.
-        open_file: Opens a file.
-        make_settings: Creates the settings dialog.
 
     Attributes:
         settings: The settings dialog; None until it is first opened.

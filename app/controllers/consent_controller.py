@@ -26,11 +26,7 @@ _LONGEST_LINE: Final = 120
 
 
 class ConsentController(QObject):
-    """Asks for consent, and records it.
-
-    Args:
-        window: The parent of dialogs.
-    """
+    """Asks for consent, and records it."""
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)

@@ -26,9 +26,7 @@ class RunNotifier(QObject):
     """Notifies of ended runs and of questions while another window is active.
 
     Args:
-        window: The window.
         preferences: The user's settings, for whether to notify.
-        icon: The program's icon.
 
     Attributes:
         last_text: The last notification; empty before the first.

@@ -57,7 +57,6 @@ class OpenFailure:
     """A file that cannot be opened as a document.
 
     Attributes:
-        path: The file.
         reason: Why, and what to do.
         is_foreign: Whether another program seems to have written it.
         is_gone: Whether the file does not exist.
@@ -95,10 +94,7 @@ class DocumentController(QObject):
     """The open documents.
 
     Args:
-        window: The parent of dialogs.
-        engine: The engine's thread.
         preferences: The user's settings, for the recent files.
-        dialogs: Asks for files.
         data_folder: The folder of autosave files that cannot be written beside their document.
         model_names: Returns the names of the available models.
 
@@ -106,7 +102,6 @@ class DocumentController(QObject):
         all: The open documents, in the order in which they were opened.
         files: Saves and reverts them.
         loading: Files that are being read.
-        data_folder: See above.
 
     Signals:
         opened: A document was opened.
@@ -304,9 +299,7 @@ class SaveController(QObject):
     """Saves and reverts documents.
 
     Args:
-        window: The parent of dialogs.
         preferences: The user's settings, for the recent files.
-        dialogs: Asks for files.
         documents: The open documents; the list is read again each time.
         reader: Reads files, one after the other.
 
@@ -484,7 +477,6 @@ class ImportController(QObject):
     """Reads foreign files in a thread and offers to import them.
 
     Args:
-        window: Parent of the dialogs.
         open_copy: Opens a document that is not saved yet, with its analysis.
         refuse: Shows an error message.
     """

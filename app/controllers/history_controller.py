@@ -41,18 +41,13 @@ class HistoryController(QObject):
     """Connects the history with the documents.
 
     Args:
-        window: The parent of dialogs.
         preferences: The user's settings, for how many runs to retain.
-        dialogs: Asks for files.
-        access: The history.
         notices: Shows messages about the program as a whole.
         tabs: The tabs that show stored runs.
         resuming: Resumes and forks runs.
         current: Returns the current document; None on the start page.
 
     Attributes:
-        access: See above.
-        tabs: See above.
         panel: The list of runs.
         compare: The comparison window; None until it is first opened.
 
@@ -276,9 +271,7 @@ class AnswerDialog(QDialog):
     """Shows one question of such a run.
 
     Args:
-        asked: The question.
         title: The title of the node, and its iteration.
-        parent: The window.
 
     Attributes:
         card: The form for the answer.
@@ -312,7 +305,6 @@ class RemoteAnswers(QObject):
     """Asks the user, and passes the answer on.
 
     Args:
-        window: The parent of dialogs.
         store: The history that contains the runs.
 
     Signals:

@@ -37,11 +37,6 @@ COPY, RESUME, ANSWER, COMPARE = "Open as new document", "Resume", "Answer…", "
 class HistoryPage(QObject):
     """One such tab.
 
-    Args:
-        document: The page of the document.
-        session: The run.
-        store: The history.
-
     Signals:
         copy_wanted: The user wants the workflow as a new document.
         resume_wanted: The user wants to resume the run; its summary.
@@ -139,8 +134,6 @@ class HistoryPages(QObject):
     """Opens stored runs in tabs, and runs in them what is resumed or forked.
 
     Args:
-        engine: The engine's thread.
-        store: The history.
         documents: Opens the tabs.
 
     Attributes:

@@ -45,11 +45,6 @@ class ResumeForkController(QObject):
     """Resumes and forks runs.
 
     Args:
-        window: The parent of dialogs.
-        engine: The engine's thread.
-        preferences: The user's settings.
-        store: The history.
-        documents: The open documents.
         pages: The tabs in which the runs continue.
 
     Signals:

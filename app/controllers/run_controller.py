@@ -147,13 +147,6 @@ _Role = QMessageBox.ButtonRole
 class RunController(QObject):
     """Implements the run commands.
 
-    Args:
-        window: The parent of dialogs.
-        engine: The engine's thread.
-        preferences: The user's settings.
-        dialogs: Asks for files.
-        store: The history.
-
     Signals:
         run_blocked: A document has errors and cannot run; they should be shown.
         run_wanted: The user wants to see a stored run; its id.

@@ -36,7 +36,6 @@ class SubflowController(QObject):
 
     Args:
         documents: Opens and closes documents.
-        engine: The engine's thread.
 
     Attributes:
         refreshers: Refreshes the copies in each open document.
@@ -161,7 +160,6 @@ class SubflowRefresher(QObject):
     A file may be another person's work: trust in the document does not extend to what is new in the file.
 
     Args:
-        session: The document.
         bars: Shows what could not be read.
     """
 

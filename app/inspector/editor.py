@@ -127,7 +127,6 @@ class Editor(QWidget):
         editing_finished: The user left the text; problems of unfinished texts are due.
 
     Attributes:
-        field: The field that is edited.
         binding: The object that the form edits.
         path: The place of the value in the config.
         main_widget: The widget that receives the focus first.

@@ -103,7 +103,6 @@ class Form(QWidget):
 
     Args:
         model: The pydantic model of the object.
-        binding: The object.
     """
 
     advanced_toggled = Signal(bool)

@@ -160,7 +160,6 @@ class FormFields(QWidget):
         fields: The fields to show.
         all_fields: All fields of the object, for conditions of visibility.
         binding: The object that the form edits.
-        make_editor: Creates the editor of a field.
         with_help: Whether to show the help below each field, in addition to the tooltip.
     """
 

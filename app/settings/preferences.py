@@ -187,7 +187,6 @@ class Preferences(QObject):
 
     Attributes:
         values: All current values.
-        path: The file.
         notice: What was wrong with the file when it was read, in one sentence; empty if nothing was.
     """
 

@@ -398,7 +398,6 @@ class SettingsDialog(QDialog):
 
     Args:
         preferences: The preferences to edit.
-        engine: The engine thread.
         history: Access to the history, or None.
         additions: MCP servers and plugins; None to create an own controller.
     """

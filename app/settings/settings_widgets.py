@@ -148,7 +148,6 @@ class ModelTestRow(QWidget):
     """Button that tests a model or cancels the test, with the result below.
 
     Args:
-        engine: The engine thread.
         call: Returns the call to make, or None after showing why there is none.
         subject: What is tested, for the accessible name of the button.
         other_buttons: Buttons to the right.

@@ -128,11 +128,7 @@ def make_actions(parent: QObject) -> dict[str, QAction]:
 
 
 class ActionStates:
-    """Enables and names the actions after the current document.
-
-    Args:
-        actions: The actions by name.
-    """
+    """Enables and names the actions after the current document."""
 
     def __init__(self, actions: Mapping[str, QAction]) -> None:
         self._actions = actions
@@ -197,11 +193,6 @@ def _set_text(action: QAction, text: str) -> None:
 
 class WindowMenus:
     """The menu bar of a window.
-
-    Args:
-        window: The window.
-        actions: The window's actions by name.
-        open_recent: Opens a file.
 
     Attributes:
         groups: The actions by menu title.

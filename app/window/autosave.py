@@ -60,11 +60,7 @@ class RecoveredDocument:
 
 
 class AutosaveFile:
-    """The autosave file of one document, and the lock on it.
-
-    Args:
-        file: The file.
-    """
+    """The autosave file of one document, and the lock on it."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -205,7 +201,6 @@ class Autosave(QObject):
     """Autosaves one document.
 
     Args:
-        session: The document.
         folder: The folder for autosave files that cannot be written beside the document.
 
     Signals:

@@ -138,7 +138,6 @@ class BottomPanelHeight(QObject):
 
     Args:
         splitter: The splitter between documents and bottom panel.
-        panel: The bottom panel.
 
     Attributes:
         chosen: The heights that the user chose, by panel name.

@@ -69,13 +69,7 @@ class _WithHint(QStyledItemDelegate):
 
 
 class CommandPalette(QDialog):
-    """A search field with a list of results.
-
-    Args:
-        entries: All entries.
-        prompt: The placeholder of the field.
-        parent: The window.
-    """
+    """A search field with a list of results."""
 
     def __init__(self, entries: Sequence[PaletteEntry], prompt: str, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
@@ -143,11 +137,7 @@ KEYS_WIDTH: Final = 200
 
 
 class ShortcutsDialog(QDialog):
-    """Lists all actions with shortcuts, by group.
-
-    Args:
-        groups: Titles and actions.
-    """
+    """Lists all actions with shortcuts, by group."""
 
     def __init__(self, groups: Sequence[tuple[str, Sequence[QAction]]], parent: QWidget) -> None:
         super().__init__(parent)

@@ -30,9 +30,6 @@ class _Bar(QTabBar):
 class DocumentTabs(QTabWidget):
     """The tabs.
 
-    Args:
-        start: The start page.
-
     Signals:
         current_changed: The current tab has changed.
         close_requested: The user wants to close that document.

@@ -280,11 +280,7 @@ class WindowState:
 
     Args:
         preferences: The user's settings, in which the state is stored.
-        window: The window.
         sides: The splitter between palette, documents and inspector.
-        actions: The window's actions by name.
-        panel: The bottom panel.
-        heights: The heights of the bottom panel.
     """
 
     def __init__(

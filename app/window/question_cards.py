@@ -51,7 +51,6 @@ class QuestionCard(QFrame):
     """One question.
 
     Args:
-        event: The question.
         title: The label of the node and its iteration.
 
     Signals:

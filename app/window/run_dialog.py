@@ -190,9 +190,7 @@ class PermissionDialog(QDialog):
 
     Args:
         hint: An explanation above the form.
-        fields: The form.
         granted: Called with the chosen permissions.
-        parent: The window.
     """
 
     def __init__(
@@ -258,9 +256,7 @@ class InputField(QWidget):
     """The field of one input.
 
     Args:
-        declared: The input.
         value: The initial value; None for an empty field.
-        asker: Asks for a file.
 
     Signals:
         changed: The user changed the value.
@@ -395,7 +391,6 @@ class RunDialog(QDialog):
         declared: The inputs of the workflow.
         last: The values of the last run.
         folder: The folder of the document; None if it has none.
-        asker: Asks for files.
         may_use_folder: Whether tools may use that folder, as last answered.
         may_run_code: Whether tools may run code, as last answered; None if the workflow has no such tool.
 
