@@ -115,15 +115,15 @@ class BatchResultsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole and (result := self._results[row]) is not None:
             return plain_tool_tip(_tool_tip(result, column)[:_MAX_TOOL_TIP])
         if role == Qt.ItemDataRole.ForegroundRole and column in {STATE, WARNINGS}:
-            return QBrush(QColor(self._colour(row, column)))
+            return QBrush(QColor(self._color(row, column)))
         return None
 
-    def _colour(self, row: int, column: int) -> str:
+    def _color(self, row: int, column: int) -> str:
         theme = style().theme
         if column == WARNINGS:
             return theme.warning
-        colours = {"Failed": theme.bad, "Done": theme.good, "Running": theme.accent}
-        return colours.get(self._states[row], theme.dim)
+        colors = {"Failed": theme.bad, "Done": theme.good, "Running": theme.accent}
+        return colors.get(self._states[row], theme.dim)
 
     def _text(self, row: int, column: int) -> str:
         if column == 0:

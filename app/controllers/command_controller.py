@@ -133,14 +133,14 @@ class CommandController(QObject):
         self._dialogs.save_file(self._window, folder / f"{name}.{kind}", f"{kind.upper()} (*.{kind})", choose)
 
     def show_about(self) -> None:
-        """Show the version and the licence."""
+        """Show the version and the license."""
         from importlib.metadata import version
 
         ask_question(
             self._window,
             f"Loopwright {version('loopwright')}",
             "Draw a workflow in which a language model improves its own work, run it, and look at every iteration.\n"
-            "Free software under the GNU General Public Licence, version 3 or later.",
+            "Free software under the GNU General Public License, version 3 or later.",
             [("Close", QMessageBox.ButtonRole.RejectRole, lambda: None)],
         )
 

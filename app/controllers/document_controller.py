@@ -71,7 +71,7 @@ class OpenFailure:
 
 
 def read_document(path: Path, data_folder: Path, registry: Registry) -> OpenedDocument | OpenFailure:
-    """Read and analyse a file. It runs nothing in the file, and is called in a worker thread.
+    """Read and analyze a file. It runs nothing in the file, and is called in a worker thread.
 
     Args:
         path: The file.

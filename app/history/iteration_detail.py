@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.history.iteration_table import ROW_HEIGHT, facts_line
-from app.inspector.result_page import STATE_COLOURS, ResultPage, ResultSectionView
+from app.inspector.result_page import ResultPage, ResultSectionView, state_color
 from app.inspector.result_text import STATE_ICONS, ResultSection, state_label
 from app.runs.loop_status import body_outputs, condition_values, judge_execution, loop_explanation, score_lines, unit_of
 from app.runs.run_view_model import NO_LOOP, NO_NODE
@@ -283,7 +283,7 @@ def _show_state(item: QListWidgetItem, execution: NodeExecution) -> None:
     if state == execution.state:
         return
     item.setData(_STATE_ROLE, execution.state)
-    item.setIcon(icon(STATE_ICONS[execution.state], STATE_COLOURS[execution.state](style().theme)))
+    item.setIcon(icon(STATE_ICONS[execution.state], state_color(execution.state)))
     item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{item.text()}: {state_label(execution)}")
 
 

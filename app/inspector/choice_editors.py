@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.editor import ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldSpec, choice_help
@@ -104,22 +104,38 @@ class NodeEditor(ChoiceEditor):
         return [(nothing, "Automatic", "Uses the only node that fits."), *named]
 
 
+def _model_combo(parent: QWidget, placeholder: str) -> tuple[QComboBox, QLineEdit]:
+    combo = narrow_combo(parent)
+    combo.setEditable(True)
+    combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+    line = combo.lineEdit()
+    assert line is not None
+    line.setPlaceholderText(placeholder)
+    return combo, line
+
+
+def _update_models(combo: QComboBox, names: list[str]) -> None:
+    """Update the available models, and keep the text and the cursor."""
+    line = combo.lineEdit()
+    if line is None or names == [combo.itemText(row) for row in range(combo.count())]:
+        return
+    text, position = line.text(), line.cursorPosition()
+    combo.clear()
+    combo.addItems(names)
+    combo.setCurrentIndex(-1)
+    line.setText(text)
+    line.setCursorPosition(position)
+
+
 class ModelEditor(Editor):
     """Editable combo box for the name of a model."""
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
-        self.combo = narrow_combo(self)
-        self.combo.setEditable(True)
-        self.combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        line = self.combo.lineEdit()
-        assert line is not None
-        self.line = line
-        self.line.setPlaceholderText("Workflow default")
+        self.combo, self.line = _model_combo(self, "Workflow default")
         self.register(self.combo)
         self.register(self.line)
-        self.combo.addItems(binding.model_names())
-        self.combo.setCurrentIndex(-1)
+        self.refresh()
         self.box.addWidget(self.combo)
         self.main_widget = self.combo
         self.line.textEdited.connect(self._typed)
@@ -127,15 +143,7 @@ class ModelEditor(Editor):
 
     def refresh(self) -> None:
         """Update the available models."""
-        names = self.binding.model_names()
-        if names == [self.combo.itemText(row) for row in range(self.combo.count())]:
-            return
-        text, position = self.line.text(), self.line.cursorPosition()
-        self.combo.clear()
-        self.combo.addItems(names)
-        self.combo.setCurrentIndex(-1)
-        self.line.setText(text)
-        self.line.setCursorPosition(position)
+        _update_models(self.combo, self.binding.model_names())
 
     def _display(self, value: Any) -> None:
         position = self.line.cursorPosition()
@@ -253,7 +261,7 @@ class ModelListEditor(Editor):
     def refresh(self) -> None:
         """Update the available models."""
         for combo, _ in self.rows:
-            self._update_names(combo)
+            _update_models(combo, self.binding.model_names())
 
     def focus_path(self, path: str) -> None:
         """Move the focus to a model."""
@@ -286,12 +294,7 @@ class ModelListEditor(Editor):
         self.layout_changed.emit()
 
     def _add_row(self, index: int) -> None:
-        combo = narrow_combo(self)
-        combo.setEditable(True)
-        combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        line = combo.lineEdit()
-        assert line is not None
-        line.setPlaceholderText("provider/model")
+        combo, line = _model_combo(self, "provider/model")
         button = QToolButton(self)
         ThemedIcon(button, "mdi6.close", "dim")
         title = f"{self.field.title} {index + 1}"
@@ -301,19 +304,10 @@ class ModelListEditor(Editor):
         box = hbox((combo, 1), button, spacing=1)
         self._list.addLayout(box)
         self.rows.append((combo, button))
-        self._update_names(combo)
+        _update_models(combo, self.binding.model_names())
         line.textEdited.connect(partial(self._edit, index))
         combo.textActivated.connect(partial(self._choose, index))
         button.clicked.connect(partial(self._remove, index))
-
-    def _update_names(self, combo: QComboBox) -> None:
-        names = self.binding.model_names()
-        if names != [combo.itemText(row) for row in range(combo.count())]:
-            text = combo.currentText()
-            combo.clear()
-            combo.addItems(names)
-            combo.setCurrentIndex(-1)
-            combo.setEditText(text)
 
     def _edit(self, index: int, text: str) -> None:
         names = self._names()

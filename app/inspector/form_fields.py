@@ -41,9 +41,9 @@ class ProblemLine(QWidget):
 
     def _draw(self) -> None:
         theme = style().theme
-        name, colour = ("mdi6.alert-circle", theme.bad) if self._is_error else ("mdi6.alert", theme.warning)
+        name, color = ("mdi6.alert-circle", theme.bad) if self._is_error else ("mdi6.alert", theme.warning)
         size = round(14 * style().scale)
-        self._icon.setPixmap(icon(name, colour).pixmap(QSize(size, size), self.devicePixelRatio()))
+        self._icon.setPixmap(icon(name, color).pixmap(QSize(size, size), self.devicePixelRatio()))
 
 
 class ProblemLines(QWidget):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QSignalBlocker, Qt, Signal
@@ -34,7 +34,7 @@ from app.runs.loop_status import judge_execution, loop_explanation, verdict_text
 from app.runs.run_view_model import NO_LOOP, RunViewModel
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
-from app.theme.tokens import UNIT, Theme
+from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.problems import Problem, Severity
 from engine.formatting import format_count, format_duration, format_money
@@ -104,17 +104,16 @@ class ResultSectionView(QWidget):
 
 NO_RUN: Final = "No results yet. Run the workflow to see them here."
 NOTE_SENT: Final = "Sent. The node's next model call will include it."
-STATE_COLOURS: Final[dict[NodeState, Callable[[Theme], str]]] = {
-    NodeState.PENDING: lambda theme: theme.dim,
-    NodeState.RUNNING: lambda theme: theme.accent,
-    NodeState.COMPLETED: lambda theme: theme.good,
-    NodeState.CACHED: lambda theme: theme.good,
-    NodeState.SKIPPED: lambda theme: theme.dim,
-    NodeState.CANCELLED: lambda theme: theme.dim,
-    NodeState.INTERRUPTED: lambda theme: theme.dim,
-    NodeState.FAILED: lambda theme: theme.bad,
-    NodeState.WAITING: lambda theme: theme.warning,
-}
+
+
+def state_color(state: NodeState) -> str:
+    """Return the color of a node's state in the current theme."""
+    theme = style().theme
+    if state in {NodeState.COMPLETED, NodeState.CACHED}:
+        return theme.good
+    colors = {NodeState.RUNNING: theme.accent, NodeState.FAILED: theme.bad, NodeState.WAITING: theme.warning}
+    return colors.get(state, theme.dim)
+
 
 _RUN_STATES: Final = {
     "running": (NodeState.RUNNING, "Running"),
@@ -384,8 +383,7 @@ class ResultPage(QWidget):
 
     def _draw(self) -> None:
         size = round(16 * style().scale)
-        colour = STATE_COLOURS[self._state](style().theme)
-        self._icon.setPixmap(icon(STATE_ICONS[self._state], colour).pixmap(size, size))
+        self._icon.setPixmap(icon(STATE_ICONS[self._state], state_color(self._state)).pixmap(size, size))
 
 
 def _execution_problems(execution: NodeExecution) -> list[Problem]:

@@ -101,9 +101,14 @@ class RunViewModel:
         return self.status in {"completed", "failed", "cancelled", INTERRUPTED}
 
     @property
+    def _figures(self) -> RunState | NodeExecution:
+        """What has the results, cost and times: the run, or the node of a subflow."""
+        return self.state
+
+    @property
     def outputs(self) -> Mapping[str, Value]:
         """Named results."""
-        return self.state.outputs
+        return self._figures.outputs
 
     @property
     def usage(self) -> Usage:
@@ -113,27 +118,27 @@ class RunViewModel:
     @property
     def cost_usd(self) -> float | None:
         """US dollars; None where a price is unknown."""
-        return self.state.cost_usd
+        return self._figures.cost_usd
 
     @property
     def duration_s(self) -> float | None:
         """Seconds; None before its end."""
-        return self.state.duration_s
+        return self._figures.duration_s
 
     @property
     def started(self) -> float:
         """When it started, in seconds since the epoch; 0 before."""
-        return self.state.started
+        return self._figures.started
 
     @property
     def error(self) -> str:
         """What failed and why, or what interrupted it."""
-        return self.state.error or self.interruption
+        return self._figures.error or self.interruption
 
     @property
     def remedy(self) -> str:
         """What to do about the error."""
-        return self.state.remedy
+        return self._figures.remedy
 
     def path_of(self, node_id: str, chosen: Mapping[str, int] | None = None) -> str:
         """The path of a node in the chosen iterations (by loop id), the latest where none is chosen."""
@@ -185,42 +190,16 @@ class SubflowViewModel(RunViewModel):
         return self.nodes.get(self.path, NO_NODE)
 
     @property
+    def _figures(self) -> NodeExecution:
+        return self.execution
+
+    @property
     def status(self) -> str:
         """The status of the subflow; where it has not ended, that of the run."""
         unfinished = "cancelled" if self.around.status == "completed" else self.around.status
         return _STATUS_OF_SUBFLOW.get(self.execution.state, unfinished)
 
     @property
-    def outputs(self) -> Mapping[str, Value]:
-        """The outputs of the subflow."""
-        return self.execution.outputs
-
-    @property
     def usage(self) -> Usage:
         """Tokens used, as its node reports them."""
         return self.execution.usage or Usage()
-
-    @property
-    def cost_usd(self) -> float | None:
-        """US dollars, as its node reports them."""
-        return self.execution.cost_usd
-
-    @property
-    def duration_s(self) -> float | None:
-        """Seconds; None before its end."""
-        return self.execution.duration_s
-
-    @property
-    def started(self) -> float:
-        """When it started, in seconds since the epoch; 0 before."""
-        return self.execution.started
-
-    @property
-    def error(self) -> str:
-        """What failed in it, and why."""
-        return self.execution.error
-
-    @property
-    def remedy(self) -> str:
-        """What to do about the error."""
-        return self.execution.remedy

@@ -284,8 +284,8 @@ class ProvidersSection(QWidget):
         theme, scale = style().theme, style().scale
         for index, row in enumerate(self.rows):
             picture = "mdi6.key-variant" if row.has_key and row.name else "mdi6.check" if row.has_key else "mdi6.minus"
-            picture, colour = ("mdi6.alert-circle-outline", theme.bad) if row.problem else (picture, theme.dim)
-            key = QTableWidgetItem(icon(picture, theme.good if row.has_key and not row.problem else colour), row.key)
+            picture, color = ("mdi6.alert-circle-outline", theme.bad) if row.problem else (picture, theme.dim)
+            key = QTableWidgetItem(icon(picture, theme.good if row.has_key and not row.problem else color), row.key)
             for column, item in enumerate((QTableWidgetItem(row.title), key)):
                 item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
                 item.setToolTip(plain_tool_tip(item.text()))

@@ -514,7 +514,7 @@ class SettingsDialog(QDialog):
 
     def _lay_out(self) -> None:
         side = QWidget()
-        side.setAutoFillBackground(True)  # the window colour sets it off from the page
+        side.setAutoFillBackground(True)  # the window color sets it off from the page
         vbox(self.navigation, STRETCH, margins=(2, 5, 2, 4), parent=side)
         note = PlainLabel("Changes apply immediately.", look="dim")
         bottom = hbox(note, STRETCH, self.close_button, margins=(6, 3, 6, 4))

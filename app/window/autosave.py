@@ -71,7 +71,7 @@ class AutosaveFile:
         """Lock the file; returns False if another running program has it, or the folder is not writable."""
         if self._lock.isLocked() or self._lock.tryLock(0):
             return True
-        # A program killed while it wrote the lock leaves a partial one, which Qt does not recognise as stale. Qt does
+        # A program killed while it wrote the lock leaves a partial one, which Qt does not recognize as stale. Qt does
         # not remove a lock that a program on this machine still holds.
         return self._is_partial() and self._lock.removeStaleLockFile() and self._lock.tryLock(0)
 

@@ -254,11 +254,11 @@ class LogModel(QAbstractListModel):
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return line.written if line.level == "info" else f"{line.level}: {line.written}"
         theme = style().theme
-        colour = {"info": theme.text, "warning": theme.warning, "error": theme.bad}[line.level]
+        color = {"info": theme.text, "warning": theme.warning, "error": theme.bad}[line.level]
         if role == Qt.ItemDataRole.ForegroundRole:
-            return QBrush(QColor(colour))
+            return QBrush(QColor(color))
         if role == Qt.ItemDataRole.DecorationRole and _MARKS[line.level]:
-            return icon(_MARKS[line.level], colour)
+            return icon(_MARKS[line.level], color)
         return None
 
 

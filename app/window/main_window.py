@@ -126,7 +126,7 @@ def _is_above(one: QRect, other: QRect) -> bool:
 
 
 def program_icon() -> QIcon:
-    """Draw the program's icon: a loop on the accent colour."""
+    """Draw the program's icon: a loop on the accent color."""
     icon = QIcon()
     for size in ICON_SIZES:
         icon.addPixmap(_drawn(size))

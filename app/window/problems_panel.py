@@ -257,12 +257,12 @@ class ProblemRow(QFrame):
         self.dress()
 
     def dress(self) -> None:
-        """Take the theme's colours."""
+        """Take the theme's colors."""
         theme = style().theme
         is_error = self.problem.severity is Severity.ERROR
-        name, colour = ("alert-circle-outline", theme.bad) if is_error else ("alert-outline", theme.warning)
+        name, color = ("alert-circle-outline", theme.bad) if is_error else ("alert-outline", theme.warning)
         size = round(16 * style().scale)
-        self._mark.setPixmap(icon(f"mdi6.{name}", colour).pixmap(size, size))
+        self._mark.setPixmap(icon(f"mdi6.{name}", color).pixmap(size, size))
         self._mark.setAccessibleName(str(self.problem.severity))
         self._mark.setToolTip("Error: the workflow cannot run." if is_error else "Warning: the workflow can run.")
 
