@@ -111,14 +111,7 @@ class Workbench(QObject):
             self.open_file,
             self._make_settings,
         )
-        self._state = WindowState(
-            preferences,
-            self.window,
-            self.window.sides,
-            self.actions_by_name,
-            self.bottom_panel,
-            self.window.panel_height,
-        )
+        self._state = WindowState(preferences, self.window, self.actions_by_name)
         self._connect()
         self._state.restore()
         self._apply_preferences(frozenset({"recent_files"}))

@@ -212,7 +212,6 @@ class HistoryPages(QObject):
         live.refused.connect(lambda _error: page.poller.poll())
 
     def _show_again(self, page: HistoryPage, run: StoredRun) -> None:
-        """Show the progress that another process has made."""
         if page.session.shown.live is None:
             page.show_summary(run.summary, is_owned=run.is_owned)
             self._fill(page, run)

@@ -124,7 +124,6 @@ class SubflowController(QObject):
         document.show_node(inner.node_id)
 
     def _close_inner(self, document: DocumentPage) -> None:
-        """Close the subflow tabs of a document's run together with it."""
         self._pages.pop(document, None)
         self.refreshers.pop(document, None)
         for page in [page for page, part in self._pages.items() if part.outer is document.session]:

@@ -126,7 +126,6 @@ class Inspector(QWidget):
         return node.type if node is not None else ""
 
     def _page_for(self, node_type: str) -> NodePage:
-        """Return the page of a node type, created on first use."""
         page = self._pages.get(node_type)
         if page is None:
             page = self._add_page(lambda parent: NodePage(self._session, self._model_names, node_type, parent))

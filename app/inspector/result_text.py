@@ -218,7 +218,6 @@ def _call_sections(call: ModelCall, number: int, count: int) -> list[ResultSecti
 
 
 def _with_tool_calls(text: str, calls: tuple[ToolCall, ...]) -> str:
-    """Return the text of a message followed by its tool calls."""
     lines = [tool_call_line(call.name, call.arguments) for call in calls]
     return "\n".join([text, *lines]) if text else "\n".join(lines)
 

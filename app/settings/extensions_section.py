@@ -93,7 +93,6 @@ class McpServerForm(QWidget):
         )
 
     def _update_secret_fields(self) -> None:
-        """Show a field for each secret that the settings refer to."""
         names = variable_names(f"{self.where.text()}\n{self.variables.text()}")
         for name in [name for name in self.secrets if name not in names]:
             self._form.removeRow(self.secrets.pop(name))

@@ -193,6 +193,7 @@ class MainWindow(QMainWindow):
         self.setWindowIcon(program_icon())
         self.setAcceptDrops(True)
         self._may_close = may_close
+        self.bottom_panel = bottom_panel
         self._tabs = tabs
         self._inspectors = inspectors
         self._palette = QWidget()  # a placeholder until `install_palette`
@@ -280,35 +281,21 @@ class WindowState:
 
     Args:
         preferences: The user's settings, in which the state is stored.
-        sides: The splitter between palette, documents and inspector.
     """
 
-    def __init__(
-        self,
-        preferences: Preferences,
-        window: QMainWindow,
-        sides: QSplitter,
-        actions: Mapping[str, QAction],
-        panel: BottomPanel,
-        heights: BottomPanelHeight,
-    ) -> None:
-        self._preferences = preferences
-        self._window = window
-        self._sides = sides
-        self._actions = actions
-        self._panel = panel
-        self._heights = heights
+    def __init__(self, preferences: Preferences, window: MainWindow, actions: Mapping[str, QAction]) -> None:
+        self._preferences, self._window, self._actions = preferences, window, actions
         self._iterations: dict[str, Any] = {}
 
     def save(self, open_paths: Iterable[Path | None]) -> None:
         """Write the state to disk at once, so that it survives a crash."""
         state = {
             "open": [str(path) for path in dict.fromkeys(open_paths) if path is not None],
-            "sides": _to_text(self._sides.saveState()),
+            "sides": _to_text(self._window.sides.saveState()),
             "palette": self._actions["show_palette"].isChecked(),
             "inspector": self._actions["show_inspector"].isChecked(),
-            "drawer": self._panel.open_panel,
-            "drawer_heights": self._heights.chosen,
+            "drawer": self._window.bottom_panel.open_panel,
+            "drawer_heights": self._window.panel_height.chosen,
             "iterations": self._iterations,
         }
         geometry = _to_text(self._window.saveGeometry())
@@ -322,14 +309,16 @@ class WindowState:
         if self._preferences.window_geometry:
             self._window.restoreGeometry(_from_text(self._preferences.window_geometry))
         if isinstance(stored.get("sides"), str):
-            self._sides.restoreState(_from_text(stored["sides"]))
+            self._window.sides.restoreState(_from_text(stored["sides"]))
         for name in ("palette", "inspector"):
             self._actions[f"show_{name}"].setChecked(stored.get(name) is not False)
-        self._heights.restore(stored.get("drawer_heights"))
+        self._window.panel_height.restore(stored.get("drawer_heights"))
         layout = stored.get("iterations")
         self._iterations = layout if isinstance(layout, dict) else {}
-        if stored.get("drawer") in list(self._panel.buttons):  # a list: the stored value may not be hashable
-            self._panel.unfold(stored["drawer"])
+        if stored.get("drawer") in list(
+            self._window.bottom_panel.buttons
+        ):  # a list: the stored value may not be hashable
+            self._window.bottom_panel.unfold(stored["drawer"])
 
     def share_layout(self, panel: IterationsPanel, panels: Callable[[], Iterable[IterationsPanel]]) -> None:
         """Keep the layout of an Iterations panel the same as that of all other documents.

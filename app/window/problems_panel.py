@@ -185,34 +185,22 @@ def _beside(workflow: Workflow, node_id: str, distance: float) -> dict[str, Valu
     return {"x": place["x"] + distance, "y": place["y"]}
 
 
-_FIXES: Final[dict[str, Callable[[Problem, Structure], Iterator[QuickFix]]]] = {
-    "missing-exit": _missing_exit,
-    "exit-without-loop": _exit_without_loop,
-    "unknown-loop": _unknown_loop,
-    "unknown-node": _edge,
-    "unknown-port": _edge,
-    "duplicate-edge": _edge,
-    "type-mismatch": _edge,
-    "edge-out-of-body": _edge,
-    "loop-result-in-body": _edge,
-    "loop-waits-for-itself": _edge,
-    "bad-id": _rename_node,
-    "duplicate-id": _rename_node,
-    "duplicate-input": _rename_parameter,
-    "duplicate-output": _rename_parameter,
-    "unknown-config-key": _remove_setting,
-    "unknown-key": _remove_setting,
-    "bad-config": _use_default,
-    "bad-setting": _use_default,
-    "no-effect": _use_default,
-    "no-score": _use_default,
-    "bad-default": _use_default,
-    "iterations-clamped": _clamp,
-    "several-evaluators": _choose_evaluator,
-    "bad-evaluator": _choose_evaluator,
-    "two-feedback-ends": _feedback_end,
-    "no-output": _no_output,
+_CODES: Final[dict[Callable[[Problem, Structure], Iterator[QuickFix]], str]] = {
+    _missing_exit: "missing-exit",
+    _exit_without_loop: "exit-without-loop",
+    _unknown_loop: "unknown-loop",
+    _edge: """unknown-node unknown-port duplicate-edge type-mismatch edge-out-of-body loop-result-in-body
+        loop-waits-for-itself""",
+    _rename_node: "bad-id duplicate-id",
+    _rename_parameter: "duplicate-input duplicate-output",
+    _remove_setting: "unknown-config-key unknown-key",
+    _use_default: "bad-config bad-setting no-effect no-score bad-default",
+    _clamp: "iterations-clamped",
+    _choose_evaluator: "several-evaluators bad-evaluator",
+    _feedback_end: "two-feedback-ends",
+    _no_output: "no-output",
 }
+_FIXES: Final = {code: fix for fix, codes in _CODES.items() for code in codes.split()}
 
 
 MOST_ROWS: Final = 100
