@@ -36,7 +36,7 @@ class Bench:
         self.session.select(node_ids)
 
     def editor(self, field: str) -> Any:
-        """The editor of a field of what is shown, the fold opened for it if need be."""
+        """The editor of a displayed field; expands the advanced fields if needed."""
         page = self.inspector.page
         assert page is not None
         assert page.form is not None
@@ -48,7 +48,7 @@ class Bench:
         return row.editor
 
     def problems(self, field: str) -> list[str]:
-        """What is said to be wrong with a field."""
+        """The displayed problems of a field."""
         page = self.inspector.page
         assert page is not None
         assert page.form is not None
@@ -68,7 +68,7 @@ class Bench:
         return node.config
 
     def analyzed(self) -> None:
-        """Wait until the check of the document has caught up with it."""
+        """Wait until the document is analyzed."""
         self.qtbot.waitUntil(lambda: self.session.structure.workflow is self.session.workflow)
 
     def run(self, script: Path, **inputs: Value) -> None:
@@ -78,7 +78,7 @@ class Bench:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the inspector has taken up what the run told."""
+        """Wait until the inspector shows the run."""
         self.qtbot.waitUntil(lambda: not self.inspector._run_timer.isActive())
 
 
@@ -113,7 +113,7 @@ def one_node(open_inspector: OpenInspector) -> Callable[..., Bench]:
 
 
 def refine() -> Workflow:
-    """A draft that is criticised and written again, twice at the most."""
+    """A draft that is criticized and revised, at most twice."""
     flow = Builder("Refine", description="Writes a text twice.")
     task = flow.add("input", id="task", name="task")
     loop = flow.add("loop", id="loop", title="Refine", max_iterations=3, inject_feedback=False)

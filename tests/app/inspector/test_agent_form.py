@@ -1,4 +1,4 @@
-"""What an agent has of its own in the inspector: its tools, its turn strategy, and notes while it is at work."""
+"""The agent's fields in the inspector: tools, turn strategy, and notes while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Result shows of an agent's steps, of a judge, of items and of questions."""
+"""The Result tab for agent steps, judges, items and questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each kind of widget, typed into and clicked at, and what the document has afterwards."""
+"""Each kind of editor, driven by mouse and keyboard, and the resulting document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def press(widget: QWidget, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.Keybo
 
 
 def choose(combo: QComboBox, steps: int) -> None:
-    """Choose with the keyboard, as many entries down (or up)."""
+    """Choose with the keyboard, a number of entries down (or up)."""
     combo.setFocus()
     for _ in range(abs(steps)):
         press(combo, Key.Key_Down if steps > 0 else Key.Key_Up)

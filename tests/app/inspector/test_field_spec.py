@@ -1,4 +1,4 @@
-"""What a form knows of a model."""
+"""Form metadata of pydantic models."""
 
 from __future__ import annotations
 

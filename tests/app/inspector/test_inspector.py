@@ -1,4 +1,4 @@
-"""The panel as a whole: what it shows of which selection, names and keyboard, both themes."""
+"""The inspector as a whole: selection, accessible names, keyboard and themes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CONTROLS = (QAbstractButton, QAbstractSpinBox, QAbstractItemView, QComboBox, QLi
 
 @pytest.fixture
 def every_type(open_inspector: OpenInspector) -> Bench:
-    """A document with a node of each type, and their folds open."""
+    """A document with a node of each type, with advanced fields expanded."""
     nodes = tuple(Node(id=spec.type, type=spec.type) for spec in builtin_registry())
     bench = open_inspector(Workflow(nodes=nodes))
     bench.session.do(SetConfig("tool", ("tool",), "search_files"))
@@ -57,7 +57,7 @@ def every_type(open_inspector: OpenInspector) -> Bench:
 
 
 def controls(bench: Bench) -> list[QWidget]:
-    """All visible widgets that a person works with."""
+    """All visible controls."""
     return [widget for widget in bench.inspector.findChildren(QWidget) if _is_control(widget)]
 
 
@@ -404,7 +404,7 @@ def _name(widget: QWidget) -> str:
 
 
 def walk(bench: Bench) -> list[QWidget]:
-    """All that the Tab key leads to, from the switch between Setup and Result until it comes round to it."""
+    """All widgets that the Tab key reaches, from the tab bar until it returns there."""
     bench.inspector.tabs.setFocus()
     reached: list[QWidget] = []
     while len(reached) < 200:
@@ -419,7 +419,7 @@ def walk(bench: Bench) -> list[QWidget]:
 
 
 def check_walk(bench: Bench, name: str) -> None:
-    """Tab leads to every control, once, from top to bottom."""
+    """Check that Tab reaches every control once, from top to bottom."""
     wanted = {widget for widget in controls(bench) if widget.isEnabled() and not isinstance(widget, QTabBar)}
     reached = walk(bench)
     assert wanted == set(reached), name

@@ -1,4 +1,4 @@
-"""What the form of a loop shows: little at first, and never less than what works."""
+"""The form of a loop: few basic fields, and all that apply."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOUR = 4
 
 
 def seen(bench: Bench) -> list[str]:
-    """The fields that are seen without unfolding anything."""
+    """The fields that are visible without expanding anything."""
     form = bench.page.form
     rows = ((name, form.row(name)) for name, field in form.fields.items() if not field.is_advanced)
     return [name for name, row in rows if row is not None and not row.isHidden()]

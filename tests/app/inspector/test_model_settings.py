@@ -17,7 +17,7 @@ CTRL = Qt.KeyboardModifier.ControlModifier
 
 
 def choose(combo: QComboBox, steps: int) -> None:
-    """Choose with the keyboard, as many entries down (or up)."""
+    """Choose with the keyboard, a number of entries down (or up)."""
     combo.setFocus()
     for _ in range(abs(steps)):
         QTest.keyClick(combo, Key.Key_Down if steps > 0 else Key.Key_Up)

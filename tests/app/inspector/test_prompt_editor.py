@@ -1,4 +1,4 @@
-"""Prompts: names coloured, names offered, the preview, the larger window."""
+"""Prompts: highlighting, completion, preview and the larger window."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Key = Qt.Key
 
 
 def looks(edit: TemplateEdit) -> list[tuple[str, str]]:
-    """What is coloured, and how."""
+    """The highlighted ranges with their styles."""
     text = edit.text()
     return [(text[span.start : span.end], span.style) for span in edit.highlighter.spans() if span.style != "brace"]
 
 
 def underline_at(edit: TemplateEdit, word: str) -> QTextCharFormat.UnderlineStyle:
-    """How a word on the screen is underlined."""
+    """The underline style of a word."""
     block = edit.document().findBlock(edit.text().index(word))
     start = edit.text().index(word) - block.position()
     formats = [found for found in block.layout().formats() if found.start <= start < found.start + found.length]

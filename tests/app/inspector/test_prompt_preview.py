@@ -1,4 +1,4 @@
-"""A prompt filled in from a run that really took place."""
+"""Preview of a prompt with the values of a real run."""
 
 from __future__ import annotations
 

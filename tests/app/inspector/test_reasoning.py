@@ -1,4 +1,4 @@
-"""What the window shows of reasoning, refusals and warnings."""
+"""Reasoning, refusals and warnings in the window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Result shows of a run."""
+"""The Result tab."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WriteScript = Callable[..., Path]
 
 
 def texts(bench: Bench) -> dict[str, str]:
-    """What the parts show, by heading."""
+    """The texts of the sections by heading."""
     return {view.heading.text(): view.content.view.text() for view in bench.inspector.result.sections.values()}
 
 
@@ -94,7 +94,7 @@ def test_converged_loop_explains_its_exit_with_figures(open_inspector: OpenInspe
     bench = at_result(open_inspector, "loop")
     assert bench.session.do(SetConfig("loop", ("stop_when",), [{"condition": "stable_output", "threshold": 0.1}]))
     bench.run(refine_script, task="a note")
-    # Of "two" and "three" the first letter of five is the same, of "one" and "two" none.
+    # "two" and "three" share one letter of five; "one" and "two" share none.
     assert bench.inspector.result.exit_reason.text() == (
         "Stopped after 3 of 3: the result is 20% the same as the previous one (threshold 10%)."
     )

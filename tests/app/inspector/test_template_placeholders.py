@@ -1,4 +1,4 @@
-"""Where the holes of a text are, closed or not."""
+"""Placeholders of a text, closed or not."""
 
 from __future__ import annotations
 

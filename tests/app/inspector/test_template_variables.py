@@ -1,4 +1,4 @@
-"""Which names may stand where."""
+"""Which variables a text may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run's view_model says of nodes that are stopped in mid-work while the run goes on."""
+"""The view model of a run: nodes that are cancelled while the run continues."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_failed_item_has_nothing_running_and_others_continue() -> None:
 
 
 def test_loop_that_ends_in_mid_iteration_has_nothing_running() -> None:
-    """Its time is up, and it gives the last result that it has."""
+    """The loop timed out and returned its last result."""
     view_model = told(
         begun("loop", "loop"),
         (LoopIterationStarted, "loop", 0, 3, ""),

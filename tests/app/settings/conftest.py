@@ -1,4 +1,4 @@
-"""What the tests of the settings share: a clean environment, keyrings of their own, and the dialog on the screen."""
+"""Fixtures of the settings tests: a clean environment, keyrings and a visible dialog."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ring() -> Iterator[MemoryKeyring]:
 
 @pytest.fixture
 def no_ring(ring: MemoryKeyring) -> None:
-    """A machine without a keyring."""
+    """A computer without a keyring."""
     keyring.set_keyring(fail.Keyring())
 
 
@@ -63,7 +63,7 @@ def preferences(qtbot: QtBot, tmp_path: Path) -> Iterator[Preferences]:
 
 @pytest.fixture
 def dialog(preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot) -> SettingsDialog:
-    """The dialog on the screen, once it knows which keys there are."""
+    """The visible dialog, after the list of keys is loaded."""
     dialog = SettingsDialog(preferences, engine_thread)
     qtbot.addWidget(dialog)
     with qtbot.waitSignal(dialog.providers.refreshed):
@@ -73,7 +73,7 @@ def dialog(preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot) 
 
 @pytest.fixture
 def script(tmp_path: Path) -> str:
-    """The name of a model that answers `ready`, in more words than it should."""
+    """The name of a model that replies `ready` with extra text."""
     file = tmp_path / "replies.json"
     file.write_text(json.dumps({"default": "<b>ready</b>\n\nnow"}))
     return f"scripted:{file}"

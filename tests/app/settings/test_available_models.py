@@ -1,4 +1,4 @@
-"""Which models a chooser offers, and how they are called."""
+"""Available models, and models on custom servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages for MCP servers and plugins, with a real server, and a plugin that is really installed."""
+"""The pages for MCP servers and plugins, with a real server and an installed plugin."""
 
 from __future__ import annotations
 

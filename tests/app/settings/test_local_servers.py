@@ -1,4 +1,4 @@
-"""Which models are found on local servers, and what badly behaved ones come to."""
+"""Models on local servers, and servers that misbehave."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Serve = Callable[..., str]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts servers that answer one path with one body, and remember who asked."""
+    """Start servers that answer one path with one body and record requests."""
     servers: list[tuple[ThreadingHTTPServer, threading.Thread]] = []
 
     def start(
@@ -54,7 +54,7 @@ def serve() -> Iterator[Serve]:
 
 @pytest.fixture
 def nowhere() -> str:
-    """An address at which nobody listens."""
+    """An address without a server."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]

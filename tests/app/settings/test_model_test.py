@@ -1,4 +1,4 @@
-"""One small call shows whether a model answers: its words, or its error without a key; and it can be given up."""
+"""The model test: one small call, its reply or error without keys, and its cancellation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is decided is kept, whatever happens to its file."""
+"""Preferences survive, whatever happens to their file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of providers: where they are shown to come from, set, kept, removed; and that they are shown nowhere."""
+"""API keys: their source, storing and removing them; they are never shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEFT = Qt.MouseButton.LeftButton
 
 
 def _choose(section: ProvidersSection, title: str) -> None:
-    """Click the line of a provider."""
+    """Select the row of a provider."""
     table = section.table
     item = table.findItems(title, Qt.MatchFlag.MatchExactly)[0]
     table.scrollToItem(item)
@@ -47,7 +47,7 @@ def _ask(section: ProvidersSection, qtbot: QtBot) -> KeyDialog:
 
 
 def _shown(*widgets: QWidget) -> str:
-    """Every text that the widgets, and those in them, show or tell."""
+    """Every text of the widgets and their children, including accessible texts."""
     inner = [child for widget in widgets for child in (widget, *widget.findChildren(QWidget))]
     texts = [child.text() for child in inner if isinstance(child, QLabel | QAbstractButton)]
     lines = [child.displayText() for child in inner if isinstance(child, QLineEdit)]

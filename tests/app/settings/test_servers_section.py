@@ -1,4 +1,4 @@
-"""Models on one's own servers: found, added, tried, made the default, removed."""
+"""Models on servers: found, added, tested, made the default and removed."""
 
 from __future__ import annotations
 

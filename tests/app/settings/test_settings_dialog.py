@@ -1,4 +1,4 @@
-"""The dialog by mouse and keyboard: what is put in counts at once and is kept."""
+"""The Settings dialog by mouse and keyboard: changes apply immediately and are saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to the engine's thread comes back to the window's, later and never in the middle of the sending."""
+"""Calls into the engine thread return to the window's thread, always asynchronously."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of the main window and of what ties the parts together."""
+"""Tests of the main window and its controllers."""

@@ -1,4 +1,4 @@
-"""A whole window for a test: real parts, a scripted model, and someone who answers the questions about files."""
+"""A whole window for tests: real parts, a scripted model, and answers to file dialogs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SELF_REFINE = templates_folder() / "self-refine.loop.json"
 
 
 class Answers:
-    """Answers for a person where the system would ask for a file."""
+    """Answers the file dialogs."""
 
     def __init__(self) -> None:
         self.to_open: list[Path] = []
@@ -65,7 +65,7 @@ def preferences(qapp: Any, tmp_path: Path) -> Iterator[Preferences]:
 
 @pytest.fixture
 def script(preferences: Preferences, tmp_path: Path) -> Script:
-    """Makes the usual model one that plays this script."""
+    """Make a scripted model the default."""
 
     def write(default: object = "words", *rules: dict[str, Any], **more: Any) -> None:
         file = tmp_path / "script.json"
@@ -104,7 +104,7 @@ def make_window(
 
 
 def end(workbench: Workbench, qtbot: QtBot) -> None:
-    """Close a window whatever is open in it, and wait until nothing of it goes on."""
+    """Close a window with everything in it, and wait until nothing of it runs."""
     for document in list(workbench.documents.all):
         if document.session.shown.live is not None:
             document.session.shown.live.cancel()
@@ -128,7 +128,7 @@ def self_refine(workbench: Workbench) -> DocumentPage:
 
 
 def await_files(workbench: Workbench) -> None:
-    """Wait until what was to be opened or read anew has been read."""
+    """Wait until all requested files are read."""
     deadline = QDeadlineTimer(5000)
     while workbench.documents.is_reading:
         assert not deadline.hasExpired()
@@ -136,7 +136,7 @@ def await_files(workbench: Workbench) -> None:
 
 
 def open_file(workbench: Workbench, path: Path) -> DocumentPage:
-    """Open a file, and wait until it is there."""
+    """Open a file, and wait until it is open."""
     workbench.documents.open_file(path)
     await_files(workbench)
     return next(document for document in workbench.documents.all if document.session.path == path)
@@ -161,7 +161,7 @@ def small(**config: Any) -> Workflow:
 
 
 def drafted() -> Workflow:
-    """A model writes what a person is then asked about."""
+    """A model drafts a text that the user approves."""
     flow = Builder("To approve")
     text = flow.add("input", id="text", default="A note.")
     draft = flow.add("llm", id="draft", prompt="Write: {{input}}")

@@ -1,6 +1,6 @@
-"""The real program, in whose document somebody types all the time: it is run as a process of its own, to be killed.
+"""The real program in a process of its own, in whose document somebody types until it is killed.
 
-Each change is told on standard output: its number and when it was made, in seconds since the epoch.
+Each change is reported on standard output: its number and its time in seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BETWEEN_MS = 20
 
 
 class EditedWorkbench(Workbench):
-    """A window whose document changes again and again, as soon as it has one."""
+    """A window whose document changes repeatedly once it is open."""
 
     def show(self) -> None:
         super().show()

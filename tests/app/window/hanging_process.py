@@ -1,4 +1,4 @@
-"""The real program, whose window is closed while a tool hangs in a thread: it is run as a process of its own."""
+"""The real program in a process of its own, whose window is closed while a tool hangs in a thread."""
 
 from __future__ import annotations
 

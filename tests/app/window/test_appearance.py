@@ -1,4 +1,4 @@
-"""The window in both themes and with large letters: nothing is cut off, and colours are those of the theme."""
+"""The window in both themes and with large text: nothing is clipped, and colors are the theme's."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_no_field_is_clipped_in_the_first_frame_after_a_text_size_change(
     form = self_refine.inspector.workflow_page
     kinds = (QLineEdit, QComboBox, QAbstractSpinBox, QPlainTextEdit, QPushButton)
     fields = [field for root in (form, workbench.run_bar) for kind in kinds for field in root.findChildren(kind)]
-    # What is a part of another field has the room that this leaves it.
+    # A part of another field has the space that the field leaves it.
     seen = [field for field in fields if field.isVisible() and not isinstance(field.parentWidget(), kinds)]
     assert len(seen) >= 8
     for scale in (1.5, 1.0, 1.25, 2.0, 1.0):

@@ -338,7 +338,7 @@ def test_recovery_time_of_another_day_has_its_date(tmp_path: Path) -> None:
 
 @pytest.fixture
 def crashed(workbench: Workbench, tmp_path: Path) -> DocumentPage:
-    """A document beside whose file a crash left other work."""
+    """A document with an autosave file left by a crash."""
     path = saved(tmp_path)
     save(described("lost"), tmp_path / ".one.loop.json.autosave")
     document = open_file(workbench, path)
@@ -448,7 +448,7 @@ def test_autosave_failure_is_shown_over_the_document(workbench: Workbench, self_
 
 
 def at_rest(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
-    """A saved document whose view moves no more, which would end the typing."""
+    """A saved document whose view has settled; a moving view would end the inline editing."""
     document = open_file(workbench, saved(tmp_path))
     qtbot.waitUntil(lambda: not document._needs_fit)
     return document

@@ -1,4 +1,4 @@
-"""How high the panels below the documents are and how they are arranged: as a person left them, at every start."""
+"""Heights and layout of the bottom panels, which survive a restart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.app.window.conftest import MakeWindow
 
 
 def drag(workbench: Workbench, by: int) -> None:
-    """Move the line between documents and drawer down by so many pixels."""
+    """Move the splitter between documents and bottom panel down."""
     handle = workbench.window.middle.handle(1)
     start = handle.rect().center()
     QTest.mousePress(handle, Qt.MouseButton.LeftButton, pos=start)

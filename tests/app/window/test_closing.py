@@ -39,7 +39,7 @@ def start(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
 
 @contextmanager
 def held(workbench: Workbench) -> Iterator[None]:
-    """No run comes any further meanwhile, however long a press of a key takes here."""
+    """Runs make no progress meanwhile, however slow this machine is."""
     may_go_on = threading.Event()
     workbench.engine.call(lambda: may_go_on.wait(10))
     try:
@@ -158,7 +158,7 @@ def test_unsaved_changes_and_a_run_are_two_questions(workbench: Workbench, runni
 
 
 class Disk:
-    """A disk that answers only when it is let, and may be full."""
+    """A disk that responds only when released, and may be full."""
 
     def __init__(self) -> None:
         self.may_go_on = threading.Event()
@@ -180,7 +180,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 @pytest.fixture
 def changed(workbench: Workbench, tmp_path: Path, disk: Disk) -> DocumentPage:
-    """A document with unsaved work whose disk does not answer."""
+    """A document with unsaved changes whose disk does not respond."""
     disk.may_go_on.set()
     document = open_file(workbench, saved(tmp_path))
     disk.may_go_on.clear()
@@ -190,7 +190,7 @@ def changed(workbench: Workbench, tmp_path: Path, disk: Disk) -> DocumentPage:
 
 @pytest.fixture
 def being_saved(workbench: Workbench, changed: DocumentPage) -> DocumentPage:
-    """A document that is being saved to a disk that does not answer."""
+    """A document that is being saved to a disk that does not respond."""
     QTest.keyClick(workbench.window, Qt.Key.Key_S, CONTROL)
     assert changed.session.is_saving
     return changed

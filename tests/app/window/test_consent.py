@@ -1,4 +1,4 @@
-"""The first run of a workflow from elsewhere: the window says what it would use, and asks."""
+"""Consent before the first run of a workflow from elsewhere."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_resuming_a_stored_run_of_an_unapproved_workflow_asks(
 
 
 def asked_before_it_runs(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> bool:
-    """Whether a person is asked; they answer that they do not trust it."""
+    """Return whether the user is asked; the answer is Cancel."""
     begun: list[bool] = []
     workbench.documents.files.consent.before_run(document.session, lambda: begun.append(True))
     qtbot.waitUntil(lambda: bool(begun) or not no_question(workbench))
@@ -192,14 +192,14 @@ def around_a_file(file: str) -> Workflow:
 
 
 def query_in(document: DocumentPage) -> object:
-    """What the workflow in the document's subflow searches for."""
+    """The search query in the document's subflow."""
     copy = document.session.workflow.node("part").config.get("workflow")
     return copy["nodes"][0]["config"]["arguments"]["query"] if isinstance(copy, dict) else None
 
 
 @pytest.fixture
 def trusted(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
-    """A document around `inner.loop.json` that a person trusts as it is now."""
+    """A trusted document with `inner.loop.json` as its subflow."""
     inner = saved(tmp_path, "inner.loop.json", searching())
     document = open_file(workbench, saved(tmp_path, "around.loop.json", around_a_file(inner.name)))
     qtbot.waitUntil(lambda: query_in(document) == "tides")
@@ -247,7 +247,7 @@ def test_untrusted_file_chosen_as_a_subflow_asks(workbench: Workbench, tmp_path:
 
 
 def running(command: str = "echo one\necho two") -> Workflow:
-    """A shell whose command comes through an edge, beside one whose command stands in the document."""
+    """A shell node whose command comes from an edge, and one with a fixed command."""
     flow = Builder("Running")
     task = flow.add("input", id="task", config={"default": command})
     fed = flow.add("tool", id="fed", config={"tool": "shell"})

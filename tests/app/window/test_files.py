@@ -48,7 +48,7 @@ def change(document: DocumentPage, text: str = "Something else.") -> None:
 
 
 def save_by_key(workbench: Workbench, qtbot: QtBot) -> None:
-    """Press Ctrl+S and wait until that is over."""
+    """Press Ctrl+S and wait until the document is saved."""
     assert workbench.current is not None
     QTest.keyClick(workbench.window, Qt.Key.Key_S, CONTROL)
     over(workbench.current, qtbot)
@@ -148,7 +148,7 @@ def test_file_name_is_not_rendered_as_markup(workbench: Workbench, tmp_path: Pat
 
 
 class SlowDisk:
-    """Files are read only when it lets them be."""
+    """A disk that is read only when released."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.may_go_on = threading.Event()
@@ -179,7 +179,7 @@ def test_slow_disk_does_not_block_opening(
     assert open_files(workbench.preferences, workbench.documents.data_folder) == [path]
 
 
-def test_large_document_is_analysed_in_a_thread(
+def test_large_document_is_analyzed_in_a_thread(
     workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysed_in: list[threading.Thread] = []
@@ -496,7 +496,7 @@ def test_keep_mine_overwrites_a_change_by_another_program(workbench: Workbench, 
 
 @pytest.fixture
 def silent(workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DocumentPage:
-    """An open document whose disk tells of no changes, as a network share may."""
+    """An open document whose disk does not report changes, such as a network share."""
     monkeypatch.setattr(document_file.FileWatcher, "_schedule_check", lambda _watch: None)
     return open_file(workbench, saved(tmp_path))
 
@@ -673,7 +673,7 @@ def test_write_protected_file_is_not_replaced(
 ) -> None:
     document = open_file(workbench, saved(tmp_path))
     change(document)
-    # Root may write anything: what the system would say to others is said here.
+    # Root may write anything, so raise the error that other users would get.
     monkeypatch.setattr(files.os, "access", lambda *_: False)
 
     save_by_key(workbench, qtbot)

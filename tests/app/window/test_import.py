@@ -1,4 +1,4 @@
-"""Opening a file of another program: offered for import, with a report."""
+"""Files of other programs are offered for import, with a report."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def many(number: int) -> list[LogLine]:
 def test_log_scrolls_until_the_user_scrolls_back(make_session: MakeSession, qtbot: QtBot, over_the_lines: bool) -> None:
     log = panel(make_session, qtbot)
     bar = log.view.verticalScrollBar()
-    # Over the lines, as it is while a wheel is turned, a view looks up what lies under the mouse at each step.
+    # While the wheel turns over the lines, the view looks up the line under the mouse at each step.
     QTest.mouseMove(log.view.viewport() if over_the_lines else log.filter)
 
     log.show_lines(many(200))

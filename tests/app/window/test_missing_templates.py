@@ -1,4 +1,4 @@
-"""The program without its templates: gone before the start, or while it runs."""
+"""Missing templates: deleted before the start or while the program runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Palette, card, form and history of a node type are made from its one declaration, a plugin's like the program's."""
+"""Palette, card, form and history of a node type come from its declaration, also for plugins."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def row(document: DocumentPage, code: str) -> ProblemRow:
 
 
 def broken(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> None:
-    """Take the exit out, and open the list."""
+    """Remove the exit, and open the Problems panel."""
     with qtbot.waitSignal(document.session.analyzed):
         document.session.do(RemoveNode("exit"))
     workbench.bottom_panel.unfold("problems")

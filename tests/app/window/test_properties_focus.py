@@ -1,4 +1,4 @@
-"""The way of the keyboard from the canvas to the form of a node, and back."""
+"""Keyboard focus from the canvas to the form of a node, and back."""
 
 from __future__ import annotations
 

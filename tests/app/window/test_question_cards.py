@@ -1,4 +1,4 @@
-"""The card of one question: what it shows of it, and what it hands over."""
+"""Question cards: what they show and submit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def card(
     *choices: str,
     schema: Any = None,
 ) -> tuple[QuestionCard, Answered]:
-    """A card on the screen, and what it hands over."""
+    """A visible card, and the answers that it submits."""
     made = QuestionCard(NodeWaiting("run", 0, 0.0, "ask", "ask", kind, message, value, choices, schema), "Ask")
     qtbot.addWidget(made)
     made.resize(800, 200)

@@ -1,4 +1,4 @@
-"""A run that waits for a person: what the window says of it, where it is answered, and how it goes on."""
+"""A run that waits for input: how the window shows it, and how it is answered and continues."""
 
 from __future__ import annotations
 

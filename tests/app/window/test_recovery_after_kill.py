@@ -1,4 +1,4 @@
-"""The program is killed while somebody types: at most the last two seconds are lost, and the rest is offered back."""
+"""A kill while somebody types loses at most two seconds of work; the rest is recovered."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def typing(home: Path, *files: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def killed_after(process: subprocess.Popen[str], moment_s: float) -> tuple[dict[int, float], float]:
-    """When each change was made, and when the process was killed: so many seconds after the first."""
+    """The times of the changes and of the kill, some seconds after the first change."""
     assert process.stdout is not None
     told: dict[int, float] = {}
     for line in process.stdout:
@@ -62,7 +62,7 @@ def killed_after(process: subprocess.Popen[str], moment_s: float) -> tuple[dict[
 
 
 def check_kept(description: str, told: dict[int, float], killed: float) -> None:
-    """No change is lost that was made more than two seconds before; an empty description has none of them."""
+    """Check that no change older than two seconds is lost; an empty description contains none."""
     number = int(description.removeprefix("change ") or -1)
     first_lost = told.get(number + 1, killed)
     assert killed - first_lost <= LOST_AT_MOST_S

@@ -1,4 +1,4 @@
-"""Code of a document runs only once a person has ticked the box for it."""
+"""Code of a document runs only with permission."""
 
 from __future__ import annotations
 

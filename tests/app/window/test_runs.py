@@ -49,7 +49,7 @@ def button_of(dialog: RunDialog, title: str) -> QPushButton:
 
 
 def is_waiting(document: DocumentPage, node: str = "draft") -> Any:
-    """Says whether a node is at work now."""
+    """Return whether a node is running."""
 
     def ask() -> bool:
         view_model = document.session.shown.view_model
@@ -168,7 +168,7 @@ def test_step_iteration_stops_before_the_next(workbench: Workbench, self_refine:
 
 
 def needy() -> Workflow:
-    """Inputs of all types, of which one has no default."""
+    """Inputs of all types, one of them without a default."""
     flow = Builder("Needy")
     flow.add("input", id="topic", description="What it is about.")
     for kind, default in (("number", 3), ("boolean", True), ("list", ["a"]), ("json", {"a": 1})):

@@ -1,4 +1,4 @@
-"""From the program's start to a window, and to its end: the real process, and what is got ready when nobody waits."""
+"""Start and end of the real process, and what is preloaded."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from engine.models.embedded import EmbeddedModel
 from engine.models.protocol import EMBEDDED_MODEL
 from tests.app.window.conftest import MakeWindow, open_file, saved, small
 
-# The process tells what it sees, and closes its window itself. Without a file it is quick: it presses this and that
-# before anything has been got ready.
+# The process reports what it sees and closes its window itself. Without a file it acts early, before anything is
+# preloaded.
 PROGRAM = """
 import sys
 import threading
@@ -185,7 +185,7 @@ def test_failing_controller_does_not_prevent_the_others(
 
 @pytest.fixture
 def readied(workbench: Workbench, engine_thread: EngineThread, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Notes what is got ready, in place of doing it."""
+    """Record what would be preloaded."""
     done: list[str] = []
 
     async def load() -> Any:
@@ -219,4 +219,4 @@ def test_only_models_of_open_documents_are_preloaded_once(
 
 
 async def _nothing() -> None:
-    """Ends when all that was asked for before has begun."""
+    """Return when all earlier requests have started."""

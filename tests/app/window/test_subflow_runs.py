@@ -1,4 +1,4 @@
-"""A subflow of a run, opened: the nodes in it as they ran, the way back, and what it follows."""
+"""The run of a subflow in a tab: its nodes, the way back, and which run it follows."""
 
 from __future__ import annotations
 

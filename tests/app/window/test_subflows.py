@@ -18,7 +18,7 @@ from tests.app.window.conftest import Script, await_files, ended, open_file, sav
 
 
 def around(file: str) -> Workflow:
-    """A document with a subflow whose ports are not known yet: its edges lead nowhere until the file is read."""
+    """A document with a subflow whose ports are unknown until its file is read."""
     raw = {
         "nodes": [
             {"id": "part", "type": "subflow", "config": {"file": file}},

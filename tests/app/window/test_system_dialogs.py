@@ -1,4 +1,4 @@
-"""The system's own dialogs and notifications, as far as they can be driven without a desktop."""
+"""System dialogs and notifications, as far as they can be tested without a desktop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress on the program's icon: what is shown while documents run, and what a dock hears of it."""
+"""Taskbar progress of running documents, and its signal to docks."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_no_taskbar_signal_without_a_session_bus() -> None:
     reason="This test listens on a session bus and needs dbus-run-session and dbus-monitor.",
 )
 def test_taskbar_progress_is_signalled_on_the_session_bus() -> None:
-    """A bus of the test's own, somebody who listens on it, and the program's message."""
+    """Uses a session bus of its own with a listener."""
     teller = (
         "import os, subprocess, sys\n"
         "from app.controllers.desktop_integration import INTERFACE, platform_progress\n"

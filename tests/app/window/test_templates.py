@@ -1,4 +1,4 @@
-"""Every template: a click on its card in the gallery, a click on Run, and it comes to its end in the window."""
+"""Every template runs to its end from the gallery."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES: Final = sorted(file.name.removesuffix(".loop.json") for file in templates
 
 
 def said(node: str, *replies: Any) -> dict[str, Any]:
-    """What the model answers a node, call by call."""
+    """The model's replies to a node, call by call."""
     return {"node": node, "replies": list(replies)}
 
 

@@ -8,7 +8,7 @@ from tests.app.conftest import MakeSession
 from tests.app.window.conftest import SELF_REFINE
 
 
-def test_change_is_analysed(make_session: MakeSession, qtbot: QtBot) -> None:
+def test_change_is_analyzed(make_session: MakeSession, qtbot: QtBot) -> None:
     session = make_session(load(SELF_REFINE))
 
     with qtbot.waitSignal(session.analyzed):
