@@ -181,11 +181,10 @@ def test_command_is_shown_in_full_with_hidden_characters_escaped(program: Progra
     ]
     ended = program("run", write(tmp_path, document(nodes, ["run_it.output > answer.value"])), "--allow-code")
 
-    lines = ended.err.split("\n")
-    start = lines.index("  Command: ")
+    written = ended.err.split("\n")
+    start = written.index("  Command: ") + 1
     escaped = hidden.encode("unicode_escape").decode("ascii")
     expected = [lines[0], f"rm{escaped[:4]}", lines[2]]
-    assert [line.startswith(f"    {one}") for line, one in zip(lines[start + 1 :], expected, strict=False)] == [
-        True
-    ] * 3
+    matches = [line.startswith(f"    {one}") for line, one in zip(written[start:], expected, strict=False)]
+    assert matches == [True] * 3
     assert hidden not in ended.err
