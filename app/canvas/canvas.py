@@ -106,6 +106,7 @@ class Canvas(QWidget):
         self.session.selection_changed.connect(self._session_selection_changed)
         self.viewer.scene().selectionChanged.connect(self._scene_selection_changed)
         self.commands.placed.connect(self.fit_to_view.show_rect)
+        self.commands.arranged.connect(self.fit_to_view.show_all)
         self.popups.opened.connect(self.subflow_requested)
         self.viewer.files_dropped.connect(self.files_dropped)
         self.viewer.template_dropped.connect(self.template_dropped)

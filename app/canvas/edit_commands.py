@@ -113,9 +113,11 @@ class EditCommands(QObject):
 
     Signals:
         placed: An edit placed cards in this rectangle of the scene, which should be in view.
+        arranged: The same for an edit after which the whole document should be in view, if it is small enough.
     """
 
     placed = Signal(QRectF)
+    arranged = Signal(QRectF)
 
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, gestures: Gestures) -> None:
         super().__init__(viewer)
@@ -185,7 +187,7 @@ class EditCommands(QObject):
             return None
         loop, exit_ = (operation.node.id for operation in step.operations if isinstance(operation, AddNode))
         self._session.select([loop])
-        self.placed.emit(self._view.nodes[loop].card_rect.united(self._view.nodes[exit_].card_rect))
+        self.arranged.emit(self._view.nodes[loop].card_rect.united(self._view.nodes[exit_].card_rect))
         return loop
 
     def unwrap(self) -> None:
@@ -300,7 +302,7 @@ class EditCommands(QObject):
         moved = {node: position for node, position in positions.items() if before.get(node) != position}
         if moved:
             self._session.do(Batch("Tidy up", (operation_builders.set_positions(workflow, moved),)))
-        self.placed.emit(self._view.content_rect)
+        self.arranged.emit(self._view.content_rect)
 
     def add_annotation(self, kind: Kind, position: QPointF | None = None) -> tuple[str, str]:
         """Add a note, or a frame around the selected nodes, and return its path in the layout."""

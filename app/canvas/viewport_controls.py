@@ -403,6 +403,15 @@ class FitToView:
         elif not visible.contains(rect):
             self._viewer.ensure_visible(rect)
 
+    def show_all(self, rect: QRectF) -> None:
+        """Bring the whole document into view, or only a rectangle if the document would be illegible."""
+        everything = self._view.content_rect
+        is_legible = self._frame(everything, has_map=False).factor >= MIN_INITIAL_ZOOM * style().scale
+        if not is_legible:
+            self.show_rect(rect)
+        elif not self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect().contains(everything):
+            self.fit_all()
+
     def fit_selection(self) -> None:
         """Fit the selection, or the whole document if nothing is selected."""
         rect = QRectF()

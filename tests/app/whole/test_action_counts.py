@@ -102,7 +102,7 @@ def test_a_loop_of_two_model_nodes_is_built_from_nothing_in_twelve_actions(perso
     cards = [item.card_rect for item in whole.document.canvas.view.nodes.values()]
     assert not any(one.intersects(other) for index, one in enumerate(cards) for other in cards[index + 1 :])
     visible = whole.document.canvas.viewer.mapToScene(whole.document.canvas.viewer.viewport().rect()).boundingRect()
-    assert visible.contains(whole.document.canvas.view.regions.items["loop"].rect)
+    assert visible.contains(whole.document.canvas.view.content_rect)
 
 
 def test_two_nodes_are_wrapped_in_a_loop_and_run_in_four_actions(person: Person, tmp_path: Path) -> None:
