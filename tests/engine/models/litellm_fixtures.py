@@ -1,4 +1,4 @@
-"""What the tests of the litellm adapter share."""
+"""Shared fixtures of the tests of the litellm adapter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MakeModel = Callable[..., LiteLLMModel]
 
 @pytest.fixture(name="make_model")
 async def make_model_fixture(wire: WireServer) -> AsyncIterator[MakeModel]:
-    """Make models whose server is the wire server, which the user's environment names; they are closed at the end."""
+    """Create models whose server is the wire server, by the user's environment; close them at the end."""
     await load_litellm()
     made: list[LiteLLMModel] = []
 

@@ -1,4 +1,4 @@
-"""From a name to a model: which kind it is, what a wrong name says, and who closes what."""
+"""The catalog: kinds of models, errors of invalid names, and closing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HELLO = Request((Message("user", "Hi"),), max_tokens=1)
 
 @pytest.fixture(autouse=True)
 def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine's own keyring and keys are nobody's business here."""
+    """Hide the machine's own keyring and keys."""
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
 
 

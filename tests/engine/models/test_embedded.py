@@ -45,7 +45,7 @@ async def own() -> AsyncIterator[EmbeddedModel]:
 
 
 class FirstText:
-    """Collects streamed text and tells when the first piece is there."""
+    """Collects streamed text and signals its first piece."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []

@@ -28,7 +28,7 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at Linux's 
 
 @pytest.fixture
 async def make() -> AsyncIterator[Make]:
-    """Makes models that are closed after the test."""
+    """Creates models that are closed after the test."""
     async with AsyncExitStack() as stack:
 
         def make_one(**arguments: object) -> EmbeddedModel:
@@ -41,7 +41,7 @@ async def make() -> AsyncIterator[Make]:
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a program for the child to run in place of the real one; it has read its settings."""
+    """Writes a program that the child runs instead of the real one; it has already read its settings."""
 
     def write(program: str) -> Path:
         file = tmp_path / "worker.py"

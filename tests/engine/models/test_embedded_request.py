@@ -1,4 +1,4 @@
-"""What the built-in model's runtime is asked."""
+"""Requests to the runtime of the built-in model."""
 
 from __future__ import annotations
 

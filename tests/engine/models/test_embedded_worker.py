@@ -1,4 +1,4 @@
-"""The program in the child process, spoken to through its pipes as the parent does."""
+"""The worker program, driven through its pipes as by the parent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Conversation:
         return json.loads(self.process.stdout.readline())
 
     def hear_out(self) -> tuple[str, Message]:
-        """Hear a whole answer: its text, and the message that ends it."""
+        """Read a whole answer: its text, and the message that ends it."""
         text = ""
         while (message := self.hear())["tell"] == "text":
             text += message["text"]

@@ -1,4 +1,4 @@
-"""Errors that no server on loopback can be made to cause."""
+"""Translation of errors that a server on loopback cannot cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where keys come from, and that they are shown nowhere."""
+"""Sources of keys, and that keys are never shown."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MemoryKeyring(KeyringBackend):
 
 
 class BrokenKeyring(MemoryKeyring):
-    """A keyring that fails in a way of its own, and gives the key away in doing so."""
+    """A keyring whose error message contains the key."""
 
     def get_password(self, service: str, username: str) -> str | None:
         self.asked += 1

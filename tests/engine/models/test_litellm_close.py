@@ -1,4 +1,4 @@
-"""How calls end before their time, and what is left behind afterwards."""
+"""Canceled calls, closed models, and the resources that they release."""
 
 from __future__ import annotations
 

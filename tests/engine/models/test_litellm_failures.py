@@ -1,4 +1,4 @@
-"""Everything that can go wrong on the wire, and the sentence that it gives."""
+"""Network and server failures, and their error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call costs, as far as anybody knows."""
+"""Prices of calls."""
 
 from __future__ import annotations
 

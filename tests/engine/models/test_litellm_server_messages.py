@@ -1,4 +1,4 @@
-"""What a server says about a failure reaches the person, through every client that litellm has."""
+"""Error texts of servers reach the person, through every client of litellm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin's model is held to the protocol: only `ModelError`s and replies with the right types come out."""
+"""A plugin's model is held to the protocol: the outcome is a `ModelError` or a reply with the right types."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ both_ways = pytest.mark.parametrize("stream", [False, True])
 
 
 class Server:
-    """What a server of one of the formats says."""
+    """A server that replies in one of the formats."""
 
     def __init__(self, wire: WireServer, make_model: MakeModel) -> None:
         self.wire = wire

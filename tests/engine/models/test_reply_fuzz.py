@@ -1,4 +1,4 @@
-"""Valid replies of servers, changed at random: only valid `Reply`s and `ModelError`s come out.
+"""Valid replies of servers, mutated at random: the outcome is always a valid `Reply` or a `ModelError`.
 
 20,000 changed replies are read where they enter: by the hook in a real httpx client, with a transport that answers from
 memory. 1,500 more go over a real connection to a server on loopback, through the adapter and litellm. A small part of
@@ -71,7 +71,7 @@ ANTHROPIC = {
 
 @dataclass(frozen=True)
 class Sample:
-    """A valid reply: the kind of model, whether it is a stream, and its bodies."""
+    """A valid reply: the kind of model, whether it is streamed, and its bodies."""
 
     kind: str
     stream: bool
@@ -152,7 +152,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def changed(sample: Sample, dice: random.Random) -> bytes:
-    """What a server sends instead of a valid reply."""
+    """A mutation of a valid reply."""
     bodies = copy.deepcopy(sample.bodies)
     for _ in range(dice.randint(1, 4)):
         places = list(_places(bodies))
@@ -193,7 +193,7 @@ def _framed(sample: Sample, bodies: list[Any], dice: random.Random) -> bytes:
 
 
 def check(reply: Reply, pieces: list[str], *, stream: bool) -> None:
-    """A reply has the types that it declares, and nothing that nobody can store."""
+    """Check that a reply has the declared types and only storable characters."""
     texts = (reply.text, reply.model, reply.reasoning, reply.refusal)
     assert all(isinstance(text, str) and not UNCLEAN.search(text) for text in (*texts, *pieces))  # pyright: ignore[reportUnnecessaryIsInstance]
     assert isinstance(reply.finish, Finish)
@@ -220,7 +220,7 @@ ADDRESSES = {
 
 
 class _Chunks(httpx.AsyncByteStream):
-    """A body in pieces of random size, which may break off."""
+    """A body in chunks of random size, which may be cut off."""
 
     def __init__(self, data: bytes, dice: random.Random) -> None:
         self._data = data
@@ -237,7 +237,7 @@ class _Chunks(httpx.AsyncByteStream):
 
 
 async def _read_here(sample: Sample, data: bytes, dice: random.Random, keys: Keys) -> bool:
-    """Read a reply with the hook and the parser alone; whether it was one."""
+    """Parse a reply with the hook and the parser only; return whether it was valid."""
     place = find_endpoint("openai/m", "http://localhost:1/v1", keys, {})
     pieces: list[str] = []
     parser = ReplyParser("openrouter/m", place, keys, ASKED, pieces.append)
@@ -313,7 +313,7 @@ async def test_unmutated_replies_are_valid(keys: Keys, sample: Sample) -> None:
 
 
 class _Steady(random.Random):
-    """Dice that never cut and never change."""
+    """A random source that never cuts and never mutates."""
 
     def random(self) -> float:
         return 0.9

@@ -44,7 +44,7 @@ def as_events(*bodies: Any) -> str:
 
 
 class Talk:
-    """A model whose server says what a test gives it."""
+    """A model whose server sends what a test specifies."""
 
     def __init__(self, wire: WireServer, make_model: MakeModel) -> None:
         self.wire = wire
@@ -60,7 +60,7 @@ class Talk:
         return await self.make_model("verbatim").complete(request, self.pieces.append)
 
     async def either(self, said: Any, *, stream: bool, finish: Any = "stop", request: Request = QUESTION) -> Reply:
-        """The same message whole, or as the one delta of a stream."""
+        """The same message as a whole, or as the only delta of a stream."""
         if stream:
             return await self.stream(events(said, finish=finish), request)
         return await self.whole(completion(said, finish), request)

@@ -1,4 +1,4 @@
-"""Reasoning apart from the answer, clean characters and no keys, however a reply is divided into pieces."""
+"""Separation of reasoning and redaction of keys, however a reply is split into pieces."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def neighbours(body: Body) -> bool:
 
 
 def extra(name: str) -> Body:
-    """How pydantic refuses a field (vLLM, Mistral, Azure)."""
+    """The error of pydantic for an unknown field (vLLM, Mistral, Azure)."""
     return {"detail": [{"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted"}]}
 
 

@@ -1,4 +1,4 @@
-"""The scripted model: which reply a call gets, how it is played, and what a wrong file says."""
+"""The scripted model: selection of replies, streaming, and errors of invalid files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Make = Callable[[Value], ScriptedModel]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """Makes a model of a script."""
+    """Creates a model from a script."""
 
     def make_one(script: Value) -> ScriptedModel:
         file = tmp_path / "replies.json"

@@ -1,4 +1,4 @@
-"""What is read from the error responses of model servers, in their real wordings."""
+"""Parsing of error responses of model servers, in their real wordings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool calls in words: what a model is told, and what is made of what it writes."""
+"""Tool calls as text: descriptions for the model, and parsing of its text."""
 
 from __future__ import annotations
 

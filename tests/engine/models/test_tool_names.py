@@ -1,4 +1,4 @@
-"""Names of tools as servers of the OpenAI kind take them, and back."""
+"""Conversion of tool names to those that OpenAI-compatible servers accept, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An MCP server as it should not be: greets as it should, and then does what its first argument says."""
+"""A faulty MCP server: a valid handshake, then the behavior of its first argument."""
 
 import json
 import os

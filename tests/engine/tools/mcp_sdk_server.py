@@ -28,7 +28,7 @@ def describe(subject: dict[str, str], tags: list[str] | None = None) -> dict[str
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def environment(name: str) -> str:
-    """Tells a variable of the environment."""
+    """Returns an environment variable."""
     return os.environ.get(name, "(not set)")
 
 
@@ -40,13 +40,13 @@ def fail(reason: str) -> str:
 
 @server.tool()
 def process() -> int:
-    """Tells the server's own process."""
+    """Returns the server's process id."""
     return os.getpid()
 
 
 @server.tool()
 def much(count: int) -> str:
-    """Gives much."""
+    """Returns a long text."""
     return "x" * count
 
 

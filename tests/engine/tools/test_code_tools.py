@@ -132,7 +132,7 @@ async def test_missing_program_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def gone(process: int) -> None:
-    """Wait until a process is no more; one that nobody has asked for yet has ended all the same."""
+    """Wait until a process has ended; a zombie counts as ended."""
     async with asyncio.timeout(10):
         while _is_alive(process):  # noqa: ASYNC110 - it is no child of this process
             await asyncio.sleep(0)

@@ -22,7 +22,7 @@ from engine.values import Value
 
 @pytest.fixture(params=["descriptors", "resolved paths"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An allowed folder, once with each of the two ways in which a path is followed."""
+    """An allowed folder, once for each of the two ways to follow a path."""
     if request.param == "resolved paths":
         monkeypatch.setattr(sandbox, "HAS_FOLDER_DESCRIPTORS", False)
     allowed = tmp_path / "allowed"

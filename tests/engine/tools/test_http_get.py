@@ -44,7 +44,7 @@ async def failure(url: str, context: ToolContext = ANYWHERE, **more: float) -> T
 
 
 def names(table: dict[str, list[str]], *, permitted: set[str]) -> Network:
-    """A network in which hosts have the addresses of a table, a new one at each question, and few may be reached."""
+    """A network with a table of host addresses, a new one per lookup, of which few are permitted."""
 
     async def look_up(host: str, _port: int) -> list[str]:
         answers = table[host]
@@ -394,7 +394,7 @@ _KEY_USES = (
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
-    """Files of a certificate authority, and of the certificate and key that it gave to `secure.example`."""
+    """Files of a certificate authority, and its certificate and key for `secure.example`."""
     pytest.importorskip("cryptography")
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization

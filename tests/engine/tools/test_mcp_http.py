@@ -1,4 +1,4 @@
-"""MCP servers by HTTP on this machine: one written with the SDK, in a process of its own, and one that misbehaves."""
+"""MCP servers over HTTP on this machine: one written with the SDK, and a faulty one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_calls_reach_a_running_server(served: tuple[McpServer, subprocess.
 
 
 class Raw(BaseHTTPRequestHandler):
-    """Greets as it should, and answers a call as `behavior` says."""
+    """A valid handshake; `behavior` decides the answer to a call."""
 
     behavior: ClassVar[str] = ""
     headers_seen: ClassVar[list[str | None]] = []
@@ -116,16 +116,16 @@ class Raw(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_arguments: Any) -> None:
-        """Say nothing."""
+        """Do not log."""
 
 
 class Quiet(ThreadingHTTPServer):
-    """A server that says nothing of clients that hang up."""
+    """A server that does not report clients that disconnect."""
 
     daemon_threads = True
 
     def handle_error(self, *_arguments: Any) -> None:
-        """Say nothing."""
+        """Do not log."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a person may set up for a server, and what is refused."""
+"""Settings of MCP servers, and which of them are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCP servers that are real child processes: good ones, and such as die, hang, flood and babble."""
+"""MCP servers as real child processes: valid ones, and ones that die, hang or send invalid data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _listings: dict[str, Listing] = {}
 
 
 async def tools_of(server: McpServer) -> dict[str, AnyTool]:
-    """The tools of a server by name; one that is started in the same way is asked only once."""
+    """The tools of a server by name; the listing is cached per command."""
     how = server.summary
     if how not in _listings:
         _listings[how] = await ask_server("sample", server)
@@ -42,7 +42,7 @@ async def tools_of(server: McpServer) -> dict[str, AnyTool]:
 
 @asynccontextmanager
 async def context() -> AsyncGenerator[ToolContext]:
-    """What the tools of one run are given, closed at its end."""
+    """The context of the tools of one run, closed at the end."""
     made = ToolContext()
     yield made
     await made.sessions.close()

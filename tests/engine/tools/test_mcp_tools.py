@@ -1,4 +1,4 @@
-"""What servers offer: parameters from schemas of every kind, and the file in which lists are kept."""
+"""Tools of MCP servers: parameters from schemas of every kind, and the file of listings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `${NAME}` stands for in a server's settings: the environment first, then this session, then the keyring."""
+"""Values of `${NAME}` in settings: the environment, then this session, then the keyring."""
 
 from __future__ import annotations
 

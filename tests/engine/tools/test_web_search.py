@@ -18,7 +18,7 @@ ddgs = pytest.importorskip("ddgs.ddgs")
 
 
 class Engine(BaseHTTPRequestHandler):
-    """Answers as the HTML page of a search engine does."""
+    """Sends the HTML page of a search engine."""
 
     hits: ClassVar[list[tuple[str, str, str]]] = []
     status: ClassVar[int] = 200
@@ -37,7 +37,7 @@ class Engine(BaseHTTPRequestHandler):
         self.wfile.write(page)
 
     def log_message(self, *_arguments: Any) -> None:
-        """Say nothing."""
+        """Do not log."""
 
 
 @pytest.fixture

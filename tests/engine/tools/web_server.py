@@ -1,4 +1,4 @@
-"""A web server on loopback for the tests of `http_get`: each path behaves in one way; what was asked is kept."""
+"""A web server on loopback for the tests of `http_get`: one behavior per path; it records requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOMB = gzip.compress(b"\0" * 50_000_000)
 
 
 class WebServer(ThreadingHTTPServer):
-    """Attributes: `asked` holds (path, headers) of each request; `released` ends the answers that never come."""
+    """Attributes: `asked` contains (path, headers) of each request; `released` ends the delayed answers."""
 
     daemon_threads = True
 
@@ -34,7 +34,7 @@ class WebServer(ThreadingHTTPServer):
         return f"{scheme}://{host}:{self.port}{path}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that leaves early is no news."""
+        """Ignore clients that disconnect early."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(b"this is not gzip", Content_Encoding="gzip")
 
     def on_half_gzip(self) -> None:
-        """Compressed, without a length, and cut off: only the compression tells that something is missing."""
+        """Compressed, without a length, and cut off: only the compression shows that data is missing."""
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n"
         self.wfile.write(head + gzip.compress(b"first half, second half", 0)[:-20])
 
@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.hung_up.set()
 
     def on_drip(self) -> None:
-        """One byte again and again: no single read ever waits long."""
+        """One byte repeatedly: no single read waits long."""
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
         self.end_headers()

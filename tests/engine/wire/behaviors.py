@@ -92,7 +92,7 @@ class Exchange:
         }
 
     def answer(self, text: str, *, finish: str = "stop", usage: Body | None = USAGE) -> None:
-        """Answer in the form that was asked for: as a stream of words, or whole."""
+        """Answer in the requested form: as a stream of words, or whole."""
         if not self.streaming:
             message = {"role": "assistant", "content": text}
             choice = {"index": 0, "message": message, "finish_reason": finish}
@@ -119,7 +119,7 @@ class Exchange:
         self.handler.connection.close()
 
     def client_left(self, wait_s: float | None) -> bool:
-        """Wait until the client closes the connection, or for that long."""
+        """Wait until the client closes the connection, or until the timeout."""
         readable, _, _ = select.select([self.handler.connection], [], [], wait_s)
         if not readable:
             return False
@@ -139,7 +139,7 @@ def structured(exchange: Exchange) -> None:
 
 
 def no_schema(exchange: Exchange) -> None:
-    """Knows `json_object` only, as some servers do."""
+    """Supports `json_object` only, like some servers."""
     wanted: Body = exchange.body.get("response_format") or {}
     if wanted.get("type") == "json_schema":
         exchange.refuse(400, "'response_format.type' must be 'json_object' or 'text'", "invalid_request_error")
@@ -155,7 +155,7 @@ def no_response_format(exchange: Exchange) -> None:
 
 
 def tool_calls(exchange: Exchange) -> None:
-    """Wants two tools called at once, and answers as usual when it has been told results."""
+    """Requests two tool calls at once, and answers normally after their results."""
     if any(message["role"] == "tool" for message in exchange.body["messages"]):
         answer(exchange)
         return
@@ -181,7 +181,7 @@ def tool_calls(exchange: Exchange) -> None:
 
 
 def no_tools(exchange: Exchange) -> None:
-    """Refuses tools, as small local models do, and calls one in words."""
+    """Refuses tools, like small local models, and calls one in its text."""
     if "tools" in exchange.body:
         exchange.refuse(400, "this model does not support tools", "invalid_request_error")
     else:
@@ -189,7 +189,7 @@ def no_tools(exchange: Exchange) -> None:
 
 
 def unauthorized(exchange: Exchange) -> None:
-    """Repeats the key in its answer, as careless servers do."""
+    """Repeats the key in its answer, like careless servers."""
     sent = exchange.handler.headers.get("Authorization", "")
     exchange.refuse(401, f"Incorrect API key provided: {sent}", "invalid_request_error", "invalid_api_key")
 
@@ -269,7 +269,7 @@ def cut(exchange: Exchange) -> None:
 
 
 def quiet_end(exchange: Exchange) -> None:
-    """Ends a stream in good form, but without a finish reason and without [DONE]."""
+    """Ends a stream properly, but without a finish reason and without [DONE]."""
     exchange.start_stream()
     exchange.send_piece("Half of ")
     exchange.send_piece("the")
@@ -294,7 +294,7 @@ def verbatim_cut(exchange: Exchange) -> None:
 
 
 def echo_key(exchange: Exchange) -> None:
-    """Repeats the key that it was sent wherever a reply can hold a text, one character at a time."""
+    """Repeats the key in every text of a reply, one character at a time."""
     key = exchange.handler.headers.get("Authorization", "")
     call = {"id": key, "type": "function", "function": {"name": key, "arguments": json.dumps({key: key})}}
     said = [{"reasoning_content": key}, {"tool_calls": [{"index": 0, **call}]}, *({"content": sign} for sign in key)]
@@ -302,7 +302,7 @@ def echo_key(exchange: Exchange) -> None:
 
 
 def unclean(exchange: Exchange) -> None:
-    """Sends halves of surrogate pairs and NUL wherever a reply can hold a text."""
+    """Sends halves of surrogate pairs and NUL in every text of a reply."""
     text = "a \ud83d b \0 c"
     call = {"id": text, "type": "function", "function": {"name": text, "arguments": json.dumps({text: text})}}
     said = [{"reasoning_content": text}, {"tool_calls": [{"index": 0, **call}]}, *({"content": sign} for sign in text)]
@@ -329,13 +329,13 @@ def reset(exchange: Exchange) -> None:
 
 
 def silent(exchange: Exchange) -> None:
-    """Never answers; returns when the client has left."""
+    """Never answers; returns when the client has disconnected."""
     exchange.client_left(None)
     exchange.hang_up()
 
 
 def stalled(exchange: Exchange) -> None:
-    """Sends a first piece, then nothing; returns when the client has left."""
+    """Sends a first piece, then nothing; returns when the client has disconnected."""
     exchange.start_stream()
     exchange.send_piece(PARTIAL_REPLY)
     exchange.client_left(None)
@@ -343,7 +343,7 @@ def stalled(exchange: Exchange) -> None:
 
 
 def drip(exchange: Exchange) -> None:
-    """Sends a piece every hundredth of a second for ever, so that no timeout for a single read ever fires."""
+    """Sends a piece every hundredth of a second forever, so that no read timeout fires."""
     exchange.start_stream()
     while not exchange.client_left(0.01):
         exchange.send_piece("drip ")
@@ -363,13 +363,13 @@ def huge(exchange: Exchange) -> None:
 
 
 def refusing(status: int, body: Any, content_type: str = "application/json", **headers: str) -> Behavior:
-    """Answers every request with that error response; a text or bytes go out as they are, anything else as JSON."""
+    """Answers every request with that error response; text and bytes are sent unchanged, anything else as JSON."""
     content = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else json.dumps(body).encode()
     return lambda exchange: exchange.send(status, content, content_type, **headers)
 
 
 def picky(refusal: Callable[[Body], Any], status: int = 400, text: str | None = None) -> Behavior:
-    """Answers with the error body that `refusal` makes of a request; as usual where that is None."""
+    """Answers with the error body that `refusal` returns for a request; normally if that is None."""
 
     def behave(exchange: Exchange) -> None:
         refused = refusal(exchange.body)

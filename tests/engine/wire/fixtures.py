@@ -1,4 +1,4 @@
-"""Fixtures around the wire test server, for every folder of tests."""
+"""Fixtures of the wire test server, for all tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def wire() -> Iterator[WireServer]:
 
 @pytest.fixture
 def loopback_only(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Refuse every connection to, and every look-up of, another host than this one, and list them."""
+    """Refuse and record every connection to, and lookup of, other hosts."""
     elsewhere: list[str] = []
     connect, look_up = socket.socket.connect, socket.getaddrinfo
 

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible HTTP server for tests, on loopback: the model's name picks what it does.
+"""An OpenAI-compatible HTTP server for tests, on loopback: the model's name selects its behavior.
 
     with WireServer() as wire:
         model = "openai/rate-limited", api_base=wire.base_url
@@ -27,7 +27,7 @@ _PATHS = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/api/chat"})
 
 @dataclass(frozen=True)
 class WireRequest:
-    """A request as it came; header names in lower case."""
+    """A received request; header names in lower case."""
 
     method: str
     path: str
@@ -87,7 +87,7 @@ class WireServer:
         self._thread.join()
 
     async def request_arrived(self, count: int = 1) -> None:
-        """Wait until that many requests have come in all."""
+        """Wait until that many requests have arrived in total."""
         await asyncio.to_thread(self._wait_for, lambda: len(self.requests) >= count)
 
     async def call_abandoned(self, count: int = 1) -> None:

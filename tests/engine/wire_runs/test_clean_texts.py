@@ -1,4 +1,4 @@
-"""Lone surrogates and NUL: no request, no event and no history ever holds one, whatever kind of model a run asks."""
+"""Lone surrogates and NUL are in no request, event or history, with any kind of model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.models.catalog import Models
 from engine.models.protocol import Model, OnText, Price, Reply, Request, ToolCall
 from engine.store import open_store
 from tests.engine.wire.server import WireServer
-from tests.engine.wire_runs.kit import warm_client
+from tests.engine.wire_runs.run_helpers import warm_client
 
 __all__ = ["warm_client"]
 
@@ -27,7 +27,7 @@ FORBIDDEN = re.compile("[\x00\ud800-\udfff]|\\\\u0000|\\\\u[dD][89a-fA-F]")
 
 
 class EchoModel:
-    """A plugin's model that answers with what it must not."""
+    """A plugin's model that replies with invalid characters."""
 
     name = "echo:x"
     note = ""

@@ -1,4 +1,4 @@
-"""Everything that can go wrong on the wire, as the person sees it who started the run: event, sentence, what to do."""
+"""Failures of servers as the person sees them: event, message and remedy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engine.events import NodeFailed, NodeRetrying, NodeStreaming, RunFailed
 from engine.models.protocol import Usage
 from tests.engine.wire.behaviors import BRIEF_RETRY_AFTER_S, PARTIAL_REPLY, PARTIAL_TOKENS, REPLY, RETRY_AFTER_S
 from tests.engine.wire.server import WireServer
-from tests.engine.wire_runs.kit import asking, deciding, ended, looping, warm_client
+from tests.engine.wire_runs.run_helpers import asking, deciding, ended, looping, warm_client
 
 __all__ = ["warm_client"]
 

@@ -1,4 +1,4 @@
-"""Replies that arrive: streamed, structured in every form that servers know, and what is told about them."""
+"""Successful replies: streamed, structured in every supported form, and their usage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.events import LoopIterationCompleted, NodeCompleted, NodeStreaming
 from engine.models.protocol import Usage
 from tests.engine.wire.behaviors import HUGE_REPLY_CHARACTERS, PARTIAL_REPLY, REPLY, Body
 from tests.engine.wire.server import WireServer
-from tests.engine.wire_runs.kit import GIVEN, asking, deciding, ended, looping, warm_client
+from tests.engine.wire_runs.run_helpers import GIVEN, asking, deciding, ended, looping, warm_client
 
 __all__ = ["warm_client"]
 

@@ -1,4 +1,4 @@
-"""A key is used, and stands nowhere: in no event, result, message, log record, printed line or saved document."""
+"""A key that is used appears in no event, result, message, log record, output or saved document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from engine import Workflow, dumps, run, save
 from engine.errors import EngineError
 from tests.engine.wire.server import WireServer
-from tests.engine.wire_runs.kit import GIVEN, Ended, asking, deciding, ended, looping, warm_client
+from tests.engine.wire_runs.run_helpers import GIVEN, Ended, asking, deciding, ended, looping, warm_client
 
 __all__ = ["warm_client"]
 

@@ -1,4 +1,4 @@
-"""A key is used, and what the history keeps and gives away holds nothing of it: store, exports, logs, documents."""
+"""A key that is used is in no part of the history: store, exports, logs, documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engine.store.run_file import head_of, run_to_json
 from engine.store.run_sections import state_of
 from tests.engine.models.test_keys import MemoryKeyring
 from tests.engine.wire.server import WireServer
-from tests.engine.wire_runs.kit import GIVEN, asking, warm_client
+from tests.engine.wire_runs.run_helpers import GIVEN, asking, warm_client
 
 __all__ = ["warm_client"]
 
@@ -29,7 +29,7 @@ CANARY = "sk-canary-2b91c4fe7d0a4c55"
 
 @pytest.fixture(params=["environment", "keyring"])
 def server(request: pytest.FixtureRequest, wire: WireServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[WireServer]:
-    """The user's environment sends OpenAI's requests to the wire server; their key is in one of the two places."""
+    """The user's environment sends OpenAI's requests to the wire server; the key has one of two sources."""
     before = keyring.get_keyring()
     ring = MemoryKeyring()
     keyring.set_keyring(ring)

@@ -1,4 +1,4 @@
-"""Calls that end before their time: by the node's time limit, and by a person who stops the run."""
+"""Calls that end early: by the node's timeout, or because a person stops the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.events import (
 )
 from tests.engine.wire.behaviors import PARTIAL_REPLY, PARTIAL_TOKENS, REPLY, RETRY_AFTER_S
 from tests.engine.wire.server import WireServer
-from tests.engine.wire_runs.kit import asking, deciding, ended, looping, warm_client
+from tests.engine.wire_runs.run_helpers import asking, deciding, ended, looping, warm_client
 
 __all__ = ["warm_client"]
 

@@ -1,4 +1,4 @@
-"""Whole runs over the wire: a workflow whose model is a behavior of the wire server, run as a user would run it."""
+"""Helpers for whole runs whose model is a behavior of the wire server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _warm: list[str] = []
 
 @pytest.fixture(autouse=True)
 async def warm_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a first call once a process, so that no time limit counts what that costs; and start without any key."""
+    """Make a first call once per process, so that no timeout includes its cost; start without any key."""
     for name in ("OPENAI_API_KEY", "OPENAI_API_BASE", "OPENAI_BASE_URL", "LOOPWRIGHT_MODEL"):
         monkeypatch.delenv(name, raising=False)
     if not _warm:
@@ -34,7 +34,7 @@ async def warm_client(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that has ended, and everything that it told."""
+    """A finished run and all its events."""
 
     result: RunResult
     events: list[AnyEvent]
@@ -44,12 +44,12 @@ class Ended:
 
 
 def asking(wire: WireServer, behavior: str, **config: Any) -> Workflow:
-    """A workflow of one model node called Draft; it is not tried again unless told otherwise."""
+    """A workflow of one model node called Draft; without retries unless configured."""
     return _around("llm", wire, behavior, {"prompt": "Write about {{input}}.", **config})
 
 
 def deciding(wire: WireServer, behavior: str, **config: Any) -> Workflow:
-    """A workflow of one router that asks a model; its branches lead to the outputs `done` and `more`."""
+    """A workflow of one router with a model; its branches lead to the outputs `done` and `more`."""
     builder = _with_input("routed")
     node = builder.add("router", id="check", config=_config(wire, behavior, {"criteria": "Is it good?", **config}))
     builder.connect("text.value", node["input"])
@@ -59,7 +59,7 @@ def deciding(wire: WireServer, behavior: str, **config: Any) -> Workflow:
 
 
 def looping(wire: WireServer, behavior: str, judge: str | None = None, **config: Any) -> Workflow:
-    """A workflow of a loop around Draft, with a router behind it where a behavior for the judge is named."""
+    """A workflow of a loop around Draft, followed by a router if a behavior of the judge is given."""
     builder = _with_input("looped")
     builder.add("loop", id="loop", config={"inject_feedback": False, **config})
     builder.add("llm", id="draft", config=_config(wire, behavior, {"prompt": "Better: {{input}}"}))
@@ -96,7 +96,7 @@ def _config(wire: WireServer, behavior: str, config: dict[str, Any]) -> dict[str
 
 
 async def ended(workflow: Workflow, *, meanwhile: Callable[[Run, AnyEvent], None] | None = None) -> Ended:
-    """Run a workflow to its end; `meanwhile` sees each event as it comes and may act on the run."""
+    """Run a workflow to its end; `meanwhile` gets each event and may act on the run."""
     run = start(workflow, {"text": GIVEN})
     events: list[AnyEvent] = []
     async with asyncio.timeout(PATIENCE_S):
