@@ -161,16 +161,6 @@ def differences(first: str, second: str, check: Check = lambda: None) -> list[Sp
     return list(_merged(_join_changes(list(_merged(_spans(first, second, check))))))
 
 
-def of_first(spans: list[Span]) -> list[Span]:
-    """Return the spans of the first text."""
-    return [span for span in spans if span.kind is not Kind.INSERT]
-
-
-def of_second(spans: list[Span]) -> list[Span]:
-    """Return the spans of the second text."""
-    return [span for span in spans if span.kind is not Kind.DELETE]
-
-
 def _spans(first: str, second: str, check: Check) -> Iterator[Span]:
     lines, other_lines = _lines(first), _lines(second)
     for changed, other_changed, equal in _changes(lines, other_lines, check):

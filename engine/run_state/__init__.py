@@ -1,5 +1,4 @@
-"""The state of a run, reduced from its events: the one reducer and the selectors of everybody who shows a run.
+"""The state of a run, reduced from its events, and the selectors that views, exports and stores use.
 
-`reducer.apply` changes a `RunState` by one event. `selectors` and `result` answer what views, exports and stores ask of
-it. `loop_starts` makes the logs of older versions readable.
+`reducer.apply` changes a `RunState` by one event. `state` has the selectors, and `result` the result of a run.
 """

@@ -87,18 +87,14 @@ class DeclaredInput:
         }
 
 
-def declared_inputs(workflow: Workflow) -> list[DeclaredInput]:
-    """Return the enabled inputs of a workflow; inputs with invalid settings are left out."""
-    return _inputs(workflow, is_enabled=True)
-
-
 def without_disabled(workflow: Workflow, given: Mapping[str, Value]) -> dict[str, Value]:
     """Return the values of an earlier run without those of inputs that are disabled now."""
-    off, declared = ({item.name for item in _inputs(workflow, is_enabled=on)} for on in (False, True))
+    off, declared = ({item.name for item in declared_inputs(workflow, is_enabled=on)} for on in (False, True))
     return {name: value for name, value in given.items() if name in declared or name not in off}
 
 
-def _inputs(workflow: Workflow, *, is_enabled: bool) -> list[DeclaredInput]:
+def declared_inputs(workflow: Workflow, *, is_enabled: bool = True) -> list[DeclaredInput]:
+    """Return the enabled (or disabled) inputs of a workflow; inputs with invalid settings are left out."""
     found: list[DeclaredInput] = []
     for node in workflow.nodes:
         if node.type != "input" or node.enabled is not is_enabled:
@@ -115,7 +111,7 @@ _TYPE_HELP: Final = {
     PortType.NUMBER: ("a number", "42 or 0.5"),
     PortType.BOOLEAN: ("true or false", "true, false, yes, no, 1 or 0"),
     PortType.LIST: ("a list in JSON", '["a", "b"]'),
-    PortType.JSON: ("JSON", '{"a": 1}; a text stands in double quotes'),
+    PortType.JSON: ("JSON", '{"a": 1}; put text in double quotes'),
 }
 
 _BOOLEAN_WORDS: Final = {
@@ -165,15 +161,10 @@ def _plain_number(text: str) -> str:
 
 
 def _fits(value: Value, kind: PortType) -> bool:
-    match kind:
-        case PortType.NUMBER:
-            return isinstance(value, (int, float)) and not isinstance(value, bool)
-        case PortType.BOOLEAN:
-            return isinstance(value, bool)
-        case PortType.LIST:
-            return isinstance(value, list)
-        case _:
-            return True
+    if kind is PortType.NUMBER:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    types: dict[PortType, type] = {PortType.BOOLEAN: bool, PortType.LIST: list}
+    return isinstance(value, types.get(kind, object))
 
 
 def invalid_value(text: str, declared: DeclaredInput) -> InputError:

@@ -103,9 +103,10 @@ class IteratorRun:
         items = self._items(value)
         self._emit_started(len(items))
         await self._run_all(items)
-        outputs = outputs_of([record_json(self._records[index]) for index in sorted(self._records)])
-        self._emit_completed(ALL_ITEMS, _warnings(outputs))
-        return outputs
+        failed = sum(record.branch == FAILED for record in self._records.values())
+        warnings = (f"{failed} of {format_count(len(items), 'item')} failed.",) if failed else ()
+        self._emit_completed(ALL_ITEMS, warnings)
+        return outputs_of([record_json(self._records[index]) for index in sorted(self._records)])
 
     def _skip_reason(self, value: Value) -> str | None:
         """Return the exit reason if the items pass through unchanged; None if the body runs."""
@@ -258,14 +259,6 @@ def passed_through(items: Iterable[Value]) -> Outputs:
     no_cost = (None, None, Usage(), 0.0, 0.0)
     records = (IterationRecord(index, item, item, None, None, None, *no_cost) for index, item in enumerate(items))
     return {"iterations": [record_json(record) for record in records], "count": 0, "failures": []}
-
-
-def _warnings(outputs: Outputs) -> tuple[str, ...]:
-    """Return the warning about failed items."""
-    failures, count = outputs["failures"], outputs["count"]
-    if not isinstance(failures, list) or not failures or not isinstance(count, int):
-        return ()
-    return (f"{len(failures)} of {format_count(count, 'item')} failed.",)
 
 
 async def run_iterator(outer: GraphRun, node: NodePlan, inputs: dict[str, Value]) -> Outputs:

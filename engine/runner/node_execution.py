@@ -160,18 +160,9 @@ def outputs_on_error(node: NodePlan, failure: EngineError) -> Outputs | None:
 def _emit_failed(
     scope: RunScope, node: NodePlan, context: NodeContext[Any], error: EngineError, started: float
 ) -> None:
-    scope.run_context.event_log.emit(
-        NodeFailed,
-        context.path,
-        node.spec.type,
-        error.message,
-        error.remedy,
-        time.perf_counter() - started,
-        context.usage,
-        context.cost_usd,
-        context.calls,
-        context.warnings,
-    )
+    emit, kind, duration = scope.run_context.event_log.emit, node.spec.type, time.perf_counter() - started
+    figures = (context.usage, context.cost_usd, context.calls, context.warnings)
+    emit(NodeFailed, context.path, kind, error.message, error.remedy, duration, *figures)
 
 
 def skip_node(scope: RunScope, node: NodePlan, reason: str) -> None:
