@@ -1,11 +1,11 @@
-"""Finding JSON in what a model wrote, in the dialects that models write.
+"""Lenient JSON: find and parse JSON values in the replies of models, in the dialects that models write.
 
-Strict JSON is read by `json`. Anything else (single or typographic quotes, comments, trailing commas, Python literals,
-raw newlines, keys without quotes) is repaired by `json_repair`. It also closes what was cut off, fills in what is
-missing and drops what it cannot place. That would be a guess, so a repair counts only if the value was closed, and if
-all that was written is in it and nothing else. Strings are put aside meanwhile, so that nothing in them is repaired.
+`json` parses strict JSON. `json_repair` repairs single or typographic quotes, comments, trailing commas, Python
+literals, raw newlines and keys without quotes. It also completes truncated values and drops unknown parts, so a repair
+is used only if the value was closed, and if the result has exactly the content of the text. Strings are replaced
+by placeholders during a repair, so that it does not change them.
 
-Exported LangGraph modules carry this module's source, so it imports nothing of the engine.
+Exported LangGraph modules include the source of this module, so it imports nothing from the engine.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
-_LONGEST_REPAIR: Final = 50_000
-"""Characters of a value, its strings not counted, that are repaired at most; `json_repair` is slow on long ones."""
+_MAX_REPAIR_LENGTH: Final = 50_000
+"""Maximum length of a repaired value without its strings; `json_repair` is slow on long values."""
 
 GAP: Final = "\ufffc"
-"""Stands for a JSON value in the text around it. It is part of no word."""
+"""Placeholder of a JSON value in the text around it; not part of a word."""
 
 _MARK: Final = "\ufdd0"
-"""Around the number that stands for a string while a value is repaired. No text has it: it is no character."""
+"""Delimiter of the placeholder of a string; a noncharacter, which no text has."""
 
 _NOTHING: Final = "\0"
-"""Stands where a value should be and is none, as in {"score": NaN}."""
+"""Placeholder of something that is not a value, as in {"score": NaN}."""
 
 _OPENING: Final = re.compile(r"[{\[｛［]")
 _STRAIGHT_OPENING: Final = re.compile(r"[{\[]")
@@ -66,17 +66,17 @@ _ESCAPES: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u0000|u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
-"""Escapes of JSON; in a group those of NUL and of lone surrogates, which nothing else can carry."""
+"""JSON escapes; NUL and lone surrogates, which cannot be written elsewhere, are in a group."""
 _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w.])")
 _STRUCTURE: Final = re.compile(r"""[\s"',:;{}\[\]()]+""")
 
 
 def find_json(text: str) -> tuple[list[Any], str, bool]:
-    """Find the outermost JSON objects and lists in a text, in fences and outside.
+    """Find the outermost JSON objects and lists in a text, inside and outside of fences.
 
     Returns:
-        The values in their order; the text around them; and whether the text ends inside a value that is not closed,
-        in which case nothing after its beginning was looked at.
+        The values in order; the text around them; and whether the text ends inside an unclosed value, after whose
+        start nothing was searched.
     """
     text = _clean(text)
     values: list[Any] = []
@@ -85,31 +85,31 @@ def find_json(text: str) -> tuple[list[Any], str, bool]:
     openings = _OPENING
     while (opening := openings.search(text, place)) is not None:
         place = opening.start()
-        if _LIKE_JSON.match(text, place) is None:  # a brace or bracket of prose
+        if _LIKE_JSON.match(text, place) is None:  # a bracket in prose
             place += 1
             continue
-        found = _strict(text, place)
+        found = _parse_strict_at(text, place)
         if found is None:
-            end, simple, strings = _scanned(text, place)
-            if end < 0 and text[place] in "｛［":  # most likely a bracket of prose
+            end, simple, strings = _scan(text, place)
+            if end < 0 and text[place] in "｛［":  # probably a bracket in prose
                 openings = _STRAIGHT_OPENING
                 continue
             if end < 0:
                 return values, "".join((*around, text[kept:place])), True
-            found = _repaired(simple, strings), end
+            found = _repair(simple, strings), end
         value, end = found
         if value is not None:
             values.append(value)
-        around += (text[kept:place], f"\n{GAP}\n")  # what follows on the same line is a line of its own
+        around += (text[kept:place], f"\n{GAP}\n")  # the text after it starts a new line
         kept = place = end
     return values, "".join((*around, text[kept:])), False
 
 
 def parse_lenient(text: str) -> Any:
-    """Read a text that is one JSON object or list in any dialect, with nothing but white space around it.
+    """Parse a text that is one JSON object or list in any dialect, and nothing else.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not.
     """
     values, around, is_cut_off = find_json(text)
     if is_cut_off or len(values) != 1 or around.strip() != GAP:
@@ -118,29 +118,29 @@ def parse_lenient(text: str) -> Any:
 
 
 def parse_strict(text: str) -> Any:
-    """Read a JSON text: numbers must be finite, and a key must not have two different values.
+    """Parse strict JSON with finite numbers and without a key that has two different values.
 
     Raises:
-        ValueError: It is no JSON.
+        ValueError: It is not strict JSON.
     """
     try:
         return _DECODER.decode(_clean(text))
     except RecursionError:
-        raise ValueError("objects and lists stand too deep inside one another") from None
+        raise ValueError("objects and lists are nested too deeply") from None
 
 
 def _clean(text: str) -> str:
     return _ESCAPES.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], text) if "\\u" in text else text
 
 
-def _strict(text: str, place: int) -> tuple[Any, int] | None:
+def _parse_strict_at(text: str, place: int) -> tuple[Any, int] | None:
     try:
         return _DECODER.raw_decode(text, place)
     except (ValueError, RecursionError):
         return None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found and found[key] != value:
@@ -156,33 +156,35 @@ def _finite(number: str) -> float:
 
 
 def _not_a_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_once, parse_float=_finite, parse_constant=_not_a_number)
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_without_duplicates, parse_float=_finite, parse_constant=_not_a_number
+)
 
 
-def _scanned(text: str, start: int) -> tuple[int, str, list[str]]:
-    """Find the end of the value that begins there; -1 where it is not closed.
+def _scan(text: str, start: int) -> tuple[int, str, list[str]]:
+    """Find the end of the value that starts at a position; -1 if it is not closed.
 
-    Also gives its text without comments, with numbers in the place of its strings; and those strings. Amounts such as
-    8/10 count as strings: `json_repair` would keep the first number alone.
+    Also returns its text without comments and with placeholders for strings, and the strings. Amounts such as 8/10
+    count as strings, because `json_repair` would keep only the first number.
     """
-    open_ones: list[str] = []
+    open_brackets: list[str] = []
     pieces: list[str] = []
     strings: list[str] = []
-    place, before = start, ""  # before: the last sign that is neither white space nor part of a comment
+    place, before = start, ""  # before: the last character outside of white space and comments
     while place < len(text):
         sign = text[place].translate(_WIDE)
         if before and before in "{[(,:" and sign in _CLOSING_QUOTES:
-            end, string = _string(text, place, before, open_ones[-1])
+            end, string = _scan_string(text, place, before, open_brackets[-1])
             if end < 0:
                 break
             place, before = end, "x"
             pieces.append(f'"{_MARK}{len(strings)}{_MARK}"')
             strings.append(string)
             continue
-        length, written = _unquoted(text, place, before, open_ones)
+        length, written = _scan_unquoted(text, place, before, open_brackets)
         if length:
             is_string = bool(written.strip()) and written != _NOTHING
             pieces.append(f'"{_MARK}{len(strings)}{_MARK}"' if is_string else written)
@@ -190,19 +192,19 @@ def _scanned(text: str, start: int) -> tuple[int, str, list[str]]:
             place, before = place + length, before if written == " " else "x"
             continue
         if sign in _CLOSING:
-            open_ones.append(_CLOSING[sign])
-        elif sign in ")]}" and (not open_ones or open_ones.pop() != sign):
+            open_brackets.append(_CLOSING[sign])
+        elif sign in ")]}" and (not open_brackets or open_brackets.pop() != sign):
             break
         place += 1
         pieces.append(", " if sign == "," else sign)
         before = before if sign.isspace() else sign
-        if not open_ones:
+        if not open_brackets:
             return place, "".join(pieces), strings
     return -1, "", []
 
 
-def _unquoted(text: str, place: int, before: str, open_ones: list[str]) -> tuple[int, str]:
-    """A comment, an amount or a value that is none, if one begins there: its length, and what stands for it."""
+def _scan_unquoted(text: str, place: int, before: str, open_brackets: list[str]) -> tuple[int, str]:
+    """Return the length and the replacement of a comment, an amount or an invalid value at a position."""
     if text[place] in "/#" and (place == 0 or text[place - 1].isspace() or text[place - 1] in "{[,]}\"'"):
         comment = _COMMENT.match(text, place)
         return (len(comment[0]), " ") if comment is not None else (0, "")
@@ -210,17 +212,17 @@ def _unquoted(text: str, place: int, before: str, open_ones: list[str]) -> tuple
         return 0, ""
     nothing = _NO_VALUE.match(text, place)
     amount = nothing or _BARE_AMOUNT.match(text, place)
-    if amount is None and before == ":" and open_ones[-1:] == ["}"]:
+    if amount is None and before == ":" and open_brackets[-1:] == ["}"]:
         amount = _BARE_DECIMAL_COMMA.match(text, place)
     if amount is None:
         return 0, ""
     return len(amount[0]), _NOTHING if nothing is not None else amount[0]
 
 
-def _string(text: str, start: int, before: str, closing: str) -> tuple[int, str]:
-    """The end of the string that begins there, and what it says; -1 where it never ends.
+def _scan_string(text: str, start: int, before: str, closing: str) -> tuple[int, str]:
+    """Return the end (-1 if there is none) and the content of the string that starts at a position.
 
-    A quote closes it only where what follows may follow a string there, so that it may hold quotes of its own.
+    A quote closes it only before something that can follow a string there, so that strings may contain quotes.
     """
     long = _LONG_STRING.match(text, start)
     if long is not None:
@@ -228,33 +230,36 @@ def _string(text: str, start: int, before: str, closing: str) -> tuple[int, str]
     after = _AFTER_MEMBER if before == ":" else _AFTER_KEY if closing == "}" else _AFTER_ITEM
     for quote in _QUOTE_ENDS[text[start]].finditer(text, start + 1):
         if quote[0][0] != "\\" and after.match(text, quote.end()) is not None:
-            return quote.end(), _ESCAPE.sub(_unescaped, text[start + 1 : quote.start()])
+            return quote.end(), _ESCAPE.sub(_unescape, text[start + 1 : quote.start()])
     return -1, ""
 
 
-def _unescaped(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     if escape[1]:
         return str(json.loads(f'"{escape[0]}"'))
     sign = escape[2]
     return _ESCAPED.get(sign, sign if sign in _STRING_QUOTES + "»›」』´" else escape[0])
 
 
-def _repaired(simple: str, strings: list[str]) -> Any:
-    """The object or list that a text of some dialect stands for; None where that would be a guess.
+def _repair(simple: str, strings: list[str]) -> Any:
+    """Repair the text of an object or list; None if the result would be a guess.
 
     Args:
-        simple: The text, with numbers in the place of its strings.
-        strings: These strings.
+        simple: The text with placeholders for its strings.
+        strings: The strings.
     """
     from json_repair import repair_json
 
-    if len(simple) > _LONGEST_REPAIR or _NOTHING in simple or simple.count(_MARK) != 2 * len(strings):
+    if len(simple) > _MAX_REPAIR_LENGTH or _NOTHING in simple or simple.count(_MARK) != 2 * len(strings):
         return None
     try:
         value: Any = repair_json(simple, return_objects=True, skip_json_loads=True, strict=True)
-        is_whole = isinstance(value, (dict, list)) and (_members(value), _content(" ".join(_leaves(value)))) == (
+        is_whole = isinstance(value, (dict, list)) and (
+            _count_members(value),
+            _normalized(" ".join(_leaves(value))),
+        ) == (
             simple.count(":"),
-            _content(simple),
+            _normalized(simple),
         )
         return _with_strings(value, strings) if is_whole else None
     except (ValueError, RecursionError, AssertionError, IndexError):
@@ -262,14 +267,16 @@ def _repaired(simple: str, strings: list[str]) -> Any:
 
 
 def _with_strings(value: Any, strings: list[str]) -> Any:
-    """A value with its strings in their places again.
+    """Replace the placeholders in a value by their strings.
 
     Raises:
         ValueError: A key has two values.
     """
     if isinstance(value, dict):
         inside = cast("dict[str, Any]", value)
-        return _once([(_with_strings(key, strings), _with_strings(inner, strings)) for key, inner in inside.items()])
+        return _without_duplicates(
+            [(_with_strings(key, strings), _with_strings(inner, strings)) for key, inner in inside.items()]
+        )
     if isinstance(value, list):
         return [_with_strings(inner, strings) for inner in cast("list[Any]", value)]
     if isinstance(value, str) and value.startswith(_MARK):
@@ -278,7 +285,7 @@ def _with_strings(value: Any, strings: list[str]) -> Any:
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    """All keys and plain values, in their order, as texts."""
+    """Yield all keys and scalar values in order, as texts."""
     if isinstance(value, dict):
         for key, inner in cast("dict[str, Any]", value).items():
             yield str(key)
@@ -292,15 +299,15 @@ def _leaves(value: Any) -> Iterator[str]:
         yield value if isinstance(value, str) else str(value).lower()
 
 
-def _members(value: Any) -> int:
-    """How many members all objects in a value have together."""
+def _count_members(value: Any) -> int:
+    """Count the members of all objects in a value."""
     if isinstance(value, dict):
         inside = cast("dict[str, Any]", value)
-        return len(inside) + sum(map(_members, inside.values()))
-    return sum(map(_members, cast("list[Any]", value))) if isinstance(value, list) else 0
+        return len(inside) + sum(map(_count_members, inside.values()))
+    return sum(map(_count_members, cast("list[Any]", value))) if isinstance(value, list) else 0
 
 
-def _content(text: str) -> str:
-    """What a text says, without what only structures it; numbers in one form, null as Python writes it."""
+def _normalized(text: str) -> str:
+    """Return the content of a text without its structure, with numbers in one form and null as in Python."""
     numbers = _NUMBER.sub(lambda number: f" {float(number[0])!r} ", text.casefold())
     return _STRUCTURE.sub("", re.sub(r"\bnull\b", "none", numbers))
