@@ -44,7 +44,6 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -52,7 +51,7 @@ from app.gallery.gallery import Template, bundled_templates
 from app.search import match_score
 from app.theme.style import elide_two_lines, icon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
-from app.theme.widgets import PlainLabel, plain_tool_tip
+from app.theme.widgets import PlainLabel, plain_tool_tip, vbox
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import PAIR_BY_END, AnySpec, Category
 from engine.tools.registry import all_tools, builtin_tools
@@ -454,12 +453,7 @@ class Palette(QWidget):
         self._nothing = PlainLabel("No matches. Try a different filter.", look="dim", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._nothing.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(2 * UNIT, 3 * UNIT, 2 * UNIT, UNIT)
-        layout.setSpacing(2 * UNIT)
-        layout.addWidget(self.filter)
-        layout.addWidget(self._nothing, 1)
-        layout.addWidget(self.list, 1)
+        vbox(self.filter, (self._nothing, 1), (self.list, 1), spacing=2, margins=(2, 3, 2, 1), parent=self)
         self.setProperty("panel", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         style().changed.connect(self._look_changed)

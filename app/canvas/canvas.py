@@ -10,7 +10,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from app.canvas.actions import enable, make_actions
@@ -27,6 +27,7 @@ from app.canvas.viewport_controls import CursorHint, EmptyCanvasHint, FitToView,
 from app.node_layout import ALIGNMENTS
 from app.session import Session
 from app.theme.style import style
+from app.theme.widgets import vbox
 from engine.document.model import Workflow
 from engine.nodes.spec import ITERATOR, LOOP, PAIR_BY_END, PAIR_BY_START
 from engine.nodes.subflow import SUBFLOW
@@ -85,9 +86,7 @@ class Canvas(QWidget):
         self.add_button.requested = self.popups.choose_next
         self.viewer.scene().addItem(self.add_button)
         self._hovered: NodeItem | None = None
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.viewer)
+        vbox(self.viewer, parent=self)
         self.minimap = Minimap(self.view, self.viewer, self)
         self.controls = ZoomControls(self.viewer, self.actions_by_name, self)
         self.fit_to_view = FitToView(self.view, self.viewer, self.controls, self.minimap)

@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QListWidgetItem,
     QMenu,
     QPlainTextEdit,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -40,7 +39,7 @@ from app.search import match_score
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import plain_tool_tip
+from app.theme.widgets import plain_tool_tip, vbox
 from engine.document.operations import Operation, SetTitle
 from engine.nodes.json_values import can_ever_fit
 from engine.nodes.node_registry import Registry
@@ -147,11 +146,7 @@ class PickList(QFrame):
         self.list.setAccessibleName("Results")
         self.list.setUniformItemSizes(True)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(2 * UNIT, 2 * UNIT, 2 * UNIT, 2 * UNIT)
-        column.setSpacing(2 * UNIT)
-        column.addWidget(self.filter)
-        column.addWidget(self.list)
+        vbox(self.filter, self.list, spacing=2, margins=2, parent=self)
         self.filter.textChanged.connect(self._refill)
         self.filter.installEventFilter(self)
         self.list.installEventFilter(self)

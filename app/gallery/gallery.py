@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVB
 from app.gallery.diagram import DiagramPicture, make_diagram
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import Badge, ElidedLabel, MessageBar, PlainLabel, plain_tool_tip
+from app.theme.widgets import STRETCH, Badge, ElidedLabel, MessageBar, PlainLabel, hbox, plain_tool_tip, vbox
 from app.worker import Worker
 from engine.bundled import templates_folder
 from engine.document.files import load
@@ -119,12 +119,8 @@ class RecentFile(QWidget):
         self.button.clicked.connect(lambda _checked=False: self.chosen.emit(self.path))
         self.badge = Badge("not found", "warning")
         self.badge.hide()
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2 * UNIT)
-        layout.addWidget(self.button)
-        layout.addWidget(ElidedLabel(str(path.parent), look="dim small"), 1)
-        layout.addWidget(self.badge, 0, Qt.AlignmentFlag.AlignVCenter)
+        folder = ElidedLabel(str(path.parent), look="dim small")
+        hbox(self.button, (folder, 1), (self.badge, Qt.AlignmentFlag.AlignVCenter), spacing=2, parent=self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Elide a long name in the middle."""
@@ -159,9 +155,7 @@ class RecentFiles(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.files: list[RecentFile] = []
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(UNIT)
+        self._layout = vbox(spacing=1, parent=self)
 
     def show_files(self, paths: Iterable[Path]) -> None:
         """Replace the files."""
@@ -290,20 +284,14 @@ class TemplateCard(QFrame):
         self.button.setAccessibleDescription(f"{template.about} {template.when}".strip())
         self.button.clicked.connect(self._open)
         self.setFocusProxy(self.button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(3 * UNIT, 3 * UNIT, 3 * UNIT, 3 * UNIT)
-        layout.setSpacing(2 * UNIT)
-        layout.addWidget(self.picture)
-        layout.addSpacing(UNIT)
-        layout.addWidget(PlainLabel(template.title, look="title"))
-        if template.about:
-            layout.addWidget(PlainLabel(template.about, wrap=True))
-        layout.addStretch(1)
-        foot = QHBoxLayout()
-        foot.setSpacing(3 * UNIT)
-        foot.addWidget(PlainLabel(template.when, look="dim small", wrap=True), 1)
-        foot.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
-        layout.addLayout(foot)
+        foot = hbox(
+            (PlainLabel(template.when, look="dim small", wrap=True), 1),
+            (self.button, Qt.AlignmentFlag.AlignBottom),
+            spacing=3,
+        )
+        about = [PlainLabel(template.about, wrap=True)] if template.about else []
+        title = PlainLabel(template.title, look="title")
+        vbox(self.picture, 1, title, *about, STRETCH, foot, spacing=2, margins=3, parent=self)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Open the template."""
@@ -416,57 +404,46 @@ class Gallery(QWidget):
         page.setMaximumWidth(WIDEST)
         self._hint = MessageBar()
         self._hint.hide()
-        layout = QVBoxLayout(page)
-        layout.setContentsMargins(8 * UNIT, 10 * UNIT, 8 * UNIT, 8 * UNIT)
-        layout.setSpacing(8 * UNIT)
-        layout.addLayout(self._head())
-        layout.addWidget(self._hint)
-        layout.addWidget(_section("Start with a template", self._grid))
-        layout.addWidget(self._recent_section)
-        layout.addStretch(1)
-        layout.addLayout(self._foot())
+        vbox(
+            self._head(),
+            self._hint,
+            _section("Start with a template", self._grid),
+            self._recent_section,
+            STRETCH,
+            self._foot(),
+            spacing=8,
+            margins=(8, 10, 8, 8),
+            parent=page,
+        )
         return page
 
     def _head(self) -> QVBoxLayout:
-        buttons = QHBoxLayout()
-        buttons.setSpacing(2 * UNIT)
-        buttons.addWidget(_button("New workflow", "mdi6.plus", self.new_requested))
-        buttons.addWidget(_button("Open…", "mdi6.folder-open-outline", self.open_requested))
-        buttons.addStretch(1)
-        head = QVBoxLayout()
-        head.setSpacing(UNIT)
-        head.addWidget(PlainLabel("Loopwright", look="heading"))
-        head.addWidget(PlainLabel(INTRODUCTION, look="dim", wrap=True))
-        head.addSpacing(3 * UNIT)
-        head.addLayout(buttons)
-        return head
+        buttons = hbox(
+            _button("New workflow", "mdi6.plus", self.new_requested),
+            _button("Open…", "mdi6.folder-open-outline", self.open_requested),
+            STRETCH,
+            spacing=2,
+        )
+        introduction = PlainLabel(INTRODUCTION, look="dim", wrap=True)
+        return vbox(PlainLabel("Loopwright", look="heading"), introduction, 3, buttons, spacing=1)
 
     def _foot(self) -> QHBoxLayout:
         link = QPushButton("Set up models")
         link.setProperty("link", True)
         link.clicked.connect(lambda _checked=False: self.models_requested.emit())
-        foot = QHBoxLayout()
-        foot.setSpacing(2 * UNIT)
-        foot.addWidget(PlainLabel(MODEL_LINE, look="dim", wrap=True), 1)
-        foot.addWidget(link, 0, Qt.AlignmentFlag.AlignVCenter)
-        return foot
+        model_line = PlainLabel(MODEL_LINE, look="dim", wrap=True)
+        return hbox((model_line, 1), (link, Qt.AlignmentFlag.AlignVCenter), spacing=2)
 
     def _lay_out(self, page: QWidget) -> None:
         middle = QWidget()
-        row = QHBoxLayout(middle)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addStretch(1)
-        row.addWidget(page, 1000)
-        row.addStretch(1)
+        hbox(STRETCH, (page, 1000), STRETCH, parent=middle)
         area = QScrollArea()
         area.setWidgetResizable(True)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(middle)
         self._grid.reached.connect(area.ensureWidgetVisible)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(area)
+        vbox(area, parent=self)
 
 
 def _missing_files(paths: Iterable[Path]) -> list[Path]:
@@ -482,11 +459,7 @@ def _exists(path: Path) -> bool:
 
 def _section(title: str, body: QWidget) -> QWidget:
     section = QWidget()
-    layout = QVBoxLayout(section)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(3 * UNIT)
-    layout.addWidget(PlainLabel(title, look="title"))
-    layout.addWidget(body)
+    vbox(PlainLabel(title, look="title"), body, spacing=3, parent=section)
     return section
 
 
