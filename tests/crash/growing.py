@@ -16,7 +16,7 @@ from pathlib import Path
 import zstandard  # noqa: F401 - imported here, once, and not by each process
 
 from engine.store.sqlite import SqliteStore
-from tests.engine.store.kept import Watcher, completed, head, keep, node, started, whole
+from tests.engine.store.run_samples import Watcher, completed, head, keep, node, started, whole
 
 HISTORY = "history.sqlite3"
 ACKNOWLEDGED = "acknowledged"

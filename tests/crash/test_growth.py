@@ -13,7 +13,7 @@ import pytest
 from engine.store import open_store
 from tests.architecture.project import ROOT
 from tests.crash.growing import ACKNOWLEDGED, HISTORY
-from tests.engine.store.kept import head, keep, whole
+from tests.engine.store.run_samples import head, keep, whole
 
 STEP = 8_192
 COUNT = 36

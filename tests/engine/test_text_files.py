@@ -26,7 +26,7 @@ from engine.tools.search_files import SearchFilesParameters, search_files
 from engine.tools.tool import ToolContext
 from tests.engine.semantics.documents import around, entry, flow, llm, part, result
 from tests.engine.semantics.kit import play
-from tests.engine.store.told import head, one_of_each
+from tests.engine.store.event_samples import head, one_of_each
 
 _ENCODINGS = {
     "utf-8": (b"", "utf-8"),

@@ -1,4 +1,4 @@
-"""A window whose history lies in a file of the test, and the parts of it with a store of the test."""
+"""A window with a history in a file of the test, and its parts with a store of the test."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A process that runs and keeps a workflow: `python -m tests.app.history.running_process STORE SCRIPT`.
+"""A process that runs and stores a workflow: `python -m tests.app.history.running_process STORE SCRIPT`.
 
-It says on its output what it does, a line an event, so that who waits for a moment need not guess it.
+It prints a line for each event, so that tests can wait for a certain moment.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from engine.events import AnyEvent
 from engine.runner.options import RunOptions
 from engine.runner.run import start
 from engine.store import open_store
-from tests.app.history.kept import refine
+from tests.app.history.stored_runs import refine
 
 
 def tell(event: AnyEvent) -> None:

@@ -1,4 +1,4 @@
-"""Two texts side by side: which words are marked, what belongs together, and that a window never waits for it."""
+"""The Compare window: highlights, matching positions, and responsiveness."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from engine.events import AnyEvent, LoopIterationStarted, RunStarted
 from engine.plan.structure import analyse
 from engine.runner.run_storage import RunHead
 from engine.store import Store
-from tests.app.history.kept import refine, refine_script, run_kept
-from tests.app.history.loops import iteration, one_loop, told
+from tests.app.history.loop_samples import iteration, one_loop, told
+from tests.app.history.stored_runs import refine, refine_script, run_kept
 
 
-def test_what_only_one_text_has_is_marked_in_it() -> None:
+def test_changes_are_highlighted_in_their_text() -> None:
     found = compare("The sea is wide.", "The sea is deep and wide.")
     assert found.changes == (Change((11, 11), (11, 20)),)
     assert found.marks(is_left=True) == []
@@ -38,21 +38,21 @@ def test_what_only_one_text_has_is_marked_in_it() -> None:
     assert summary(found) == "1 place differs: 0 words removed, 2 words added."
 
 
-def test_equal_texts_and_empty_ones_are_said_to_be_so() -> None:
+def test_equal_and_empty_texts_are_reported() -> None:
     assert summary(compare("a", "a")) == "The texts are identical."
     assert summary(compare("", "")) == "Both texts are empty."
 
 
-def test_places_count_characters_as_qt_does() -> None:
+def test_ranges_count_utf16_units() -> None:
     found = compare("😀 one", "😀 two")
     assert found.changes == (Change((3, 6), (3, 6)),)
 
 
-def test_what_a_text_document_cannot_hold_is_replaced() -> None:
+def test_unsupported_characters_are_replaced() -> None:
     assert shown("a\r\nb\rc\u2029d\x00\ud800") == "a\nb\nc\nd\ufffd\ufffd"
 
 
-def test_a_place_has_its_place_in_the_other_text() -> None:
+def test_position_maps_to_the_other_text() -> None:
     found = compare("one two three", "one 2 three")
     assert found.matching_position(0, is_left=True) == 0
     assert found.matching_position(8, is_left=True) == 6
@@ -63,7 +63,7 @@ texts = st.lists(st.sampled_from(["word ", "😀", "line\n", "x" * 5000, "é", "
 
 
 @given(texts, texts)
-def test_what_is_not_marked_is_equal_on_both_sides(left: str, right: str) -> None:
+def test_unmarked_text_is_equal_on_both_sides(left: str, right: str) -> None:
     found = compare(left, right)
     rests: list[bytes] = []
     for text, is_left in ((found.left, True), (found.right, False)):
@@ -97,7 +97,7 @@ def marked(pane: ComparePane) -> list[str]:
     return found
 
 
-def test_marks_run_over_lines_and_take_on_another_theme(pane: ComparePane, qtbot: QtBot) -> None:
+def test_highlights_span_lines_and_follow_the_theme(pane: ComparePane, qtbot: QtBot) -> None:
     pane.show_text("one two\nthree four\nfive", [(4, 13)])
     assert marked(pane) == ["two", "three"]
     style().choose("light")
@@ -106,7 +106,7 @@ def test_marks_run_over_lines_and_take_on_another_theme(pane: ComparePane, qtbot
     assert pane.isReadOnly()
 
 
-def test_a_megabyte_is_put_in_piece_by_piece(pane: ComparePane, qtbot: QtBot) -> None:
+def test_megabyte_is_inserted_in_chunks(pane: ComparePane, qtbot: QtBot) -> None:
     text = "some words that stand in a line of their own\n" * 23_000
     ranges = [(start, start + 4) for start in range(0, len(text), 900)]
     pane.show_text(text, ranges)
@@ -167,7 +167,7 @@ def test_two_iterations_of_a_run_are_compared(
     assert compared.panes[1].toPlainText() == "The sea is wide, draft 3."
 
 
-def test_another_run_is_chosen_and_keeps_iteration_and_part(
+def test_another_run_keeps_iteration_and_text_kind(
     store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
     first = run_kept(store, refine(name="One"), refine_script(tmp_path / "s.json"))
@@ -185,7 +185,7 @@ def test_another_run_is_chosen_and_keeps_iteration_and_part(
     assert compared.panes[1].toPlainText() == "Something else entirely."
 
 
-def test_f7_goes_to_the_next_change_and_with_shift_to_the_one_before(compared: CompareWindow, qtbot: QtBot) -> None:
+def test_f7_goes_to_the_next_and_shift_f7_to_the_previous_change(compared: CompareWindow, qtbot: QtBot) -> None:
     comparison = compare("one two three four five", "one 2 three 4 five")
     compared.show()
     compared._show(comparison)
@@ -200,7 +200,7 @@ def test_f7_goes_to_the_next_change_and_with_shift_to_the_one_before(compared: C
     assert compared.line.text().startswith("Change 2 of 2.")
 
 
-def test_both_sides_scroll_together_to_what_belongs_together(compared: CompareWindow, qtbot: QtBot) -> None:
+def test_both_sides_scroll_together(compared: CompareWindow, qtbot: QtBot) -> None:
     lines = [f"line {number}\n" for number in range(200)]
     comparison = compare("".join(lines), "".join(["new\n"] * 50 + lines))
     compared.show()
@@ -213,7 +213,7 @@ def test_both_sides_scroll_together_to_what_belongs_together(compared: CompareWi
     assert left.firstVisibleBlock().text() == "line 20"
 
 
-def test_the_sides_are_swapped(store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_sides_are_swapped(store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
     show(compared, qtbot, SideContent(run_id, "loop[0]"), SideContent(run_id, "loop[1]", ("draft", "input")))
     before = [pane.toPlainText() for pane in compared.panes]
@@ -223,12 +223,12 @@ def test_the_sides_are_swapped(store: Store, compared: CompareWindow, tmp_path: 
     assert compared.left.chosen_place == "loop[1]"
 
 
-def test_a_run_that_is_gone_is_told_in_a_sentence(store: Store, compared: CompareWindow, qtbot: QtBot) -> None:
+def test_deleted_run_is_reported(store: Store, compared: CompareWindow, qtbot: QtBot) -> None:
     compared.show_pair(SideContent("nobody"), SideContent("nobody"))
     qtbot.waitUntil(lambda: "There is no run" in compared.line.text())
 
 
-def test_a_run_that_is_gone_does_not_stand_over_the_texts_of_another(
+def test_deleted_run_is_not_named_above_texts_of_another(
     store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
     first = run_kept(store, refine(name="One"), refine_script(tmp_path / "s.json"))
@@ -242,7 +242,7 @@ def test_a_run_that_is_gone_does_not_stand_over_the_texts_of_another(
     assert box.currentData() == first
 
 
-def test_a_run_that_is_not_kept_is_chosen_again_after_one_that_is(
+def test_unstored_run_can_be_selected_again(
     store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
     run_kept(store, refine(name="Kept"), refine_script(tmp_path / "s.json"))
@@ -258,7 +258,7 @@ def test_a_run_that_is_not_kept_is_chosen_again_after_one_that_is(
     assert compared.left.run.currentText() == "Not kept"
 
 
-def test_texts_are_marked_and_copied_by_keyboard(pane: ComparePane, qtbot: QtBot) -> None:
+def test_text_is_selected_and_copied_by_keyboard(pane: ComparePane, qtbot: QtBot) -> None:
     pane.show_text("one two", [])
     pane.setFocus()
     QTest.keyClick(pane, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
@@ -271,7 +271,7 @@ def noise(seed: int, words: int) -> str:
     return " ".join(f"{number * 7919 % 100_003:x}{seed}" for number in range(words))
 
 
-def test_another_choice_ends_the_comparison_before_it_and_the_window_goes_on_meanwhile(
+def test_new_selection_cancels_the_comparison_and_the_window_stays_responsive(
     compared: CompareWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcomes: list[str] = []
@@ -300,7 +300,7 @@ def test_another_choice_ends_the_comparison_before_it_and_the_window_goes_on_mea
     assert compared.line.text() == "1 place differs: 1 word removed, 1 word added."
 
 
-def test_a_pair_of_a_megabyte_each_is_compared_in_seconds() -> None:
+def test_two_texts_of_a_megabyte_are_compared_in_seconds() -> None:
     left = "".join(f"word{number % 997} " + ("\n" if number % 11 == 0 else "") for number in range(130_000))
     right = left.replace("word500 ", "other ")
     begun = time.perf_counter()
@@ -309,7 +309,7 @@ def test_a_pair_of_a_megabyte_each_is_compared_in_seconds() -> None:
     assert time.perf_counter() - begun < 30
 
 
-def test_a_run_that_has_gone_on_since_is_read_anew(store: Store, compared: CompareWindow, qtbot: QtBot) -> None:
+def test_changed_run_is_read_again(store: Store, compared: CompareWindow, qtbot: QtBot) -> None:
     journal = store.begin(RunHead("aaaa", dumps(refine()), {}, "", "", ""))
     told_so_far: list[AnyEvent] = []
 
@@ -336,7 +336,7 @@ def test_a_run_that_has_gone_on_since_is_read_anew(store: Store, compared: Compa
         journal.close()
 
 
-def test_a_long_sentence_makes_the_window_no_wider(compared: CompareWindow, qtbot: QtBot) -> None:
+def test_long_sentence_does_not_widen_the_window(compared: CompareWindow, qtbot: QtBot) -> None:
     compared.show()
     compared._fail(EngineError("The history cannot be read. " * 10, "Look whether its disk is there."))
     compared.layout().activate()
@@ -344,7 +344,7 @@ def test_a_long_sentence_makes_the_window_no_wider(compared: CompareWindow, qtbo
     assert compared.width() == 900
 
 
-def test_a_change_far_down_is_gone_to_while_the_text_is_put_in_and_kept_with_another_theme(
+def test_distant_change_is_shown_during_insertion_and_kept_with_a_new_theme(
     compared: CompareWindow, qtbot: QtBot, request: pytest.FixtureRequest
 ) -> None:
     request.addfinalizer(lambda: style().choose("dark"))

@@ -1,4 +1,4 @@
-"""Forking in the window: what is asked, what is told before, and the new run beside the old."""
+"""The fork dialog: form, plan, and the new run beside its parent."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from engine.errors import EngineError
 from engine.plan.structure import analyse
 from engine.store import Store
 from engine.store.resume import Changes
-from tests.app.history.kept import refine, refine_script, run_kept
-from tests.app.history.loops import each_item
+from tests.app.history.loop_samples import each_item
+from tests.app.history.stored_runs import refine, refine_script, run_kept
 from tests.app.window.conftest import ended, press
 
 CTRL = Qt.KeyboardModifier.ControlModifier
@@ -54,9 +54,7 @@ def typed(box: QWidget, text: str) -> None:
     QTest.keyClicks(box, text)
 
 
-def test_the_form_shows_how_it_ran_and_tells_nothing_where_nothing_is_changed(
-    store: Store, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_form_shows_original_values_and_reports_no_changes(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
     form = form_of(read_fork_place(store, run_id, "loop[2]"), qtbot)
     assert form.value.toPlainText() == "Say more, advice 2."
@@ -74,7 +72,7 @@ def test_the_form_shows_how_it_ran_and_tells_nothing_where_nothing_is_changed(
     assert form.changes() == Changes()
 
 
-def test_all_that_is_changed_is_told(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_all_changes_are_reported(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
     form = form_of(read_fork_place(store, run_id, "loop[1]"), qtbot)
     form.show()
@@ -101,7 +99,7 @@ def test_all_that_is_changed_is_told(store: Store, tmp_path: Path, qtbot: QtBot)
     )
 
 
-def test_a_loop_that_stops_when_stable_asks_how_similar(qtbot: QtBot) -> None:
+def test_stable_output_condition_shows_its_threshold(qtbot: QtBot) -> None:
     loop = loop_of(qtbot, stop_when=[{"condition": "stable_output", "threshold": 0.8}])
     assert loop.similarity.isVisible()
     assert not loop.score.isVisible()
@@ -115,9 +113,7 @@ def test_a_loop_that_stops_when_stable_asks_how_similar(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize(("before", "keys", "now"), [(0.5, "2.5", 2.5), (None, "1", 1), (0.5, "", None)])
-def test_the_budget_of_the_loop_alone_can_be_another(
-    before: float | None, keys: str, now: float | None, qtbot: QtBot
-) -> None:
+def test_loop_budget_can_be_changed(before: float | None, keys: str, now: float | None, qtbot: QtBot) -> None:
     loop = loop_of(qtbot, budget_usd=before)
     assert loop.budget.isVisible()
     assert loop.budget.accessibleName() == "Loop budget (USD)"
@@ -129,7 +125,7 @@ def test_the_budget_of_the_loop_alone_can_be_another(
     assert loop.settings == {"budget_usd": now}
 
 
-def test_a_judged_loop_asks_for_criteria_and_score_and_keeps_the_rest_of_the_judge(qtbot: QtBot) -> None:
+def test_judged_loop_edits_criteria_and_score_and_keeps_other_judge_settings(qtbot: QtBot) -> None:
     loop = loop_of(qtbot, stop_when=[{"condition": "judge"}], judge={"criteria": "Short.", "threshold": 7, "runs": 3})
     assert (loop.criteria.text(), loop.score.text()) == ("Short.", "7")
     typed(loop.score, "8.5")
@@ -140,7 +136,7 @@ def test_a_judged_loop_asks_for_criteria_and_score_and_keeps_the_rest_of_the_jud
     assert loop.settings == {"judge": {"criteria": "Clear.", "threshold": None, "runs": 3}}
 
 
-def test_a_loop_gets_a_judge(qtbot: QtBot) -> None:
+def test_loop_gets_a_judge(qtbot: QtBot) -> None:
     loop = loop_of(qtbot)
     assert not loop.criteria.isVisible()
     choose(loop, "judge")
@@ -149,7 +145,7 @@ def test_a_loop_gets_a_judge(qtbot: QtBot) -> None:
     assert loop.settings == {"stop_when": [{"condition": "judge"}], "judge": {"criteria": "Clear."}}
 
 
-def test_the_expression_that_stops_a_loop_is_asked_for(qtbot: QtBot) -> None:
+def test_exit_expression_can_be_edited(qtbot: QtBot) -> None:
     before = {"condition": "until", "expression": "size(output) < 9"}
     now = {"condition": "until", "expression": "size(output) < 5"}
     loop = loop_of(qtbot, stop_when=[before, {"condition": "evaluator"}])
@@ -162,7 +158,7 @@ def test_the_expression_that_stops_a_loop_is_asked_for(qtbot: QtBot) -> None:
     assert loop.settings == {"stop_when": [{"condition": "evaluator"}]}
 
 
-def test_several_conditions_are_left_as_they_ran(qtbot: QtBot) -> None:
+def test_several_conditions_stay_unchanged(qtbot: QtBot) -> None:
     listed = [{"condition": "stable_output", "threshold": 0.9}, {"condition": "plateau"}]
     loop = loop_of(qtbot, stop_when=listed, stop_mode="all")
     assert loop.condition is None
@@ -173,7 +169,7 @@ def test_several_conditions_are_left_as_they_ran(qtbot: QtBot) -> None:
     assert loop.settings == {"stop_when": [{"condition": "until", "expression": "true"}, group], "stop_mode": "any"}
 
 
-def test_a_value_that_was_json_must_stay_so(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_json_value_must_stay_json(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
     read = read_fork_place(store, run_id, "loop[1]")
     form = form_of(ForkPlace(read.path, read.structure, {"a": [1]}), qtbot)
@@ -184,7 +180,7 @@ def test_a_value_that_was_json_must_stay_so(store: Store, tmp_path: Path, qtbot:
         form.changes()
 
 
-def test_a_node_is_a_place_too(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_fork_from_a_node(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
     form = form_of(read_fork_place(store, run_id, "loop[1].draft"), qtbot)
     assert form.value.accessibleName() == "Node output"
@@ -193,9 +189,7 @@ def test_a_node_is_a_place_too(store: Store, tmp_path: Path, qtbot: QtBot) -> No
     assert outside.loop is None
 
 
-def test_an_item_of_an_iterator_is_called_so_and_is_done_anew_with_another(
-    workbench: Workbench, store: Store, qtbot: QtBot
-) -> None:
+def test_item_of_an_iterator_is_forked_with_another_input(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
     run_id = run_kept(store, each_item(), "")
     workbench.history.open_run(run_id)
     qtbot.waitUntil(
@@ -219,7 +213,7 @@ def test_an_item_of_an_iterator_is_called_so_and_is_done_anew_with_another(
     assert [item.result for item in fork.session.shown.view_model.loops["each"].iterations] == ["x.", "why.", "z."]
 
 
-def test_a_run_that_is_not_there_is_refused(store: Store) -> None:
+def test_fork_of_a_missing_run_is_refused(store: Store) -> None:
     with pytest.raises(EngineError, match="There is no run"):
         read_fork_place(store, "nobody", "loop[0]")
 
@@ -244,9 +238,7 @@ def ran(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> DocumentPage:
     return document
 
 
-def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
-    workbench: Workbench, ran: DocumentPage, qtbot: QtBot
-) -> None:
+def test_dialog_shows_reused_and_rerun_parts(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> None:
     ran.session.shown.look_at("loop", 1)
     press(ran.iterations, "Fork from here…")
     dialog = dialog_of(workbench, qtbot)
@@ -264,9 +256,7 @@ def test_before_the_fork_it_is_told_what_is_reused_and_what_is_done_anew(
     assert workbench.tabs.documents == [ran]
 
 
-def test_a_change_that_cannot_run_is_refused_in_the_dialog(
-    workbench: Workbench, ran: DocumentPage, qtbot: QtBot
-) -> None:
+def test_invalid_change_is_refused_in_the_dialog(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> None:
     workbench.history.fork_from(ran, "loop[1]")
     dialog = dialog_of(workbench, qtbot)
     dialog.form.prompts["draft", "prompt"].set_text("{{nobody.at.home}}")
@@ -276,7 +266,7 @@ def test_a_change_that_cannot_run_is_refused_in_the_dialog(
     assert not dialog.run.isEnabled()
 
 
-def test_a_fork_runs_in_a_tab_of_its_own_and_is_compared_with_its_parent_by_a_click(
+def test_fork_runs_in_its_own_tab_and_is_compared_with_its_parent(
     workbench: Workbench, ran: DocumentPage, qtbot: QtBot
 ) -> None:
     workbench.history.fork_from(ran, "loop[1]")
@@ -311,9 +301,7 @@ def test_a_fork_runs_in_a_tab_of_its_own_and_is_compared_with_its_parent_by_a_cl
     compared.close()
 
 
-def test_a_run_that_is_not_kept_cannot_be_forked_and_says_so(
-    workbench: Workbench, ran: DocumentPage, qtbot: QtBot
-) -> None:
+def test_unstored_run_cannot_be_forked(workbench: Workbench, ran: DocumentPage, qtbot: QtBot) -> None:
     ran.session.shown.run_id = ""
     with qtbot.waitSignal(ran.session.refused) as refused:
         workbench.history.fork_from(ran, "loop[1]")
@@ -321,12 +309,12 @@ def test_a_run_that_is_not_kept_cannot_be_forked_and_says_so(
 
 
 @pytest.mark.parametrize("value", ["10\u00a0% more", "one\r\ntwo", "one\u2028two", "end\x00", "\ud800 half"])
-def test_a_value_that_nobody_touched_is_no_change_whatever_signs_are_in_it(value: str, qtbot: QtBot) -> None:
+def test_untouched_value_with_special_characters_is_no_change(value: str, qtbot: QtBot) -> None:
     form = form_of(ForkPlace("loop[1]", analyse(refine()), value), qtbot)
     assert form.changes() == Changes()
 
 
-def test_texts_with_other_line_ends_that_nobody_touched_are_no_change(qtbot: QtBot) -> None:
+def test_untouched_line_endings_are_no_change(qtbot: QtBot) -> None:
     workflow = refine(
         stop_when=[{"condition": "until", "expression": "false ||\nfalse"}, {"condition": "judge"}],
         judge={"criteria": "one\r\ntwo"},
@@ -337,7 +325,7 @@ def test_texts_with_other_line_ends_that_nobody_touched_are_no_change(qtbot: QtB
     assert form.changes() == Changes()
 
 
-def test_a_value_that_is_edited_keeps_its_spaces_that_do_not_break(qtbot: QtBot) -> None:
+def test_edited_value_keeps_non_breaking_spaces(qtbot: QtBot) -> None:
     form = form_of(ForkPlace("loop[1]", analyse(refine()), "10\u00a0%"), qtbot)
     form.value.moveCursor(QTextCursor.MoveOperation.End)
     QTest.keyClicks(form.value, "!")
@@ -345,14 +333,14 @@ def test_a_value_that_is_edited_keeps_its_spaces_that_do_not_break(qtbot: QtBot)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "NaN", "[1e999]"])
-def test_json_that_no_run_could_hold_is_refused_in_a_sentence(text: str, qtbot: QtBot) -> None:
+def test_invalid_json_is_refused(text: str, qtbot: QtBot) -> None:
     form = form_of(ForkPlace("loop[1]", analyse(refine()), [1]), qtbot)
     form.value.setPlainText(text)
     with pytest.raises(ValueError, match="no longer valid JSON"):
         form.changes()
 
 
-def test_the_wheel_scrolls_the_form_and_changes_nothing_on_the_way(
+def test_wheel_scrolls_the_form_without_changing_fields(
     access: StoreClient, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))

@@ -1,4 +1,4 @@
-"""The words of an iteration: cells, facts, what was tested, and the way to a nested loop."""
+"""Labels of iterations: cells, facts, explanations, breadcrumb and chart values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.runs.run_view_model import RunViewModel
 from engine.models.protocol import Usage
 from engine.nodes.loop import LoopConfig
 from engine.run_state.state import LoopExecution
-from tests.app.history.loops import begin, end, iteration, nested, told
+from tests.app.history.loop_samples import begin, end, iteration, nested, told
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -44,13 +44,13 @@ class Untouched(str):
         raise AssertionError("all of the text was looked at")
 
 
-def test_of_a_text_of_a_megabyte_only_the_beginning_is_looked_at() -> None:
+def test_preview_of_a_long_text_reads_only_its_beginning() -> None:
     assert beginning(Untouched("word " * 200_000)) == f"{('word ' * 40)[:PREVIEW].rstrip()}…"
     assert len(beginning([Untouched("x" * 1_000_000)] * 3)) == PREVIEW + 1
 
 
 @given(values)
-def test_a_value_is_written_as_json_as_far_as_it_goes(value: Any) -> None:
+def test_preview_of_a_value_is_its_json(value: Any) -> None:
     if isinstance(value, str):
         whole = value
     elif value is None:
@@ -62,13 +62,13 @@ def test_a_value_is_written_as_json_as_far_as_it_goes(value: Any) -> None:
 
 
 @given(values)
-def test_a_cell_is_one_short_line(value: Any) -> None:
+def test_cell_is_one_short_line(value: Any) -> None:
     shown = beginning(value)
     assert len(shown) <= PREVIEW + 1
     assert "\n" not in shown
 
 
-def test_facts_have_only_what_there_is() -> None:
+def test_facts_line_has_only_known_values() -> None:
     assert facts_line(iteration(0), None) == "0.5 s"
     usage = Usage(input_tokens=400, output_tokens=96, exact=True)
     full = iteration(1, branch="continue", reason="vague", score=7.0, usage=usage, cost_usd=0.0041, duration_s=1.9)
@@ -80,7 +80,7 @@ def test_facts_have_only_what_there_is() -> None:
     assert cost(iteration(0, usage=usage, cost_usd=None)) == "$?"
 
 
-def test_the_sentence_has_the_values_that_were_tested() -> None:
+def test_loop_explanation_has_tested_values() -> None:
     config = LoopConfig(stop_when=[{"condition": "stable_output"}, {"condition": "oscillation", "threshold": 0.9}])
     view_model = told("one", "two", total=10, similarity=0.962)
     assert loop_status(view_model.loops["loop"], config) == "Iteration 2 of up to 10."
@@ -97,32 +97,32 @@ def test_the_sentence_has_the_values_that_were_tested() -> None:
     assert thresholds(LoopConfig()) == {}
 
 
-def test_a_condition_has_a_series_of_what_it_tested() -> None:
+def test_condition_adds_a_series_of_its_values() -> None:
     series = all_series()["oscillation"]
     assert series.value(iteration(2, tested={"oscillation": 0.5})) == 0.5
     assert series.value(iteration(0)) is None
     assert scale(series, [None, 0.5], 0.9) == (0.0, 1.0)
 
 
-def test_the_sentence_says_how_far_a_loop_has_come() -> None:
+def test_loop_explanation_tells_progress() -> None:
     assert loop_status(LoopExecution(), LoopConfig()) == "No iteration has started yet."
     assert loop_status(LoopExecution(total=4, current=1), LoopConfig()) == "Iteration 2 of up to 4."
 
 
-def test_the_sentence_names_another_iteration_that_was_returned() -> None:
+def test_loop_explanation_names_another_returned_iteration() -> None:
     view_model = told("one", "two", "three")
     end(view_model, returned=0)
     assert loop_status(view_model.loops["loop"], LoopConfig()).endswith("It returned the result of iteration 1.")
 
 
-def test_what_was_tested_ends_with_the_reason_in_full() -> None:
+def test_condition_values_end_with_the_complete_reason() -> None:
     loop = told("one", branch="continue", reason="Say\nwhere.").loops["loop"]
     text = condition_values(loop, 0, LoopConfig(stop_when=[{"condition": "evaluator"}]))
     assert text.startswith("The evaluator chose 'continue'")
     assert text.endswith("\n\nSay\nwhere.")
 
 
-def test_the_way_to_a_nested_loop() -> None:
+def test_breadcrumb_of_a_nested_loop() -> None:
     workflow = nested()
     view_model = RunViewModel({"inner": "outer", "add": "inner"})
     for index in range(3):
@@ -151,18 +151,18 @@ def test_the_way_to_a_nested_loop() -> None:
         (BaseSeries.SCORE, [-3.0], (-5.0, 0.0)),
     ],
 )
-def test_the_scale_has_round_ends_around_all_figures(
+def test_axis_has_round_ends_around_all_values(
     kind: BaseSeries, values: list[float | None], ends: tuple[float, float]
 ) -> None:
     assert scale(all_series()[kind], values) == pytest.approx(ends)
 
 
-def test_the_threshold_lies_on_the_scale_of_similarities() -> None:
+def test_threshold_is_on_the_similarity_axis() -> None:
     assert scale(all_series()[BaseSeries.SIMILARITY], [None, 0.97], 0.3) == (0.0, 1.0)
 
 
 @given(st.integers(1, 20_000), st.integers(1, 40))
-def test_numbers_below_the_axis_are_whole_in_order_and_not_too_many(count: int, most: int) -> None:
+def test_ticks_are_ordered_whole_and_limited(count: int, most: int) -> None:
     numbers = ticks(count, most)
     assert numbers[0] == 1
     assert numbers == sorted(set(numbers))
@@ -181,7 +181,7 @@ def test_numbers_below_the_axis_are_whole_in_order_and_not_too_many(count: int, 
         ([None, 5.0, 1.0, 4.0, 8.0, None, 7.0, 7.0], 2, [[(2, 1), (4, 8)], [(6, 7)]]),
     ],
 )
-def test_lines_have_gaps_and_of_many_in_one_pixel_the_least_and_the_greatest(
+def test_lines_have_gaps_and_minimum_and_maximum_of_each_pixel(
     values: list[float | None], width: int, drawn: list[list[tuple[int, int]]]
 ) -> None:
     found = [[(point.x(), point.y()) for point in line.toList()] for line in lines(values, QPointF, width)]

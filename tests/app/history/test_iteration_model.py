@@ -1,4 +1,4 @@
-"""The rows of the table, the similarities that are worked out for them, and the picture that they are read from."""
+"""Table model, computed similarities and the view model that they are read from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.events import NodeStarted
 from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
 from engine.values import Value
-from tests.app.history.loops import begin, end, iteration, told
+from tests.app.history.loop_samples import begin, end, iteration, told
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def column(model: IterationModel, which: Column) -> list[object]:
     return [model.index(row, which).data() for row in range(model.rowCount())]
 
 
-def test_rows_come_as_iterations_do(model: IterationModel, qtbot: QtBot) -> None:
+def test_rows_appear_with_iterations(model: IterationModel, qtbot: QtBot) -> None:
     view_model = told("one")
     loop = view_model.loops["loop"]
     model.show_loop(loop, is_over=False)
@@ -69,9 +69,7 @@ def test_rows_come_as_iterations_do(model: IterationModel, qtbot: QtBot) -> None
     assert model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "Iteration: 1, returned"
 
 
-def test_an_item_that_has_ended_is_there_although_one_before_it_is_under_way(
-    model: IterationModel, qtbot: QtBot
-) -> None:
+def test_completed_item_is_shown_before_an_earlier_running_one(model: IterationModel, qtbot: QtBot) -> None:
     view_model = told("one")
     for index in (1, 2, 3):
         begin(view_model, index)
@@ -94,30 +92,28 @@ def test_an_item_that_has_ended_is_there_although_one_before_it_is_under_way(
     assert column(model, Column.RESULT) == ["one", "two", "three", "Running…"]
 
 
-def test_what_was_broken_off_says_so(model: IterationModel) -> None:
+def test_interrupted_iteration_is_labeled(model: IterationModel) -> None:
     view_model = told("one")
     begin(view_model, 1)
     model.show_loop(view_model.loops["loop"], is_over=True)
     assert column(model, Column.RESULT) == ["one", "Not completed"]
 
 
-def test_another_loop_is_another_table(model: IterationModel, qtbot: QtBot) -> None:
+def test_another_loop_resets_the_table(model: IterationModel, qtbot: QtBot) -> None:
     model.show_loop(told("one", "two").loops["loop"], is_over=True)
     with qtbot.waitSignal(model.modelReset):
         model.show_loop(told("three").loops["loop"], is_over=True)
     assert column(model, Column.RESULT) == ["three"]
 
 
-def test_columns_without_anything_are_known(model: IterationModel) -> None:
+def test_empty_columns_are_known(model: IterationModel) -> None:
     usage = Usage(input_tokens=900, output_tokens=100, exact=True)
     model.show_loop(told("one", "two", usage=usage, cost_usd=0.5).loops["loop"], is_over=True)
     assert {which for which, length in model.longest.items() if length} == {Column.TOKENS, Column.COST, Column.TIME}
     assert column(model, Column.TOKENS) == ["1,000", "1,000"]
 
 
-def test_similarities_that_were_not_recorded_are_worked_out(
-    model: IterationModel, similarities: Similarities, qtbot: QtBot
-) -> None:
+def test_missing_similarities_are_computed(model: IterationModel, similarities: Similarities, qtbot: QtBot) -> None:
     loop = told("abcd", "abcx", "abcx").loops["loop"]
     figures = ChartData(similarities)
     similarities.look_at("loop", loop)
@@ -131,16 +127,14 @@ def test_similarities_that_were_not_recorded_are_worked_out(
     assert not figures.has(BaseSeries.COST)
 
 
-def test_recorded_similarities_are_taken_as_they_are(similarities: Similarities) -> None:
+def test_recorded_similarities_are_used(similarities: Similarities) -> None:
     loop = told("abcd", "abcx", similarity=0.4).loops["loop"]
     similarities.look_at("loop", loop)
     assert not similarities.is_busy
     assert similarities.of(loop, 1) == 0.4
 
 
-def test_results_of_which_only_the_beginning_is_there_are_read_in_full(
-    similarities: Similarities, qtbot: QtBot
-) -> None:
+def test_results_with_previews_are_read_completely(similarities: Similarities, qtbot: QtBot) -> None:
     asked: list[tuple[object, ...]] = []
     full = ["same beginning" + tail * 14 for tail in "aab"]
 
@@ -156,7 +150,7 @@ def test_results_of_which_only_the_beginning_is_there_are_read_in_full(
     assert (similarities.of(loop, 1), similarities.of(loop, 2)) == (1.0, 0.5)
 
 
-def test_where_results_cannot_be_read_there_is_no_similarity(similarities: Similarities, qtbot: QtBot) -> None:
+def test_unreadable_results_have_no_similarity(similarities: Similarities, qtbot: QtBot) -> None:
     def read(_path: str, _first: int, _last: int) -> list[Value]:
         raise EngineError("The history is gone.")
 
@@ -169,7 +163,7 @@ def test_where_results_cannot_be_read_there_is_no_similarity(similarities: Simil
     assert similarities.of(loop, 1) is None
 
 
-def test_an_iteration_that_never_was_counts_as_the_latest() -> None:
+def test_missing_iteration_index_means_the_latest() -> None:
     view_model = RunViewModel({"inner": "outer", "add": "inner"})
     begin(view_model, 0, path="outer")
     begin(view_model, 0, path="outer[0].inner")
@@ -182,7 +176,7 @@ def test_an_iteration_that_never_was_counts_as_the_latest() -> None:
     assert view_model.path_of("add") == "outer[1].inner[0].add"
 
 
-def test_a_loop_that_begins_anew_takes_back_what_it_did() -> None:
+def test_restarted_loop_drops_its_iterations() -> None:
     view_model = RunViewModel({"add": "loop"})
     for index in range(2):
         begin(view_model, index)

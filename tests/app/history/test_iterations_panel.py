@@ -1,4 +1,4 @@
-"""The Iterations panel on the screen, used with mouse and keyboard while workflows really run."""
+"""The Iterations panel on the screen, with mouse and keyboard, while workflows really run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from engine.models.protocol import Usage
 from engine.runner.options import RunOptions
 from engine.store import Store
 from tests.app.conftest import MakeSession
-from tests.app.history.kept import keep, refine, run_kept
-from tests.app.history.loops import begin, each_item, end, iteration, judged, nested, one_loop, told
+from tests.app.history.loop_samples import begin, each_item, end, iteration, judged, nested, one_loop, told
+from tests.app.history.stored_runs import keep, refine, run_kept
 
 
 @dataclass
@@ -108,7 +108,7 @@ def ran(open_panel: OpenPanel) -> Bench:
     return bench
 
 
-def test_after_a_run_each_iteration_has_a_row_and_the_last_is_shown(ran: Bench) -> None:
+def test_each_iteration_has_a_row_and_the_last_is_selected(ran: Bench) -> None:
     model = ran.panel.model
     assert [model.index(row, Column.RESULT).data() for row in range(4)] == ["a.", "a..", "a...", "a...."]
     assert [model.index(row, Column.SIMILAR).data() for row in range(4)] == ["–", "66.6%", "75%", "80%"]
@@ -120,7 +120,7 @@ def test_after_a_run_each_iteration_has_a_row_and_the_last_is_shown(ran: Bench) 
     assert ran.shown_columns == {Column.NUMBER, Column.RESULT, Column.SIMILAR, Column.TIME}
 
 
-def test_a_click_on_a_row_moves_the_whole_window(ran: Bench) -> None:
+def test_click_on_a_row_selects_in_the_whole_window(ran: Bench) -> None:
     ran.click_row(1)
     assert ran.session.shown.chosen == {"loop": 1}
     assert ran.text == "a.."
@@ -130,7 +130,7 @@ def test_a_click_on_a_row_moves_the_whole_window(ran: Bench) -> None:
     assert ran.panel.chart.readout(1) == "Iteration 2 · similarity 66.6%"
 
 
-def test_what_is_chosen_elsewhere_is_chosen_here(ran: Bench) -> None:
+def test_selection_elsewhere_selects_in_the_panel(ran: Bench) -> None:
     ran.session.shown.look_at("loop", 0)
     assert ran.row == 0
     assert ran.panel.table.selectionModel().isRowSelected(0)
@@ -138,7 +138,7 @@ def test_what_is_chosen_elsewhere_is_chosen_here(ran: Bench) -> None:
     assert ran.row == 3
 
 
-def test_the_keys_of_the_table(ran: Bench) -> None:
+def test_table_keys(ran: Bench) -> None:
     table = ran.panel.table
     table.setFocus()
     for key, chosen in (
@@ -158,7 +158,7 @@ def test_the_keys_of_the_table(ran: Bench) -> None:
         assert ran.row == chosen.get("loop", 3), key
 
 
-def test_the_chart_is_clicked_dragged_and_stepped(ran: Bench) -> None:
+def test_chart_click_drag_and_step(ran: Bench) -> None:
     chart = ran.panel.chart
     ran.click_chart(1)
     assert ran.session.shown.chosen == {"loop": 1}
@@ -179,7 +179,7 @@ def test_the_chart_is_clicked_dragged_and_stepped(ran: Bench) -> None:
         assert ran.session.shown.chosen == chosen
 
 
-def test_the_mouse_on_the_chart_shows_values(ran: Bench) -> None:
+def test_chart_tooltip_shows_values(ran: Bench) -> None:
     ran.panel.resize(1400, 420)
     chart = ran.panel.chart
     ran.qtbot.waitUntil(lambda: ran.panel.readout.full_text == "Iteration 4 · similarity 80%")
@@ -190,7 +190,7 @@ def test_the_mouse_on_the_chart_shows_values(ran: Bench) -> None:
     assert ran.panel.readout.full_text.startswith("Iteration 3 · similarity 75% · time 0.")
 
 
-def test_the_legend_offers_what_there_is(open_panel: OpenPanel) -> None:
+def test_legend_offers_series_with_values(open_panel: OpenPanel) -> None:
     bench = open_panel(judged())
     bench.run()
     offered = [kind for kind, button in bench.panel.legend.buttons.items() if button.isVisible()]
@@ -205,7 +205,7 @@ def test_the_legend_offers_what_there_is(open_panel: OpenPanel) -> None:
     assert bench.panel.why.text().startswith("Stopped after 3 of 5: the evaluator chose 'done'")
 
 
-def test_the_parts_of_an_iteration(ran: Bench) -> None:
+def test_sections_of_an_iteration(ran: Bench) -> None:
     ran.click_row(1)
     assert ran.panel.detail.parts.titles == ["Result", "Input", "Verdict", "Nodes", "Add"]
     ran.choose_part("Input")
@@ -216,7 +216,7 @@ def test_the_parts_of_an_iteration(ran: Bench) -> None:
     assert ran.text == "Iteration 3 of at most 4"
 
 
-def test_what_a_node_got_and_gave_in_an_iteration(ran: Bench) -> None:
+def test_node_input_and_output_of_an_iteration(ran: Bench) -> None:
     ran.click_row(1)
     ran.choose_part("Add")
     shown = {view.heading.text(): view.content.view.text() for view in ran.panel.detail.node.sections.values()}
@@ -226,7 +226,7 @@ def test_what_a_node_got_and_gave_in_an_iteration(ran: Bench) -> None:
     assert shown == {"Output: output": "a.", "Input: input": "a"}
 
 
-def test_comparing_forking_and_exporting_say_of_what(ran: Bench) -> None:
+def test_compare_fork_and_export_signals_have_the_path(ran: Bench) -> None:
     detail = ran.panel.detail
     ran.click_row(2)
     with ran.qtbot.waitSignal(ran.panel.compare_wanted) as compare:
@@ -240,7 +240,7 @@ def test_comparing_forking_and_exporting_say_of_what(ran: Bench) -> None:
         QTest.mouseClick(ran.panel.export, Qt.MouseButton.LeftButton)
 
 
-def test_into_a_nested_loop_and_out_again(open_panel: OpenPanel) -> None:
+def test_breadcrumb_enters_and_leaves_a_nested_loop(open_panel: OpenPanel) -> None:
     bench = open_panel(nested())
     bench.run()
     panel = bench.panel
@@ -259,7 +259,7 @@ def test_into_a_nested_loop_and_out_again(open_panel: OpenPanel) -> None:
     assert bench.row == 1
 
 
-def test_the_loop_of_what_is_selected_is_shown(open_panel: OpenPanel) -> None:
+def test_loop_of_the_canvas_selection_is_shown(open_panel: OpenPanel) -> None:
     bench = open_panel(nested())
     bench.run()
     assert bench.panel.loop_id == "outer"
@@ -271,7 +271,7 @@ def test_the_loop_of_what_is_selected_is_shown(open_panel: OpenPanel) -> None:
     assert bench.panel.loop_id == "outer", "what is in no loop changes nothing"
 
 
-def test_while_it_runs_the_newest_is_shown_unless_one_is_chosen(open_panel: OpenPanel) -> None:
+def test_newest_iteration_is_shown_while_running_unless_one_is_selected(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
     view_model = told("one")
     begin(view_model, 1)
@@ -292,7 +292,7 @@ def test_while_it_runs_the_newest_is_shown_unless_one_is_chosen(open_panel: Open
     assert bench.row == 3
 
 
-def test_a_panel_out_of_sight_takes_up_what_came_when_it_is_seen(ran: Bench) -> None:
+def test_hidden_panel_updates_when_shown(ran: Bench) -> None:
     ran.panel.hide()
     view_model = told("one", "two")
     ran.session.shown.view_model = view_model
@@ -304,7 +304,7 @@ def test_a_panel_out_of_sight_takes_up_what_came_when_it_is_seen(ran: Bench) -> 
     ran.settle()
 
 
-def test_without_iterations_it_says_why(open_panel: OpenPanel) -> None:
+def test_panel_without_iterations_says_why(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop(condition="false"))
     empty: QWidget = bench.panel.empty
     assert empty.isVisible()
@@ -319,7 +319,7 @@ def test_without_iterations_it_says_why(open_panel: OpenPanel) -> None:
     assert other.panel.empty.text().startswith("This workflow has no loop.")
 
 
-def test_one_iteration_has_nothing_to_compare_with(open_panel: OpenPanel) -> None:
+def test_single_iteration_has_no_similarity(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop(max_iterations=1))
     bench.run()
     assert bench.panel.chart.nothing == "There is only one iteration, so there is no similarity yet."
@@ -328,7 +328,7 @@ def test_one_iteration_has_nothing_to_compare_with(open_panel: OpenPanel) -> Non
     bench.panel.grab()
 
 
-def test_a_narrow_panel_keeps_the_result_and_a_low_one_the_table(open_panel: OpenPanel) -> None:
+def test_narrow_panel_keeps_the_result_and_low_panel_the_table(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
     usage = Usage(input_tokens=1200, output_tokens=300, exact=True)
     view_model = told("one", "two", usage=usage, cost_usd=0.01, branch="continue", reason="too short", score=3.0)
@@ -343,7 +343,7 @@ def test_a_narrow_panel_keeps_the_result_and_a_low_one_the_table(open_panel: Ope
 
 
 @pytest.mark.parametrize("width", [160, 200, 240, 320])
-def test_a_very_narrow_table_keeps_result_and_warnings_on_the_screen(open_panel: OpenPanel, width: int) -> None:
+def test_very_narrow_table_keeps_result_and_warnings_visible(open_panel: OpenPanel, width: int) -> None:
     bench = open_panel(one_loop())
     view_model = told("one", "two", branch="continue", reason="too short", warnings=("draft: cut off",))
     end(view_model)
@@ -361,7 +361,7 @@ def test_a_very_narrow_table_keeps_result_and_warnings_on_the_screen(open_panel:
 
 
 @pytest.mark.parametrize("height", [190, 236, 300])
-def test_a_very_narrow_panel_is_scrolled_sideways_and_nothing_lies_on_anything(ran: Bench, height: int) -> None:
+def test_very_narrow_panel_scrolls_sideways_without_overlaps(ran: Bench, height: int) -> None:
     panel, detail = ran.panel, ran.panel.detail
     panel.resize(360, height)
     room = panel.scroll_area.horizontalScrollBar()
@@ -380,7 +380,7 @@ def test_a_very_narrow_panel_is_scrolled_sideways_and_nothing_lies_on_anything(r
     ran.qtbot.waitUntil(lambda: room.maximum() == 0)
 
 
-def test_the_arrangement_is_kept(open_panel: OpenPanel) -> None:
+def test_layout_is_saved_and_restored(open_panel: OpenPanel) -> None:
     first = open_panel(one_loop())
     first.run()
     with first.qtbot.waitSignal(first.panel.layout_changed):
@@ -396,7 +396,7 @@ def test_the_arrangement_is_kept(open_panel: OpenPanel) -> None:
     assert second.panel.chart.shown == [BaseSeries.SIMILARITY, BaseSeries.TIME]
 
 
-def test_a_text_is_shown_as_it_stands_and_cannot_be_markup(open_panel: OpenPanel) -> None:
+def test_texts_are_never_markup(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
     view_model = told("<b>bold</b> \ud800 \x00", "<img src=x>", branch="<i>", reason="<u>", score=1.0)
     bench.show(view_model)
@@ -407,7 +407,7 @@ def test_a_text_is_shown_as_it_stands_and_cannot_be_markup(open_panel: OpenPanel
     assert "<u>" not in tip
 
 
-def test_a_thousand_iterations_and_results_of_a_megabyte(open_panel: OpenPanel) -> None:
+def test_thousand_iterations_with_results_of_a_megabyte(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
     large = "word " * 200_000
     view_model = told(*[f"{index} {large}" for index in range(3)], *["word"] * 997, total=1000, similarity=0.5)
@@ -423,7 +423,7 @@ def test_a_thousand_iterations_and_results_of_a_megabyte(open_panel: OpenPanel) 
     assert bench.session.shown.chosen["loop"] == pytest.approx(500, abs=2)
 
 
-def test_similarities_that_come_while_news_wait_are_shown_with_them(
+def test_similarities_that_arrive_with_pending_updates_are_shown_together(
     ran: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     panel, shown = ran.panel, list[int]()
@@ -436,7 +436,7 @@ def test_similarities_that_come_while_news_wait_are_shown_with_them(
     ran.qtbot.waitUntil(lambda: len(shown) == 2)
 
 
-def test_a_stored_run_is_filled_in_as_it_is_looked_at_with_similarities_of_whole_results(
+def test_stored_run_is_loaded_on_display_with_similarities_of_complete_results(
     engine_thread: EngineThread, access: StoreClient, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     same = "The sea is wide. " * 40  # longer than what an outline has of it
@@ -465,7 +465,7 @@ def test_a_stored_run_is_filled_in_as_it_is_looked_at_with_similarities_of_whole
     session.deleteLater()
 
 
-def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_have(open_panel: OpenPanel) -> None:
+def test_iterator_shows_completed_items_without_loop_columns(open_panel: OpenPanel) -> None:
     bench = open_panel(each_item())
     session, panel = bench.session, bench.panel
     view_model = RunViewModel(session.structure.parent)
@@ -497,7 +497,7 @@ def test_an_iterator_shows_items_each_when_it_ends_and_nothing_that_only_loops_h
     assert panel.chart.readout(1) == "Item 2 · time 0.5 s"
 
 
-def test_another_loop_is_looked_at_while_similarities_are_worked_out(open_panel: OpenPanel, qtbot: QtBot) -> None:
+def test_another_loop_can_be_selected_while_similarities_are_computed(open_panel: OpenPanel, qtbot: QtBot) -> None:
     bench = open_panel(nested())
     view_model = told(*(f"{number} {'word ' * 300}" for number in range(6)), total=6, path="outer")
     view_model.parents = bench.session.structure.parent
@@ -511,7 +511,7 @@ def test_another_loop_is_looked_at_while_similarities_are_worked_out(open_panel:
     assert bench.panel.model.text(5, Column.SIMILAR).endswith("%")
 
 
-def test_a_run_that_was_broken_off_has_nothing_under_way(open_panel: OpenPanel, store: Store) -> None:
+def test_interrupted_run_has_nothing_running(open_panel: OpenPanel, store: Store) -> None:
     keep(store, "aaaa", started=1.0, iterations=2, end=False)
     run = read_outline(store, "aaaa")
     begin(run.view_model, 2)

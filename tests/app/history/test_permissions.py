@@ -1,4 +1,4 @@
-"""What a run may touch is allowed anew when it goes on or is forked, as when it was started."""
+"""Permissions are asked again when a run is resumed or forked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from engine.runner.run import start
 from engine.runner.run_storage import RunHead
 from engine.store import RunStatus, Store
 from engine.store.consent import approve
-from tests.app.history.kept import refine, refine_script
+from tests.app.history.stored_runs import refine, refine_script
 from tests.app.window.conftest import ended
 
 
@@ -59,7 +59,7 @@ def asked(workbench: Workbench, qtbot: QtBot) -> PermissionDialog:
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
-def test_a_run_whose_workflow_runs_code_asks_before_it_goes_on(
+def test_resuming_a_workflow_that_runs_code_asks_first(
     is_allowed: bool, workbench: Workbench, store: Store, qtbot: QtBot
 ) -> None:
     run_id = broken_off(store, CODE)
@@ -82,7 +82,7 @@ def test_a_run_whose_workflow_runs_code_asks_before_it_goes_on(
         qtbot.waitUntil(lambda: "runs code on this machine" in workbench.status_bar.refusal.full_text, timeout=10_000)
 
 
-def test_a_run_that_reads_files_may_use_the_folder_of_its_document_once_that_is_ticked(
+def test_run_reads_files_in_the_document_folder_once_allowed(
     workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     (tmp_path / "note.txt").write_text("the sea")
@@ -103,7 +103,7 @@ def test_a_run_that_reads_files_may_use_the_folder_of_its_document_once_that_is_
     assert view_model.outputs == {"out": "the sea"}
 
 
-def test_a_fork_asks_in_its_form(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
+def test_fork_dialog_asks_for_permissions(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
     async def run() -> str:
         going = start(CODE, {}, RunOptions(store=store, allow_code=True))
         await going.result()
@@ -131,7 +131,7 @@ def test_a_fork_asks_in_its_form(workbench: Workbench, store: Store, qtbot: QtBo
     ended(workbench.history.pages[fork].document, qtbot)
 
 
-def test_a_run_that_failed_as_its_budget_was_spent_goes_on_with_a_larger_one(
+def test_run_without_budget_left_resumes_with_a_larger_one_from_the_window(
     workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     model = refine_script(tmp_path / "s.json")
@@ -163,12 +163,12 @@ def test_a_run_that_failed_as_its_budget_was_spent_goes_on_with_a_larger_one(
     ended(workbench.history.pages[run_id].document, qtbot)
 
 
-def test_nothing_is_asked_about_a_workflow_that_only_calls_models_or_looks_things_up() -> None:
+def test_workflow_with_only_models_and_searches_asks_nothing() -> None:
     assert not needs_of(refine())
     assert not needs_of(with_tool("web_search", query="sea"))
 
 
-def test_a_tool_of_a_workflow_inside_another_counts_and_one_that_is_off_does_not() -> None:
+def test_enabled_tools_of_subflows_count_for_permissions() -> None:
     inner = CODE.to_json()
     outer = Workflow(nodes=(Node(id="part", type="subflow", config={"workflow": inner}),))
     assert needs_of(outer) == ToolNeeds(folder=True, code=True)

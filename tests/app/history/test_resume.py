@@ -1,4 +1,4 @@
-"""Going on with a run whose workflow has changed since: as it ran, or as it is now."""
+"""Resuming a run whose workflow has changed: with the original or the current one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.document.files import save
 from engine.document.operations import SetConfig
 from engine.events import RunResumed
 from engine.store import RunStatus, Store
-from tests.app.history.kept import refine, refine_script
+from tests.app.history.stored_runs import refine, refine_script
 from tests.app.window.conftest import answer, ended, open_file, press, question
 
 
@@ -68,7 +68,7 @@ def change(file: Path) -> None:
     save(changed, file)
 
 
-def test_as_it_ran_the_run_itself_goes_on(
+def test_original_workflow_resumes_the_run_itself(
     workbench: Workbench, store: Store, failed: str, file: Path, qtbot: QtBot
 ) -> None:
     change(file)
@@ -86,7 +86,7 @@ def test_as_it_ran_the_run_itself_goes_on(
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_as_it_is_now_a_new_run_takes_over_what_had_come_to_its_end(
+def test_current_workflow_starts_a_new_run_that_reuses_completed_steps(
     is_open: bool, workbench: Workbench, store: Store, failed: str, file: Path, qtbot: QtBot
 ) -> None:
     if is_open:
@@ -117,7 +117,7 @@ def test_as_it_is_now_a_new_run_takes_over_what_had_come_to_its_end(
     qtbot.waitUntil(lambda: bar.origin == f"Fork of {failed[:6]}", timeout=10_000)
 
 
-def test_a_document_that_does_not_run_is_refused_and_no_tab_comes(
+def test_invalid_document_is_refused_without_a_new_tab(
     workbench: Workbench, store: Store, failed: str, file: Path, qtbot: QtBot
 ) -> None:
     changed, _ = SetConfig("draft", ("prompt",), "{{nobody.at.home}}").apply(refine())
@@ -130,9 +130,7 @@ def test_a_document_that_does_not_run_is_refused_and_no_tab_comes(
     assert len(store.runs()) == 1
 
 
-def test_where_nothing_has_changed_nothing_is_asked(
-    workbench: Workbench, store: Store, failed: str, qtbot: QtBot
-) -> None:
+def test_unchanged_workflow_asks_nothing(workbench: Workbench, store: Store, failed: str, qtbot: QtBot) -> None:
     document = ask_to_resume(workbench, failed, qtbot)
     qtbot.waitUntil(lambda: store.find(failed).status is RunStatus.COMPLETED, timeout=10_000)
     ended(document, qtbot)
@@ -145,7 +143,7 @@ def iterations(session: Session) -> list[str]:
     return [str(iteration.result) for iteration in session.shown.view_model.loops["loop"].iterations]
 
 
-def test_a_run_that_another_program_has_taken_over_stays_shown_and_the_refusal_is_said(
+def test_run_resumed_by_another_program_stays_displayed_with_the_error(
     workbench: Workbench, store: Store, failed: str, qtbot: QtBot
 ) -> None:
     document = past(workbench, failed, qtbot)
@@ -176,7 +174,7 @@ def test_a_run_that_another_program_has_taken_over_stays_shown_and_the_refusal_i
     assert len(iterations(session)) == 3
 
 
-def test_a_second_press_of_resume_asks_nothing_more(
+def test_second_click_on_resume_does_nothing(
     workbench: Workbench, store: Store, failed: str, file: Path, qtbot: QtBot
 ) -> None:
     change(file)

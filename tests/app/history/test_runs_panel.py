@@ -1,4 +1,4 @@
-"""The list of runs: what it shows, finds, deletes, pins, hands on and takes in."""
+"""The Runs panel: list, filters, delete, pin, export and import."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.history.store_client import StoreClient
 from app.worker import wait_for_workers
 from engine.errors import EngineError
 from engine.store import RunStatus, Store
-from tests.app.history.kept import DAY, ids, keep
+from tests.app.history.stored_runs import DAY, ids, keep
 from tests.app.window.conftest import Answers, answer, question
 
 NOW = time.time()
@@ -67,7 +67,7 @@ def scroll_to_end(panel: RunsPanel, qtbot: QtBot, count: int) -> None:
     qtbot.waitUntil(is_there, timeout=10_000)
 
 
-def test_a_run_stands_in_its_row_with_what_it_came_to(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_run_is_listed_with_its_summary(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=NOW - 40 * DAY, iterations=2, cost=0.5)
     shown(panel, qtbot)
     when, *rest = cells(panel, 0)
@@ -76,7 +76,7 @@ def test_a_run_stands_in_its_row_with_what_it_came_to(store: Store, panel: RunsP
     assert panel.total.text() == "1 run · 10 tokens · $0.50"
 
 
-def test_forks_stand_under_the_runs_that_they_were_forked_from(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_forks_are_listed_below_their_parents(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=NOW - 50, name="First")
     keep(store, "bbbb", started=NOW - 40, name="Other")
     keep(store, "cccc", started=NOW - 30, name="First", parent="aaaa")
@@ -85,9 +85,7 @@ def test_forks_stand_under_the_runs_that_they_were_forked_from(store: Store, pan
     assert lines(panel) == ["First", "  Fork from iteration 2", "    Fork from iteration 2", "Other"]
 
 
-def test_where_only_some_runs_are_shown_a_fork_says_what_it_was_forked_from(
-    store: Store, panel: RunsPanel, qtbot: QtBot
-) -> None:
+def test_filtered_list_says_what_a_fork_was_forked_from(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "aaaaaaaa", started=NOW - 50, name="First")
     keep(store, "cccccccc", started=NOW - 30, name="First", parent="aaaaaaaa", error="No key.")
     shown(panel, qtbot)
@@ -96,7 +94,7 @@ def test_where_only_some_runs_are_shown_a_fork_says_what_it_was_forked_from(
     assert cells(panel, 0)[4] == "No key."
 
 
-def test_runs_are_found_by_the_name_of_their_workflow(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_runs_are_filtered_by_workflow(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=NOW - 50, name="Letters")
     keep(store, "bbbb", started=NOW - 40, name="Poems")
     shown(panel, qtbot)
@@ -108,7 +106,7 @@ def test_runs_are_found_by_the_name_of_their_workflow(store: Store, panel: RunsP
     assert panel.empty.text().startswith("No matching runs.")
 
 
-def test_runs_are_found_by_their_date(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_runs_are_filtered_by_date(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=NOW - 40 * DAY, name="Old")
     keep(store, "bbbb", started=NOW - 20 * DAY, name="Of this month")
     shown(panel, qtbot)
@@ -118,7 +116,7 @@ def test_runs_are_found_by_their_date(store: Store, panel: RunsPanel, qtbot: QtB
     assert lines(panel) == []
 
 
-def test_many_runs_come_in_pages_as_one_scrolls(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_runs_are_loaded_in_pages_while_scrolling(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     for number in range(450):
         keep(store, f"{number:04}", started=NOW - number, iterations=0)
     shown(panel, qtbot)
@@ -128,7 +126,7 @@ def test_many_runs_come_in_pages_as_one_scrolls(store: Store, panel: RunsPanel, 
     assert [run.run_id for run in panel.model.summaries()] == [f"{number:04}" for number in range(450)]
 
 
-def test_a_parent_that_is_further_back_is_brought_with_its_fork(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_older_parent_is_loaded_with_its_fork(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "old", started=NOW - 1000, name="Parent")
     for number in range(250):
         keep(store, f"{number:04}", started=NOW - 10 - number, iterations=0, name="Other")
@@ -140,9 +138,7 @@ def test_a_parent_that_is_further_back_is_brought_with_its_fork(store: Store, pa
     assert len(lines(panel)) == 252
 
 
-def test_a_run_that_begins_meanwhile_is_shown_and_what_is_selected_stays(
-    store: Store, panel: RunsPanel, qtbot: QtBot
-) -> None:
+def test_new_run_appears_and_the_selection_stays(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=NOW - 50, name="First")
     shown(panel, qtbot)
     panel.view.select(["aaaa"])
@@ -152,14 +148,14 @@ def test_a_run_that_begins_meanwhile_is_shown_and_what_is_selected_stays(
     assert ids(panel.view.selected) == ["aaaa"]
 
 
-def test_nobody_looks_at_the_disk_while_the_panel_is_hidden(panel: RunsPanel, qtbot: QtBot) -> None:
+def test_hidden_panel_does_not_poll(panel: RunsPanel, qtbot: QtBot) -> None:
     shown(panel, qtbot)
     assert panel._poll.isActive()
     panel.hide()
     assert not panel._poll.isActive()
 
 
-def test_deleting_asks_first_and_says_that_it_cannot_be_undone(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_deletion_asks_first(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=NOW - 50, name="First")
     keep(store, "bbbb", started=NOW - 40, name="Second")
     shown(panel, qtbot)
@@ -174,7 +170,7 @@ def test_deleting_asks_first_and_says_that_it_cannot_be_undone(store: Store, pan
     assert ids(store.runs()) == ["bbbb"]
 
 
-def test_a_run_is_pinned_and_unpinned(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_run_is_pinned_and_unpinned(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=NOW - 50)
     shown(panel, qtbot)
     panel.view.select(["aaaa"])
@@ -190,7 +186,7 @@ def test_a_run_is_pinned_and_unpinned(store: Store, panel: RunsPanel, qtbot: QtB
 
 
 @pytest.mark.parametrize(("form", "ending"), [("markdown", "md"), ("json", "json"), ("csv", "csv")])
-def test_a_run_is_written_to_a_file(
+def test_run_is_exported_to_a_file(
     form: str, ending: str, store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     keep(store, "aaaabbbb", started=NOW - 50, name="My letters")
@@ -206,7 +202,7 @@ def test_a_run_is_written_to_a_file(
     assert answers.to_save.read_bytes().startswith(b"\xef\xbb\xbf") == (form == "csv")
 
 
-def test_a_run_that_was_written_as_json_is_taken_in_again(
+def test_exported_json_is_imported_again(
     store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     keep(store, "aaaa", started=NOW - 50)
@@ -224,9 +220,7 @@ def test_a_run_that_was_written_as_json_is_taken_in_again(
     assert list(store.events("aaaa")) == before
 
 
-def test_a_file_that_holds_no_run_is_refused_in_a_sentence(
-    panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_file_without_a_run_is_refused(panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
     shown(panel, qtbot)
     answers.to_read = tmp_path / "no-run.json"
     answers.to_read.write_text("{}")
@@ -238,7 +232,7 @@ def test_a_file_that_holds_no_run_is_refused_in_a_sentence(
     assert panel.notice.text == text
 
 
-def test_a_file_that_cannot_be_written_is_told_and_leaves_nothing(
+def test_unwritable_file_is_reported_and_leaves_nothing(
     store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     keep(store, "aaaa", started=NOW - 50)
@@ -251,7 +245,7 @@ def test_a_file_that_cannot_be_written_is_told_and_leaves_nothing(
     assert "Cannot write" in told.args[0]
 
 
-def test_enter_and_a_double_click_open_a_run(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_enter_and_double_click_open_a_run(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=NOW - 50)
     shown(panel, qtbot)
     panel.view.select(["aaaa"])
@@ -265,7 +259,7 @@ def test_enter_and_a_double_click_open_a_run(store: Store, panel: RunsPanel, qtb
     assert wanted.args == ["aaaa"]
 
 
-def test_what_can_be_done_fits_what_is_selected(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_actions_match_the_selection(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "done", started=NOW - 50)
     keep(store, "failed", started=NOW - 40, error="No key.")
     keep(store, "broken", started=NOW - 30, end=False)
@@ -285,7 +279,7 @@ def test_what_can_be_done_fits_what_is_selected(store: Store, panel: RunsPanel, 
     assert possible() == {"import", "compare", "pin", "delete"}
 
 
-def test_two_runs_are_compared_the_older_on_the_left(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_two_runs_are_compared_with_the_older_on_the_left(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=NOW - 50)
     keep(store, "bbbb", started=NOW - 40)
     shown(panel, qtbot)
@@ -295,7 +289,7 @@ def test_two_runs_are_compared_the_older_on_the_left(store: Store, panel: RunsPa
     assert wanted.args == ["aaaa", "bbbb"]
 
 
-def test_a_history_that_cannot_be_opened_is_told_in_the_panel(answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
+def test_unavailable_history_is_reported_in_the_panel(answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
     owner = QWidget()
     bad = tmp_path / "bad.sqlite3"
     bad.write_bytes(b"no database at all" * 100)
@@ -314,7 +308,7 @@ def test_a_history_that_cannot_be_opened_is_told_in_the_panel(answers: Answers, 
     wait_for_workers(5)
 
 
-def test_what_was_asked_for_while_it_is_being_opened_is_done_afterwards(tmp_path: Path, qtbot: QtBot) -> None:
+def test_requests_during_opening_are_done_afterwards(tmp_path: Path, qtbot: QtBot) -> None:
     owner = QWidget()
     access = StoreClient(tmp_path / "x.sqlite3", owner, make=_no_store)
     told: list[str] = []
@@ -331,7 +325,7 @@ def _no_store(_path: Path | None) -> Store:
     raise EngineError("It is away.", "Bring it back.")
 
 
-def test_runs_that_call_each_other_their_parents_are_listed(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+def test_circular_parents_are_listed(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=NOW - 50, name="Own", parent="aaaa")
     keep(store, "bbbb", started=NOW - 40, name="One", parent="cccc")
     keep(store, "cccc", started=NOW - 30, name="Other", parent="bbbb")
@@ -341,13 +335,13 @@ def test_runs_that_call_each_other_their_parents_are_listed(store: Store, panel:
 
 
 @pytest.mark.parametrize("started", [1e300, -1e300, 1e14])
-def test_a_run_of_an_impossible_time_is_listed(store: Store, panel: RunsPanel, qtbot: QtBot, started: float) -> None:
+def test_run_with_an_invalid_time_is_listed(store: Store, panel: RunsPanel, qtbot: QtBot, started: float) -> None:
     keep(store, "aaaa", started=started, iterations=0)
     shown(panel, qtbot)
     assert cells(panel, 0)[:2] == ["Unknown", "Refine"]
 
 
-def test_a_file_that_is_there_is_not_written_over_where_the_ending_was_added(
+def test_existing_file_is_not_overwritten_after_an_extension_was_added(
     store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
     keep(store, "aaaa", started=NOW)

@@ -16,7 +16,7 @@ from app.batch.batch_window import BatchWindow
 from app.history.fork_dialog import ForkDialog
 from app.workbench import Workbench
 from tests.app.history.conftest import MakeWindow, answers, make_window, preferences, script, store_path
-from tests.app.history.kept import refine_script
+from tests.app.history.stored_runs import refine_script
 from tests.app.whole.test_accessible_window import controls, nameless, spoken, top_left, unreached, walked
 from tests.app.window.conftest import SELF_REFINE, ended
 

@@ -26,7 +26,7 @@ from engine.document.operations import RemoveNode, SetConfig, SetSettings
 from engine.run_state.state import NodeState
 from engine.store import Store, open_store
 from tests.app.window.conftest import Answers, Script, ended, open_file, press, saved, small
-from tests.engine.store.told import head, one_of_each
+from tests.engine.store.event_samples import head, one_of_each
 
 SLOW = {"text": "words", "delay_s": 600}
 SHIFT = Qt.KeyboardModifier.ShiftModifier

@@ -20,7 +20,7 @@ from engine.plan.secrets import REMOVED, SECRET_CODE, without_secrets
 from engine.runner.run import start
 from engine.store.run_file import run_to_json
 from tests.engine.semantics.documents import Part, entry, flow, llm, off, part, result
-from tests.engine.store.told import head, one_of_each
+from tests.engine.store.event_samples import head, one_of_each
 
 VALUE = "q7Zt4Lw9Xk2Bv8Rp3Nc6"
 KEY = f"sk-{VALUE}"

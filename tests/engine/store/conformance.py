@@ -1,4 +1,4 @@
-"""What every store must do, as a test class to be used again.
+"""Conformance suite of stores, as a reusable test class.
 
 To test a store of your own, subclass `StoreConformance` in a test module and give it a fixture `store`:
 
@@ -31,7 +31,7 @@ from engine.run_state.state import Detail
 from engine.runner.run_storage import PostedAnswer
 from engine.store.codec import truncate_event
 from engine.store.store_protocol import RunFilter, RunStatus, Store, StoreError
-from tests.engine.store.kept import call, completed, end, head, iteration, keep, node, started, whole, write_all
+from tests.engine.store.run_samples import call, completed, end, head, iteration, keep, node, started, whole, write_all
 from tests.engine.store.strategies import REPLIES, logs
 
 _NUMBERS = itertools.count()
@@ -51,7 +51,7 @@ class StoreConformance:
 
     # What is written comes back.
 
-    def test_a_run_comes_back_as_it_was_told(self, store: Store):
+    def test_run_is_read_as_written(self, store: Store):
         told = whole("a")
         run_head = head("a", document='{"é": 1}', options={"budget_usd": 1.5}, source="/x/refine.loop.json")
         keep(store, run_head, told)
@@ -62,7 +62,7 @@ class StoreConformance:
 
     @_ONE_STORE
     @given(data=st.data())
-    def test_any_events_come_back_and_the_summary_is_what_they_reduce_to(self, store: Store, data: st.DataObject):
+    def test_any_events_are_read_as_written_and_reduce_to_the_summary(self, store: Store, data: st.DataObject):
         run_id = f"run{next(_NUMBERS)}"
         told = data.draw(logs(run_id))
         keep(store, head(run_id), told)
@@ -90,7 +90,7 @@ class StoreConformance:
             "$",
         ],
     )
-    def test_any_text_comes_back_short_and_long(self, store: Store, text: str):
+    def test_any_text_is_read_as_written(self, store: Store, text: str):
         told = [node("a", 0, "x", text), node("a", 1, "y", text * 200), node("a", 2, "z", {text: [text * 9]})]
         keep(store, head("a", document=text, source=text), told)
         assert list(store.events("a")) == told
@@ -110,12 +110,12 @@ class StoreConformance:
             {"\ud83d\ude00": 1, "😀": 2},
         ],
     )
-    def test_what_looks_like_the_stores_own_marks_comes_back(self, store: Store, value: Any):
+    def test_values_like_internal_marks_are_read_as_written(self, store: Store, value: Any):
         told = [node("a", 0, "x", value), node("a", 1, "y", [value] * 200)]
         keep(store, head("a"), told)
         assert list(store.events("a")) == told
 
-    def test_values_nested_as_deeply_as_the_engine_allows_come_back(self, store: Store):
+    def test_deeply_nested_values_are_read_as_written(self, store: Store):
         deep: Any = "core"
         for level in range(499):
             deep = [deep] if level % 2 else {"in": deep}
@@ -123,14 +123,14 @@ class StoreConformance:
         (event,) = store.events("a")
         assert event == node("a", 0, "x", deep)
 
-    def test_large_numbers_keep_their_kind_and_value(self, store: Store):
+    def test_large_numbers_keep_type_and_value(self, store: Store):
         numbers = [10**80, -(2**63), 1, 1.0, -0.0, 1e300, 5e-324, True]
         keep(store, head("a"), [node("a", 0, "x", numbers)])
         (event,) = store.events("a")
         assert isinstance(event, events.NodeCompleted)
         assert [repr(number) for number in event.outputs["output"]] == [repr(number) for number in numbers]  # type: ignore[union-attr]
 
-    def test_texts_that_grow_from_iteration_to_iteration_come_back(self, store: Store):
+    def test_growing_texts_are_read_as_written(self, store: Store):
         told, text = [], "Task: refine.\n"
         for index in range(60):
             text += f"\n---\nremark {index}: " + chr(97 + index % 26) * 90
@@ -140,7 +140,7 @@ class StoreConformance:
         assert list(store.events("a")) == told
         assert list(store.events("a", after=58)) == told[59:]
 
-    def test_lists_that_grow_come_back(self, store: Store):
+    def test_growing_lists_are_read_as_written(self, store: Store):
         items: list[Any] = []
         told = []
         for index in range(40):
@@ -169,11 +169,11 @@ class StoreConformance:
         ("level", "seqs"),
         [("", [0, 1, 6, 9]), ("outer[0]", [2, 5]), ("outer[0].inner[0]", [4]), ("outer[10]", [8]), ("outer[1]", [])],
     )
-    def test_a_level_holds_what_lies_directly_on_it(self, store: Store, level: str, seqs: list[int]):
+    def test_level_has_only_events_directly_on_it(self, store: Store, level: str, seqs: list[int]):
         self._nested(store)
         assert [event.seq for event in store.events("a", level=level)] == seqs
 
-    def test_events_of_some_types_and_after_a_number(self, store: Store):
+    def test_events_are_filtered_by_type_and_number(self, store: Store):
         told = self._nested(store)
         kinds = {events.NodeCompleted, events.RunStarted}
         assert list(store.events("a", kinds=kinds)) == [told[0], told[1], told[2], told[3], told[6]]
@@ -181,7 +181,7 @@ class StoreConformance:
         assert list(store.events("a", kinds=kinds, level="")) == told[:2]
         assert list(store.events("a", kinds=set())) == []
 
-    def test_a_preview_cuts_texts_and_the_json_of_lists_and_objects(self, store: Store):
+    def test_preview_truncates_texts_and_json(self, store: Store):
         value = {"b": ["😀" * 100, "x" * 1000], "a": 1}
         told = [
             node("a", 0, "x", "short"),
@@ -201,13 +201,13 @@ class StoreConformance:
 
     @_ONE_STORE
     @given(data=st.data(), limit=st.integers(1, 80))
-    def test_a_preview_is_the_same_as_of_the_whole_event(self, store: Store, data: st.DataObject, limit: int):
+    def test_preview_equals_truncated_event(self, store: Store, data: st.DataObject, limit: int):
         run_id = f"run{next(_NUMBERS)}"
         told = data.draw(logs(run_id))
         keep(store, head(run_id), told)
         assert list(store.events(run_id, preview=limit)) == [truncate_event(event, limit) for event in told]
 
-    def test_events_can_be_read_while_the_run_goes_on(self, store: Store):
+    def test_events_can_be_read_during_the_run(self, store: Store):
         journal = keep(store, head("a"), [started("a")], close=False)
         reading = store.events("a")
         assert next(reading) == started("a")
@@ -215,7 +215,7 @@ class StoreConformance:
         end(store, journal)
         assert [event.seq for event in store.events("a")] == [0, 1]
 
-    def test_a_run_that_is_not_there_is_told(self, store: Store):
+    def test_missing_run_is_reported(self, store: Store):
         for ask in (store.find, store.events, store.document, store.options, store.reopen):
             with pytest.raises(StoreError, match='There is no run "nope"'):
                 ask("nope")
@@ -226,7 +226,7 @@ class StoreConformance:
 
     # Lists of runs.
 
-    def test_runs_are_listed_with_what_they_came_to_the_newest_first(self, store: Store):
+    def test_runs_are_listed_newest_first_with_summaries(self, store: Store):
         keep(store, head("a"), whole("a", 1000))
         keep(store, head("c", parent="a", forked_at="loop[0]"), whole("c", 3000))
         keep(store, head("b"), [started("b", 2000), node("b", 1, "x", "y", cost_usd=None)])
@@ -278,7 +278,7 @@ class StoreConformance:
         assert dataclasses.astuple(store.totals()) == (2, 56, 0.5, True)
         assert store.totals(RunFilter(statuses=frozenset({RunStatus.COMPLETED}))).count == 1
 
-    def test_a_run_is_found_by_the_beginning_of_its_id(self, store: Store):
+    def test_run_is_found_by_id_prefix(self, store: Store):
         for run_id in ("abc1", "abd2", "abc"):
             keep(store, head(run_id), [started(run_id)])
         assert store.find("abd").run_id == "abd2"
@@ -292,7 +292,7 @@ class StoreConformance:
 
     # How runs stand.
 
-    def test_a_run_under_way_is_running_paused_running_and_then_completed(self, store: Store):
+    def test_status_follows_pause_resume_and_completion(self, store: Store):
         journal = keep(store, head("a"), [started("a")], close=False)
         seen = [store.find("a").status]
         for event in (events.RunPaused("a", 1, 1001, ""), events.RunResumed("a", 2, 1002, ""), completed("a", 3)):
@@ -302,11 +302,11 @@ class StoreConformance:
         end(store, journal)
         assert store.find("a").status is RunStatus.COMPLETED
 
-    def test_a_run_whose_journal_is_closed_before_its_end_is_interrupted(self, store: Store):
+    def test_run_whose_journal_is_closed_early_is_interrupted(self, store: Store):
         keep(store, head("a"), [started("a"), events.RunPaused("a", 1, 1001, "")])
         assert store.find("a").status is RunStatus.INTERRUPTED
 
-    def test_a_run_is_gone_on_with(self, store: Store):
+    def test_run_can_be_continued(self, store: Store):
         failed = events.RunFailed("a", 1, 1001, "", "Broken.", "Mend it.", "draft", {}, Usage(1, 1), 0.25, 1.0)
         keep(store, head("a"), [started("a"), failed])
         assert store.find("a").status is RunStatus.FAILED
@@ -320,7 +320,7 @@ class StoreConformance:
         assert [event.seq for event in store.events("a")] == [0, 1, 2, 3, 4]
         assert store.find("a").status is RunStatus.COMPLETED
 
-    def test_a_run_that_was_left_with_two_questions_waits_until_both_are_answered(self, store: Store):
+    def test_run_with_two_questions_waits_until_both_are_answered(self, store: Store):
         def asked(seq: int, path: str) -> events.AnyEvent:
             return events.NodeWaiting("a", seq, 1000.0 + seq, path, "approval", "approval", "?", None, ("approve",))
 
@@ -333,7 +333,7 @@ class StoreConformance:
             seen.append(store.find("a").status)
         assert seen == [RunStatus.WAITING, RunStatus.WAITING, RunStatus.INTERRUPTED]
 
-    def test_a_run_that_was_left_with_a_question_and_is_gone_on_with_asks_anew(self, store: Store):
+    def test_continued_run_with_an_open_question_asks_again(self, store: Store):
         asked = events.NodeWaiting("a", 1, 1001.0, "one", "approval", "approval", "?", None, ("approve",))
         keep(store, head("a"), [started("a"), asked])
         journal = store.reopen("a")
@@ -341,7 +341,7 @@ class StoreConformance:
         assert store.find("a").status is RunStatus.RUNNING
         end(store, journal)
 
-    def test_a_run_under_way_belongs_to_one(self, store: Store):
+    def test_running_run_has_one_owner(self, store: Store):
         journal = keep(store, head("a"), [started("a")], close=False)
         with pytest.raises(EngineError, match="running"):
             store.reopen("a")
@@ -350,7 +350,7 @@ class StoreConformance:
         end(store, journal)
         end(store, store.reopen("a"))
 
-    def test_a_run_is_held_as_long_as_somebody_is_at_work_on_it_or_waits_with_it(self, store: Store):
+    def test_run_is_owned_while_it_runs_or_waits(self, store: Store):
         asked = events.NodeWaiting("a", 1, 1001.0, "one", "approval", "approval", "?", None, ("approve",))
         journal = keep(store, head("a"), [started("a"), asked], close=False)
         assert (store.find("a").status, store.is_owned("a")) == (RunStatus.WAITING, True)
@@ -359,7 +359,7 @@ class StoreConformance:
         with pytest.raises(EngineError, match="no run"):
             store.is_owned("b")
 
-    def test_an_answer_lies_there_until_it_is_taken_back_and_the_first_stays(self, store: Store):
+    def test_pending_answer_stays_until_withdrawn_and_the_first_wins(self, store: Store):
         keep(store, head("a"), [started("a")])
         keep(store, head("b"), [started("b")])
         first = PostedAnswer("loop[0].ask", 7, Answer("approve", {"text": "\ud83d"}, "Good."))
@@ -376,7 +376,7 @@ class StoreConformance:
         with pytest.raises(StoreError, match="no run"):
             store.leave_answer("a", first)
 
-    def test_events_are_acknowledged_in_order_and_up_to_the_last(self, store: Store):
+    def test_events_are_acknowledged_in_order(self, store: Store):
         journal = store.begin(head("a"))
         watcher = write_all(journal, [node("a", seq, "x", "y") for seq in range(0, 300, 3)])
         end(store, journal)
@@ -385,7 +385,7 @@ class StoreConformance:
 
     # Bringing in, deleting, pinning, limits.
 
-    def test_a_run_is_imported(self, store: Store):
+    def test_run_is_imported(self, store: Store):
         told = whole("a")
         assert store.import_run(head("a", source="s"), iter(told)) == "a"
         assert list(store.events("a")) == told
@@ -395,7 +395,7 @@ class StoreConformance:
         assert [dataclasses.replace(event, run_id="a") for event in store.events(again)] == told
         assert {event.run_id for event in store.events(again)} == {again}
 
-    def test_an_import_that_breaks_off_leaves_nothing(self, store: Store):
+    def test_failed_import_leaves_nothing(self, store: Store):
         def broken() -> Iterator[events.AnyEvent]:
             yield started("a")
             raise ValueError("not JSON")
@@ -404,7 +404,7 @@ class StoreConformance:
             store.import_run(head("a"), broken())
         assert store.runs() == []
 
-    def test_deleted_runs_are_gone_and_others_are_whole(self, store: Store):
+    def test_deleted_runs_are_gone_and_others_complete(self, store: Store):
         shared = "shared " * 500
         for run_id in ("a", "b", "c"):
             keep(store, head(run_id), [started(run_id), node(run_id, 1, "x", shared + run_id * 300)])
@@ -413,7 +413,7 @@ class StoreConformance:
         assert list(store.events("b")) == [started("b"), node("b", 1, "x", shared + "b" * 300)]
         store.delete([])
 
-    def test_a_run_under_way_cannot_be_deleted(self, store: Store):
+    def test_running_run_cannot_be_deleted(self, store: Store):
         keep(store, head("b"), whole("b"))
         journal = keep(store, head("a"), [started("a")], close=False)
         with pytest.raises(StoreError, match="running"):
@@ -422,7 +422,7 @@ class StoreConformance:
         end(store, journal)
         store.delete(["a"])
 
-    def test_of_many_runs_the_oldest_go(self, store: Store):
+    def test_retention_by_count_deletes_the_oldest_runs(self, store: Store):
         for number, run_id in enumerate("abcde"):
             keep(store, head(run_id), whole(run_id, 1000.0 + number))
         store.pin("a", pinned=True)
@@ -435,7 +435,7 @@ class StoreConformance:
         end(store, journal)
         assert [summary.run_id for summary in store.runs()] == ["z"]
 
-    def test_of_many_bytes_the_oldest_go(self, store: Store):
+    def test_retention_by_size_deletes_the_oldest_runs(self, store: Store):
         for number, run_id in enumerate("abc"):
             noise = "".join(str(hash((run_id, place))) for place in range(40_000))
             keep(store, head(run_id), [started(run_id, 1000.0 + number), node(run_id, 1, "x", noise)])
@@ -450,14 +450,14 @@ class StoreConformance:
 
     @_ONE_STORE
     @given(reply=REPLIES)
-    def test_replies_are_kept_as_they_were(self, store: Store, reply: Reply):
+    def test_replies_are_cached_as_written(self, store: Store, reply: Reply):
         run_id = f"c{store.totals().count}"
         keep(store, head(run_id), whole(run_id))
         store.keep_reply(f"key of {run_id}", run_id, reply)
         store.pin(run_id, pinned=False)  # whatever comes after it finds it
         assert store.cached(f"key of {run_id}") == reply
 
-    def test_replies_last_as_long_as_their_run(self, store: Store):
+    def test_cached_replies_last_as_long_as_their_run(self, store: Store):
         keep(store, head("a"), whole("a"))
         reply = Reply("yes " * 100, Finish.STOP, Usage(1, 2), "m", None)
         store.keep_reply("key", "a", reply)
@@ -467,7 +467,7 @@ class StoreConformance:
         store.delete(["a"])
         assert store.cached("key") is None
 
-    def test_a_closed_store_takes_nothing_in(self, store: Store):
+    def test_closed_store_accepts_nothing(self, store: Store):
         store.close()
         store.close()
         with pytest.raises(EngineError, match="closed"):

@@ -1,4 +1,4 @@
-"""Any event, with any values, for property tests."""
+"""Hypothesis strategies of events with any values."""
 
 from __future__ import annotations
 

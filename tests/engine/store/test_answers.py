@@ -1,4 +1,4 @@
-"""Answering a run from another process: whoever is at work on it takes the answer, and who answers first wins."""
+"""Answers from another process: the owner of the run accepts them, and the first answer wins."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def outputs(run: Run) -> Any:
     return (await asyncio.wait_for(run.result(), 30)).outputs
 
 
-async def test_the_process_at_work_takes_an_answer_that_was_given_elsewhere(here: Store, elsewhere: Store):
+async def test_owner_accepts_an_answer_from_another_process(here: Store, elsewhere: Store):
     run, asked = await asking(here)
     answer = Answer("approve", None, "From \ud83d afar.")
     assert await asyncio.to_thread(give_answer, elsewhere, asked, answer) is True
@@ -73,7 +73,7 @@ async def test_the_process_at_work_takes_an_answer_that_was_given_elsewhere(here
     assert (answered.value, answered.comment) == ("seed", answer.comment)
 
 
-async def test_who_answers_later_than_the_person_at_the_run_is_told(here: Store, elsewhere: Store):
+async def test_answer_after_an_answer_at_the_owner_is_refused(here: Store, elsewhere: Store):
     run, asked = await asking(here)
     run.answer("check", Answer("approve", "mine", ""))
     with pytest.raises(StoreError, match='"check" was already answered'):
@@ -83,7 +83,7 @@ async def test_who_answers_later_than_the_person_at_the_run_is_told(here: Store,
     assert elsewhere.left_answers(run.run_id) == []
 
 
-async def test_of_two_who_answer_elsewhere_the_first_wins(here: Store, elsewhere: Store):
+async def test_first_of_two_answers_from_other_processes_wins(here: Store, elsewhere: Store):
     run, asked = await asking(here)
     answers = [Answer("approve", text, "") for text in ("one", "two")]
     given = (asyncio.to_thread(give_answer, elsewhere, asked, answer) for answer in answers)
@@ -93,7 +93,7 @@ async def test_of_two_who_answer_elsewhere_the_first_wins(here: Store, elsewhere
     assert (await outputs(run))["out"] == answers[winner].value
 
 
-async def test_a_process_that_does_not_take_the_answer_is_told_and_nothing_is_left(
+async def test_owner_that_does_not_accept_the_answer_is_reported_and_the_answer_withdrawn(
     here: Store, elsewhere: Store, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("engine.runner.human_input.POLL_INTERVAL_S", 1_000.0)
@@ -106,7 +106,7 @@ async def test_a_process_that_does_not_take_the_answer_is_told_and_nothing_is_le
     await outputs(run)
 
 
-async def test_a_process_that_goes_before_it_takes_the_answer_leaves_it_in_the_history(
+async def test_owner_that_ends_before_accepting_leaves_the_answer_in_the_history(
     here: Store, elsewhere: Store, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("engine.runner.human_input.POLL_INTERVAL_S", 1_000.0)
@@ -128,7 +128,7 @@ async def test_a_process_that_goes_before_it_takes_the_answer_leaves_it_in_the_h
     assert here.left_answers(run.run_id) == []
 
 
-async def test_a_question_that_was_answered_is_answered_no_second_time(here: Store, elsewhere: Store):
+async def test_answered_question_cannot_be_answered_again(here: Store, elsewhere: Store):
     run, asked = await asking(here)
     run.suspend()
     await run.result()
@@ -157,7 +157,7 @@ async def suspend(store: Store, value: Any) -> NodeWaiting:
 
 
 @pytest.mark.parametrize("misfit", [["x"], "x", 1, False])
-async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays_open(here: Store, misfit: Any):
+async def test_invalid_answer_is_refused_and_the_question_stays_open(here: Store, misfit: Any):
     asked = await suspend(here, {"a": 1})
     with pytest.raises(EngineError, match='"check" does not fit'):
         give_answer(here, asked, Answer("approve", misfit))
@@ -167,7 +167,7 @@ async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays_ope
     assert await outputs(run) == {"out": {"b": 2}}
 
 
-async def test_an_answer_of_an_older_version_that_does_not_fit_is_asked_for_again(here: Store):
+async def test_invalid_answer_of_an_older_version_is_asked_for_again(here: Store):
     asked = await suspend(here, {"a": 1})
     journal = here.reopen(asked.run_id)
     journal.write(NodeAnswered(asked.run_id, asked.seq + 1, asked.time, asked.path, "approve", ["x"], ""))

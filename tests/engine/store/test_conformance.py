@@ -1,4 +1,4 @@
-"""The stores of the program do what every store must do."""
+"""Both stores pass the conformance suite."""
 
 from __future__ import annotations
 

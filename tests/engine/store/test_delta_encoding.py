@@ -1,4 +1,4 @@
-"""Texts told by other texts come back, and what is shared is found."""
+"""Delta encoding finds shared parts and loses nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _read(pieces: list[Piece], known: dict[int, bytes]) -> bytes:
 
 
 @given(text=_TEXTS, base=_TEXTS, others=st.lists(_TEXTS, max_size=4))
-def test_pieces_make_the_text(text: bytes, base: bytes, others: list[bytes]):
+def test_delta_pieces_make_the_text(text: bytes, base: bytes, others: list[bytes]):
     known = dict(enumerate([base, *others], 1))
     pieces = encode_delta(text, StoredText(1, base), [StoredText(blob, data) for blob, data in known.items()])
     if pieces is not None:
@@ -40,7 +40,7 @@ def test_pieces_make_the_text(text: bytes, base: bytes, others: list[bytes]):
 
 
 @given(one=_TEXTS, other=_TEXTS)
-def test_what_two_texts_share_at_their_ends(one: bytes, other: bytes):
+def test_common_prefix_and_suffix_are_found(one: bytes, other: bytes):
     start = common_start(one, other)
     assert one[:start] == other[:start]
     assert one[start : start + 1] != other[start : start + 1] or start == min(len(one), len(other))
@@ -50,12 +50,12 @@ def test_what_two_texts_share_at_their_ends(one: bytes, other: bytes):
     assert end == longest or one[len(one) - end - 1] != other[len(other) - end - 1]
 
 
-def test_a_text_that_goes_on_is_the_one_before_and_what_is_new():
+def test_continued_text_is_a_copy_and_the_new_part():
     base = b"start " * 50
     assert encode_delta(base + b"more", StoredText(7, base), []) == [CopyRange(7, 0, len(base)), b"more"]
 
 
-def test_a_prompt_is_the_one_before_with_another_text_in_it():
+def test_prompt_is_a_copy_with_another_text_in_it():
     before, after = (
         b"Improve this, and do not explain what you did:\n---\n",
         b"\n---\nAnswer with the improved text only.",
@@ -71,7 +71,7 @@ def test_a_prompt_is_the_one_before_with_another_text_in_it():
     assert pieces == [CopyRange(1, 0, len(before)), CopyRange(2, 0, len(new)), CopyRange(1, len(before + old), length)]
 
 
-def test_hardly_anything_shared_is_nothing():
+def test_no_delta_if_hardly_anything_is_shared():
     assert encode_delta(b"a" * 40 + b"b" * 60, StoredText(1, b"a" * 40 + b"c" * 60), [StoredText(2, b"d" * 50)]) is None
     assert encode_delta(b"a" * MIN_COPY_BYTES + b"b", StoredText(1, b"a" * MIN_COPY_BYTES), []) == [
         CopyRange(1, 0, MIN_COPY_BYTES),

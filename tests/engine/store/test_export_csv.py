@@ -29,7 +29,7 @@ def rows(*results: Any, **fields: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO("".join(run_to_csv(state)), newline="")))
 
 
-def test_a_row_an_iteration_with_every_figure():
+def test_csv_has_a_row_for_each_iteration_with_all_values():
     fields = {"feedback": {"a": 1}, "branch": "done", "reason": "r", "score": -0.5, "similarity": 0.25}
     (first, second) = rows("one", 'tw"o\nlines, é', usage=Usage(3, 4), cost_usd=None, warnings=("a", "b"), **fields)
     assert tuple(first) == COLUMNS
@@ -40,12 +40,12 @@ def test_a_row_an_iteration_with_every_figure():
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d"])
-def test_a_text_that_a_spreadsheet_would_take_for_a_formula_is_neutralised(start: str):
+def test_csv_escapes_spreadsheet_formulas(start: str):
     text = f'{start}HYPERLINK("http://x","y")'
     (row,) = rows(text, feedback=text, branch=text, reason=text, warnings=(text,))
     for column in ("result", "feedback", "branch", "reason", "warnings"):
         assert row[column] == f"'{text}"
 
 
-def test_a_run_without_loops_is_a_table_without_rows():
+def test_csv_of_a_run_without_loops_has_no_rows():
     assert "".join(run_to_csv(RunState("r"))) == ",".join(COLUMNS) + "\r\n"

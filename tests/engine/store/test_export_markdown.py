@@ -10,7 +10,7 @@ from engine.store.export_markdown import run_to_markdown
 from engine.store.memory import MemoryStore
 from engine.store.run_sections import state_of
 from tests.engine.cli.kit import Events, refine
-from tests.engine.store.told import head, one_of_each
+from tests.engine.store.event_samples import head, one_of_each
 
 HOSTILE = (
     "```\n# Not a heading\n````text\n<script>alert(1)</script>\n\n~~~\n[link](http://x) ![image](http://y)\n"
@@ -36,7 +36,7 @@ def told(*results: Any, **fields: Any) -> list[Any]:
     return [*events, end, event("RunCompleted", outputs={"answer": results[-1]}, **ended)]
 
 
-def test_a_page_has_everything_that_a_colleague_wants_to_know():
+def test_markdown_has_inputs_iterations_and_results():
     text = page(told("One.", {"a": 1}, feedback="Shorter.", branch="continue", reason="Too long.", score=0.5))
     assert text.startswith(
         "# Self \\*refine\\*\n\n"
@@ -64,7 +64,7 @@ def kinds_and_fences(text: str) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("hostile", [HOSTILE, "`" * 50, "~~~\n```", "\n\n```"])
-def test_what_a_model_says_never_breaks_out_of_its_block(hostile: str):
+def test_model_text_cannot_leave_its_fenced_block(hostile: str):
     tame = page(told("x", feedback="y", branch="z", reason="r"))
     wild = page(told(hostile, feedback=hostile + "!", branch=hostile, reason=hostile))
     kinds, fences = kinds_and_fences(wild)
@@ -75,7 +75,7 @@ def test_what_a_model_says_never_breaks_out_of_its_block(hostile: str):
     assert [fence.rstrip("\n") for fence in fences[1:4]] == [normal, normal + "!", normal]
 
 
-def test_an_error_is_told_and_cannot_mean_anything():
+def test_error_is_shown_escaped():
     event = Events()
     usage = {"usage": one_of_each()[-1].usage, "cost_usd": None, "duration_s": 1.0}  # pyright: ignore[reportAttributeAccessIssue]
     events = [
@@ -89,7 +89,7 @@ def test_an_error_is_told_and_cannot_mean_anything():
     assert "\n## Error\n\nThe run failed at draft: \\<b\\>No\\</b\\> \\[x\\](http:\\//y). See www\\.x.org.\n" in text
 
 
-def test_nested_loops_stand_below_the_iteration_in_which_they_ran():
+def test_nested_loops_are_below_their_iteration():
     event = Events()
     begun = {"index": 0, "total": 1, "input_preview": ""}
     ended = {
@@ -121,5 +121,5 @@ def test_nested_loops_stand_below_the_iteration_in_which_they_ran():
     ]
 
 
-def test_a_document_that_cannot_be_read_does_not_hinder():
+def test_unreadable_document_does_not_prevent_the_export():
     assert "\n## Loop loop\n" in page(told("x"), "{")

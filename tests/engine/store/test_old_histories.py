@@ -1,4 +1,4 @@
-"""Histories that released versions wrote open, with all that is in them."""
+"""Histories of released versions open completely."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from engine.store import open_store
 from engine.store.sqlite.schema import STEPS
 from engine.store.store_protocol import RunStatus
 from tests.data.make_history import CALL, FOLDER, REPLY_KEY, heads, told
-from tests.engine.store.kept import node, started, write_all
+from tests.engine.store.run_samples import node, started, write_all
 
 _FILES = sorted(FOLDER.glob("history-*.sqlite3"))
 
 
-def test_there_is_one_of_each_version():
+def test_a_history_of_each_version_exists():
     assert [file.name for file in _FILES] == [f"history-{version}.sqlite3" for version in range(1, len(STEPS) + 1)]
 
 
 @pytest.mark.parametrize("file", _FILES, ids=lambda file: file.stem)
-def test_an_old_history_opens_and_goes_on(file: Path, tmp_path: Path):
+def test_old_history_opens_and_can_be_continued(file: Path, tmp_path: Path):
     path = tmp_path / "h.sqlite3"
     shutil.copy(file, path)
     first, fork = heads()
@@ -41,7 +41,7 @@ def test_an_old_history_opens_and_goes_on(file: Path, tmp_path: Path):
         assert list(store.events(fork.run_id))[:-1] == told(fork.run_id)
 
 
-def test_events_that_version_3_had_staged_are_read_like_the_others(tmp_path: Path):
+def test_staged_events_of_version_3_are_read(tmp_path: Path):
     """The process was killed after it had staged five of the run's six events."""
     path = tmp_path / "h.sqlite3"
     shutil.copy(FOLDER / "staged-3.sqlite3", path)

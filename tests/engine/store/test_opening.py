@@ -1,4 +1,4 @@
-"""Where the history lies."""
+"""Path of the history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.store import PATH_VARIABLE, open_store, store_path
 
 
 @pytest.mark.parametrize("named", [None, ""])
-def test_the_folder_of_the_usual_history_is_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: str) -> None:
+def test_folder_of_the_default_history_is_created(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: str) -> None:
     monkeypatch.setattr(platformdirs, "user_data_path", lambda *_names, **_more: tmp_path / "data" / "loopwright")
     monkeypatch.delenv(PATH_VARIABLE, raising=False)
     if named is not None:
@@ -23,9 +23,7 @@ def test_the_folder_of_the_usual_history_is_made(monkeypatch: pytest.MonkeyPatch
     assert store_path().is_file()
 
 
-def test_the_folder_of_a_history_that_was_named_is_left_to_whoever_named_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_folder_of_a_named_history_is_not_created(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(PATH_VARIABLE, str(tmp_path / "nowhere" / "h.sqlite3"))
 
     with pytest.raises(Exception, match="does not exist"):

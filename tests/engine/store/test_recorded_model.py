@@ -17,7 +17,7 @@ from engine.store.memory import MemoryStore
 from engine.store.recorded_model import RECORDED_NOTE, recorded_models
 from engine.store.run_file import head_of, run_to_json
 from tests.engine.cli.kit import Events, drafts, refine, write
-from tests.engine.store.told import head
+from tests.engine.store.event_samples import head
 
 COSTLY = {"price": {"input_usd_per_million_tokens": 1e6, "output_usd_per_million_tokens": 1e6}}
 
@@ -40,7 +40,7 @@ async def recorded(store: MemoryStore, folder: Path) -> RunResult:
     return await run(store, f"scripted:{write(folder, {**drafts(*replies), **COSTLY}, 'script.json')}")
 
 
-async def test_a_run_is_played_once_more_with_its_usage_and_for_nothing(tmp_path: Path):
+async def test_recorded_model_replays_replies_with_usage_at_no_cost(tmp_path: Path):
     store = MemoryStore()
     first = await recorded(store, tmp_path)
     assert first.cost_usd == 14
@@ -50,7 +50,7 @@ async def test_a_run_is_played_once_more_with_its_usage_and_for_nothing(tmp_path
     assert (second.usage, second.cost_usd) == (Usage(6, 8), 0)
 
 
-async def test_an_agents_tool_calls_are_played_too(tmp_path: Path):
+async def test_recorded_model_replays_tool_calls_of_agents(tmp_path: Path):
     document = {
         "format": "loopwright.workflow",
         "version": 1,
@@ -69,7 +69,7 @@ async def test_an_agents_tool_calls_are_played_too(tmp_path: Path):
     assert second.outputs == first.outputs == {"answer": "done"}
 
 
-async def test_a_file_is_played_like_a_run_and_without_any_history(tmp_path: Path):
+async def test_recorded_model_reads_a_run_file_without_a_history(tmp_path: Path):
     store = MemoryStore()
     first = await recorded(store, tmp_path)
     file = tmp_path / "run.json"
@@ -78,13 +78,13 @@ async def test_a_file_is_played_like_a_run_and_without_any_history(tmp_path: Pat
     assert second.outputs == first.outputs
 
 
-async def test_it_plays_within_a_budget_of_nothing(tmp_path: Path):
+async def test_recorded_model_runs_with_a_budget_of_zero(tmp_path: Path):
     store = MemoryStore()
     first = await recorded(store, tmp_path)
     assert (await run(store, f"recorded:{first.run_id}", budget_usd=0.0)).outputs == first.outputs
 
 
-async def test_a_call_that_the_run_never_made_is_one_sentence(tmp_path: Path):
+async def test_call_without_a_recorded_reply_fails_with_one_sentence(tmp_path: Path):
     store = MemoryStore()
     first = await recorded(store, tmp_path)
     longer = await run(store, f"recorded:{first.run_id}", refine(3))
@@ -94,7 +94,7 @@ async def test_a_call_that_the_run_never_made_is_one_sentence(tmp_path: Path):
     assert longer.remedy == "Replay it with the same document and inputs."
 
 
-async def test_replies_come_in_their_order_and_those_of_a_loop_that_began_anew_count_no_more():
+async def test_replies_are_replayed_in_order_without_those_of_voided_attempts():
     event, store = Events(), MemoryStore()
 
     def answered(*texts: str) -> Any:
@@ -126,12 +126,12 @@ async def test_replies_come_in_their_order_and_those_of_a_loop_that_began_anew_c
 
 
 @pytest.mark.parametrize("name", ["recorded:none", "recorded:no/such.json", "recorded:"])
-def test_a_run_that_is_not_there_is_a_model_that_is_not_there(name: str):
+def test_recorded_model_of_a_missing_run_is_a_missing_model(name: str):
     with pytest.raises(ModelError) as raised:
         catalogue(MemoryStore()).get(name)
     assert raised.value.kind is ModelErrorKind.NOT_FOUND
 
 
-def test_without_a_history_there_is_nothing_to_play():
+def test_recorded_model_needs_a_history():
     with pytest.raises(ModelError, match="there is no history here"):
         Models(Keys({})).get("recorded:abc")

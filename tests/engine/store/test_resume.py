@@ -1,4 +1,4 @@
-"""Resume and fork through a store: what they refuse, what they change, what they promise before anything is run."""
+"""Resume and fork through a store: changes, refusals and fork plans."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def calls_of(played: Played) -> list[str]:
     return [call.path for call in played.model.calls]
 
 
-async def test_a_fork_reuses_the_iterations_before_and_makes_the_rest_anew() -> None:
+async def test_fork_reuses_earlier_iterations_and_runs_the_rest_again() -> None:
     store = MemoryStore()
     whole = await kept(store)
 
@@ -94,7 +94,7 @@ async def test_a_fork_reuses_the_iterations_before_and_makes_the_rest_anew() -> 
     assert (whole.result.cost_usd, other.result.cost_usd) == (60.0, 40.0)
 
 
-async def test_what_a_fork_took_over_is_shown_as_reused_and_costs_nothing() -> None:
+async def test_reused_parts_of_a_fork_cost_nothing() -> None:
     store = MemoryStore()
     whole = await kept(store)
 
@@ -124,7 +124,7 @@ async def test_runs_know_their_parents() -> None:
     assert (started.parent, started.forked_at) == (second, "loop[1].polish")
 
 
-async def test_the_value_that_an_iteration_starts_from_is_edited() -> None:
+async def test_input_of_an_iteration_is_edited_in_a_fork() -> None:
     store = MemoryStore()
     whole = await kept(store)
 
@@ -135,7 +135,7 @@ async def test_the_value_that_an_iteration_starts_from_is_edited() -> None:
     assert other.iteration_inputs[2] == other.results[1]
 
 
-async def test_what_a_node_gave_is_edited_and_only_what_hangs_on_it_is_made_anew() -> None:
+async def test_edited_node_output_reruns_only_what_depends_on_it() -> None:
     store = MemoryStore()
     whole = await kept(store)
 
@@ -148,7 +148,7 @@ async def test_what_a_node_gave_is_edited_and_only_what_hangs_on_it_is_made_anew
     assert started.edits == {"loop[1].draft": "my draft"}
 
 
-async def test_another_prompt_holds_from_the_place_on() -> None:
+async def test_changed_prompt_applies_from_the_fork_point_on() -> None:
     store = MemoryStore()
     whole = await kept(store)
     changes = Changes(settings={"draft": {"prompt": "Shout: {{input}}"}})
@@ -161,7 +161,7 @@ async def test_another_prompt_holds_from_the_place_on() -> None:
     assert "Shout" not in store.document(whole.result.run_id)
 
 
-async def test_a_fork_goes_on_beyond_the_end_where_the_loop_may_make_more_iterations() -> None:
+async def test_fork_continues_beyond_the_end_with_more_max_iterations() -> None:
     store = MemoryStore()
     whole = await kept(store)
 
@@ -173,7 +173,7 @@ async def test_a_fork_goes_on_beyond_the_end_where_the_loop_may_make_more_iterat
     assert other.iteration_inputs[3] == whole.results[2]
 
 
-async def test_a_fork_inside_nested_loops_reuses_everything_that_does_not_hang_on_it() -> None:
+async def test_fork_in_nested_loops_reuses_everything_independent() -> None:
     store = MemoryStore()
     whole = await kept(store, NESTED)
 
@@ -191,7 +191,7 @@ async def test_a_fork_inside_nested_loops_reuses_everything_that_does_not_hang_o
     assert other.of(NodeCompleted, "aside")[0].cached
 
 
-async def test_a_fork_of_a_fork_keeps_what_was_given_by_hand_before_the_place() -> None:
+async def test_fork_of_a_fork_keeps_edits_before_the_fork_point() -> None:
     store = MemoryStore()
     first = (await kept(store)).result.run_id
     second = await forked(store, first, "loop[1]", Changes(value="my own words", has_value=True))
@@ -203,7 +203,7 @@ async def test_a_fork_of_a_fork_keeps_what_was_given_by_hand_before_the_place() 
     assert "my own words" not in anew.iteration_inputs
 
 
-async def test_before_a_fork_it_is_told_what_is_reused_what_is_made_anew_and_what_it_may_cost() -> None:
+async def test_fork_plan_lists_reused_and_rerun_parts_and_cost() -> None:
     store = MemoryStore()
     whole = await kept(store, NESTED)
 
@@ -222,7 +222,7 @@ async def test_before_a_fork_it_is_told_what_is_reused_what_is_made_anew_and_wha
     assert plan.warnings == ()
 
 
-async def test_a_change_that_can_have_no_effect_is_told_before() -> None:
+async def test_fork_plan_warns_of_a_change_without_effect() -> None:
     store = MemoryStore()
     whole = await kept(store, NESTED)
     changes = Changes(settings={"aside": {"template": "x"}, "draft": {"prompt": "y"}})
@@ -246,7 +246,7 @@ async def test_a_change_that_can_have_no_effect_is_told_before() -> None:
         ("", "is not a place in a run"),
     ],
 )
-async def test_a_place_that_is_not_there_is_refused(at: str, says: str) -> None:
+async def test_missing_fork_point_is_refused(at: str, says: str) -> None:
     store = MemoryStore()
     whole = await kept(store)
 
@@ -257,7 +257,7 @@ async def test_a_place_that_is_not_there_is_refused(at: str, says: str) -> None:
     assert caught.value.remedy
 
 
-async def test_a_fork_whose_document_does_not_run_any_more_is_refused() -> None:
+async def test_fork_with_an_invalid_document_is_refused() -> None:
     store = MemoryStore()
     whole = await kept(store)
 
@@ -275,7 +275,7 @@ async def broken_off(store: MemoryStore, cut: int, workflow: Workflow = LOOP) ->
     return store.import_run(head, events), whole
 
 
-async def test_a_run_that_broke_off_keeps_its_id_and_its_history() -> None:
+async def test_resumed_run_keeps_its_id_and_events() -> None:
     store = MemoryStore()
     run_id, whole = await broken_off(store, 30)
     assert store.find(run_id).status is RunStatus.INTERRUPTED
@@ -292,7 +292,7 @@ async def test_a_run_that_broke_off_keeps_its_id_and_its_history() -> None:
     assert len(again.model.calls) < len(whole.model.calls)
 
 
-async def test_a_call_of_unknown_outcome_is_made_again_only_when_told_to() -> None:
+async def test_call_with_unknown_outcome_is_repeated_only_on_request() -> None:
     store = MemoryStore()
     whole_store = MemoryStore()
     whole = await kept(whole_store)
@@ -314,7 +314,7 @@ async def test_a_call_of_unknown_outcome_is_made_again_only_when_told_to() -> No
 
 
 @pytest.mark.parametrize("how", ["stopped", "paused"])
-async def test_a_run_that_a_person_stopped_or_left_paused_goes_on_where_it_was(how: str) -> None:
+async def test_stopped_or_paused_run_resumes_where_it_was(how: str) -> None:
     store = MemoryStore()
     run, first = begin(LOOP, paid_models(), store=store)
     async for event in run.events():
@@ -337,7 +337,7 @@ async def test_a_run_that_a_person_stopped_or_left_paused_goes_on_where_it_was(h
     assert again.result.outputs == (await kept(MemoryStore())).result.outputs
 
 
-async def test_a_run_that_failed_is_tried_again_where_it_failed() -> None:
+async def test_failed_run_resumes_where_it_failed() -> None:
     store = MemoryStore()
     failing = FakeModels(FunctionModel(lambda call: RuntimeError("broken") if call.node == "polish" else "a draft"))
     broken = await play(LOOP, failing, store=store, ends="failed")
@@ -350,7 +350,7 @@ async def test_a_run_that_failed_is_tried_again_where_it_failed() -> None:
     assert len(calls_of(again)) == 5
 
 
-async def test_a_run_that_ran_out_of_budget_goes_on_with_a_larger_one() -> None:
+async def test_run_without_budget_left_resumes_with_a_larger_one() -> None:
     store = MemoryStore()
     workflow = flow(
         entry(),
@@ -370,7 +370,7 @@ async def test_a_run_that_ran_out_of_budget_goes_on_with_a_larger_one() -> None:
     assert (again.result.status, again.result.cost_usd) == ("completed", 20.0)
 
 
-async def test_a_run_that_came_to_its_end_is_not_resumed() -> None:
+async def test_completed_run_cannot_be_resumed() -> None:
     store = MemoryStore()
     whole = await kept(store)
 
@@ -380,7 +380,7 @@ async def test_a_run_that_came_to_its_end_is_not_resumed() -> None:
     assert "Fork it" in caught.value.remedy
 
 
-async def test_a_run_whose_loop_a_spent_budget_cut_off_says_where_to_fork_it_and_that_goes_on() -> None:
+async def test_loop_ended_by_the_budget_says_where_to_fork_and_the_fork_continues() -> None:
     store = MemoryStore()
     workflow = flow(
         entry(),
@@ -407,7 +407,7 @@ async def test_a_run_whose_loop_a_spent_budget_cut_off_says_where_to_fork_it_and
     assert calls_of(rich) == ["loop[2].draft", "loop[3].draft"]
 
 
-async def test_a_run_goes_on_as_another_document_in_a_run_of_its_own() -> None:
+async def test_run_resumed_with_another_document_is_a_new_run() -> None:
     store = MemoryStore()
     run_id, _ = await broken_off(store, 20)
     shorter = around(
@@ -426,7 +426,7 @@ async def test_a_run_goes_on_as_another_document_in_a_run_of_its_own() -> None:
     assert store.find(run_id).status is RunStatus.INTERRUPTED
 
 
-async def test_a_fork_from_the_judge_judges_anew_what_was_made() -> None:
+async def test_fork_from_the_judge_judges_the_stored_result_again() -> None:
     store = MemoryStore()
     workflow = around(
         llm("draft"),

@@ -1,4 +1,4 @@
-"""Resume and fork of loops at odd places: forks of forks, failed scores, loops in subflows."""
+"""Resume and fork in special places: forks of forks, failed scores, loops in subflows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TWICE = around(
 
 
 @pytest.mark.parametrize("at", ["loop[1].polish", "loop[1]", "loop[2]"])
-async def test_an_iteration_of_a_fork_keeps_the_value_given_by_hand_when_the_fork_is_forked(at: str) -> None:
+async def test_fork_of_a_fork_keeps_an_edited_iteration_input(at: str) -> None:
     store = MemoryStore()
     whole = await kept(store, TWICE)
     first = await forked(store, whole.result.run_id, "loop[1]", EDITED)
@@ -39,7 +39,7 @@ async def test_an_iteration_of_a_fork_keeps_the_value_given_by_hand_when_the_for
     assert started.edits == {"loop[1]": "my own words"}
 
 
-async def test_a_value_given_by_hand_for_a_later_iteration_does_not_outlive_a_fork_before_it() -> None:
+async def test_edited_input_of_a_later_iteration_is_dropped_by_an_earlier_fork() -> None:
     store = MemoryStore()
     whole = await kept(store)
     first = await forked(store, whole.result.run_id, "loop[2]", EDITED)
@@ -49,7 +49,7 @@ async def test_a_value_given_by_hand_for_a_later_iteration_does_not_outlive_a_fo
     assert second.iteration_inputs[2] == second.results[1]
 
 
-async def test_a_value_given_by_hand_to_a_node_is_not_told_of_once_the_node_is_run_anew() -> None:
+async def test_edited_node_output_is_forgotten_once_the_node_runs_again() -> None:
     store = MemoryStore()
     whole = await kept(store)
     first = await forked(store, whole.result.run_id, "loop[1].draft", EDITED)
@@ -60,7 +60,7 @@ async def test_a_value_given_by_hand_to_a_node_is_not_told_of_once_the_node_is_r
     assert started.edits == {}
 
 
-async def test_a_score_that_failed_fails_again_when_the_run_goes_on() -> None:
+async def test_failed_score_fails_again_after_resume() -> None:
     store = MemoryStore()
     score = "loop.index == 0 ? double(output) : 1.0"
     workflow = around(transform("draft", "no number"), edges="loop -> draft -> exit", max_iterations=2, score=score)
@@ -74,7 +74,7 @@ async def test_a_score_that_failed_fails_again_when_the_run_goes_on() -> None:
     assert again.loop.iterations_run == 1
 
 
-async def test_a_fork_of_a_loop_in_a_subflow_tells_what_it_may_cost_and_is_run_from_there() -> None:
+async def test_fork_of_a_loop_in_a_subflow_is_estimated_and_runs() -> None:
     store = MemoryStore()
     inner = one(
         loop(max_iterations=3),
@@ -95,7 +95,7 @@ async def test_a_fork_of_a_loop_in_a_subflow_tells_what_it_may_cost_and_is_run_f
         plan_fork(store, whole.result.run_id, "part.loop[7]")
 
 
-async def test_what_a_subflow_after_the_place_cost_is_part_of_the_estimate() -> None:
+async def test_estimate_includes_subflows_after_the_fork_point() -> None:
     store = MemoryStore()
     inner = one(llm("draft"), edges="given -> draft -> made")
     workflow = flow(
@@ -106,7 +106,7 @@ async def test_what_a_subflow_after_the_place_cost_is_part_of_the_estimate() -> 
     assert plan_fork(store, whole.result.run_id, "first").estimate_usd == 20.0
 
 
-async def test_the_count_of_a_loop_in_a_subflow_is_refused_in_a_sentence() -> None:
+async def test_max_iterations_of_a_loop_in_a_subflow_cannot_be_changed() -> None:
     store = MemoryStore()
     inner = one(loop(max_iterations=2), llm("draft"), leave(), edges="given -> loop -> draft -> exit -> made")
     whole = await kept(store, around_part(inner))
@@ -117,7 +117,7 @@ async def test_the_count_of_a_loop_in_a_subflow_is_refused_in_a_sentence() -> No
         plan_fork(store, whole.result.run_id, "nowhere[1]", Changes(max_iterations=5))
 
 
-async def test_a_run_goes_on_as_a_document_in_which_one_of_its_inputs_is_switched_off() -> None:
+async def test_run_resumes_with_a_document_in_which_an_input_is_disabled() -> None:
     store = MemoryStore()
     parts = (llm("draft"), result())
     first = flow(entry(), entry("tone", default="warm"), *parts, edges="text -> draft -> out")
@@ -135,7 +135,7 @@ async def test_a_run_goes_on_as_a_document_in_which_one_of_its_inputs_is_switche
     ("earlier_s", "count", "reason", "calls"),
     [(100.0, 1, "timeout", []), (10.0, 3, "max_iterations", ["loop[1].draft", "loop[2].draft"])],
 )
-async def test_the_time_that_a_loop_took_before_its_run_broke_off_counts_for_its_limit(
+async def test_time_of_a_loop_before_an_interruption_counts_for_its_timeout(
     earlier_s: float, count: int, reason: str, calls: list[str]
 ) -> None:
     store = MemoryStore()

@@ -27,8 +27,8 @@ from tests.engine.cli.kit import Events
 from tests.engine.semantics.documents import around, llm
 from tests.engine.semantics.kit import begin
 from tests.engine.semantics.models import FakeModels, FunctionModel
+from tests.engine.store.event_samples import head, one_of_each
 from tests.engine.store.strategies import events
-from tests.engine.store.told import head, one_of_each
 
 
 def exported() -> str:
@@ -46,29 +46,29 @@ def event_with(number: int, **fields: Any) -> str:
 
 
 @given(events())
-def test_every_event_comes_back_as_it_was(event: AnyEvent):
+def test_every_event_survives_json(event: AnyEvent):
     assert event_from_json(event.to_json()) == event
 
 
-def test_every_event_comes_back_through_a_text():
+def test_every_event_survives_json_text():
     told = one_of_each()
     assert [event_from_json(json.loads(json.dumps(event.to_json()))) for event in told] == told
 
 
-def test_a_run_comes_back_as_it_was_through_ascii_alone():
+def test_run_survives_an_ascii_file():
     text = exported()
     assert text.isascii()
     assert run_from_json(text, "x") == (head(), one_of_each())
     assert run_from_json(text.encode(), "x") == (head(), one_of_each())
 
 
-def test_each_event_stands_on_a_line_of_its_own():
+def test_run_file_has_a_line_for_each_event():
     lines = exported().splitlines()
     assert len(lines) == 3 + len(one_of_each()) + 1
     assert json.loads(lines[3].rstrip(",")) == one_of_each()[0].to_json()
 
 
-def test_a_run_of_a_store_goes_through_a_file_into_another_store(tmp_path: Path):
+def test_run_is_exported_and_imported_into_another_store(tmp_path: Path):
     first, second = MemoryStore(), MemoryStore()
     first.import_run(head(), one_of_each())
     file = tmp_path / "run.json"
@@ -79,7 +79,7 @@ def test_a_run_of_a_store_goes_through_a_file_into_another_store(tmp_path: Path)
     assert dataclasses.replace(second.find("r"), size=0) == dataclasses.replace(first.find("r"), size=0)
 
 
-def test_an_event_of_an_older_program_has_the_usual_values_in_new_fields():
+def test_event_of_an_older_version_gets_defaults_for_new_fields():
     entries = one_of_each()[0].to_json()
     del entries["parent"]
     assert event_from_json({**entries, "unknown": 1}).parent == ""  # pyright: ignore[reportAttributeAccessIssue]
@@ -121,7 +121,7 @@ def test_an_event_of_an_older_program_has_the_usual_values_in_new_fields():
         ),
     ],
 )
-def test_what_is_no_run_is_one_sentence(text: str, sentence: str):
+def test_invalid_run_file_is_refused_with_one_sentence(text: str, sentence: str):
     with pytest.raises(StoreError) as raised:
         run_from_json(text, "x.json")
     assert raised.value.message.startswith("x.json: ")
@@ -129,7 +129,7 @@ def test_what_is_no_run_is_one_sentence(text: str, sentence: str):
     assert raised.value.remedy
 
 
-def test_values_deeper_than_any_run_makes_them_are_refused():
+def test_values_nested_too_deeply_are_refused():
     deep: Any = []
     for _ in range(600):
         deep = [deep]
@@ -137,7 +137,7 @@ def test_values_deeper_than_any_run_makes_them_are_refused():
         run_from_json(event_with(1, inputs={"input": deep}), "x")
 
 
-def test_a_file_that_is_not_there_and_one_that_is_none(tmp_path: Path):
+def test_missing_or_invalid_file_is_refused(tmp_path: Path):
     with pytest.raises(StoreError, match=r"none\.json: The file cannot be opened: No such file or directory\."):
         read_run_file(tmp_path / "none.json")
     with pytest.raises(StoreError, match="The file cannot be opened: "):
@@ -165,7 +165,7 @@ def imported(tmp_path: Path, events: list[AnyEvent] | None = None, **fields: Any
         {"model": ["x"], "max_iterations_cap": 1e9, "anything": {"else": 1}},
     ],
 )
-def test_a_file_allows_the_run_nothing(tmp_path: Path, options: dict[str, Any]):
+def test_imported_run_gets_no_permissions_from_its_file(tmp_path: Path, options: dict[str, Any]):
     store, run_id = imported(tmp_path, options=options)
 
     kept = store.options(run_id)
@@ -200,7 +200,7 @@ def test_secrets_of_an_imported_document_are_not_stored(tmp_path: Path, node: di
     assert json.loads(store.document(run_id))["nodes"][0]["id"] == "a"
 
 
-def test_a_cap_that_the_person_sets_holds_for_an_imported_run(tmp_path: Path):
+def test_iterations_cap_of_the_user_applies_to_an_imported_run(tmp_path: Path):
     store, run_id = imported(tmp_path, options={"max_iterations_cap": 10_000})
 
     own = options_with_stored(RunOptions(max_iterations_cap=70), store.options(run_id))
@@ -211,14 +211,14 @@ def test_a_cap_that_the_person_sets_holds_for_an_imported_run(tmp_path: Path):
     ("given", "document", "kept"),
     [(2.0, None, 2.0), (2.0, 5.0, 2.0), (100.0, 5.0, 5.0), (None, 5.0, 5.0), ("x", True, None), (None, None, None)],
 )
-def test_of_a_file_s_budgets_the_lower_one_counts(tmp_path: Path, given: Any, document: Any, kept: float | None):
+def test_lower_budget_of_a_run_file_counts(tmp_path: Path, given: Any, document: Any, kept: float | None):
     settings = json.dumps({"settings": {"budget_usd": document}})
     store, run_id = imported(tmp_path, options={"budget_usd": given}, document=settings)
 
     assert store.options(run_id)["budget_usd"] == kept
 
 
-def test_an_ordinary_model_that_the_run_called_stays(tmp_path: Path):
+def test_ordinary_model_of_an_imported_run_stays(tmp_path: Path):
     store, run_id = imported(tmp_path, options={"model": "openai/x", "default_model": "openai/y"})
 
     assert options_with_stored(RunOptions(), store.options(run_id)) == RunOptions(
@@ -226,7 +226,7 @@ def test_an_ordinary_model_that_the_run_called_stays(tmp_path: Path):
     )
 
 
-def test_an_answer_in_a_file_that_nothing_has_acted_on_is_asked_for_again(tmp_path: Path):
+def test_unused_answer_of_an_imported_run_is_asked_for_again(tmp_path: Path):
     event = Events()
     asks: dict[str, Any] = {"node_type": "agent", "kind": "approval", "message": "?", "value": {"command": "rm x"}}
     asks["choices"] = ("approve", "reject")
@@ -250,7 +250,7 @@ def test_an_answer_in_a_file_that_nothing_has_acted_on_is_asked_for_again(tmp_pa
     assert list(reduce_events(store.events(run_id)).questions) == ["agent", "other"]
 
 
-async def test_an_imported_run_makes_no_more_iterations_than_the_person_allows(tmp_path: Path):
+async def test_imported_run_has_no_more_iterations_than_the_user_allows(tmp_path: Path):
     workflow = around(llm("draft"), edges="loop -> draft -> exit", max_iterations=500)
     first = MemoryStore()
     run, _ = begin(workflow, store=first, max_iterations_cap=500)

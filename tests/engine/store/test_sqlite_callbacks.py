@@ -1,4 +1,4 @@
-"""Whoever follows a run and raises does not end the one thread on which all runs are written."""
+"""A raising callback does not end the writer thread of all runs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import pytest
 from engine.errors import EngineError
 from engine.store.sqlite import SqliteStore
 from tests.engine.cli.kit import Events
-from tests.engine.store.kept import head, keep
+from tests.engine.store.run_samples import head, keep
 
 
-def test_a_callback_that_raises_is_logged_and_other_runs_are_kept_all_the_same(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_raising_callback_is_logged_and_other_runs_are_stored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = SqliteStore(tmp_path / "history.sqlite3")
     event = Events()
     started = event("RunStarted", workflow="Sample", inputs={}, models=())

@@ -1,4 +1,4 @@
-"""What goes wrong while runs are kept: a sentence, nothing half written, and nothing lost that was safe."""
+"""Errors while runs are stored: one message, nothing half written, nothing stored is lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.errors import EngineError
 from engine.store.sqlite import SqliteStore
 from engine.store.sqlite.schema import to_store_error
 from engine.store.store_protocol import RunStatus, StoreError
-from tests.engine.store.kept import Watcher, completed, end, head, keep, node, started, whole, write_all
+from tests.engine.store.run_samples import Watcher, completed, end, head, keep, node, started, whole, write_all
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def _room(store: SqliteStore) -> None:
     store._writer.do(lambda connection: connection.execute("PRAGMA max_page_count = 1000000"), in_transaction=False)
 
 
-def test_a_full_disk_is_told_once_and_what_was_safe_stays(store: SqliteStore):
+def test_full_disk_is_reported_once_and_stored_events_stay(store: SqliteStore):
     journal = store.begin(head("a"))
     watcher = write_all(journal, [started("a"), node("a", 1, "x", "small")])
     _no_more_room(store)
@@ -64,7 +64,7 @@ def test_a_full_disk_is_told_once_and_what_was_safe_stays(store: SqliteStore):
     assert [event.seq for event in store.events("a")] == [0, 1, 4, 5]
 
 
-def test_a_disk_with_no_room_for_the_file_beside_the_history_is_told_as_full(tmp_path: Path):
+def test_no_room_for_the_wal_is_reported_as_full_disk(tmp_path: Path):
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
     assert "the disk is full" in to_store_error(error, tmp_path / "h.sqlite3").message
@@ -72,7 +72,7 @@ def test_a_disk_with_no_room_for_the_file_beside_the_history_is_told_as_full(tmp
     assert "disk I/O error" in to_store_error(error, tmp_path / "h.sqlite3").message
 
 
-def test_what_was_taken_back_is_not_taken_for_stored(store: SqliteStore):
+def test_rolled_back_values_do_not_count_as_stored(store: SqliteStore):
     # The text is written in the transaction that fails, and again after it.
     journal = store.begin(head("a"))
     watcher = write_all(journal, [started("a")])
@@ -90,7 +90,7 @@ def test_what_was_taken_back_is_not_taken_for_stored(store: SqliteStore):
     assert list(store.events("b")) == [started("b"), node("b", 1, "x", text), node("b", 2, "x", text)]
 
 
-def test_a_value_that_cannot_be_kept_is_told(store: SqliteStore):
+def test_value_that_cannot_be_stored_is_reported(store: SqliteStore):
     journal = store.begin(head("a"))
     watcher = Watcher(journal)
     deep: Any = []
@@ -102,7 +102,7 @@ def test_a_value_that_cannot_be_kept_is_told(store: SqliteStore):
         deep = deep.pop()
 
 
-def test_a_file_that_is_held_too_long_is_told(store: SqliteStore, path: Path):
+def test_file_locked_too_long_is_reported(store: SqliteStore, path: Path):
     journal = store.begin(head("a"))
     watcher = write_all(journal, [started("a")])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -114,7 +114,7 @@ def test_a_file_that_is_held_too_long_is_told(store: SqliteStore, path: Path):
         assert [event.seq for event in store.events("a")] == [0], "reading goes on"
 
 
-def test_a_file_that_is_held_for_a_moment_is_waited_for(path: Path):
+def test_briefly_locked_file_is_waited_for(path: Path):
     with (
         closing(SqliteStore(path, busy_s=30)) as store,
         closing(sqlite3.connect(path, isolation_level=None)) as connection,
@@ -128,7 +128,7 @@ def test_a_file_that_is_held_for_a_moment_is_waited_for(path: Path):
         assert watcher.errors == []
 
 
-def test_a_run_that_another_process_took_over_is_no_longer_written_here(store: SqliteStore, path: Path):
+def test_run_owned_by_another_process_is_no_longer_written(store: SqliteStore, path: Path):
     journal = store.begin(head("a"))
     watcher = write_all(journal, [started("a")])
     with closing(SqliteStore(path)) as other:
@@ -146,7 +146,7 @@ def test_a_run_that_another_process_took_over_is_no_longer_written_here(store: S
         assert list(other.events("a"))[1] == node("a", 1, "x", "there")
 
 
-def test_a_deleted_run_is_no_longer_written(store: SqliteStore, path: Path):
+def test_deleted_run_is_no_longer_written(store: SqliteStore, path: Path):
     journal = store.begin(head("a"))
     watcher = write_all(journal, [started("a")])
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -158,7 +158,7 @@ def test_a_deleted_run_is_no_longer_written(store: SqliteStore, path: Path):
     assert store.runs() == []
 
 
-def test_a_store_that_was_closed_tells_its_runs(path: Path):
+def test_closed_store_reports_to_its_runs(path: Path):
     store = SqliteStore(path)
     journal = store.begin(head("a"))
     watcher = write_all(journal, [started("a")])

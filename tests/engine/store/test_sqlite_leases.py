@@ -1,4 +1,4 @@
-"""Which processes count as being there."""
+"""Which processes count as alive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from engine.store.sqlite import SqliteStore, writer_thread
 from engine.store.sqlite.schema import connect, prepare
 from engine.store.sqlite.writer_thread import BEAT_S, STALE_S, Owner, live_owners
-from tests.engine.store.kept import end, head, keep, started
+from tests.engine.store.run_samples import end, head, keep, started
 
 
 class Clock:
@@ -42,7 +42,7 @@ def _enter(connection: sqlite3.Connection, token: int, host: str, pid: int, beat
     connection.execute("INSERT INTO owners (id, host, pid, beat) VALUES (?, ?, ?, ?)", (token, host, pid, beat))
 
 
-def test_an_owner_is_there_as_long_as_its_heart_beats(connection: sqlite3.Connection, clock: Clock):
+def test_owner_is_alive_while_its_heartbeat_is_recent(connection: sqlite3.Connection, clock: Clock):
     owner = Owner()
     owner.beat(connection)
     assert live_owners(connection) == [owner.token]
@@ -54,7 +54,7 @@ def test_an_owner_is_there_as_long_as_its_heart_beats(connection: sqlite3.Connec
     assert live_owners(connection) == [owner.token]
 
 
-def test_the_heart_beats_no_oftener_than_it_must(connection: sqlite3.Connection, clock: Clock):
+def test_heartbeat_is_written_only_when_due(connection: sqlite3.Connection, clock: Clock):
     def beat_at() -> float:
         return connection.execute("SELECT beat FROM owners").fetchone()[0]
 
@@ -71,7 +71,7 @@ def test_the_heart_beats_no_oftener_than_it_must(connection: sqlite3.Connection,
     assert beat_at() == clock.now
 
 
-def test_a_process_of_this_machine_that_has_ended_is_gone_at_once(connection: sqlite3.Connection, clock: Clock):
+def test_ended_process_of_this_machine_is_dead_at_once(connection: sqlite3.Connection, clock: Clock):
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     _enter(connection, 1, socket.gethostname(), os.getpid(), clock.now)
@@ -82,14 +82,14 @@ def test_a_process_of_this_machine_that_has_ended_is_gone_at_once(connection: sq
     assert live_owners(connection) == [1, *gone_is_seen, 3]
 
 
-def test_owners_of_long_ago_are_forgotten(connection: sqlite3.Connection, clock: Clock):
+def test_expired_owners_are_deleted(connection: sqlite3.Connection, clock: Clock):
     _enter(connection, 1, "another machine", 1, clock.now - 30 * 86_400)
     owner = Owner()
     owner.beat(connection)
     assert connection.execute("SELECT id FROM owners").fetchall() == [(owner.token,)]
 
 
-def test_the_heart_beats_while_a_run_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_heartbeat_is_written_while_a_run_has_no_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     beaten = threading.Semaphore(0)
     beat = Owner.beat
 

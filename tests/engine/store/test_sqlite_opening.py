@@ -1,4 +1,4 @@
-"""Opening a file: new, old, newer, somebody else's, broken; what cannot be opened is left as it is."""
+"""Opening new, old, newer, foreign and damaged files; files that cannot be opened stay unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.store import open_store, store_path
 from engine.store.sqlite import SqliteStore
 from engine.store.sqlite.schema import APPLICATION_ID, STEPS, connect, prepare
 from engine.store.store_protocol import StoreError
-from tests.engine.store.kept import head, keep, node, whole
+from tests.engine.store.run_samples import head, keep, node, whole
 
 
 def _made(path: Path, characters: int = 20_000) -> Path:
@@ -37,7 +37,7 @@ def _refused(path: Path, words: str) -> None:
     assert sorted(file.name for file in path.parent.iterdir()) == [path.name]
 
 
-def test_a_new_file_is_made_and_opened_again(tmp_path: Path):
+def test_new_file_is_created_and_opened_again(tmp_path: Path):
     path = _made(tmp_path / "h.sqlite3")
     with closing(open_store(path)) as store:
         assert [event.seq for event in store.events("a")] == [0, 1, 2, 3, 4, 9]
@@ -49,14 +49,14 @@ def test_a_new_file_is_made_and_opened_again(tmp_path: Path):
     assert pragmas == ["wal", 2, APPLICATION_ID, len(STEPS), "ok"]
 
 
-def test_connections_wait_for_the_disk_and_check_references(tmp_path: Path):
+def test_connections_sync_to_disk_and_check_references(tmp_path: Path):
     path = _made(tmp_path / "h.sqlite3")
     with closing(connect(path)) as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
         assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
 
 
-def test_an_empty_file_becomes_a_history(tmp_path: Path):
+def test_empty_file_becomes_a_history(tmp_path: Path):
     path = tmp_path / "h.sqlite3"
     path.touch()
     with closing(open_store(path)) as store:
@@ -65,7 +65,7 @@ def test_an_empty_file_becomes_a_history(tmp_path: Path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the limit on files is POSIX's")
 @pytest.mark.parametrize("pages", [1, 2, 14, 20])
-def test_a_history_whose_making_was_killed_is_made_anew(tmp_path: Path, pages: int):
+def test_history_whose_creation_was_killed_is_created_again(tmp_path: Path, pages: int):
     path = tmp_path / "h.sqlite3"
     killed = subprocess.run([sys.executable, "-c", _KILLED_WHILE_MAKING, path, str(pages * 4096)], check=False)
     assert killed.returncode == -signal.SIGXFSZ
@@ -88,7 +88,7 @@ prepare(Path(sys.argv[1]))
 """
 
 
-def test_an_older_file_is_brought_up_to_date_with_all_that_is_in_it(tmp_path: Path):
+def test_older_file_is_migrated_with_its_content(tmp_path: Path):
     path = _made(tmp_path / "h.sqlite3")
 
     def add_note(connection: sqlite3.Connection) -> None:
@@ -101,7 +101,7 @@ def test_an_older_file_is_brought_up_to_date_with_all_that_is_in_it(tmp_path: Pa
         assert connection.execute("PRAGMA user_version").fetchone() == (len(STEPS) + 1,)
 
 
-def test_a_step_that_fails_leaves_the_older_file(tmp_path: Path):
+def test_failed_migration_leaves_the_older_file(tmp_path: Path):
     path = _made(tmp_path / "h.sqlite3")
 
     def halfway(connection: sqlite3.Connection) -> None:
@@ -114,7 +114,7 @@ def test_a_step_that_fails_leaves_the_older_file(tmp_path: Path):
         assert store.totals().count == 2
 
 
-def test_a_newer_file_is_refused(tmp_path: Path):
+def test_newer_file_is_refused(tmp_path: Path):
     path = _made(tmp_path / "h.sqlite3")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {len(STEPS) + 1}")
@@ -122,13 +122,13 @@ def test_a_newer_file_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", [b"hello", b"{}" * 500, b"SQLite format 2\0" * 20])
-def test_another_file_is_refused(tmp_path: Path, content: bytes):
+def test_other_file_is_refused(tmp_path: Path, content: bytes):
     path = tmp_path / "h.sqlite3"
     path.write_bytes(content)
     _refused(path, "is not a Loopwright history")
 
 
-def test_another_programs_database_is_refused(tmp_path: Path):
+def test_database_of_another_program_is_refused(tmp_path: Path):
     path = tmp_path / "h.sqlite3"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE runs (id INTEGER)")
@@ -136,14 +136,14 @@ def test_another_programs_database_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize("part", [60, 2_000, 8_192, 0.5, 0.99])
-def test_a_truncated_file_is_refused(tmp_path: Path, part: float):
+def test_truncated_file_is_refused(tmp_path: Path, part: float):
     path = _made(tmp_path / "h.sqlite3")
     content = path.read_bytes()
     path.write_bytes(content[: int(part if part > 1 else len(content) * part)])
     _refused(path, "is damaged")
 
 
-def test_a_file_damaged_inside_is_told_where_it_is_met_and_the_rest_can_be_read(tmp_path: Path):
+def test_damaged_page_is_reported_and_the_rest_can_be_read(tmp_path: Path):
     path = _made(tmp_path / "h.sqlite3")
     content = bytearray(path.read_bytes())
     with closing(sqlite3.connect(path)) as connection:
@@ -156,18 +156,18 @@ def test_a_file_damaged_inside_is_told_where_it_is_met_and_the_rest_can_be_read(
             list(store.events("a"))
 
 
-def test_a_folder_in_its_place_is_told(tmp_path: Path):
+def test_folder_instead_of_a_file_is_reported(tmp_path: Path):
     with pytest.raises(StoreError, match="cannot be opened"):
         open_store(tmp_path)
 
 
-def test_a_missing_folder_is_told(tmp_path: Path):
+def test_missing_folder_is_reported(tmp_path: Path):
     with pytest.raises(StoreError, match=r'The folder ".*nowhere" does not exist'):
         open_store(tmp_path / "nowhere" / "h.sqlite3")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_usual_place_is_made_with_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_default_path_is_created_with_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("LOOPWRIGHT_STORE", raising=False)
     monkeypatch.setattr("platformdirs.user_data_path", lambda name, **_: tmp_path / "data" / name)
     open_store().close()
@@ -175,13 +175,13 @@ def test_the_usual_place_is_made_with_its_folder(tmp_path: Path, monkeypatch: py
     assert store_path().exists()
 
 
-def test_the_environment_names_another_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_environment_names_another_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LOOPWRIGHT_STORE", str(tmp_path / "other.sqlite3"))
     open_store().close()
     assert (tmp_path / "other.sqlite3").exists()
 
 
-def test_a_file_that_somebody_else_holds_is_told(tmp_path: Path):
+def test_locked_file_is_reported(tmp_path: Path):
     path = _made(tmp_path / "h.sqlite3")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")

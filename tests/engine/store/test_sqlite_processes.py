@@ -1,4 +1,4 @@
-"""Several processes at one history, and processes that are killed at moments that nobody chose."""
+"""Several processes with one history, and processes killed at random moments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.errors import EngineError
 from engine.store.sqlite import SqliteStore
 from engine.store.store_protocol import RunStatus, StoreError
 from tests.architecture.project import ROOT
-from tests.engine.store.kept import end, head, keep, node, whole, write_all
+from tests.engine.store.run_samples import end, head, keep, node, whole, write_all
 
 _KILLED = 12
 _EVENTS = 120
@@ -25,7 +25,15 @@ _EVENTS = 120
 
 @contextmanager
 def _child(path: Path, run_id: str, count: int, *more: object) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "tests.engine.store.child", str(path), run_id, str(count), *map(str, more)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.engine.store.writing_process",
+        str(path),
+        run_id,
+        str(count),
+        *map(str, more),
+    ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
         try:
             yield process
@@ -43,7 +51,7 @@ _KILLED_WHILE_IMPORTING = """
 import os, signal, sys
 from pathlib import Path
 from engine.store.sqlite import SqliteStore
-from tests.engine.store.kept import head, node, started
+from tests.engine.store.run_samples import head, node, started
 
 def told():
     yield started("a")
@@ -55,7 +63,7 @@ SqliteStore(Path(sys.argv[1])).import_run(head("a"), told())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills as POSIX does")
-def test_an_import_that_is_killed_leaves_no_part_of_a_run(tmp_path: Path):
+def test_killed_import_leaves_no_part_of_a_run(tmp_path: Path):
     path = tmp_path / "h.sqlite3"
     killed = subprocess.run([sys.executable, "-c", _KILLED_WHILE_IMPORTING, path], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
@@ -79,7 +87,7 @@ _KILLED_BEFORE_THE_FIRST_EVENT = """
 import os, signal, sys
 from pathlib import Path
 from engine.store.sqlite import SqliteStore
-from tests.engine.store.kept import head
+from tests.engine.store.run_samples import head
 
 SqliteStore(Path(sys.argv[1])).begin(head("gone"))
 os.kill(os.getpid(), signal.SIGKILL)
@@ -88,7 +96,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills as POSIX does")
 @pytest.mark.parametrize("tidy", [lambda store: store.vacuum(), lambda store: store.delete(["old"])])
-def test_runs_that_never_began_are_deleted_with_others(tmp_path: Path, tidy: Callable[[SqliteStore], object]):
+def test_runs_without_events_are_deleted_with_others(tmp_path: Path, tidy: Callable[[SqliteStore], object]):
     path = tmp_path / "h.sqlite3"
     with closing(SqliteStore(path)) as store:
         keep(store, head("old"), whole("old"))
@@ -109,7 +117,7 @@ def _run_ids(path: Path) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_process_killed_at_any_moment_leaves_all_that_it_was_told_is_safe(tmp_path: Path):
+def test_killed_process_leaves_all_acknowledged_events(tmp_path: Path):
     path = tmp_path / "h.sqlite3"
     for number in range(_KILLED):
         run_id = f"run{number}"
@@ -128,7 +136,7 @@ def test_a_process_killed_at_any_moment_leaves_all_that_it_was_told_is_safe(tmp_
 
 
 @pytest.mark.slow
-def test_two_processes_keep_runs_side_by_side_and_a_third_sees_them(tmp_path: Path):
+def test_two_processes_store_runs_in_parallel_and_a_third_reads_them(tmp_path: Path):
     path = tmp_path / "h.sqlite3"
     with (
         closing(SqliteStore(path)) as store,
@@ -154,7 +162,7 @@ def test_two_processes_keep_runs_side_by_side_and_a_third_sees_them(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_run_of_another_process_is_running_until_that_is_gone(tmp_path: Path):
+def test_run_of_another_process_is_running_until_that_process_ends(tmp_path: Path):
     path = tmp_path / "h.sqlite3"
     with closing(SqliteStore(path)) as store, _child(path, "a", 100_000) as process:
         assert process.stdout is not None
@@ -170,7 +178,7 @@ def test_a_run_of_another_process_is_running_until_that_is_gone(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of a file")
-def test_a_disk_that_refuses_to_write_is_told_and_what_was_safe_stays(tmp_path: Path):
+def test_refusing_disk_is_reported_and_stored_events_stay(tmp_path: Path):
     path = tmp_path / "h.sqlite3"
     with _child(path, "a", 100_000, 400_000) as process:
         assert process.stdout is not None

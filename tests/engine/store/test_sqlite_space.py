@@ -1,4 +1,4 @@
-"""What runs take on disk grows with what is new in them, and is given back."""
+"""Space on disk grows with new content only, and is returned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from engine.events import AnyEvent
 from engine.store.sqlite import SqliteStore
 from engine.store.store_protocol import Store
-from tests.engine.store.kept import call, head, iteration, keep, node, started, whole
+from tests.engine.store.run_samples import call, head, iteration, keep, node, started, whole
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def _blobs(path: Path) -> int:
         return connection.execute("SELECT count(*) FROM blobs").fetchone()[0]
 
 
-def test_growing_texts_and_lists_take_what_is_new_in_them(store: SqliteStore):
+def test_growing_texts_and_lists_take_only_the_space_of_new_parts(store: SqliteStore):
     told = _appending(120)
     empty = store._bytes_in_use()
     keep(store, head("a"), told)
@@ -63,7 +63,7 @@ def test_growing_texts_and_lists_take_what_is_new_in_them(store: SqliteStore):
     assert list(store.events("a")) == told
 
 
-def test_a_chain_of_thousands_of_texts_is_read_from_its_end(store: SqliteStore):
+def test_chain_of_thousands_of_deltas_is_read_from_its_end(store: SqliteStore):
     text, told = "", []
     for index in range(3_000):
         text += f"remark number {index}, a little more than the least that is worth a reference to a text before it\n"
@@ -75,7 +75,7 @@ def test_a_chain_of_thousands_of_texts_is_read_from_its_end(store: SqliteStore):
     assert cut == node("a", 2_999, "loop[2999].draft", "remark num…")
 
 
-def test_the_same_run_again_takes_no_texts(store: SqliteStore, path: Path):
+def test_same_run_again_stores_no_texts(store: SqliteStore, path: Path):
     keep(store, head("a"), [started("a"), node("a", 1, "x", _new_text(1, 50_000))])
     blobs, taken = _blobs(path), store._bytes_in_use()
     keep(store, head("b"), [started("b"), node("b", 1, "y", [_new_text(1, 50_000)])])
@@ -84,7 +84,7 @@ def test_the_same_run_again_takes_no_texts(store: SqliteStore, path: Path):
     assert store.find("b").size < 2_000 < 25_000 < store.find("a").size
 
 
-def test_a_text_told_by_one_of_a_deleted_run_stays_whole_and_goes_with_its_own(store: SqliteStore, path: Path):
+def test_delta_base_of_a_deleted_run_stays_until_its_last_use(store: SqliteStore, path: Path):
     first = _new_text(1, 5_000)
     second, third = first + _new_text(2, 500), first + _new_text(2, 500) + _new_text(3, 500)
     keep(store, head("a"), [started("a"), node("a", 1, "x", first)])
@@ -101,7 +101,7 @@ def test_a_text_told_by_one_of_a_deleted_run_stays_whole_and_goes_with_its_own(s
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
-def test_deletion_gives_the_space_back_to_the_disk(store: SqliteStore):
+def test_deletion_returns_space_to_the_disk(store: SqliteStore):
     keep(store, head("a"), whole("a"))
     store.delete([])
     before = store.size()
@@ -111,7 +111,7 @@ def test_deletion_gives_the_space_back_to_the_disk(store: SqliteStore):
     assert store.size() <= before + 8_192
 
 
-def test_vacuum_says_what_it_won(store: SqliteStore):
+def test_vacuum_returns_the_bytes_gained(store: SqliteStore):
     def fill(kept: Store) -> None:
         for number in range(6):
             keep(kept, head(f"r{number}"), [node(f"r{number}", 0, "x", _new_text(number, 60_000))])
@@ -126,7 +126,7 @@ def test_vacuum_says_what_it_won(store: SqliteStore):
 
 
 @pytest.mark.slow
-def test_an_output_of_50_megabytes_comes_back(store: SqliteStore):
+def test_output_of_50_megabytes_is_stored(store: SqliteStore):
     text = ("é\ud83d\0" + _new_text(1, 1_000_000)) * 50
     value: Any = {"text": text, "again": [text]}
     keep(store, head("a"), [node("a", 0, "x", value)])

@@ -1,4 +1,4 @@
-"""The thread that writes: what nobody waits for is done while nothing comes, and other threads are let in between."""
+"""The writer thread: checkpoints in pauses, and pauses that let other threads run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 from engine.store import open_store
 from engine.store.sqlite.schema import connect, prepare
 from engine.store.sqlite.writer_thread import Owner, WriterThread
-from tests.engine.store.kept import head, keep, node, whole
+from tests.engine.store.run_samples import head, keep, node, whole
 
 _MORE_THAN_A_FEW = 40
 
 
-def test_the_log_beside_the_file_is_emptied_in_a_pause(tmp_path: Path):
+def test_wal_is_checkpointed_in_a_pause(tmp_path: Path):
     path, copy = tmp_path / "history.sqlite3", tmp_path / "copy.sqlite3"
     prepare(path)
     with closing(connect(path)) as reader:  # the last connection that is closed would empty the log too
@@ -39,7 +39,7 @@ def test_the_log_beside_the_file_is_emptied_in_a_pause(tmp_path: Path):
         assert _paths(alone) > _MORE_THAN_A_FEW / 2  # the pause may have come before the last of them
 
 
-def test_a_log_that_cannot_be_emptied_now_stops_nothing(tmp_path: Path):
+def test_failed_checkpoint_stops_nothing(tmp_path: Path):
     path = tmp_path / "history.sqlite3"
     prepare(path)
     connection = connect(path)
@@ -72,7 +72,7 @@ def _paths(connection: sqlite3.Connection) -> int:
 
 
 @pytest.mark.parametrize(("iterations", "pauses"), [(10, 0), (1_000, 10)])
-def test_a_long_list_is_written_in_steps_between_which_the_window_goes_on(
+def test_long_list_is_encoded_with_pauses_for_the_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, iterations: int, pauses: int
 ):
     paused: list[float] = []

@@ -1,4 +1,4 @@
-"""A person in a run: an approval, a clarification, a tool's approval, answered with the mouse, now or another day."""
+"""Runs that wait for a person: approvals and questions, answered by mouse, now or later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.run_state.state import NodeState
 from engine.store import RunStatus, Store
 from engine.values import Value
 from tests.app.history.conftest import MakeWindow, close
-from tests.app.history.kept import run_kept
+from tests.app.history.stored_runs import run_kept
 from tests.app.window.conftest import Script, answer, drafted, ended, question
 from tests.app.window.conftest import press as press_in
 
@@ -86,7 +86,7 @@ def outputs(document: DocumentPage, qtbot: QtBot) -> dict[str, Value]:
     ],
     ids=["approve", "reject with a comment", "edit"],
 )
-def test_the_three_answers_to_an_approval(
+def test_approval_has_three_answers(
     workbench: Workbench, qtbot: QtBot, button: str, edit: str, comment: str, given: dict[str, Value]
 ) -> None:
     document = waiting(workbench, approval(), qtbot)
@@ -105,7 +105,7 @@ def test_the_three_answers_to_an_approval(
     assert outputs(document, qtbot) == given
 
 
-def test_an_agent_asks_and_gets_its_answer(workbench: Workbench, script: Script, qtbot: QtBot) -> None:
+def test_agent_asks_and_gets_its_answer(workbench: Workbench, script: Script, qtbot: QtBot) -> None:
     call = {"tool_calls": [{"name": "ask_person", "arguments": {"question": "In which unit?"}}]}
     script("So 3 miles.", {"node": "agent", "replies": [call]})
     document = waiting(workbench, agent(tools=["ask_person"]), qtbot)
@@ -122,7 +122,7 @@ def test_an_agent_asks_and_gets_its_answer(workbench: Workbench, script: Script,
 
 
 @pytest.mark.parametrize(("button", "made"), [("Approve", True), ("Reject", False)])
-def test_a_tool_is_called_only_where_the_person_lets_it(
+def test_tool_is_called_only_after_approval(
     workbench: Workbench, script: Script, tmp_path: Path, qtbot: QtBot, button: str, made: bool
 ) -> None:
     call = {"tool_calls": [{"name": "search_files", "arguments": {"query": "sea"}}]}
@@ -138,7 +138,9 @@ def test_a_tool_is_called_only_where_the_person_lets_it(
     assert called.error.startswith("A person refused this call.") is not made
 
 
-def test_a_kept_run_shows_what_its_agent_did(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_stored_run_shows_the_steps_of_its_agent(
+    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
     call = {"text": "I look.", "tool_calls": [{"name": "search_files", "arguments": {"query": "sea"}}]}
     script = tmp_path / "agent.json"
     script.write_text(json.dumps({"rules": [{"node": "agent", "replies": [call, "Nothing there."]}]}))
@@ -157,7 +159,7 @@ def test_a_kept_run_shows_what_its_agent_did(workbench: Workbench, store: Store,
     assert document.canvas.view.nodes["agent"].status_item.status.line == "Nothing there."
 
 
-def test_a_window_is_closed_while_a_run_waits_and_the_answer_is_given_another_day(
+def test_window_closes_while_a_run_waits_and_the_answer_comes_later(
     make_window: MakeWindow, store: Store, qtbot: QtBot
 ) -> None:
     workbench = make_window()
@@ -185,7 +187,7 @@ def test_a_window_is_closed_while_a_run_waits_and_the_answer_is_given_another_da
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED)
 
 
-def test_a_run_in_the_background_that_comes_to_a_question_waits_in_the_history(
+def test_background_run_with_a_question_waits_in_the_history(
     make_window: MakeWindow, store: Store, qtbot: QtBot
 ) -> None:
     workbench = make_window()
@@ -200,9 +202,7 @@ def test_a_run_in_the_background_that_comes_to_a_question_waits_in_the_history(
     assert store.find(run_id).status is RunStatus.WAITING
 
 
-def test_the_window_itself_closes_and_leaves_a_run_that_waits(
-    make_window: MakeWindow, store: Store, qtbot: QtBot
-) -> None:
+def test_window_closes_and_leaves_a_waiting_run(make_window: MakeWindow, store: Store, qtbot: QtBot) -> None:
     workbench = make_window()
     document = waiting(workbench, approval(), qtbot)
     document.session.mark_saved()

@@ -1,4 +1,4 @@
-"""Loops for the tests of the history: told event by event, and as workflows that really run."""
+"""Loops for tests of the history: as events, and as workflows that really run."""
 
 from __future__ import annotations
 

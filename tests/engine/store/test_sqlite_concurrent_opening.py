@@ -1,4 +1,4 @@
-"""Opening a file that another process is just making, opening or making smaller."""
+"""Opening a file while another process creates, opens or truncates it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from engine.store.sqlite import schema
 from engine.store.sqlite.run_mutations import free_pages
 from engine.store.sqlite.schema import connect, mark_closed, mark_open, open_lock, prepare
 from engine.store.store_protocol import StoreError
-from tests.engine.store.kept import head, keep, node, whole
+from tests.engine.store.run_samples import head, keep, node, whole
 
 
-def test_the_tables_may_be_made_while_a_file_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_tables_can_be_created_while_the_file_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "h.sqlite3"
     path.touch()
     _between_statements(monkeypatch, "sqlite_master", lambda: prepare(path, busy_s=0))
@@ -30,7 +30,7 @@ def test_the_tables_may_be_made_while_a_file_is_looked_at(tmp_path: Path, monkey
         assert store.runs() == []
 
 
-def test_of_two_that_open_a_file_for_the_first_time_one_waits_for_the_other(tmp_path: Path):
+def test_second_of_two_first_openings_waits_for_the_other(tmp_path: Path):
     path = tmp_path / "h.sqlite3"
     prepare(path)
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
@@ -48,7 +48,7 @@ def test_of_two_that_open_a_file_for_the_first_time_one_waits_for_the_other(tmp_
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_no_other_thread_looks_at_a_file_before_it_is_known_to_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_no_other_thread_reads_a_file_before_it_is_marked_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "h.sqlite3"
     seen: list[bool] = []
 
@@ -63,9 +63,7 @@ def test_no_other_thread_looks_at_a_file_before_it_is_known_to_be_open(tmp_path:
     open_lock.release()
 
 
-def test_a_file_that_has_become_smaller_while_it_was_looked_at_is_not_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_file_that_shrinks_while_it_is_checked_is_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "h.sqlite3"
     with closing(open_store(path)) as store:
         keep(store, head("a"), [*whole("a"), node("a", 9, "x", random.Random(1).randbytes(50_000).hex())])

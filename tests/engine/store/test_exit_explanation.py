@@ -101,13 +101,13 @@ DONE = {"branch": "done", "reason": "All  points\nare met."}
         (LoopConfig(), similar(None), "something_new", 5, "Stopped after 1 of 5: something_new."),
     ],
 )
-def test_why_a_loop_stopped_is_one_sentence_with_the_figures(
+def test_exit_explanation_is_one_sentence_with_values(
     config: LoopConfig, ended: list[Any], reason: str, total: int | None, sentence: str
 ):
     assert explain_exit(config, ended, reason, total, error="The key was refused.") == sentence
 
 
-def test_what_a_node_gave_is_shown_where_until_names_it_and_it_is_known():
+def test_exit_explanation_shows_known_node_outputs_of_an_expression():
     config = LoopConfig(stop_when=[{"condition": "until", "expression": "nodes.check == 'fine'"}])
     given = {"check": "fine", "draft": "x"}
     sentence = "Stopped after 1 of 5: “nodes.check == 'fine'” became true"
@@ -115,11 +115,11 @@ def test_what_a_node_gave_is_shown_where_until_names_it_and_it_is_known():
     assert explain_exit(config, similar(None), "until", 5) == f"{sentence}."
 
 
-def test_a_similarity_worked_out_since_is_used_where_none_was_recorded():
+def test_similarity_computed_later_is_used_if_none_was_recorded():
     assert "96% the same" in explain_exit(STABLE, similar(None, None), "stable_output", 5, similarity=0.96)
 
 
-def test_what_was_tested_after_each_iteration():
+def test_conditions_are_described_after_each_iteration():
     ended = similar(None, 0.91, 0.97)
     assert [describe_conditions(STABLE, ended, index) for index in range(3)] == [
         ("no similarity: there is no previous result", "iteration 1 of at most 5"),
@@ -128,7 +128,7 @@ def test_what_was_tested_after_each_iteration():
     ]
 
 
-def test_patience_is_counted_in_what_was_tested():
+def test_condition_descriptions_count_patience():
     ended = similar(None, 0.96, 0.2, 0.97, 0.98)
     assert [describe_conditions(PATIENT, ended, index)[0] for index in range(1, 5)] == [
         "similarity 96% ≥ 95%, 1 of 2 times in a row",
@@ -138,7 +138,7 @@ def test_patience_is_counted_in_what_was_tested():
     ]
 
 
-def test_verdict_score_and_until_in_what_was_tested():
+def test_condition_descriptions_have_verdict_score_and_expression():
     config = LoopConfig(
         stop_when=[{"condition": "until", "expression": "size(output) < 3"}, {"condition": "evaluator"}], score="1.0"
     )
@@ -152,7 +152,7 @@ def test_verdict_score_and_until_in_what_was_tested():
     )
 
 
-def test_the_settings_of_a_nested_loop_are_found_by_its_path():
+def test_loop_config_finds_a_nested_loop_by_path():
     workflow = loads(json.dumps(refine(3, stop_when=[{"condition": "stable_output", "threshold": 0.8}])))
     assert loop_config(workflow, "outer[1].loop").conditions[0].config.threshold == 0.8
     assert loop_config(workflow, "outer[1].gone").stop_when == []
@@ -172,7 +172,7 @@ LIMITED = LoopConfig.model_validate(
 )
 
 
-def test_limits_in_a_list_are_told_with_what_was_used_of_them() -> None:
+def test_limits_in_a_list_are_described_with_their_usage() -> None:
     ended = iterations({"result": "x", "tested": {"budget": 0.75, "time": 12.0}})
     assert explain_exit(LIMITED, ended, "budget", 5) == "Stopped after 1 of 5: $0.75 of $0.50 spent."
     assert describe_conditions(LIMITED, ended, 0) == (
@@ -186,7 +186,7 @@ def test_limits_in_a_list_are_told_with_what_was_used_of_them() -> None:
     assert explain_exit(LIMITED, late, "timeout", 5) == "Stopped after 1 of 5: 31.0 s of 30.0 s had passed."
 
 
-def test_a_budget_or_a_time_of_the_run_is_not_taken_for_the_loops_own_condition() -> None:
+def test_budget_or_timeout_of_the_run_is_not_taken_for_the_loops_own_condition() -> None:
     assert explain_exit(LIMITED, iterations({}), "budget", 5) == "Stopped after 1 of 5: budget used up."
 
 
@@ -204,7 +204,7 @@ ALL = LoopConfig.model_validate(
 JUDGED = LoopConfig.model_validate({"stop_when": [{"condition": "judge"}], "judge": {"criteria": "It rhymes."}})
 
 
-def test_a_judge_is_told_with_its_score_and_its_reason() -> None:
+def test_judge_is_described_with_score_and_reason() -> None:
     ended = iterations(
         {"score": 3.0, "reason": "No rhyme.", "tested": {"judge": False}},
         {"score": 8.5, "reason": "It rhymes.", "tested": {"judge": True}},
@@ -218,7 +218,7 @@ def test_a_judge_is_told_with_its_score_and_its_reason() -> None:
     )
 
 
-def test_each_of_several_conditions_that_had_to_hold_together_is_told() -> None:
+def test_all_conditions_that_had_to_hold_together_are_explained() -> None:
     ended = iterations(
         {"score": 7.0, "tested": {"plateau": 7.0}},
         {"score": 7.0, "similarity": 0.95, "tested": {"plateau": 7.0, "oscillation": 0.85}},

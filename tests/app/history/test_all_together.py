@@ -1,4 +1,4 @@
-"""What the program is for, from end to end, by mouse and keyboard: run, step, compare, fork, find again, resume."""
+"""End to end by mouse and keyboard: run, select, compare, fork, find again, resume."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.store import RunStatus, Store
 from tests.app.history.conftest import MakeWindow, close
-from tests.app.history.kept import refine_script
+from tests.app.history.stored_runs import refine_script
 from tests.app.window.conftest import SELF_REFINE, answer, ended, press, question
 
 ROOT = Path(__file__).parents[3]
@@ -72,7 +72,9 @@ def click(widget: QWidget) -> None:
     QTest.mouseClick(widget, Qt.MouseButton.LeftButton)
 
 
-def test_run_step_compare_fork_close_and_find_both_again(make_window: MakeWindow, tmp_path: Path, qtbot: QtBot) -> None:
+def test_run_select_compare_fork_close_and_find_both_again(
+    make_window: MakeWindow, tmp_path: Path, qtbot: QtBot
+) -> None:
     workbench = make_window()
     workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     document = workbench.documents.open_template(SELF_REFINE)
@@ -167,7 +169,7 @@ def another_process(store: Path, script: Path) -> Generator[subprocess.Popen[str
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_shown_as_interrupted_and_goes_on_without_paying_twice(
+def test_killed_run_is_interrupted_and_resumes_without_paying_twice(
     make_window: MakeWindow, store: Store, store_path: Path, tmp_path: Path, qtbot: QtBot
 ) -> None:
     script = tmp_path / "s.json"

@@ -1,4 +1,4 @@
-"""Runs for tests of the history in the window: made up, or really run, in a store of the test."""
+"""Stored runs for tests of the window: hand-made or really run."""
 
 from __future__ import annotations
 

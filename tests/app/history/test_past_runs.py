@@ -1,4 +1,4 @@
-"""Runs of the past in their tabs: as they ran, read piece by piece, beside today's document, and gone on with."""
+"""Past runs in their tabs: loading, differences from the current workflow, and resuming."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
 from engine.store import RunStatus, Store
 from tests.app.history.conftest import MakeWindow, close
-from tests.app.history.kept import keep, refine, refine_script, run_kept
+from tests.app.history.stored_runs import keep, refine, refine_script, run_kept
 from tests.app.window.conftest import answer, ended, open_file, press, question
 
 
-def test_the_outline_has_the_loops_without_their_nodes_and_long_texts_cut(store: Store, tmp_path: Path) -> None:
+def test_outline_has_loops_without_nodes_and_truncated_texts(store: Store, tmp_path: Path) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"), {"task": "sea " * 1000})
     run = read_outline(store, run_id)
     loop = run.view_model.loops["loop"]
@@ -51,7 +51,7 @@ def test_the_outline_has_the_loops_without_their_nodes_and_long_texts_cut(store:
     assert run.view_model.nodes["loop[0].draft"].calls[0].request.messages[0].text == f"Write: {'sea ' * 1000}"
 
 
-def test_what_a_document_lost_gained_and_changed_is_said_in_words() -> None:
+def test_workflow_differences_are_described() -> None:
     ran = refine()
     other, _ = SetConfig("draft", ("prompt",), "Write well: {{input}}").apply(ran)
     other, _ = SetConfig("loop", ("max_iterations",), 9).apply(other)
@@ -79,7 +79,7 @@ def past(workbench: Workbench, run_id: str, qtbot: QtBot) -> DocumentPage:
     return document
 
 
-def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
+def test_past_run_opens_with_canvas_iterations_log_and_result(
     workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
@@ -103,7 +103,7 @@ def test_a_run_opens_as_it_ran_with_canvas_iterations_log_and_result(
     assert session.shown.view_model.node("draft", session.shown.chosen).outputs["output"] == "The sea is wide, draft 1."
 
 
-def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
+def test_subflow_of_a_past_run_opens_as_it_ran(
     workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     flow = Builder("Around")
@@ -132,7 +132,7 @@ def test_a_subflow_in_it_is_opened_as_it_ran_and_read_when_it_is_looked_at(
     assert workbench.current is document
 
 
-def test_a_run_is_opened_once(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_past_run_opens_once(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
     document = past(workbench, run_id, qtbot)
     other = workbench.documents.new()
@@ -142,7 +142,7 @@ def test_a_run_is_opened_once(workbench: Workbench, store: Store, tmp_path: Path
     assert len(workbench.tabs.documents) == 2
 
 
-def test_nothing_changes_a_run_that_was(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_past_run_is_read_only(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
     document = past(workbench, run_id, qtbot)
     session, actions = document.session, workbench.actions_by_name
@@ -160,9 +160,7 @@ def test_nothing_changes_a_run_that_was(workbench: Workbench, store: Store, tmp_
     assert not session.is_modified
 
 
-def test_it_is_opened_as_a_new_document_and_the_old_one_stays(
-    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_past_run_opens_as_a_new_document(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
     document = past(workbench, run_id, qtbot)
     press(workbench.history.pages[run_id].bar, "Open as new document")
@@ -176,7 +174,7 @@ def test_it_is_opened_as_a_new_document_and_the_old_one_stays(
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_what_has_changed_since_in_the_document_of_the_same_file_is_said(
+def test_differences_from_the_current_file_are_shown(
     is_open: bool, workbench: Workbench, tmp_path: Path, qtbot: QtBot
 ) -> None:
     workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
@@ -200,7 +198,7 @@ def test_what_has_changed_since_in_the_document_of_the_same_file_is_said(
     assert bar.differences == "1 difference from the current workflow: “Prompt” of “Draft” was changed."
 
 
-def test_every_run_of_the_window_is_kept(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+def test_every_run_of_the_window_is_stored(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     document = workbench.documents.open_copy(refine())
     workbench.runs.run(document)
@@ -212,9 +210,7 @@ def test_every_run_of_the_window_is_kept(workbench: Workbench, tmp_path: Path, q
     assert (kept.workflow, kept.status, kept.iterations) == ("Refine", RunStatus.COMPLETED, 3)
 
 
-def test_after_a_run_the_status_line_says_where_it_is_kept_and_leads_there(
-    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_status_bar_links_to_the_stored_run(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=time.time() - 60, name="Other")
     workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     document = workbench.documents.open_copy(refine())
@@ -236,9 +232,7 @@ def test_after_a_run_the_status_line_says_where_it_is_kept_and_leads_there(
     assert not kept.isVisible()
 
 
-def test_a_run_pressed_while_the_history_is_being_opened_waits_for_it(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_run_started_while_the_history_opens_waits_for_it(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     access = workbench.history.access
     access.close()
@@ -254,7 +248,7 @@ def test_a_run_pressed_while_the_history_is_being_opened_waits_for_it(
     assert len(access.store.runs()) == 1
 
 
-def test_without_a_history_runs_go_on_and_one_sentence_says_that_they_are_not_kept(
+def test_runs_work_without_a_history_with_one_notice(
     make_window: MakeWindow, store_path: Path, tmp_path: Path, qtbot: QtBot
 ) -> None:
     workbench = make_window()
@@ -277,7 +271,9 @@ def test_without_a_history_runs_go_on_and_one_sentence_says_that_they_are_not_ke
     qtbot.waitUntil(lambda: workbench.history.access.store is not None)
 
 
-def test_a_failed_run_goes_on_where_it_failed(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_failed_run_resumes_where_it_failed_in_the_window(
+    workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
+) -> None:
     script = tmp_path / "s.json"
     model = refine_script(script)
     whole = script.read_text()
@@ -306,7 +302,7 @@ def test_a_failed_run_goes_on_where_it_failed(workbench: Workbench, store: Store
     assert len(store.runs()) == 1
 
 
-def test_an_interrupted_run_is_offered_at_the_next_start(make_window: MakeWindow, store: Store, qtbot: QtBot) -> None:
+def test_interrupted_run_is_offered_at_the_next_start(make_window: MakeWindow, store: Store, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=time.time() - 60, end=False)
     workbench = make_window()
     qtbot.waitUntil(lambda: bool(workbench.notices.text("unfinished")))
@@ -318,9 +314,7 @@ def test_an_interrupted_run_is_offered_at_the_next_start(make_window: MakeWindow
     close(workbench, qtbot)
 
 
-def test_nothing_is_offered_where_the_last_run_came_to_its_end(
-    make_window: MakeWindow, store: Store, qtbot: QtBot
-) -> None:
+def test_nothing_is_offered_after_a_completed_run(make_window: MakeWindow, store: Store, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=time.time() - 60, end=False)
     keep(store, "bbbb", started=time.time() - 50)
     workbench = make_window()
@@ -328,7 +322,7 @@ def test_nothing_is_offered_where_the_last_run_came_to_its_end(
     assert workbench.notices.text("unfinished") == ""
 
 
-def test_the_panel_is_there_also_where_no_document_is(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
+def test_runs_panel_exists_without_a_document(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=time.time() - 60)
     assert workbench.current is None
     assert [name for name, button in workbench.bottom_panel.buttons.items() if button.isVisible()] == ["runs"]
@@ -340,7 +334,7 @@ def test_the_panel_is_there_also_where_no_document_is(workbench: Workbench, stor
     qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.shown.run_id == "aaaa")
 
 
-def test_too_many_runs_go_when_one_has_ended(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
+def test_retention_runs_after_a_run_has_ended(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     for number in range(4):
         keep(store, f"{number:04}", started=time.time() - 100 + number)
     store.pin("0000", pinned=True)
@@ -352,7 +346,7 @@ def test_too_many_runs_go_when_one_has_ended(workbench: Workbench, store: Store,
     assert {run.run_id for run in store.runs()} >= {"0000", document.session.shown.run_id}
 
 
-def test_deleting_the_run_that_is_shown_leaves_it_shown(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
+def test_deleted_run_stays_displayed(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
     keep(store, "aaaa", started=time.time() - 60)
     document = past(workbench, "aaaa", qtbot)
     workbench.bottom_panel.unfold("runs")
@@ -366,7 +360,7 @@ def test_deleting_the_run_that_is_shown_leaves_it_shown(workbench: Workbench, st
     assert workbench.current is document
 
 
-def test_the_log_of_a_run_is_written_in_the_worker_and_no_longer_than_it_is_shown(
+def test_log_of_a_past_run_is_written_in_the_worker_while_displayed(
     workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.window.log_panel.MOST_LINES", 4)
@@ -387,7 +381,7 @@ def test_the_log_of_a_run_is_written_in_the_worker_and_no_longer_than_it_is_show
     assert shown[-1].startswith("Done in ")
 
 
-def test_a_history_that_is_locked_by_another_process_holds_up_the_run_and_not_the_window(
+def test_locked_history_delays_the_run_and_not_the_window(
     workbench: Workbench, store_path: Path, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
     workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
@@ -407,9 +401,7 @@ def test_a_history_that_is_locked_by_another_process_holds_up_the_run_and_not_th
     assert store.find(document.session.shown.run_id).status is RunStatus.COMPLETED
 
 
-def test_an_earlier_reply_that_is_used_again_is_shown_as_cached_and_costs_nothing(
-    workbench: Workbench, tmp_path: Path, qtbot: QtBot
-) -> None:
+def test_cache_hit_is_shown_and_costs_nothing(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
     workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     workflow = refine(2)
     for name, value in (("prompt", "{{input == '' ? 'Nothing.' : 'Write.'}}"), ("cache", "always")):

@@ -1,4 +1,4 @@
-"""Two stores of one process at one file do not lose what other processes write, nor these what they write."""
+"""Two stores of one process on one file keep each other's locks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from engine.store.sqlite import SqliteStore
 from tests.architecture.project import ROOT
-from tests.engine.store.kept import head, keep, whole
+from tests.engine.store.run_samples import head, keep, whole
 
 
-def test_a_second_store_of_a_process_leaves_the_first_ones_locks(tmp_path: Path):
+def test_second_store_in_a_process_keeps_the_locks_of_the_first(tmp_path: Path):
     path = tmp_path / "h.sqlite3"
-    command = [sys.executable, "-m", "tests.engine.store.child", str(path), "other", "20"]
+    command = [sys.executable, "-m", "tests.engine.store.writing_process", str(path), "other", "20"]
     with closing(SqliteStore(path)) as first, closing(SqliteStore(path)) as second:
         keep(first, head("mine"), whole("mine"))
         subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)

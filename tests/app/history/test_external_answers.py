@@ -1,4 +1,4 @@
-"""A run that waits is answered from another process: the card goes, and the run goes on; and the other way round."""
+"""Questions of runs in other processes, and runs here that are answered elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def asking() -> Workflow:
     return flow.build()
 
 
-def test_the_card_goes_and_the_run_goes_on_with_the_answer(
+def test_card_closes_and_the_run_continues_with_the_answer(
     workbench: Workbench, store: Store, engine_thread: EngineThread, qtbot: QtBot
 ) -> None:
     document = workbench.documents._add(Session(engine_thread, asking()))
@@ -99,7 +99,7 @@ def dialog_of(workbench: Workbench, qtbot: QtBot) -> AnswerDialog:
     return workbench.window.findChildren(AnswerDialog)[0]
 
 
-def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
+def test_run_waiting_in_another_program_is_answered_here(
     workbench: Workbench, elsewhere: Session, qtbot: QtBot
 ) -> None:
     page = opened(workbench, elsewhere.shown.run_id, qtbot)
@@ -127,7 +127,7 @@ def test_a_run_that_waits_in_another_program_says_so_and_is_answered_from_here(
     qtbot.waitUntil(lambda: workbench.notices.text("answered").startswith("Your answer was sent."))
 
 
-def test_a_run_whose_other_program_goes_away_before_the_answer_goes_on_here_with_it(
+def test_run_continues_here_if_the_other_program_ends_before_the_answer(
     workbench: Workbench, store: Store, elsewhere: Session, qtbot: QtBot
 ) -> None:
     run_id = elsewhere.shown.run_id
@@ -146,7 +146,7 @@ def test_a_run_whose_other_program_goes_away_before_the_answer_goes_on_here_with
     assert page.session.shown.view_model.node("check").outputs.keys() == {"rejected", "comment"}
 
 
-def test_a_second_press_of_answer_asks_nothing_more(workbench: Workbench, elsewhere: Session, qtbot: QtBot) -> None:
+def test_second_click_on_answer_does_nothing(workbench: Workbench, elsewhere: Session, qtbot: QtBot) -> None:
     page = opened(workbench, elsewhere.shown.run_id, qtbot)
     press(page.bar, "Answer…")
     press(page.bar, "Answer…")
@@ -156,7 +156,7 @@ def test_a_second_press_of_answer_asks_nothing_more(workbench: Workbench, elsewh
     press(dialog, "Cancel")
 
 
-def test_a_page_follows_a_run_that_is_at_work_in_another_program(
+def test_page_follows_a_run_of_another_program(
     workbench: Workbench, store: Store, begun_elsewhere: Session, qtbot: QtBot
 ) -> None:
     there = begun_elsewhere
@@ -187,7 +187,7 @@ def test_a_page_follows_a_run_that_is_at_work_in_another_program(
     assert len(written) == len(set(written)), "nothing is told twice"
 
 
-def test_a_run_that_waited_in_a_program_that_is_gone_is_resumed_instead_of_answered(
+def test_run_whose_waiting_program_ended_is_resumed_instead_of_answered(
     workbench: Workbench, elsewhere: Session, qtbot: QtBot
 ) -> None:
     page = opened(workbench, elsewhere.shown.run_id, qtbot)

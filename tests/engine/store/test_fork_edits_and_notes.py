@@ -1,4 +1,4 @@
-"""Notes and forks: what had been posted before the place of a fork reaches the node there too."""
+"""Forks keep notes that were posted before the fork point."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ NOTES = (
         ("loop[0]", {f"loop[{index}].worker": [] for index in range(4)}),
     ],
 )
-async def test_a_fork_has_the_notes_that_were_posted_before_its_place(at: str, told: dict[str, list[str]]) -> None:
+async def test_fork_has_notes_posted_before_its_fork_point(at: str, told: dict[str, list[str]]) -> None:
     store, parent = await noted(*NOTES)
     assert await forked(store, parent.result.run_id, at) == told
 
 
-async def test_a_note_posted_while_a_node_worked_that_stays_as_edited_holds() -> None:
+async def test_note_posted_while_an_edited_node_ran_is_kept() -> None:
     store, parent = await noted(("loop[1].worker", "worker", "in time"))
     told = await forked(store, parent.result.run_id, "loop[1].worker", value="edited", has_value=True)
     assert told == {"loop[2].worker": ["in time"], "loop[3].worker": []}
 
 
-async def test_a_node_that_stays_has_sent_its_note_and_one_that_is_run_anew_sends_it_again() -> None:
+async def test_reused_node_has_sent_its_note_and_rerun_node_sends_it_again() -> None:
     workflow = flow(
         entry(), agent("boss", tools=["send_note"]), llm("worker"), result(), edges="text -> boss -> worker -> out"
     )
@@ -103,7 +103,7 @@ async def test_a_node_that_stays_has_sent_its_note_and_one_that_is_run_anew_send
         ]
 
 
-async def test_a_note_that_an_earlier_attempt_of_the_loop_received_is_not_received_again() -> None:
+async def test_note_received_by_an_earlier_attempt_is_not_received_again() -> None:
     failures = iter([ModelError(ModelErrorKind.AUTHENTICATION, "no")])
     store, gate = MemoryStore(), asyncio.Event()
     workflow = around(llm("worker"), edges="loop -> worker -> exit", max_iterations=2, retries=1, retry_delay_s=0)

@@ -1,7 +1,6 @@
-"""A process that keeps a run: `python -m tests.engine.store.child FILE RUN COUNT [BYTES]`.
+"""A process that stores a run: `python -m tests.engine.store.writing_process FILE RUN COUNT [BYTES]`.
 
-It prints the number of each event when it is told that the event is safe. BYTES limits the size of files, so that the
-disk refuses what goes beyond.
+It prints the number of each event once that is stored. BYTES limits the size of files, so that the disk refuses more.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import sys
 from pathlib import Path
 
 from engine.store.sqlite import SqliteStore
-from tests.engine.store.kept import Watcher, completed, head, iteration, node, started
+from tests.engine.store.run_samples import Watcher, completed, head, iteration, node, started
 
 
 def main(path: str, run_id: str, count: str, most_bytes: str = "") -> None:

@@ -1,4 +1,4 @@
-"""How large the history is, and freeing space, in the settings."""
+"""Size of the history and retention in the settings."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from pytestqt.qtbot import QtBot
 
 from app.workbench import Workbench
 from engine.store import Store
-from tests.app.history.kept import ids, keep
+from tests.app.history.stored_runs import ids, keep
 
 
-def test_too_much_goes_when_space_is_freed_and_pinned_runs_stay(
-    workbench: Workbench, store: Store, qtbot: QtBot
-) -> None:
+def test_retention_frees_space_and_keeps_pinned_runs(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
     for number in range(5):
         keep(store, f"{number:04}", started=time.time() - 100 + number)
     store.pin("0000", pinned=True)

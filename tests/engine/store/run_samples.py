@@ -1,4 +1,4 @@
-"""What the tests of stores share: runs made by hand, and waiting until they are safe."""
+"""Hand-made runs for tests of stores, and waiting until they are stored."""
 
 from __future__ import annotations
 
