@@ -460,7 +460,6 @@ class CompareWindow(QDialog):
             self._access.ask(lambda store: read_compared_run(store, run_id), answered, failed, worker=self._worker)
 
     def _compare(self) -> None:
-        """Compare in the worker and show the result."""
         sides = [(side.source, side.chosen_place, side.chosen_what) for side in (self.left, self.right)]
         self._round += 1
         this = self._round

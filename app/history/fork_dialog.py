@@ -150,7 +150,6 @@ class LoopSettingsForm(QWidget):
 
     @property
     def _judge(self) -> dict[str, Any]:
-        """The settings of the judge as they ran; empty if there was none."""
         found = self._loop.config.get("judge")
         return found if isinstance(found, dict) else {}
 
@@ -220,7 +219,6 @@ class LoopSettingsForm(QWidget):
         self.edited.emit()
 
     def _show_fields_of_condition(self) -> None:
-        """Show the fields of the selected condition."""
         name = self.condition.currentData() if self.condition is not None else ""
         judged = bool(self._judge) or name == JUDGE
         shown = {self.similarity: name == STABLE_OUTPUT, self.criteria: judged, self.score: judged}
@@ -566,7 +564,6 @@ class ForkDialog(QDialog):
         self._timer.start()
 
     def _update_plan(self) -> None:
-        """Compute the plan in the worker."""
         self._round += 1
         this, at = self._round, self._place.path
         self.run.setEnabled(False)

@@ -419,7 +419,6 @@ class Plot:
             painter.drawText(place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, str(number))
 
     def _draw_returned(self, painter: QPainter) -> None:
-        """Draw a tick on the axis at the returned iteration."""
         returned = self._figures.loop.returned
         if returned is not None:
             x, bottom = self.place_of(returned), self.area.bottom()

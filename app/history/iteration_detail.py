@@ -271,7 +271,6 @@ class SectionList(QListWidget):
             self.chosen.emit(item.data(_KEY_ROLE))
 
     def _restyle(self) -> None:
-        """Update the icon colors for a new theme."""
         tabs, self._tabs = self._tabs, []
         if self._shown is not None:
             self.show_parts(tabs, *self._shown)

@@ -451,8 +451,6 @@ class IterationTable(QTableView):
 
 
 class _Delegate(QStyledItemDelegate):
-    """Paints cells."""
-
     def __init__(self, table: IterationTable) -> None:
         super().__init__(table)
         self._table = table
@@ -495,7 +493,6 @@ class _Delegate(QStyledItemDelegate):
         painter.drawText(inner, _RIGHT if column in NUMBERS else _LEFT, self._fitting(text, inner.width()))
 
     def _fitting(self, text: str, width: int) -> str:
-        """Elide a text."""
         most = width // self._letter + 1  # no more letters than that fit, however narrow they are
         if len(text) * self._metrics.maxWidth() <= width:
             return text

@@ -151,7 +151,6 @@ class Breadcrumb(QWidget):
         return button
 
     def _add_menu(self, button: QToolButton, crumb: Crumb) -> None:
-        """Add a menu with the sibling loops."""
         menu = QMenu(button)
         for loop_id, title in crumb.others:
             action = menu.addAction(title.replace("&", "&&"))

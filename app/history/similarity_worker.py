@@ -27,8 +27,6 @@ BATCH_S: Final = 0.05
 
 
 class _Loop:
-    """Known similarities of one loop run."""
-
     def __init__(self, path: str, loop: LoopExecution) -> None:
         self.path = path
         self.loop = loop
@@ -115,7 +113,6 @@ class Similarities(QObject):
 
 
 def _compute(results: Sequence[Value]) -> list[float | None]:
-    """Compute the similarities from the second result on; at least one."""
     end = time.perf_counter() + BATCH_S
     found: list[float | None] = []
     for before, after in pairwise(results):

@@ -197,7 +197,6 @@ def _decode_tool_calls(flat: list[Any], get: Get) -> tuple[ToolCall, ...]:
 
 
 def _decode_tools(messages: list[Message], more: list[Any], get: Get) -> tuple[ToolDefinition, ...]:
-    """Decode the tools of a request, and add the calls to its messages."""
     if not more:
         return ()
     tools, parts = more

@@ -105,7 +105,6 @@ def describe_conditions(
 
 
 def _reason(config: LoopConfig, evidence: Evidence, exit_reason: str) -> str:
-    """Explain one exit reason, with values if known."""
     if evidence.iterations:
         for leaf in config.leaf_conditions:
             is_its_own = not leaf.spec.is_shared_reason or leaf.spec.name in evidence.last.tested

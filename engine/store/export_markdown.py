@@ -70,8 +70,6 @@ def _facts(summary: RunSummary) -> Iterator[str]:
 
 
 class _Page:
-    """The loops and nodes of a run by level."""
-
     def __init__(self, state: RunState, workflow: Workflow) -> None:
         self._state, self._workflow = state, workflow
         self.loops: dict[str, list[str]] = {}
@@ -111,7 +109,6 @@ class _Page:
 
 
 def _reasoning(node: NodeExecution) -> Iterator[str]:
-    """Yield the reasoning of the models of a node."""
     for call in node.calls:
         if call.reply.reasoning:
             yield from _block(f"Reasoning of {_inline(node.path)}", call.reply.reasoning)

@@ -261,7 +261,6 @@ def _without_permissions(head: RunHead) -> RunHead:
 
 
 def _lowest(head: RunHead, budget: str) -> Value:
-    """Return the lower of the budgets of a run and of its document."""
     try:
         document = value_of_json(head.document)
     except ValueError:

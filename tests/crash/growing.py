@@ -16,7 +16,7 @@ from pathlib import Path
 import zstandard  # noqa: F401 - imported here, once, and not by each process
 
 from engine.store.sqlite import SqliteStore
-from tests.engine.store.run_samples import Watcher, completed, head, keep, node, started, whole
+from tests.engine.store.run_samples import Watcher, complete_run, completed, head, node, started, store_run
 
 HISTORY = "history.sqlite3"
 ACKNOWLEDGED = "acknowledged"
@@ -36,7 +36,7 @@ def _work(folder: Path, limit: int) -> None:
         journal.write(event)
         watcher.wait_for(event.seq)
         os.write(acknowledged, f"{event.seq}\n".encode())
-    keep(store, head("b"), whole("b"))
+    store_run(store, head("b"), complete_run("b"))
     store.delete(["b"])
     os.write(acknowledged, b"deleted\n")
     journal.close()

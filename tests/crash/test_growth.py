@@ -13,7 +13,7 @@ import pytest
 from engine.store import open_store
 from tests.architecture.project import ROOT
 from tests.crash.growing import ACKNOWLEDGED, HISTORY
-from tests.engine.store.run_samples import head, keep, whole
+from tests.engine.store.run_samples import complete_run, head, store_run
 
 STEP = 8_192
 COUNT = 36
@@ -42,8 +42,8 @@ def _check(folder: Path) -> None:
         stored = [event.seq for event in store.events("a")] if "a" in runs else []
         safe = [int(word) for word in acknowledged if word.isdecimal()]
         assert stored[: len(safe)] == safe, folder
-        keep(store, head("next"), whole("next"))
-        assert list(store.events("next")) == whole("next")
+        store_run(store, head("next"), complete_run("next"))
+        assert list(store.events("next")) == complete_run("next")
     with closing(sqlite3.connect(folder / HISTORY)) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)], folder
         assert database.execute("PRAGMA auto_vacuum").fetchone() == (2,), folder

@@ -1,7 +1,7 @@
-"""Make a small history as this version of the program writes it: `python -m tests.data.make_history`.
+"""Create a small history in the layout of this version: `python -m tests.data.make_history`.
 
-The file is named after the version of its layout. It is made once, when that version is released, and never again: it
-stands for the histories that people have.
+The file is named after the version of its layout. It is created once, when that version is released, and never again:
+it represents the histories of users.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CALL = ModelCall(
 
 
 def heads() -> list[RunHead]:
-    """What is known of the runs before their first events."""
+    """The heads of the runs."""
     document = '{"format": "loopwright.workflow", "version": 1, "nodes": [], "edges": []}\n'
     return [
         RunHead("0123456789ab", document, {"budget_usd": 1.5}, "workflows/refine.loop.json"),
@@ -42,7 +42,7 @@ def heads() -> list[RunHead]:
 
 
 def told(run_id: str) -> list[AnyEvent]:
-    """The events of the first run, one of each type; the second has but the first of them."""
+    """The events of a run: of the first run one of each type, of the second the first six."""
     steps: list[tuple[type[Any], str, tuple[Any, ...]]] = [
         (events.RunStarted, "", ("Refine", {"task": _VALUE}, ("openai/gpt-4o-mini",), "", "")),
         (events.NodeStarted, "loop[0].draft", ("llm", {"input": _VALUE})),
@@ -78,10 +78,10 @@ def told(run_id: str) -> list[AnyEvent]:
 
 
 def main() -> None:
-    """Make the file, unless it is there."""
+    """Create the file, unless it exists."""
     path = FOLDER / f"history-{len(STEPS)}.sqlite3"
     if path.exists():
-        sys.exit(f"{path} is there already, and stands for the histories of that version.")
+        sys.exit(f"{path} already exists and represents the histories of that version.")
     with closing(SqliteStore(path)) as store:
         for head in heads():
             store.import_run(head, told(head.run_id))

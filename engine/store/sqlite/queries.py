@@ -287,7 +287,6 @@ def read_events(
 
 
 def _event(run_id: str, row: tuple[int, int, float, str, str], values: ValueDecoder) -> AnyEvent:
-    """Decode a row of `_EVENTS`."""
     key, kind, time, path, body = row
     return decode_event(KINDS[kind], run_id, key & (1 << SEQ_BITS) - 1, time, path, json.loads(body), values.get)
 

@@ -337,7 +337,6 @@ def _must_be_created(path: Path) -> bool:
 
 
 def _header(path: Path) -> bytes:
-    """Read the SQLite header."""
     with path.open("r+b") as file:  # for writing, so a read-only file fails now
         return file.read(100)
 

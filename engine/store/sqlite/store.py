@@ -322,8 +322,6 @@ class SqliteStore:
 
 
 class _Progress:
-    """Progress of a journal, for a waiting thread."""
-
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._last = -1

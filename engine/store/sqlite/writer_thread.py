@@ -228,7 +228,6 @@ class WriterThread:
         return self._queue.get(timeout=BEAT_S if self._open_runs else None)
 
     def _checkpoint(self) -> None:
-        """Checkpoint the WAL."""
         self._transactions = 0
         # If this fails, SQLite checkpoints later by itself.
         with suppress(sqlite3.Error):

@@ -26,7 +26,7 @@ def store_path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(store_path: Path) -> Iterator[Store]:
-    """The history, as another part of the program holds it."""
+    """The history as another part of the program has it open."""
     opened = open_store(store_path)
     yield opened
     opened.close()
@@ -34,7 +34,7 @@ def store(store_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def access(store: Store, store_path: Path, qtbot: QtBot) -> Iterator[StoreClient]:
-    """The way of the window to that history."""
+    """The window's client of that history."""
     owner = QObject()
     access = StoreClient(store_path, owner)
     access.open()
@@ -79,7 +79,7 @@ def make_window(
 
 
 def close(workbench: Workbench, qtbot: QtBot) -> None:
-    """Close a window whatever is open in it, and let go of its history; once is enough."""
+    """Close a window with everything in it, and its history; may be called twice."""
     if workbench.closing.is_closing:
         return
     for document in workbench.documents.all:

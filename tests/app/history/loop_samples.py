@@ -13,7 +13,7 @@ from engine.values import Value
 
 
 def iteration(index: int, result: Value = "words", path: str = "loop", **fields: Any) -> LoopIterationCompleted:
-    """An iteration that has ended."""
+    """A completed iteration."""
     given = {
         "input": "start",
         "result": result,
@@ -29,16 +29,16 @@ def iteration(index: int, result: Value = "words", path: str = "loop", **fields:
     return LoopIterationCompleted("run", 0, 0.0, path, index=index, **given)
 
 
-def begin(view_model: RunViewModel, index: int, total: int = 5, path: str = "loop") -> None:
-    """An iteration begins."""
+def start_iteration(view_model: RunViewModel, index: int, total: int = 5, path: str = "loop") -> None:
+    """Start an iteration."""
     view_model.apply(LoopIterationStarted("run", 0, 0.0, path, index, total, "its beginning"))
 
 
 def told(*results: Value, total: int = 5, path: str = "loop", **fields: Any) -> RunViewModel:
-    """A run whose loop has made iterations with these results."""
+    """The view model of a run whose loop has iterations with these results."""
     view_model = RunViewModel({})
     for index, result in enumerate(results):
-        begin(view_model, index, total, path)
+        start_iteration(view_model, index, total, path)
         view_model.apply(iteration(index, result, path, **fields))
     return view_model
 
@@ -46,7 +46,7 @@ def told(*results: Value, total: int = 5, path: str = "loop", **fields: Any) -> 
 def end(
     view_model: RunViewModel, reason: str = "max_iterations", returned: int | None = None, path: str = "loop"
 ) -> None:
-    """The loop ends."""
+    """End the loop."""
     count = len(view_model.loops[path].iterations)
     index = count - 1 if returned is None else returned
     view_model.apply(LoopCompleted("run", 0, 0.0, path, count, reason, False, index, 0.0, 1.0))
@@ -67,7 +67,7 @@ def one_loop(**config: Value) -> Workflow:
     return flow.build()
 
 
-def each_item() -> Workflow:
+def item_loop() -> Workflow:
     """An iterator that marks each of three items."""
     flow = Builder("Each")
     each = flow.add("iterator", id="each", title="Each", source="list", items=["x", "y", "z"])
@@ -80,7 +80,7 @@ def each_item() -> Workflow:
     return flow.build()
 
 
-def judged() -> Workflow:
+def judged_loop() -> Workflow:
     """A loop that ends when the text is long enough, by a router's rule, with a score."""
     flow = Builder("Judged")
     text = flow.add("input", id="text", name="text", default="a")
@@ -105,7 +105,7 @@ def judged() -> Workflow:
     return flow.build()
 
 
-def nested() -> Workflow:
+def nested_loops() -> Workflow:
     """Three iterations of a loop around two of another."""
     flow = Builder("Nested")
     text = flow.add("input", id="text", name="text", default="a")

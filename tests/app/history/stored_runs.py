@@ -62,7 +62,7 @@ def refine_script(file: Path, count: int = 3) -> str:
     return f"scripted:{file}"
 
 
-def keep(
+def store_run(
     store: Store,
     run_id: str,
     *,
@@ -74,7 +74,7 @@ def keep(
     error: str = "",
     cost: float = 0.25,
 ) -> str:
-    """Keep a made-up run."""
+    """Store a hand-made run."""
     events: list[AnyEvent] = [
         RunStarted(run_id, 0, started, "", name, {}, ("scripted:x",), parent, "loop[1]" if parent else "")
     ]
@@ -95,8 +95,8 @@ def keep(
     return store.import_run(head, numbered)
 
 
-def run_kept(store: Store, workflow: Workflow, model: str, inputs: dict[str, str] | None = None) -> str:
-    """Really run a workflow, and give the id under which it is kept."""
+def run_and_store(store: Store, workflow: Workflow, model: str, inputs: dict[str, str] | None = None) -> str:
+    """Run a workflow and return the id of its stored run."""
 
     async def work() -> str:
         run = start(workflow, inputs or {}, RunOptions(default_model=model, store=store))

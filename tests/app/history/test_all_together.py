@@ -39,7 +39,7 @@ def key(key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModi
 
 
 def card(document: DocumentPage, node_id: str) -> str:
-    """What the card of a node says that it did."""
+    """The state on the card of a node."""
     item = document.canvas.view.nodes[node_id].status_item
     return "" if item is None else item.status.line
 
@@ -157,7 +157,7 @@ def test_run_select_compare_fork_close_and_find_both_again(
 
 @contextmanager
 def another_process(store: Path, script: Path) -> Generator[subprocess.Popen[str]]:
-    """A process that runs and keeps the workflow; it is gone at the end."""
+    """A process that runs and stores the workflow; it is killed at the end."""
     command = [sys.executable, "-m", "tests.app.history.running_process", str(store), str(script)]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}

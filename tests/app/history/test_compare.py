@@ -27,7 +27,7 @@ from engine.plan.structure import analyse
 from engine.runner.run_storage import RunHead
 from engine.store import Store
 from tests.app.history.loop_samples import iteration, one_loop, told
-from tests.app.history.stored_runs import refine, refine_script, run_kept
+from tests.app.history.stored_runs import refine, refine_script, run_and_store
 
 
 def test_changes_are_highlighted_in_their_text() -> None:
@@ -85,7 +85,7 @@ def pane(qtbot: QtBot) -> ComparePane:
 
 
 def marked(pane: ComparePane) -> list[str]:
-    """The pieces of the text that are marked by a line and by colour."""
+    """The highlighted pieces of the text."""
     found: list[str] = []
     block = pane.document().begin()
     while block.isValid():
@@ -145,7 +145,7 @@ def choose(window: CompareWindow, qtbot: QtBot, box: object, text: str) -> None:
 def test_two_iterations_of_a_run_are_compared(
     store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     show(compared, qtbot, SideContent(run_id, "loop[0]"), SideContent(run_id, "loop[2]"))
     assert [pane.toPlainText() for pane in compared.panes] == [
         "The sea is wide, draft 1.",
@@ -170,8 +170,8 @@ def test_two_iterations_of_a_run_are_compared(
 def test_another_run_keeps_iteration_and_text_kind(
     store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    first = run_kept(store, refine(name="One"), refine_script(tmp_path / "s.json"))
-    run_kept(store, refine(name="Two"), refine_script(tmp_path / "t.json", count=1))
+    first = run_and_store(store, refine(name="One"), refine_script(tmp_path / "s.json"))
+    run_and_store(store, refine(name="Two"), refine_script(tmp_path / "t.json", count=1))
     show(
         compared,
         qtbot,
@@ -214,7 +214,7 @@ def test_both_sides_scroll_together(compared: CompareWindow, qtbot: QtBot) -> No
 
 
 def test_sides_are_swapped(store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     show(compared, qtbot, SideContent(run_id, "loop[0]"), SideContent(run_id, "loop[1]", ("draft", "input")))
     before = [pane.toPlainText() for pane in compared.panes]
     with qtbot.waitSignal(compared.compared, timeout=10_000):
@@ -231,8 +231,8 @@ def test_deleted_run_is_reported(store: Store, compared: CompareWindow, qtbot: Q
 def test_deleted_run_is_not_named_above_texts_of_another(
     store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    first = run_kept(store, refine(name="One"), refine_script(tmp_path / "s.json"))
-    other = run_kept(store, refine(name="Two"), refine_script(tmp_path / "t.json", count=1))
+    first = run_and_store(store, refine(name="One"), refine_script(tmp_path / "s.json"))
+    other = run_and_store(store, refine(name="Two"), refine_script(tmp_path / "t.json", count=1))
     show(compared, qtbot, SideContent(first, "loop[0]"), SideContent(first, "loop[1]"))
     store.delete([other])
     box = compared.right.run
@@ -245,7 +245,7 @@ def test_deleted_run_is_not_named_above_texts_of_another(
 def test_unstored_run_can_be_selected_again(
     store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    run_kept(store, refine(name="Kept"), refine_script(tmp_path / "s.json"))
+    run_and_store(store, refine(name="Kept"), refine_script(tmp_path / "s.json"))
     unkept = live_compared_run("Not kept", analyse(one_loop()), told("the sea", "a sea"))
     show(compared, qtbot, SideContent(unkept, "loop[0]"), SideContent(unkept, "loop[1]"))
     qtbot.waitUntil(lambda: compared.left.run.count() == 2)
@@ -267,7 +267,7 @@ def test_text_is_selected_and_copied_by_keyboard(pane: ComparePane, qtbot: QtBot
 
 
 def noise(seed: int, words: int) -> str:
-    """Words in one line, none of which another seed has."""
+    """Unique words in one line."""
     return " ".join(f"{number * 7919 % 100_003:x}{seed}" for number in range(words))
 
 

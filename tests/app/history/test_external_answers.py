@@ -73,7 +73,7 @@ def elsewhere(begun_elsewhere: Session, store: Store, qtbot: QtBot) -> Session:
 
 
 def go_on(session: Session, store: Store, qtbot: QtBot) -> None:
-    """Let the run over there come to its question."""
+    """Let the run in the other process reach its question."""
     assert session.shown.live is not None
     session.shown.live.resume()
     qtbot.waitUntil(lambda: session.shown.view_model is not None and bool(session.shown.view_model.questions))
@@ -90,7 +90,7 @@ def opened(workbench: Workbench, run_id: str, qtbot: QtBot) -> HistoryPage:
 
 
 def titles(page: HistoryPage) -> list[str]:
-    """What can be done with the run."""
+    """The actions of the run."""
     return [button.text() for button in page.bar.findChildren(QPushButton) if not button.isHidden()]
 
 

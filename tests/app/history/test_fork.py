@@ -20,8 +20,8 @@ from engine.errors import EngineError
 from engine.plan.structure import analyse
 from engine.store import Store
 from engine.store.resume import Changes
-from tests.app.history.loop_samples import each_item
-from tests.app.history.stored_runs import refine, refine_script, run_kept
+from tests.app.history.loop_samples import item_loop
+from tests.app.history.stored_runs import refine, refine_script, run_and_store
 from tests.app.window.conftest import ended, press
 
 CTRL = Qt.KeyboardModifier.ControlModifier
@@ -34,13 +34,13 @@ def form_of(place: ForkPlace, qtbot: QtBot) -> ForkForm:
 
 
 def choose(loop: LoopSettingsForm, condition: str) -> None:
-    """Choose at what the loop stops."""
+    """Select the exit condition."""
     assert loop.condition is not None
     loop.condition.setCurrentIndex(loop.condition.findData(condition))
 
 
 def loop_of(qtbot: QtBot, **config: object) -> LoopSettingsForm:
-    """The part of the form for a loop with these settings."""
+    """The form of a loop with these settings."""
     loop = LoopSettingsForm(refine(**config).nodes_by_id["loop"])  # type: ignore[arg-type]
     qtbot.addWidget(loop)
     loop.show()
@@ -55,7 +55,7 @@ def typed(box: QWidget, text: str) -> None:
 
 
 def test_form_shows_original_values_and_reports_no_changes(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     form = form_of(read_fork_place(store, run_id, "loop[2]"), qtbot)
     assert form.value.toPlainText() == "Say more, advice 2."
     assert {key: edit.text() for key, edit in form.prompts.items()} == {
@@ -73,7 +73,7 @@ def test_form_shows_original_values_and_reports_no_changes(store: Store, tmp_pat
 
 
 def test_all_changes_are_reported(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     form = form_of(read_fork_place(store, run_id, "loop[1]"), qtbot)
     form.show()
     edited: list[bool] = []
@@ -170,7 +170,7 @@ def test_several_conditions_stay_unchanged(qtbot: QtBot) -> None:
 
 
 def test_json_value_must_stay_json(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     read = read_fork_place(store, run_id, "loop[1]")
     form = form_of(ForkPlace(read.path, read.structure, {"a": [1]}), qtbot)
     form.value.setPlainText('{"a": [2]}')
@@ -181,7 +181,7 @@ def test_json_value_must_stay_json(store: Store, tmp_path: Path, qtbot: QtBot) -
 
 
 def test_fork_from_a_node(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     form = form_of(read_fork_place(store, run_id, "loop[1].draft"), qtbot)
     assert form.value.accessibleName() == "Node output"
     assert form.value.toPlainText() == "The sea is wide, draft 2."
@@ -190,7 +190,7 @@ def test_fork_from_a_node(store: Store, tmp_path: Path, qtbot: QtBot) -> None:
 
 
 def test_item_of_an_iterator_is_forked_with_another_input(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
-    run_id = run_kept(store, each_item(), "")
+    run_id = run_and_store(store, item_loop(), "")
     workbench.history.open_run(run_id)
     qtbot.waitUntil(
         lambda: run_id in workbench.history.pages and workbench.history.pages[run_id].session.shown.run_id == run_id
@@ -219,7 +219,7 @@ def test_fork_of_a_missing_run_is_refused(store: Store) -> None:
 
 
 def dialog_of(workbench: Workbench, qtbot: QtBot) -> ForkDialog:
-    """The dialog, once it has thought."""
+    """The dialog with its plan."""
     qtbot.waitUntil(lambda: bool(workbench.window.findChildren(ForkDialog)), timeout=10_000)
     (dialog,) = workbench.window.findChildren(ForkDialog)
     qtbot.waitUntil(lambda: dialog.plan is not None or dialog.problem.isVisible(), timeout=10_000)
@@ -343,7 +343,7 @@ def test_invalid_json_is_refused(text: str, qtbot: QtBot) -> None:
 def test_wheel_scrolls_the_form_without_changing_fields(
     access: StoreClient, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     place = read_fork_place(store, run_id, "loop[1]")
     dialog = ForkDialog(access, run_id, place, lambda: ["embedded", "openai/x"], QWidget())
     qtbot.addWidget(dialog)

@@ -18,7 +18,7 @@ from app.runs.run_view_model import RunViewModel
 from engine.models.protocol import Usage
 from engine.nodes.loop import LoopConfig
 from engine.run_state.state import LoopExecution
-from tests.app.history.loop_samples import begin, end, iteration, nested, told
+from tests.app.history.loop_samples import end, iteration, nested_loops, start_iteration, told
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -28,7 +28,7 @@ values = st.recursive(
 
 
 class Untouched(str):
-    """A text that may only be looked at through its beginning."""
+    """A text of which only the beginning may be read."""
 
     __slots__ = ()
 
@@ -123,11 +123,11 @@ def test_condition_values_end_with_the_complete_reason() -> None:
 
 
 def test_breadcrumb_of_a_nested_loop() -> None:
-    workflow = nested()
+    workflow = nested_loops()
     view_model = RunViewModel({"inner": "outer", "add": "inner"})
     for index in range(3):
-        begin(view_model, index, path="outer")
-        begin(view_model, 0, path=f"outer[{index}].inner")
+        start_iteration(view_model, index, path="outer")
+        start_iteration(view_model, 0, path=f"outer[{index}].inner")
     outside = crumbs(workflow, view_model, {"outer": 1}, "outer")
     assert outside == [Crumb("Outer", "outer", is_here=True), Crumb("Inner", "inner", is_deeper=True)]
     inside = crumbs(workflow, view_model, {"outer": 1}, "inner")

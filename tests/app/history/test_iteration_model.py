@@ -18,7 +18,7 @@ from engine.events import NodeStarted
 from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
 from engine.values import Value
-from tests.app.history.loop_samples import begin, end, iteration, told
+from tests.app.history.loop_samples import end, iteration, start_iteration, told
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_rows_appear_with_iterations(model: IterationModel, qtbot: QtBot) -> Non
     model.show_loop(loop, is_over=False)
     assert column(model, Column.RESULT) == ["one"]
 
-    begin(view_model, 1)
+    start_iteration(view_model, 1)
     with qtbot.waitSignal(model.rowsInserted) as inserted:
         model.show_loop(loop, is_over=False)
     assert inserted.args[1:] == [1, 1]
@@ -72,7 +72,7 @@ def test_rows_appear_with_iterations(model: IterationModel, qtbot: QtBot) -> Non
 def test_completed_item_is_shown_before_an_earlier_running_one(model: IterationModel, qtbot: QtBot) -> None:
     view_model = told("one")
     for index in (1, 2, 3):
-        begin(view_model, index)
+        start_iteration(view_model, index)
     loop = view_model.loops["loop"]
     model.show_loop(loop, is_over=False, unit="item")
     assert column(model, Column.RESULT) == ["one", "Running…", "Running…", "Running…"]
@@ -94,7 +94,7 @@ def test_completed_item_is_shown_before_an_earlier_running_one(model: IterationM
 
 def test_interrupted_iteration_is_labeled(model: IterationModel) -> None:
     view_model = told("one")
-    begin(view_model, 1)
+    start_iteration(view_model, 1)
     model.show_loop(view_model.loops["loop"], is_over=True)
     assert column(model, Column.RESULT) == ["one", "Not completed"]
 
@@ -165,11 +165,11 @@ def test_unreadable_results_have_no_similarity(similarities: Similarities, qtbot
 
 def test_missing_iteration_index_means_the_latest() -> None:
     view_model = RunViewModel({"inner": "outer", "add": "inner"})
-    begin(view_model, 0, path="outer")
-    begin(view_model, 0, path="outer[0].inner")
-    begin(view_model, 1, path="outer[0].inner")
-    begin(view_model, 1, path="outer")
-    begin(view_model, 0, path="outer[1].inner")
+    start_iteration(view_model, 0, path="outer")
+    start_iteration(view_model, 0, path="outer[0].inner")
+    start_iteration(view_model, 1, path="outer[0].inner")
+    start_iteration(view_model, 1, path="outer")
+    start_iteration(view_model, 0, path="outer[1].inner")
     assert view_model.path_of("add", {"outer": 0, "inner": 1}) == "outer[0].inner[1].add"
     assert view_model.path_of("add", {"outer": 1, "inner": 1}) == "outer[1].inner[0].add"
     assert view_model.index_of("inner", {"outer": 1, "inner": 1}) == 0
@@ -179,10 +179,10 @@ def test_missing_iteration_index_means_the_latest() -> None:
 def test_restarted_loop_drops_its_iterations() -> None:
     view_model = RunViewModel({"add": "loop"})
     for index in range(2):
-        begin(view_model, index)
+        start_iteration(view_model, index)
         view_model.apply(NodeStarted("run", 0, 0.0, f"loop[{index}].add", "transform", {}))
         view_model.apply(iteration(index))
-    begin(view_model, 0)
+    start_iteration(view_model, 0)
     assert view_model.loops["loop"].iterations == []
     assert view_model.node("add").state is NodeState.PENDING
     assert view_model.nodes == {}

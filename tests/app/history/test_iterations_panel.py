@@ -28,8 +28,17 @@ from engine.models.protocol import Usage
 from engine.runner.options import RunOptions
 from engine.store import Store
 from tests.app.conftest import MakeSession
-from tests.app.history.loop_samples import begin, each_item, end, iteration, judged, nested, one_loop, told
-from tests.app.history.stored_runs import keep, refine, run_kept
+from tests.app.history.loop_samples import (
+    end,
+    item_loop,
+    iteration,
+    judged_loop,
+    nested_loops,
+    one_loop,
+    start_iteration,
+    told,
+)
+from tests.app.history.stored_runs import refine, run_and_store, store_run
 
 
 @dataclass
@@ -49,7 +58,7 @@ class Bench:
         self.qtbot.waitUntil(lambda: not self.panel.similarities.is_busy)
 
     def show(self, view_model: Any, workflow: Workflow | None = None) -> None:
-        """Show a run that was told elsewhere, as one of the history is."""
+        """Show a hand-made run like one of the history."""
         self.session.shown.view_model, self.session.shown.workflow = view_model, workflow or self.session.workflow
         self.session.shown.started.emit()
         self.settle()
@@ -191,7 +200,7 @@ def test_chart_tooltip_shows_values(ran: Bench) -> None:
 
 
 def test_legend_offers_series_with_values(open_panel: OpenPanel) -> None:
-    bench = open_panel(judged())
+    bench = open_panel(judged_loop())
     bench.run()
     offered = [kind for kind, button in bench.panel.legend.buttons.items() if button.isVisible()]
     assert offered == [BaseSeries.SIMILARITY, BaseSeries.SCORE, BaseSeries.TIME]
@@ -241,7 +250,7 @@ def test_compare_fork_and_export_signals_have_the_path(ran: Bench) -> None:
 
 
 def test_breadcrumb_enters_and_leaves_a_nested_loop(open_panel: OpenPanel) -> None:
-    bench = open_panel(nested())
+    bench = open_panel(nested_loops())
     bench.run()
     panel = bench.panel
     bench.click_row(1)
@@ -260,7 +269,7 @@ def test_breadcrumb_enters_and_leaves_a_nested_loop(open_panel: OpenPanel) -> No
 
 
 def test_loop_of_the_canvas_selection_is_shown(open_panel: OpenPanel) -> None:
-    bench = open_panel(nested())
+    bench = open_panel(nested_loops())
     bench.run()
     assert bench.panel.loop_id == "outer"
     bench.session.select(["add"])
@@ -274,17 +283,17 @@ def test_loop_of_the_canvas_selection_is_shown(open_panel: OpenPanel) -> None:
 def test_newest_iteration_is_shown_while_running_unless_one_is_selected(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
     view_model = told("one")
-    begin(view_model, 1)
+    start_iteration(view_model, 1)
     bench.show(view_model)
     assert bench.row == 1
     assert bench.text.startswith("Still running.")
     view_model.apply(iteration(1, "two"))
-    begin(view_model, 2)
+    start_iteration(view_model, 2)
     bench.session.shown.updated.emit({"loop"})
     bench.qtbot.waitUntil(lambda: (bench.row, bench.panel.model.rowCount()) == (2, 3))
     bench.click_row(0)
     view_model.apply(iteration(2, "three"))
-    begin(view_model, 3)
+    start_iteration(view_model, 3)
     bench.session.shown.updated.emit({"loop"})
     bench.qtbot.waitUntil(lambda: (bench.row, bench.panel.model.rowCount()) == (0, 4))
     assert bench.text == "one"
@@ -445,7 +454,7 @@ def test_stored_run_is_loaded_on_display_with_similarities_of_complete_results(
     ]
     script = tmp_path / "script.json"
     script.write_text(json.dumps({"rules": rules, "default": "Say more."}))
-    run_id = run_kept(store, refine(), f"scripted:{script}")
+    run_id = run_and_store(store, refine(), f"scripted:{script}")
     session = StoredSession(engine_thread, access, refine(), "Refine")
     panel = IterationsPanel(session)
     qtbot.addWidget(panel)
@@ -466,14 +475,14 @@ def test_stored_run_is_loaded_on_display_with_similarities_of_complete_results(
 
 
 def test_iterator_shows_completed_items_without_loop_columns(open_panel: OpenPanel) -> None:
-    bench = open_panel(each_item())
+    bench = open_panel(item_loop())
     session, panel = bench.session, bench.panel
     view_model = RunViewModel(session.structure.parent)
     bench.show(view_model)
     assert panel.empty.text() == "No item has started yet."
 
     for index in range(3):
-        begin(view_model, index, 3, "each")
+        start_iteration(view_model, index, 3, "each")
     view_model.apply(iteration(2, "z done", "each", input="z", feedback=None))
     session.shown.updated.emit({"each"})
     bench.qtbot.waitUntil(lambda: bench.panel.why.text() == "1 of 3 items done.")
@@ -498,7 +507,7 @@ def test_iterator_shows_completed_items_without_loop_columns(open_panel: OpenPan
 
 
 def test_another_loop_can_be_selected_while_similarities_are_computed(open_panel: OpenPanel, qtbot: QtBot) -> None:
-    bench = open_panel(nested())
+    bench = open_panel(nested_loops())
     view_model = told(*(f"{number} {'word ' * 300}" for number in range(6)), total=6, path="outer")
     view_model.parents = bench.session.structure.parent
     bench.session.shown.view_model, bench.session.shown.workflow = view_model, bench.session.workflow
@@ -512,9 +521,9 @@ def test_another_loop_can_be_selected_while_similarities_are_computed(open_panel
 
 
 def test_interrupted_run_has_nothing_running(open_panel: OpenPanel, store: Store) -> None:
-    keep(store, "aaaa", started=1.0, iterations=2, end=False)
+    store_run(store, "aaaa", started=1.0, iterations=2, end=False)
     run = read_outline(store, "aaaa")
-    begin(run.view_model, 2)
+    start_iteration(run.view_model, 2)
     bench = open_panel(run.workflow)
     bench.show(run.view_model, run.workflow)
     assert [bench.panel.model.text(row, Column.RESULT) for row in range(3)] == ["r0", "r1", "Not completed"]

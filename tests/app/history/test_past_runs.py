@@ -29,12 +29,12 @@ from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
 from engine.store import RunStatus, Store
 from tests.app.history.conftest import MakeWindow, close
-from tests.app.history.stored_runs import keep, refine, refine_script, run_kept
+from tests.app.history.stored_runs import refine, refine_script, run_and_store, store_run
 from tests.app.window.conftest import answer, ended, open_file, press, question
 
 
 def test_outline_has_loops_without_nodes_and_truncated_texts(store: Store, tmp_path: Path) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"), {"task": "sea " * 1000})
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"), {"task": "sea " * 1000})
     run = read_outline(store, run_id)
     loop = run.view_model.loops["loop"]
     assert [iteration.result for iteration in loop.iterations] == [
@@ -82,7 +82,7 @@ def past(workbench: Workbench, run_id: str, qtbot: QtBot) -> DocumentPage:
 def test_past_run_opens_with_canvas_iterations_log_and_result(
     workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     document = past(workbench, run_id, qtbot)
     session = document.session
     assert session.workflow == refine()
@@ -113,7 +113,7 @@ def test_subflow_of_a_past_run_opens_as_it_ran(
     out = flow.add("output", id="out")
     flow.connect(task["value"], part["task"])
     flow.connect(part["text"], out["value"])
-    run_id = run_kept(store, flow.build(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, flow.build(), refine_script(tmp_path / "s.json"))
     document = past(workbench, run_id, qtbot)
     document.canvas.subflow_requested.emit("part")
     inside = workbench.current
@@ -133,7 +133,7 @@ def test_subflow_of_a_past_run_opens_as_it_ran(
 
 
 def test_past_run_opens_once(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     document = past(workbench, run_id, qtbot)
     other = workbench.documents.new()
     assert workbench.current is other
@@ -143,7 +143,7 @@ def test_past_run_opens_once(workbench: Workbench, store: Store, tmp_path: Path,
 
 
 def test_past_run_is_read_only(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     document = past(workbench, run_id, qtbot)
     session, actions = document.session, workbench.actions_by_name
     workbench.refresh_actions()
@@ -161,7 +161,7 @@ def test_past_run_is_read_only(workbench: Workbench, store: Store, tmp_path: Pat
 
 
 def test_past_run_opens_as_a_new_document(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
-    run_id = run_kept(store, refine(), refine_script(tmp_path / "s.json"))
+    run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     document = past(workbench, run_id, qtbot)
     press(workbench.history.pages[run_id].bar, "Open as new document")
     copy = workbench.current
@@ -211,7 +211,7 @@ def test_every_run_of_the_window_is_stored(workbench: Workbench, tmp_path: Path,
 
 
 def test_status_bar_links_to_the_stored_run(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=time.time() - 60, name="Other")
+    store_run(store, "aaaa", started=time.time() - 60, name="Other")
     workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     document = workbench.documents.open_copy(refine())
     kept, panel = workbench.status_bar.stored, workbench.history.panel
@@ -278,7 +278,7 @@ def test_failed_run_resumes_where_it_failed_in_the_window(
     model = refine_script(script)
     whole = script.read_text()
     script.write_text(whole.replace('"Say more, advice 2."', '{"error": {"kind": "authentication"}}'))
-    run_id = run_kept(store, refine(), model)
+    run_id = run_and_store(store, refine(), model)
     assert store.find(run_id).status is RunStatus.FAILED
     script.write_text(whole)
     document = past(workbench, run_id, qtbot)
@@ -303,7 +303,7 @@ def test_failed_run_resumes_where_it_failed_in_the_window(
 
 
 def test_interrupted_run_is_offered_at_the_next_start(make_window: MakeWindow, store: Store, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=time.time() - 60, end=False)
+    store_run(store, "aaaa", started=time.time() - 60, end=False)
     workbench = make_window()
     qtbot.waitUntil(lambda: bool(workbench.notices.text("unfinished")))
     assert workbench.notices.text("unfinished").endswith("was interrupted. You can resume it.")
@@ -315,15 +315,15 @@ def test_interrupted_run_is_offered_at_the_next_start(make_window: MakeWindow, s
 
 
 def test_nothing_is_offered_after_a_completed_run(make_window: MakeWindow, store: Store, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=time.time() - 60, end=False)
-    keep(store, "bbbb", started=time.time() - 50)
+    store_run(store, "aaaa", started=time.time() - 60, end=False)
+    store_run(store, "bbbb", started=time.time() - 50)
     workbench = make_window()
     qtbot.waitUntil(lambda: not workbench.history.access.is_busy)
     assert workbench.notices.text("unfinished") == ""
 
 
 def test_runs_panel_exists_without_a_document(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=time.time() - 60)
+    store_run(store, "aaaa", started=time.time() - 60)
     assert workbench.current is None
     assert [name for name, button in workbench.bottom_panel.buttons.items() if button.isVisible()] == ["runs"]
     QTest.mouseClick(workbench.bottom_panel.buttons["runs"], Qt.MouseButton.LeftButton)
@@ -336,7 +336,7 @@ def test_runs_panel_exists_without_a_document(workbench: Workbench, store: Store
 
 def test_retention_runs_after_a_run_has_ended(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     for number in range(4):
-        keep(store, f"{number:04}", started=time.time() - 100 + number)
+        store_run(store, f"{number:04}", started=time.time() - 100 + number)
     store.pin("0000", pinned=True)
     workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"), keep_runs=2)
     document = workbench.documents.open_copy(refine())
@@ -347,7 +347,7 @@ def test_retention_runs_after_a_run_has_ended(workbench: Workbench, store: Store
 
 
 def test_deleted_run_stays_displayed(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=time.time() - 60)
+    store_run(store, "aaaa", started=time.time() - 60)
     document = past(workbench, "aaaa", qtbot)
     workbench.bottom_panel.unfold("runs")
     panel = workbench.history.panel
@@ -372,7 +372,7 @@ def test_log_of_a_past_run_is_written_in_the_worker_while_displayed(
         return write(self, event)
 
     monkeypatch.setattr(LogWriter, "lines", lines)
-    document = past(workbench, run_kept(store, refine(), refine_script(tmp_path / "s.json")), qtbot)
+    document = past(workbench, run_and_store(store, refine(), refine_script(tmp_path / "s.json")), qtbot)
     qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
     assert set(threads) == {THREAD_NAME}
     shown = [line.text for line in document.log.model.lines]

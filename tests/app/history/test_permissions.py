@@ -29,7 +29,7 @@ from tests.app.window.conftest import ended
 
 
 def with_tool(tool: str, **arguments: str) -> Workflow:
-    """A tool, and an output of what it gives."""
+    """A tool and an output of its result."""
     flow = Builder("With a tool")
     node = flow.add("tool", id="use", tool=tool, arguments=arguments)
     out = flow.add("output", id="out", name="out")
@@ -41,7 +41,7 @@ CODE = with_tool("python", code="print(6 * 7)")
 
 
 def broken_off(store: Store, workflow: Workflow, source: str = "") -> str:
-    """A run that has begun and no more, of a workflow that is trusted."""
+    """A run of a trusted workflow that has only started."""
     approve(workflow)
     head = RunHead("run1", dumps(workflow), {}, source)
     return store.import_run(head, [RunStarted("run1", 0, 1.0, "", workflow.name, {}, ())])

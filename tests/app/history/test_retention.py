@@ -10,12 +10,12 @@ from pytestqt.qtbot import QtBot
 
 from app.workbench import Workbench
 from engine.store import Store
-from tests.app.history.stored_runs import ids, keep
+from tests.app.history.stored_runs import ids, store_run
 
 
 def test_retention_frees_space_and_keeps_pinned_runs(workbench: Workbench, store: Store, qtbot: QtBot) -> None:
     for number in range(5):
-        keep(store, f"{number:04}", started=time.time() - 100 + number)
+        store_run(store, f"{number:04}", started=time.time() - 100 + number)
     store.pin("0000", pinned=True)
     workbench.commands.open_settings()
     settings = workbench.commands.settings

@@ -17,7 +17,7 @@ from app.history.store_client import StoreClient
 from app.worker import wait_for_workers
 from engine.errors import EngineError
 from engine.store import RunStatus, Store
-from tests.app.history.stored_runs import DAY, ids, keep
+from tests.app.history.stored_runs import DAY, ids, store_run
 from tests.app.window.conftest import Answers, answer, question
 
 NOW = time.time()
@@ -39,7 +39,7 @@ def shown(panel: RunsPanel, qtbot: QtBot) -> None:
 
 
 def lines(panel: RunsPanel, parent: QModelIndex | None = None) -> list[str]:
-    """What stands in the column of the workflows, from top to bottom, forks after two spaces."""
+    """The workflow column from top to bottom, with forks indented."""
     model, above = panel.model, parent or QModelIndex()
     found: list[str] = []
     for row in range(model.rowCount(above)):
@@ -68,7 +68,7 @@ def scroll_to_end(panel: RunsPanel, qtbot: QtBot, count: int) -> None:
 
 
 def test_run_is_listed_with_its_summary(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=NOW - 40 * DAY, iterations=2, cost=0.5)
+    store_run(store, "aaaa", started=NOW - 40 * DAY, iterations=2, cost=0.5)
     shown(panel, qtbot)
     when, *rest = cells(panel, 0)
     assert rest == ["Refine", "Done", "2", "–", "$0.50", "10", "9.0 s", "Scripted"]
@@ -77,17 +77,17 @@ def test_run_is_listed_with_its_summary(store: Store, panel: RunsPanel, qtbot: Q
 
 
 def test_forks_are_listed_below_their_parents(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=NOW - 50, name="First")
-    keep(store, "bbbb", started=NOW - 40, name="Other")
-    keep(store, "cccc", started=NOW - 30, name="First", parent="aaaa")
-    keep(store, "dddd", started=NOW - 20, name="First", parent="cccc")
+    store_run(store, "aaaa", started=NOW - 50, name="First")
+    store_run(store, "bbbb", started=NOW - 40, name="Other")
+    store_run(store, "cccc", started=NOW - 30, name="First", parent="aaaa")
+    store_run(store, "dddd", started=NOW - 20, name="First", parent="cccc")
     shown(panel, qtbot)
     assert lines(panel) == ["First", "  Fork from iteration 2", "    Fork from iteration 2", "Other"]
 
 
 def test_filtered_list_says_what_a_fork_was_forked_from(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "aaaaaaaa", started=NOW - 50, name="First")
-    keep(store, "cccccccc", started=NOW - 30, name="First", parent="aaaaaaaa", error="No key.")
+    store_run(store, "aaaaaaaa", started=NOW - 50, name="First")
+    store_run(store, "cccccccc", started=NOW - 30, name="First", parent="aaaaaaaa", error="No key.")
     shown(panel, qtbot)
     until_listed(panel, qtbot, lambda: panel.status.setCurrentIndex(panel.status.findData(RunStatus.FAILED.value)))
     assert lines(panel) == ["First · fork of aaaaaa, iteration 2"]
@@ -95,8 +95,8 @@ def test_filtered_list_says_what_a_fork_was_forked_from(store: Store, panel: Run
 
 
 def test_runs_are_filtered_by_workflow(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=NOW - 50, name="Letters")
-    keep(store, "bbbb", started=NOW - 40, name="Poems")
+    store_run(store, "aaaa", started=NOW - 50, name="Letters")
+    store_run(store, "bbbb", started=NOW - 40, name="Poems")
     shown(panel, qtbot)
     until_listed(panel, qtbot, lambda: QTest.keyClicks(panel.text, "poe"))
     assert lines(panel) == ["Poems"]
@@ -107,8 +107,8 @@ def test_runs_are_filtered_by_workflow(store: Store, panel: RunsPanel, qtbot: Qt
 
 
 def test_runs_are_filtered_by_date(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=NOW - 40 * DAY, name="Old")
-    keep(store, "bbbb", started=NOW - 20 * DAY, name="Of this month")
+    store_run(store, "aaaa", started=NOW - 40 * DAY, name="Old")
+    store_run(store, "bbbb", started=NOW - 20 * DAY, name="Of this month")
     shown(panel, qtbot)
     until_listed(panel, qtbot, lambda: panel.since.setCurrentIndex(panel.since.findText("Last 30 days")))
     assert lines(panel) == ["Of this month"]
@@ -118,7 +118,7 @@ def test_runs_are_filtered_by_date(store: Store, panel: RunsPanel, qtbot: QtBot)
 
 def test_runs_are_loaded_in_pages_while_scrolling(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
     for number in range(450):
-        keep(store, f"{number:04}", started=NOW - number, iterations=0)
+        store_run(store, f"{number:04}", started=NOW - number, iterations=0)
     shown(panel, qtbot)
     assert panel.model.rowCount() == 200
     assert panel.total.text().startswith("450 runs")
@@ -127,10 +127,10 @@ def test_runs_are_loaded_in_pages_while_scrolling(store: Store, panel: RunsPanel
 
 
 def test_older_parent_is_loaded_with_its_fork(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "old", started=NOW - 1000, name="Parent")
+    store_run(store, "old", started=NOW - 1000, name="Parent")
     for number in range(250):
-        keep(store, f"{number:04}", started=NOW - 10 - number, iterations=0, name="Other")
-    keep(store, "new", started=NOW, name="Parent", parent="old")
+        store_run(store, f"{number:04}", started=NOW - 10 - number, iterations=0, name="Other")
+    store_run(store, "new", started=NOW, name="Parent", parent="old")
     shown(panel, qtbot)
     assert lines(panel)[:3] == ["Parent", "  Fork from iteration 2", "Other"]
     scroll_to_end(panel, qtbot, 251)
@@ -139,10 +139,10 @@ def test_older_parent_is_loaded_with_its_fork(store: Store, panel: RunsPanel, qt
 
 
 def test_new_run_appears_and_the_selection_stays(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=NOW - 50, name="First")
+    store_run(store, "aaaa", started=NOW - 50, name="First")
     shown(panel, qtbot)
     panel.view.select(["aaaa"])
-    keep(store, "bbbb", started=NOW, name="Second")
+    store_run(store, "bbbb", started=NOW, name="Second")
     until_listed(panel, qtbot, lambda: None)
     assert lines(panel) == ["Second", "First"]
     assert ids(panel.view.selected) == ["aaaa"]
@@ -156,8 +156,8 @@ def test_hidden_panel_does_not_poll(panel: RunsPanel, qtbot: QtBot) -> None:
 
 
 def test_deletion_asks_first(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=NOW - 50, name="First")
-    keep(store, "bbbb", started=NOW - 40, name="Second")
+    store_run(store, "aaaa", started=NOW - 50, name="First")
+    store_run(store, "bbbb", started=NOW - 40, name="Second")
     shown(panel, qtbot)
     panel.view.select(["aaaa"])
     QTest.keyClick(panel.view, Qt.Key.Key_Delete)
@@ -171,7 +171,7 @@ def test_deletion_asks_first(store: Store, panel: RunsPanel, qtbot: QtBot) -> No
 
 
 def test_run_is_pinned_and_unpinned(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=NOW - 50)
+    store_run(store, "aaaa", started=NOW - 50)
     shown(panel, qtbot)
     panel.view.select(["aaaa"])
     assert panel.actions_by_name["pin"].text() == "Pin"
@@ -189,7 +189,7 @@ def test_run_is_pinned_and_unpinned(store: Store, panel: RunsPanel, qtbot: QtBot
 def test_run_is_exported_to_a_file(
     form: str, ending: str, store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    keep(store, "aaaabbbb", started=NOW - 50, name="My letters")
+    store_run(store, "aaaabbbb", started=NOW - 50, name="My letters")
     shown(panel, qtbot)
     panel.view.select(["aaaabbbb"])
     answers.to_save = tmp_path / f"out.{ending}"
@@ -205,7 +205,7 @@ def test_run_is_exported_to_a_file(
 def test_exported_json_is_imported_again(
     store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    keep(store, "aaaa", started=NOW - 50)
+    store_run(store, "aaaa", started=NOW - 50)
     shown(panel, qtbot)
     panel.view.select(["aaaa"])
     answers.to_save = answers.to_read = tmp_path / "run.json"
@@ -235,7 +235,7 @@ def test_file_without_a_run_is_refused(panel: RunsPanel, answers: Answers, tmp_p
 def test_unwritable_file_is_reported_and_leaves_nothing(
     store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    keep(store, "aaaa", started=NOW - 50)
+    store_run(store, "aaaa", started=NOW - 50)
     shown(panel, qtbot)
     panel.view.select(["aaaa"])
     answers.to_save = tmp_path / "nowhere" / "run.csv"
@@ -246,7 +246,7 @@ def test_unwritable_file_is_reported_and_leaves_nothing(
 
 
 def test_enter_and_double_click_open_a_run(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=NOW - 50)
+    store_run(store, "aaaa", started=NOW - 50)
     shown(panel, qtbot)
     panel.view.select(["aaaa"])
     with qtbot.waitSignal(panel.open_wanted) as wanted:
@@ -260,9 +260,9 @@ def test_enter_and_double_click_open_a_run(store: Store, panel: RunsPanel, qtbot
 
 
 def test_actions_match_the_selection(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "done", started=NOW - 50)
-    keep(store, "failed", started=NOW - 40, error="No key.")
-    keep(store, "broken", started=NOW - 30, end=False)
+    store_run(store, "done", started=NOW - 50)
+    store_run(store, "failed", started=NOW - 40, error="No key.")
+    store_run(store, "broken", started=NOW - 30, end=False)
     shown(panel, qtbot)
 
     def possible() -> set[str]:
@@ -280,8 +280,8 @@ def test_actions_match_the_selection(store: Store, panel: RunsPanel, qtbot: QtBo
 
 
 def test_two_runs_are_compared_with_the_older_on_the_left(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=NOW - 50)
-    keep(store, "bbbb", started=NOW - 40)
+    store_run(store, "aaaa", started=NOW - 50)
+    store_run(store, "bbbb", started=NOW - 40)
     shown(panel, qtbot)
     panel.view.select(["bbbb", "aaaa"])
     with qtbot.waitSignal(panel.compare_wanted) as wanted:
@@ -326,9 +326,9 @@ def _no_store(_path: Path | None) -> Store:
 
 
 def test_circular_parents_are_listed(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
-    keep(store, "aaaa", started=NOW - 50, name="Own", parent="aaaa")
-    keep(store, "bbbb", started=NOW - 40, name="One", parent="cccc")
-    keep(store, "cccc", started=NOW - 30, name="Other", parent="bbbb")
+    store_run(store, "aaaa", started=NOW - 50, name="Own", parent="aaaa")
+    store_run(store, "bbbb", started=NOW - 40, name="One", parent="cccc")
+    store_run(store, "cccc", started=NOW - 30, name="Other", parent="bbbb")
     shown(panel, qtbot)
     assert {line.strip() for line in lines(panel)} >= {"Own · fork of aaaa, iteration 2"}
     assert len(lines(panel)) == 3
@@ -336,7 +336,7 @@ def test_circular_parents_are_listed(store: Store, panel: RunsPanel, qtbot: QtBo
 
 @pytest.mark.parametrize("started", [1e300, -1e300, 1e14])
 def test_run_with_an_invalid_time_is_listed(store: Store, panel: RunsPanel, qtbot: QtBot, started: float) -> None:
-    keep(store, "aaaa", started=started, iterations=0)
+    store_run(store, "aaaa", started=started, iterations=0)
     shown(panel, qtbot)
     assert cells(panel, 0)[:2] == ["Unknown", "Refine"]
 
@@ -344,7 +344,7 @@ def test_run_with_an_invalid_time_is_listed(store: Store, panel: RunsPanel, qtbo
 def test_existing_file_is_not_overwritten_after_an_extension_was_added(
     store: Store, panel: RunsPanel, answers: Answers, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    keep(store, "aaaa", started=NOW)
+    store_run(store, "aaaa", started=NOW)
     shown(panel, qtbot)
     (tmp_path / "notes.md").write_text("my own")
     answers.to_save = tmp_path / "notes"  # the dialog asked about this name alone

@@ -19,7 +19,7 @@ from engine.run_state.state import NodeState
 from engine.store import RunStatus, Store
 from engine.values import Value
 from tests.app.history.conftest import MakeWindow, close
-from tests.app.history.stored_runs import run_kept
+from tests.app.history.stored_runs import run_and_store
 from tests.app.window.conftest import Script, answer, drafted, ended, question
 from tests.app.window.conftest import press as press_in
 
@@ -144,7 +144,7 @@ def test_stored_run_shows_the_steps_of_its_agent(
     call = {"text": "I look.", "tool_calls": [{"name": "search_files", "arguments": {"query": "sea"}}]}
     script = tmp_path / "agent.json"
     script.write_text(json.dumps({"rules": [{"node": "agent", "replies": [call, "Nothing there."]}]}))
-    run_id = run_kept(store, agent(tools=["search_files"]), f"scripted:{script}")
+    run_id = run_and_store(store, agent(tools=["search_files"]), f"scripted:{script}")
     workbench.history.open_run(run_id)
     qtbot.waitUntil(
         lambda: workbench.current is not None and workbench.current.session.shown.run_id == run_id, timeout=10_000

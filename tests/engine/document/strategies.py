@@ -1,4 +1,4 @@
-"""Hypothesis strategies for documents: well-formed ones, with unknown keys and every kind of text."""
+"""Hypothesis strategies of valid documents, with unknown keys and texts of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents built in Python."""
+"""Building documents in Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.document.model import Node, Workflow
 from engine.document.operations import OperationError
 
 
-def test_a_built_workflow_is_the_document_that_one_would_write_by_hand(tmp_path: Path) -> None:
+def test_built_workflow_equals_a_handwritten_document(tmp_path: Path) -> None:
     flow = Builder("Shorten", description="Make a text shorter.", settings={"budget_usd": 0.5})
     text = flow.add("input", id="text", title="Text", name="text", type_="text")
     loop = flow.add("loop", max_iterations=3)
@@ -33,14 +33,14 @@ def test_a_built_workflow_is_the_document_that_one_would_write_by_hand(tmp_path:
     )
 
 
-def test_ids_come_from_the_title_or_else_the_type_and_are_free() -> None:
+def test_ids_are_generated_from_title_or_type_and_unique() -> None:
     flow = Builder()
     handles = [flow.add("llm", title="First Draft!"), flow.add("llm"), flow.add("llm"), flow.add("llm", id="own")]
     assert [handle.id for handle in handles] == ["first_draft", "llm", "llm_2", "own"]
     assert handles[1]["output"] == "llm.output"
 
 
-def test_fields_that_are_named_like_an_argument_have_two_ways_in() -> None:
+def test_fields_named_like_an_argument_can_be_given_in_two_ways() -> None:
     flow = Builder()
     flow.add("x", id="a", config={"title": "t", "enabled": 1}, id_="i", from_="f", trailing__=2)
     flow.add("x", id="b", enabled=False)
@@ -50,7 +50,7 @@ def test_fields_that_are_named_like_an_argument_have_two_ways_in() -> None:
     )
 
 
-def test_what_is_built_or_changed_later_leaves_the_workflow_as_it_was() -> None:
+def test_built_workflow_is_independent_of_later_changes() -> None:
     branches: list[Any] = ["one"]
     flow = Builder(settings={"prices": {"m": branches}})
     flow.add("router", branches=branches)
@@ -61,7 +61,7 @@ def test_what_is_built_or_changed_later_leaves_the_workflow_as_it_was() -> None:
     assert built.settings == {"prices": {"m": ["one"]}}
 
 
-def test_what_cannot_be_is_refused_at_once() -> None:
+def test_invalid_builder_calls_are_refused_at_once() -> None:
     flow = Builder()
     flow.add("x", id="a")
     endless: list[Any] = []

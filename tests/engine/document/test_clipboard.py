@@ -46,7 +46,7 @@ def pasted(workflow: Workflow, text: str) -> Workflow:
     return done
 
 
-def test_a_fragment_holds_the_nodes_the_edges_among_them_and_their_places() -> None:
+def test_fragment_has_nodes_edges_between_them_and_positions() -> None:
     fragment = loads(copy_fragment(FLOW, ["exit", "loop", "judge"]))
     assert fragment.nodes == FLOW.nodes[1:]
     assert fragment.edges == FLOW.edges[1:]
@@ -55,7 +55,7 @@ def test_a_fragment_holds_the_nodes_the_edges_among_them_and_their_places() -> N
         copy_fragment(FLOW, ["text", "gone"])
 
 
-def test_a_pasted_loop_is_a_pair_of_its_own_whose_texts_name_the_new_nodes() -> None:
+def test_pasted_loop_refers_to_the_new_nodes() -> None:
     done = pasted(FLOW, copy_fragment(FLOW, ["loop", "judge", "exit"]))
     assert done.nodes[:4] == FLOW.nodes
     assert done.nodes[4:] == (
@@ -70,12 +70,12 @@ def test_a_pasted_loop_is_a_pair_of_its_own_whose_texts_name_the_new_nodes() -> 
     assert done.layout["frames"] == {"f": 1}
 
 
-def test_the_title_of_a_paste_says_what_it_brings() -> None:
+def test_paste_title_says_what_is_pasted() -> None:
     assert paste_fragment(FLOW, copy_fragment(FLOW, ["judge"])).title == "Paste judge_2"
     assert paste_fragment(FLOW, copy_fragment(FLOW, ["judge", "loop"])).title == "Paste 2 nodes"
 
 
-def test_a_chain_of_new_ids_never_renames_a_node_twice() -> None:
+def test_chained_new_ids_rename_each_node_once() -> None:
     flow = Workflow(
         nodes=(Node(id="a", type="x", config={"p": "{{nodes.a}}{{nodes.a_2}}"}), Node(id="a_2", type="x")),
         edges=(Edge(from_="a.x", to="a_2.x"),),
@@ -89,19 +89,19 @@ def test_a_chain_of_new_ids_never_renames_a_node_twice() -> None:
 @pytest.mark.parametrize(
     ("text", "message"), [("rubbish", "clipboard: The document is not JSON"), (dumps(Workflow()), "has no nodes")]
 )
-def test_a_clipboard_without_nodes_is_refused(text: str, message: str) -> None:
+def test_clipboard_without_nodes_is_refused(text: str, message: str) -> None:
     with pytest.raises(DocumentError, match=message):
         paste_fragment(FLOW, text)
 
 
-def test_a_paste_beyond_all_measure_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_paste_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = copy_fragment(FLOW, ["loop", "judge"])
     monkeypatch.setattr(clipboard, "MAX_PASTED", 1)
     with pytest.raises(DocumentError, match="more than 1 nodes"):
         paste_fragment(FLOW, text)
 
 
-def test_a_faulty_document_is_pasted_as_far_as_it_has_a_meaning() -> None:
+def test_invalid_document_is_pasted_as_far_as_possible() -> None:
     text = json.dumps(
         {
             "format": "loopwright.workflow",
@@ -123,7 +123,7 @@ def test_a_faulty_document_is_pasted_as_far_as_it_has_a_meaning() -> None:
     assert done.layout == {"nodes": {"bad_id": 7}}
 
 
-def test_a_layout_that_is_no_object_takes_no_places() -> None:
+def test_invalid_layout_gets_no_positions() -> None:
     flow = FLOW.model_copy(update={"layout": {"nodes": 5}})
     assert pasted(flow, copy_fragment(FLOW, ["text"])).layout == {"nodes": 5}
     assert loads(copy_fragment(flow, ["text"])).layout == {"nodes": {}}
@@ -131,9 +131,7 @@ def test_a_layout_that_is_no_object_takes_no_places() -> None:
 
 @examples(100)
 @given(workflows(max_nodes=3), workflows(max_nodes=2), st.data())
-def test_a_pasted_copy_is_the_same_graph_under_other_ids(
-    source: Workflow, target: Workflow, data: st.DataObject
-) -> None:
+def test_pasted_copy_is_the_same_graph_with_other_ids(source: Workflow, target: Workflow, data: st.DataObject) -> None:
     chosen = [node for node in source.nodes if data.draw(st.booleans())]
     if not chosen:
         return

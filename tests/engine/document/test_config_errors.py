@@ -1,4 +1,4 @@
-"""What is wrong with a setting, in words that need no knowledge of the library that found it."""
+"""Errors of a config in plain words, independent of pydantic."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def faults(model: type[BaseModel], config: dict[str, Any]) -> list[tuple[str, st
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_every_fault_that_can_be_met_is_said_in_plain_words(model: type[BaseModel]) -> None:
+def test_every_config_error_has_a_plain_message(model: type[BaseModel]) -> None:
     met = [fault for name in model.model_fields for value in WRONG_VALUES for fault in faults(model, {name: value})]
 
     assert met
@@ -144,7 +144,7 @@ def test_every_fault_that_can_be_met_is_said_in_plain_words(model: type[BaseMode
         ),
     ],
 )
-def test_a_fault_says_what_is_there_what_should_be_and_what_to_do(
+def test_config_error_says_actual_expected_and_remedy(
     node_type: str, config: dict[str, Any], said: tuple[str, str, str]
 ) -> None:
     spec = builtin_registry().find(node_type)
@@ -153,7 +153,7 @@ def test_a_fault_says_what_is_there_what_should_be_and_what_to_do(
     assert faults(spec.config, config) == [said]
 
 
-def test_all_faults_of_a_config_are_told() -> None:
+def test_all_errors_of_a_config_are_reported() -> None:
     assert LLM is not None
 
     places = [place for place, _, _ in faults(LLM.config, {"prompt": 1, "retries": "x", "temperature": 9})]
@@ -165,7 +165,7 @@ class _Untitled(BaseModel):
     size: tuple[int, int] = (0, 0)
 
 
-def test_a_kind_of_fault_and_a_field_that_nobody_thought_of_are_still_sentences() -> None:
+def test_unknown_kinds_of_errors_and_fields_have_messages() -> None:
     assert faults(_Untitled, {"size": 5}) == [("size", '"size" is 5, which does not fit.', "Correct it.")]
     with pytest.raises(ValidationError) as caught:
         _Untitled.model_validate(5)

@@ -1,4 +1,4 @@
-"""Documents on a disk: real files, links, pipes, and disks that refuse."""
+"""Documents on disk: real files, links, pipes, and disks that refuse."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def failure_of_save(path: str | Path) -> DocumentError:
 
 @examples(20)
 @given(workflow=workflows())
-def test_a_saved_document_opens_as_it_was(workflow: Workflow, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_saved_document_opens_unchanged(workflow: Workflow, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("saved", numbered=True) / "a.loop.json"
     save(workflow, path)
     assert load(path) == workflow
@@ -47,7 +47,7 @@ def test_a_saved_document_opens_as_it_was(workflow: Workflow, tmp_path_factory: 
     assert path.read_bytes() == dumps(workflow).encode()
 
 
-def test_a_save_leaves_nothing_but_the_file(tmp_path: Path) -> None:
+def test_save_leaves_only_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.loop.json"
     save(OLD, path)
     save(NEW, path)
@@ -56,7 +56,7 @@ def test_a_save_leaves_nothing_but_the_file(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_save_keeps_the_permissions_and_a_new_file_gets_the_usual_ones(tmp_path: Path) -> None:
+def test_save_keeps_permissions_and_a_new_file_gets_the_default_ones(tmp_path: Path) -> None:
     path, other = tmp_path / "a.loop.json", tmp_path / "other"
     save(OLD, path)
     other.write_text("")
@@ -67,7 +67,7 @@ def test_a_save_keeps_the_permissions_and_a_new_file_gets_the_usual_ones(tmp_pat
 
 
 @posix
-def test_a_save_through_a_link_replaces_what_it_leads_to(tmp_path: Path) -> None:
+def test_save_through_a_link_replaces_its_target(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     target, link, dangling = tmp_path / "real" / "a.loop.json", tmp_path / "link", tmp_path / "dangling"
     save(OLD, target)
@@ -82,7 +82,7 @@ def test_a_save_through_a_link_replaces_what_it_leads_to(tmp_path: Path) -> None
 
 
 @posix
-def test_links_that_lead_in_a_circle_are_refused(tmp_path: Path) -> None:
+def test_circular_links_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     assert "cannot be opened" in failure_of_load(tmp_path / "a").message
@@ -90,20 +90,20 @@ def test_links_that_lead_in_a_circle_are_refused(tmp_path: Path) -> None:
     assert (tmp_path / "a").is_symlink()
 
 
-def test_a_missing_file_and_a_missing_folder_are_named(tmp_path: Path) -> None:
+def test_missing_file_and_missing_folder_are_named(tmp_path: Path) -> None:
     path = tmp_path / "gone" / "a.loop.json"
     assert failure_of_load(path).message == (f"{path}: The file cannot be opened: there is no such file or folder.")
     assert failure_of_save(path).message == f"{path}: The file cannot be saved: there is no such file or folder."
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
+def test_folder_is_refused(tmp_path: Path) -> None:
     assert failure_of_load(tmp_path).message == f"{tmp_path}: This is a folder, not a workflow file."
     assert "not an ordinary file" in failure_of_save(tmp_path).message
     assert list(tmp_path.iterdir()) == []
 
 
 @posix
-def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path) -> None:
+def test_pipe_and_device_are_refused_at_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert "a device or a pipe" in failure_of_load(pipe).message
@@ -112,7 +112,7 @@ def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
+def test_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.loop.json"
     with path.open("wb") as file:
         file.truncate(200_000_000_000)
@@ -130,7 +130,7 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
         ("\x1b[2J", "\\x1b[2J"),
     ],
 )
-def test_a_strange_path_is_one_readable_line_of_the_message(name: str, shown: str, tmp_path: Path) -> None:
+def test_strange_path_is_one_readable_line_of_the_message(name: str, shown: str, tmp_path: Path) -> None:
     path = f"{tmp_path}/gone/{name}"
     for error in (failure_of_load(path), failure_of_save(path)):
         assert shown in error.message.replace("xxxx", "x" * 3) if "…" not in shown else "…" in error.message
@@ -138,7 +138,7 @@ def test_a_strange_path_is_one_readable_line_of_the_message(name: str, shown: st
 
 
 @posix
-def test_a_file_whose_name_holds_a_newline_opens_and_saves(tmp_path: Path) -> None:
+def test_file_with_a_newline_in_its_name_opens_and_saves(tmp_path: Path) -> None:
     path = tmp_path / "a\nb.loop.json"
     save(OLD, path)
     assert load(path) == OLD
@@ -179,7 +179,7 @@ def run_as_a_common_user(script: str, folder: Path) -> list[str]:
 
 
 @posix
-def test_files_and_folders_without_permission_are_refused_and_left_alone(tmp_path: Path) -> None:
+def test_files_and_folders_without_permission_are_refused_unchanged(tmp_path: Path) -> None:
     secret, fixed, closed = tmp_path / "secret", tmp_path / "fixed", tmp_path / "closed"
     closed.mkdir()
     for path in (secret, fixed, closed / "a"):
@@ -206,7 +206,7 @@ def test_files_and_folders_without_permission_are_refused_and_left_alone(tmp_pat
 
 
 @posix
-def test_a_write_that_fails_half_way_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+def test_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     import resource
 
     path = tmp_path / "a"
@@ -223,7 +223,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file_and_no_other(tmp_path: 
     assert load(path) == OLD
 
 
-def test_what_cannot_be_written_touches_no_file(tmp_path: Path) -> None:
+def test_invalid_document_is_not_written_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a"
     save(OLD, path)
     with pytest.raises(DocumentError, match="infinite"):
@@ -231,7 +231,7 @@ def test_what_cannot_be_written_touches_no_file(tmp_path: Path) -> None:
     assert load(path) == OLD
 
 
-def test_importing_the_document_brings_nothing_slow() -> None:
+def test_importing_the_document_imports_nothing_slow() -> None:
     modules = "engine.document.files, engine.document.undo_stack"
     script = f"import sys, {modules}; print(sorted({{name.partition('.')[0] for name in sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

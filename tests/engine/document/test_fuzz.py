@@ -1,4 +1,4 @@
-"""Whatever is read: a workflow comes out, or a `DocumentError`, and nothing else ever."""
+"""Any input gives a workflow or a `DocumentError`, and nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(text: str | bytes) -> None:
 
 @examples(200)
 @given(st.binary() | st.text(st.characters(exclude_categories=[])))
-def test_random_bytes_and_texts(text: str | bytes) -> None:
+def test_random_bytes_and_texts_are_handled(text: str | bytes) -> None:
     check(text)
 
 
@@ -53,13 +53,13 @@ WILD = st.recursive(
 
 @examples(200)
 @given(WILD)
-def test_random_json(value: Any) -> None:
+def test_random_json_is_handled(value: Any) -> None:
     check(json.dumps(value))
 
 
 @examples(200)
 @given(st.dictionaries(st.sampled_from(PARTS), WILD))
-def test_random_json_under_the_right_keys(parts: dict[str, Any]) -> None:
+def test_random_json_under_known_keys_is_handled(parts: dict[str, Any]) -> None:
     check(json.dumps({"format": "loopwright.workflow", "version": 1, **parts}))
 
 
@@ -74,7 +74,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 @examples(200)
 @given(workflows(max_nodes=2), st.data())
-def test_good_documents_broken_in_random_places(workflow: Workflow, data: st.DataObject) -> None:
+def test_documents_with_random_damage_are_handled(workflow: Workflow, data: st.DataObject) -> None:
     document = json.loads(dumps(workflow))
     for _ in range(data.draw(st.integers(1, 3))):
         container, key = data.draw(st.sampled_from(places(document)))
@@ -96,7 +96,7 @@ def test_good_documents_broken_in_random_places(workflow: Workflow, data: st.Dat
 
 @examples(200)
 @given(workflows(max_nodes=1), st.data())
-def test_good_texts_with_bytes_lost_or_changed(workflow: Workflow, data: st.DataObject) -> None:
+def test_texts_with_lost_or_changed_bytes_are_handled(workflow: Workflow, data: st.DataObject) -> None:
     text = bytearray(dumps(workflow).encode())
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start, min(len(text), start + 20)))

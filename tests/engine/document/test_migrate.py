@@ -1,4 +1,4 @@
-"""From older forms of a document to the present one."""
+"""Migration of older versions of documents."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def names_become_upper_case(document: Mapping[str, Value]) -> dict[str, Value]:
 STEPS = {1: titles_become_names, 2: names_become_upper_case}
 
 
-def test_there_is_a_migration_for_each_version_before_the_present_one() -> None:
+def test_a_migration_exists_for_each_older_version() -> None:
     assert set(MIGRATIONS) == set(range(FIRST_VERSION, VERSION))
 
 
-def test_each_step_is_taken_in_turn_and_the_version_is_set() -> None:
+def test_migrations_run_in_order_and_set_the_version() -> None:
     old: dict[str, Value] = {"format": "loopwright.workflow", "version": 1, "title": "flow"}
     new = migrate(old, "a", migrations=STEPS, current=3)
     assert new == {"format": "loopwright.workflow", "version": 3, "name": "FLOW"}
     assert old == {"format": "loopwright.workflow", "version": 1, "title": "flow"}
 
 
-def test_the_steps_begin_at_the_version_of_the_document() -> None:
+def test_migrations_start_at_the_version_of_the_document() -> None:
     old: dict[str, Value] = {"format": "loopwright.workflow", "version": 2, "title": "t", "name": "flow"}
     assert migrate(old, "a", migrations=STEPS, current=3)["title"] == "t"
 
 
-def test_the_present_and_a_newer_version_pass_untouched() -> None:
+def test_current_and_newer_versions_are_unchanged() -> None:
     for version in (3, 4):
         document: dict[str, Value] = {"format": "loopwright.workflow", "version": version, "title": "t"}
         assert migrate(document, "a", migrations=STEPS, current=3) is document
@@ -90,7 +90,7 @@ UNTIL = {"condition": "until", "expression": "size(output) < 9"}
         ({"stop_when": ["judge"], "until": "x"}, {"stop_when": ["judge"], "until": "x"}),
     ],
 )
-def test_a_loop_of_version_1_has_one_list_of_conditions(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_loop_of_version_1_gets_one_list_of_conditions(old: dict[str, Any], new: dict[str, Any]) -> None:
     def full(value: Any) -> Any:
         if isinstance(value, list):
             return [{"condition": one} if isinstance(one, str) else full(one) for one in value]
@@ -105,7 +105,7 @@ def old_file(config: dict[str, Any], version: int = 1) -> dict[str, Any]:
     return {"format": "loopwright.workflow", "version": version, "nodes": [loop], "edges": []}
 
 
-def test_an_old_file_is_saved_in_the_new_form_also_inside_of_subflows() -> None:
+def test_old_file_is_saved_in_the_current_version_including_subflows() -> None:
     inner = old_file({"exit_condition": "judge", "unknown": 1})
     outer = old_file({"until": "true"})
     outer["nodes"].append({"id": "part", "type": "subflow", "config": {"file": "a.loop.json", "workflow": inner}})
@@ -119,7 +119,7 @@ def test_an_old_file_is_saved_in_the_new_form_also_inside_of_subflows() -> None:
     assert part["config"]["workflow"]["nodes"][0]["config"] == {"stop_when": [{"condition": "judge"}], "unknown": 1}
 
 
-def test_a_builder_accepts_the_settings_of_earlier_versions() -> None:
+def test_builder_accepts_settings_of_earlier_versions() -> None:
     flow = Builder()
     flow.add("loop", id="loop", exit_condition="evaluator")
     assert flow.build().node("loop").config == {"stop_when": [{"condition": "evaluator"}]}

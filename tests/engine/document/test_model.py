@@ -1,4 +1,4 @@
-"""Ids of nodes made from any text."""
+"""Generated node ids."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from tests.engine.document.strategies import examples, ids
         ("\ud800a", "a"),
     ],
 )
-def test_an_id_looks_like_the_wish_and_counts_on_where_it_is_taken(wish: str, made: str) -> None:
+def test_generated_id_resembles_the_text_and_gets_a_number_if_taken(wish: str, made: str) -> None:
     assert make_id(wish, {"taken", "many", "many_2", "many_3", "zero_0"}) == made
 
 
 @examples(100)
 @given(st.text(st.characters(exclude_categories=[])), st.sets(ids()))
-def test_every_wish_gives_a_free_wellformed_id(wish: str, taken: set[str]) -> None:
+def test_every_text_gives_a_free_valid_id(wish: str, taken: set[str]) -> None:
     made = make_id(wish, taken)
     assert is_node_id(made)
     assert made not in taken
 
 
-def test_the_ids_of_a_workflow_are_taken() -> None:
+def test_ids_of_the_workflow_are_taken() -> None:
     workflow = Workflow(nodes=(Node(id="draft", type="llm"),))
     assert unique_id(workflow, "Draft") == "draft_2"
     # A changed workflow does not remember the ids of the one that it came from.
@@ -51,5 +51,5 @@ def test_the_ids_of_a_workflow_are_taken() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "A", "1a", "a-b", "a.b", "a\n", "é", "a٣", "_a"])
-def test_what_is_no_id_is_told_from_one(text: str) -> None:
+def test_invalid_ids_are_recognized(text: str) -> None:
     assert not is_node_id(text)

@@ -1,4 +1,4 @@
-"""Each change of a document, and its way back."""
+"""Each operation on a document, and its inverse."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def refusal(operation: Operation, workflow: Workflow = FLOW) -> str:
     return caught.value.message
 
 
-def test_a_node_is_added_at_the_end_or_at_an_index() -> None:
+def test_node_is_added_at_the_end_or_at_an_index() -> None:
     node = Node(id="new", type="llm", config={"a": [1]})
     assert after(AddNode(node)).nodes == (*FLOW.nodes, node)
     assert after(AddNode(node, 1)).nodes == (FLOW.nodes[0], node, *FLOW.nodes[1:])
 
 
-def test_a_node_that_could_not_be_saved_is_refused() -> None:
+def test_node_that_cannot_be_saved_is_refused() -> None:
     assert refusal(AddNode(Node(id="draft", type="llm"))) == 'There is already a node "draft".'
     assert refusal(AddNode(Node(id="Not ok\n", type="llm"))) == '"Not ok\\n" is not a valid node id.'
     endless: dict[str, Any] = {}
@@ -84,7 +84,7 @@ def test_a_node_that_could_not_be_saved_is_refused() -> None:
     assert refusal(AddNode(with_key)).startswith('Node "a", "more": A value of the Python type set')
 
 
-def test_a_node_goes_with_its_edges_and_its_place_and_comes_back_in_the_same_order() -> None:
+def test_node_is_removed_with_edges_and_position_and_restored_in_order() -> None:
     done = after(RemoveNode("draft"))
     assert [node.id for node in done.nodes] == ["text", "loop", "judge", "exit"]
     assert [str(edge) for edge in done.edges] == ["text.value -> loop.input", "judge.done -> exit.input"]
@@ -92,7 +92,7 @@ def test_a_node_goes_with_its_edges_and_its_place_and_comes_back_in_the_same_ord
     assert refusal(RemoveNode("gone\n")) == 'There is no node "gone\\n".'
 
 
-def test_many_nodes_go_as_each_by_itself_would() -> None:
+def test_removing_many_nodes_equals_removing_each() -> None:
     gone = ("judge", "text", "draft")
     done, back = RemoveNodes(gone).apply(FLOW)
     one_by_one = FLOW
@@ -105,25 +105,25 @@ def test_many_nodes_go_as_each_by_itself_would() -> None:
     assert refusal(RemoveNodes(("draft", "gone"))) == 'There is no node "gone".'
 
 
-def test_of_two_nodes_with_one_id_the_first_goes_and_the_edges_stay() -> None:
+def test_first_of_two_nodes_with_one_id_is_removed_and_edges_stay() -> None:
     twin = Node(id="draft", type="transform")
     done = after(RemoveNode("draft"), FLOW.model_copy(update={"nodes": (*FLOW.nodes, twin)}))
     assert done.node("draft") == twin
     assert done.edges == FLOW.edges
 
 
-def test_an_added_node_taken_back_leaves_the_dangling_edges_that_already_named_it() -> None:
+def test_undone_node_leaves_edges_that_already_named_it() -> None:
     dangling = Workflow(edges=(Edge(from_="new.a", to="new.b"),), layout={"nodes": {"new": 1}})
     assert after(AddNode(Node(id="new", type="x")), dangling).edges == dangling.edges
 
 
-def test_an_edge_is_added_at_the_end_with_its_further_keys() -> None:
+def test_edge_is_added_at_the_end_with_other_keys() -> None:
     done = after(Connect("draft.output", "exit.feedback", {"colour": "red"}))
     assert done.edges[:-1] == FLOW.edges
     assert done.edges[-1].model_dump(by_alias=True) == {"from": "draft.output", "to": "exit.feedback", "colour": "red"}
 
 
-def test_what_is_worked_out_from_nodes_and_edges_follows_them() -> None:
+def test_cached_properties_follow_nodes_and_edges() -> None:
     assert FLOW.node("judge") is FLOW.nodes[3]
     assert FLOW.edges_into["judge"] == [FLOW.edges[2]]
 
@@ -134,7 +134,7 @@ def test_what_is_worked_out_from_nodes_and_edges_follows_them() -> None:
     assert "new" not in after(RemoveNode("new"), done).edges_into
 
 
-def test_an_edge_that_is_there_or_leads_nowhere_is_refused() -> None:
+def test_existing_or_dangling_edge_is_refused() -> None:
     assert refusal(Connect("draft.output", "judge.input")) == (
         'There is already an edge from "draft.output" to "judge.input".'
     )
@@ -144,7 +144,7 @@ def test_an_edge_that_is_there_or_leads_nowhere_is_refused() -> None:
     assert "infinite" in refusal(Connect("draft.output", "exit.feedback", {"x": float("inf")}))
 
 
-def test_an_edge_is_removed_wherever_it_stands() -> None:
+def test_edge_is_removed_at_any_position() -> None:
     done = after(Disconnect("loop.body", "draft.input"))
     assert done.edges == (FLOW.edges[0], *FLOW.edges[2:])
     assert refusal(Disconnect("loop.body", "exit.input")) == 'There is no edge from "loop.body" to "exit.input".'
@@ -166,7 +166,7 @@ def test_an_edge_is_removed_wherever_it_stands() -> None:
         (("judge", "texts", 0), "x", {"branches": [{"name": "done", "when": "a"}], "judge": {"texts": ["x"]}}),
     ],
 )
-def test_one_config_value_is_set_or_taken_out(path: tuple[str | int, ...], value: Any, config: dict[str, Any]) -> None:
+def test_config_value_is_set_or_removed(path: tuple[str | int, ...], value: Any, config: dict[str, Any]) -> None:
     done = after(SetConfig("judge", path, value))
     assert done.node("judge").config == config
     assert done.node("draft") is FLOW.node("draft")
@@ -184,17 +184,17 @@ def test_one_config_value_is_set_or_taken_out(path: tuple[str | int, ...], value
         (("new", 1), "the list has 0 entries, so the index 1 is out of range"),
     ],
 )
-def test_a_config_path_that_leads_nowhere_is_refused(path: tuple[str | int, ...], reason: str) -> None:
+def test_invalid_config_path_is_refused(path: tuple[str | int, ...], reason: str) -> None:
     assert refusal(SetConfig("judge", path, 1)).endswith(f": {reason}.")
 
 
-def test_a_config_value_that_is_no_json_or_a_node_that_is_not_there_is_refused() -> None:
+def test_invalid_config_value_or_missing_node_is_refused() -> None:
     assert refusal(SetConfig("judge", ("x",), float("nan"))).startswith('The config of node "judge", "x": The number')
     assert "200 levels deep" in refusal(SetConfig("judge", ("x",) * 300, 1))
     assert refusal(SetConfig("gone", ("x",), 1)) == 'There is no node "gone".'
 
 
-def test_the_deepest_config_that_an_operation_takes_can_be_saved_and_opened() -> None:
+def test_deepest_accepted_config_can_be_saved_and_opened() -> None:
     done = after(SetConfig("judge", ("x",) * 197, 1))
     assert loads(dumps(done)) == done
     assert "200 levels deep" in refusal(SetConfig("judge", ("x",) * 198, 1))
@@ -203,7 +203,7 @@ def test_the_deepest_config_that_an_operation_takes_can_be_saved_and_opened() ->
     assert "200 levels deep" in refusal(SetLayout(("x",) * 200, 1))
 
 
-def test_title_switch_name_and_description_are_set() -> None:
+def test_title_enabled_name_and_description_are_set() -> None:
     assert after(SetTitle("draft", "Write")).node("draft").title == "Write"
     assert after(SetEnabled("draft", False)).node("draft").enabled is False
     assert after(SetName("n")).name == "n"
@@ -219,7 +219,7 @@ def test_settings_and_layout_are_set_by_path() -> None:
     assert after(SetLayout(("frames", "one"), UNSET)).layout == FLOW.layout
 
 
-def test_what_is_wrong_elsewhere_in_the_layout_does_not_keep_a_node_in_its_place() -> None:
+def test_invalid_layout_elsewhere_does_not_prevent_a_move() -> None:
     flow = FLOW.model_copy(update={"layout": {"nodes": {"draft": {"x": float("nan")}}}})
     done, _ = SetLayout(("nodes", "judge"), {"x": 9, "y": 9}).apply(flow)
     assert done.layout["nodes"]["judge"] == {"x": 9, "y": 9}
@@ -227,7 +227,7 @@ def test_what_is_wrong_elsewhere_in_the_layout_does_not_keep_a_node_in_its_place
     assert '"nodes.judge.x": The number' in refusal(SetLayout(("nodes", "judge"), {"x": float("nan")}))
 
 
-def test_a_renamed_node_takes_edges_place_pairing_and_texts_with_it() -> None:
+def test_renaming_a_node_updates_edges_position_pair_and_texts() -> None:
     texts = {
         "prompt": "{{loop.last.draft}} {{ loop.parent.last.draft.output + nodes.draft }} \\{{nodes.draft}} nodes.a",
         "until": "nodes.draft.score > 3 && has(loop.last.draft) || nodes.drafts == nodes.draftX + other.nodes.draft",
@@ -247,48 +247,48 @@ def test_a_renamed_node_takes_edges_place_pairing_and_texts_with_it() -> None:
     assert [node.id for node in done.nodes][2] == "sketch"
 
 
-def test_a_renamed_loop_or_router_is_still_named_by_its_partner() -> None:
+def test_renamed_loop_or_router_is_still_named_by_its_partner() -> None:
     assert after(RenameNode("loop", "turns")).node("exit").config == {"loop": "turns"}
     assert after(RenameNode("judge", "critic")).node("loop").config == {"evaluator": "critic"}
 
 
-def test_the_workflow_in_a_subflow_has_nodes_of_its_own_that_are_not_renamed() -> None:
+def test_nodes_of_a_nested_workflow_are_not_renamed() -> None:
     inner = Workflow(nodes=(Node(id="draft", type="llm", config={"prompt": "{{loop.last.draft}}"}),)).to_json()
     part = Node(id="part", type="subflow", config={"file": "part.loop.json", "workflow": inner})
     assert after(RenameNode("draft", "sketch"), after(AddNode(part))).node("part") == part
 
 
-def test_a_rename_takes_the_place_of_the_node_and_not_one_that_was_left_behind() -> None:
+def test_renamed_node_takes_its_position_instead_of_a_leftover() -> None:
     places = {"draft": {"x": 1, "y": 2}, "sketch": {"x": 900, "y": 900}}
     flow = FLOW.model_copy(update={"layout": {"nodes": places}})
     assert after(RenameNode("draft", "sketch"), flow).layout["nodes"] == {"sketch": {"x": 1, "y": 2}}
 
 
-def test_a_rename_to_a_taken_or_malformed_id_or_of_no_node_is_refused() -> None:
+def test_rename_to_an_invalid_or_used_id_is_refused() -> None:
     assert refusal(RenameNode("draft", "judge")) == 'There is already a node "judge".'
     assert "is not a valid node id" in refusal(RenameNode("draft", "a.b"))
     assert refusal(RenameNode("gone", "b")) == 'There is no node "gone".'
 
 
-def test_a_rename_of_many_unclosed_templates_takes_no_time_to_speak_of() -> None:
+def test_rename_with_many_unclosed_templates_is_fast() -> None:
     flow = Workflow(nodes=(Node(id="a", type="x", config={"p": "{{" * 500_000 + "nodes.a" * 100_000}),))
     assert after(RenameNode("a", "b"), flow).node("b").config == flow.nodes[0].config
 
 
-def test_a_layout_that_is_no_object_stays_as_it_is() -> None:
+def test_invalid_layout_stays_unchanged() -> None:
     flow = FLOW.model_copy(update={"layout": {"nodes": 5}})
     assert after(RemoveNode("draft"), flow).layout == {"nodes": 5}
     assert '"draft" needs an object around it' in refusal(SetLayout(("nodes", "draft"), {}), flow)
 
 
-def test_a_batch_is_done_whole_or_not_at_all() -> None:
+def test_batch_is_applied_completely_or_not_at_all() -> None:
     good = Batch("Two", (AddNode(Node(id="new", type="x")), Connect("draft.output", "new.input")))
     assert str(after(good).edges[-1]) == "draft.output -> new.input"
     bad = Batch("Two", (*good.operations, RemoveNode("gone")))
     assert refusal(bad) == 'There is no node "gone".'
 
 
-def test_an_inverse_refuses_a_document_that_has_changed_since() -> None:
+def test_inverse_refuses_a_document_that_has_changed() -> None:
     done, inverse = SetTitle("draft", "x").apply(FLOW)
     other, _ = SetTitle("judge", "y").apply(done)
     assert refusal(inverse, other) == '"Change the title of draft" cannot be undone: the nodes have changed since.'
@@ -319,7 +319,7 @@ def test_an_inverse_refuses_a_document_that_has_changed_since() -> None:
         (Batch("Paste 2 nodes", ()), "Paste 2 nodes"),
     ],
 )
-def test_each_operation_has_words_for_the_undo_menu(operation: Operation, title: str) -> None:
+def test_each_operation_has_a_title_for_the_undo_menu(operation: Operation, title: str) -> None:
     assert operation.title == title
 
 
@@ -353,7 +353,7 @@ def operations(draw: st.DrawFn, workflow: Workflow) -> Operation:
 
 @examples(50)
 @given(workflows(max_nodes=2), st.data())
-def test_whatever_is_done_the_ways_back_lead_exactly_to_the_start(workflow: Workflow, data: st.DataObject) -> None:
+def test_undo_restores_the_document_exactly(workflow: Workflow, data: st.DataObject) -> None:
     start, now = dumps(workflow), workflow
     inverses: list[Operation] = []
     for _ in range(data.draw(st.integers(1, 5))):

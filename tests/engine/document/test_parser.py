@@ -1,4 +1,4 @@
-"""What a document's text may be, and what becomes of it."""
+"""Parsing the text of a document."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def failure(text: str | bytes) -> DocumentError:
 
 @examples(150)
 @given(workflows())
-def test_what_was_written_reads_as_it_was(workflow: Workflow) -> None:
+def test_serialized_document_is_parsed_unchanged(workflow: Workflow) -> None:
     text = dumps(workflow)
     assert loads(text) == workflow
     assert loads(text.encode()) == workflow
     assert dumps(loads(text)) == text
 
 
-def test_canonical_text_comes_back_unchanged_with_unknown_keys_and_lone_surrogates() -> None:
+def test_canonical_text_is_unchanged_with_unknown_keys_and_lone_surrogates() -> None:
     workflow = loads(CANONICAL)
     assert dumps(workflow) == CANONICAL
     assert workflow.unknown_keys == ("author",)
@@ -85,7 +85,7 @@ def test_canonical_text_comes_back_unchanged_with_unknown_keys_and_lone_surrogat
     assert workflow.edges[0].source == ("text", "value")
 
 
-def test_keys_are_written_in_the_fixed_order_with_unknown_ones_last() -> None:
+def test_known_keys_are_written_in_order_before_unknown_ones() -> None:
     text = '{"zeta": 1, "edges": [], "alpha": 2, "name": "n", "version": 2, "format": "loopwright.workflow"}'
     written = json.loads(dumps(loads(text)))
     assert list(written) == [
@@ -100,12 +100,12 @@ def test_one_changed_line_of_the_document_is_one_changed_line_of_the_file() -> N
     assert [line for line in lines if line[0] in "+-"] == ['-       "title": "Result",', '+       "title": "Outcome",']
 
 
-def test_a_byte_order_mark_is_accepted_and_not_written() -> None:
+def test_byte_order_mark_is_accepted_and_not_written() -> None:
     assert dumps(loads(b"\xef\xbb\xbf" + CANONICAL.encode())) == CANONICAL
     assert dumps(loads("\ufeff" + CANONICAL)) == CANONICAL
 
 
-def test_a_newer_version_opens_and_keeps_its_number_and_keys() -> None:
+def test_newer_version_opens_and_keeps_number_and_keys() -> None:
     workflow = loads(document(version=99, wires=[1]))
     assert is_newer(workflow)
     assert not is_newer(Workflow())
@@ -113,19 +113,19 @@ def test_a_newer_version_opens_and_keeps_its_number_and_keys() -> None:
     assert (written["version"], written["wires"]) == (99, [1])
 
 
-def test_a_newer_version_that_does_not_fit_asks_for_an_update() -> None:
+def test_malformed_newer_version_asks_for_an_update() -> None:
     error = failure(document(version=3, nodes={}))
     assert error.problems[0].field == "nodes"
     assert "newer version" in error.remedy
 
 
-def test_a_document_with_a_malformed_id_and_a_dotless_edge_still_opens() -> None:
+def test_document_with_malformed_id_and_edge_opens() -> None:
     workflow = loads(document(nodes=[{"id": "No id!", "type": "x"}], edges=[{"from": "a", "to": "b.c"}]))
     assert workflow.nodes[0].id == "No id!"
     assert workflow.edges[0].source == ("a", "")
 
 
-def test_an_unknown_key_that_is_named_like_an_attribute_of_the_model_is_kept() -> None:
+def test_unknown_key_named_like_a_model_attribute_is_preserved() -> None:
     edge = {"from": "a.b", "to": "c.d", "from_": "e.f", "source": 1}
     assert json.loads(dumps(loads(document(edges=[edge]))))["edges"] == [edge]
     assert failure(document(edges=[{"from_": "a.b", "to": "c.d"}])).problems[0].code == "missing-key"
@@ -158,7 +158,7 @@ def test_an_unknown_key_that_is_named_like_an_attribute_of_the_model_is_kept() -
         (document(version=-(10**500)), "There is no version -1000000000"),
     ],
 )
-def test_a_text_that_is_no_document_is_refused_in_one_sentence(text: str | bytes, message: str) -> None:
+def test_text_that_is_no_document_is_refused_with_one_sentence(text: str | bytes, message: str) -> None:
     error = failure(text)
     assert error.message.removeprefix("a.loop.json: ").startswith(message)
     assert error.remedy
@@ -167,11 +167,11 @@ def test_a_text_that_is_no_document_is_refused_in_one_sentence(text: str | bytes
 
 @pytest.mark.parametrize("depth", [10_000, 1_000_000])
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
-def test_a_text_nested_beyond_the_stack_is_refused(depth: int, opening: str) -> None:
+def test_text_nested_beyond_the_stack_is_refused(depth: int, opening: str) -> None:
     assert "more than 200 levels deep" in failure(opening * depth).message
 
 
-def test_two_hundred_levels_open_and_save_and_one_more_is_refused_both_ways() -> None:
+def test_two_hundred_levels_are_accepted_and_one_more_is_refused() -> None:
     deepest = document(layout="?").replace('"?"', '{"a":' + "[" * 198 + "]" * 198 + "}")
     workflow = loads(deepest)
     assert loads(dumps(workflow)) == workflow
@@ -185,20 +185,20 @@ def test_two_hundred_levels_open_and_save_and_one_more_is_refused_both_ways() ->
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 601, "-" + "9" * 5000])
-def test_a_number_that_is_none_is_refused_with_its_place(number: str) -> None:
+def test_invalid_number_is_refused_with_its_place(number: str) -> None:
     text = document(nodes=[{"id": "a", "type": "b", "config": {"limits": [1, "?"]}}]).replace('"?"', number)
     error = failure(text)
     assert error.message == ('a.loop.json: node "a", field "limits.1": The number is infinite or too long.')
     assert [(problem.node, problem.field) for problem in error.problems] == [("a", "limits.1")]
 
 
-def test_a_number_of_six_hundred_digits_is_kept() -> None:
+def test_number_of_six_hundred_digits_is_accepted() -> None:
     workflow = loads(document(layout={"n": int("9" * 600)}))
     assert loads(dumps(workflow)).layout == {"n": int("9" * 600)}
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**600])
-def test_a_number_that_is_none_is_not_written(value: float) -> None:
+def test_invalid_number_is_not_written(value: float) -> None:
     workflow = Workflow(nodes=(Node(id="a", type="b", config={"x": {"y": value}}),))
     with pytest.raises(DocumentError) as caught:
         dumps(workflow)
@@ -206,14 +206,14 @@ def test_a_number_that_is_none_is_not_written(value: float) -> None:
 
 
 @pytest.mark.parametrize("value", [(1, 2), {1, 2}, object(), b"bytes", {1: 2}, {"\ud800": 1}])
-def test_a_value_that_is_no_json_is_not_written(value: object) -> None:
+def test_value_that_is_not_json_is_not_written(value: object) -> None:
     with pytest.raises(DocumentError) as caught:
         dumps(Workflow(settings={"x": value}))
     assert caught.value.problems[0].field == "settings.x"
     assert caught.value.problems[0].code in {"not-json", "bad-key"}
 
 
-def test_a_value_that_holds_itself_is_not_written() -> None:
+def test_circular_value_is_not_written() -> None:
     endless: list[object] = []
     endless.append(endless)
     with pytest.raises(DocumentError, match="more than 200 levels deep") as caught:
@@ -221,7 +221,7 @@ def test_a_value_that_holds_itself_is_not_written() -> None:
     assert [problem.field for problem in caught.value.problems] == ["settings.x.0"]
 
 
-def test_keys_that_stand_twice_are_refused_with_their_places() -> None:
+def test_repeated_keys_are_refused_with_their_places() -> None:
     nodes = '[{"id": "a", "type": "b", "config": {"x": 1, "x": 1, "y": 0, "y": 2}}]'
     error = failure(document(nodes="?").replace('"?"', nodes)[:-1] + ', "name": "n", "name": "m"}')
     assert [(problem.place, problem.message) for problem in error.problems] == [
@@ -232,7 +232,7 @@ def test_keys_that_stand_twice_are_refused_with_their_places() -> None:
     assert "3 problems" in error.message
 
 
-def test_a_key_with_half_a_surrogate_pair_is_refused_with_its_place() -> None:
+def test_key_with_a_lone_surrogate_is_refused_with_its_place() -> None:
     error = failure(document(nodes=[{"id": "a", "type": "b", "\ud800": 1}]))
     assert error.problems == (
         Problem(
@@ -244,7 +244,7 @@ def test_a_key_with_half_a_surrogate_pair_is_refused_with_its_place() -> None:
     )
 
 
-def test_every_fault_of_the_structure_is_named_with_its_place_in_plain_words() -> None:
+def test_every_structural_error_has_a_place_and_plain_message() -> None:
     text = document(
         name=3,
         settings=[],
@@ -282,12 +282,12 @@ def test_nodes_and_edges_that_are_no_lists_are_refused() -> None:
     assert places == ['"nodes" is an object, not a list.', '"edges" is a text, not a list.']
 
 
-def test_a_fault_of_an_edge_is_placed_by_its_ends() -> None:
+def test_error_of_an_edge_is_placed_by_its_ends() -> None:
     text = document(edges=[{"from": "a.b", "to": "c.d", "width": "?"}]).replace('"?"', "NaN")
     assert failure(text).problems[0].place == 'field "width", edge "a.b -> c.d"'
 
 
-def test_a_hundred_faults_are_enough() -> None:
+def test_at_most_a_hundred_problems_are_reported() -> None:
     error = failure(document(nodes=[1] * 500))
     assert len(error.problems) == 100
     assert "100 or more problems" in error.message
@@ -295,12 +295,12 @@ def test_a_hundred_faults_are_enough() -> None:
 
 
 @pytest.mark.parametrize("key", ["nodes", "edges"])
-def test_more_parts_than_anybody_can_draw_are_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_nodes_or_edges_are_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.document.files.MAX_PARTS", 3)
     assert f"has 4 {key}; the maximum is 3" in failure(document(**{key: [1] * 4})).message
 
 
-def test_a_text_beyond_the_cap_is_neither_read_nor_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_text_is_neither_read_nor_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.document.files.MAX_BYTES", 1_000_000)
     assert "larger than 1 MB" in failure("x" * 1_000_001).message
     assert "not JSON" in failure("x" * 1_000_000).message
@@ -308,7 +308,7 @@ def test_a_text_beyond_the_cap_is_neither_read_nor_written(monkeypatch: pytest.M
         dumps(Workflow(name="ü" * 500_000))
 
 
-def test_a_source_with_control_characters_stays_one_line() -> None:
+def test_source_with_control_characters_stays_one_line() -> None:
     with pytest.raises(DocumentError) as caught:
         loads("", source="a\nb\x1b[31m\u2028\ud800" + "c" * 1000)
     message = caught.value.message

@@ -1,4 +1,4 @@
-"""How a problem is told."""
+"""Formatting of problems."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ ERROR = Problem("missing-exit", "The loop has no exit.", "Add one.", node="loop"
 WARNING = Problem("old", "The field is old.", severity=Severity.WARNING, edge="a.b -> c.d")
 
 
-def test_a_problem_reads_as_one_line_with_its_place() -> None:
+def test_problem_is_one_line_with_its_place() -> None:
     assert str(ERROR) == 'error: node "loop", port "body", field "a\\nb": The loop has no exit. Add one.'
     assert str(WARNING) == 'warning: edge "a.b -> c.d": The field is old.'
     assert str(Problem("empty", "Nothing runs.")) == "error: Nothing runs."
 
 
-def test_a_problem_as_json_holds_everything_and_the_place_in_words() -> None:
+def test_problem_as_json_has_all_fields_and_the_place() -> None:
     assert WARNING.to_json() == {
         "code": "old",
         "message": "The field is old.",
@@ -29,6 +29,6 @@ def test_a_problem_as_json_holds_everything_and_the_place_in_words() -> None:
     }
 
 
-def test_warnings_alone_stop_nothing() -> None:
+def test_warnings_are_no_errors() -> None:
     assert not has_errors([WARNING])
     assert has_errors([WARNING, ERROR])

@@ -1,4 +1,4 @@
-"""The text of a document's file: that of the standard encoder, and never written for long at a stretch."""
+"""The text of a document equals that of the standard encoder, written in small steps."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def as_dumped(part: Node | Edge | Workflow) -> dict[str, Any]:
 
 @examples(50)
 @given(workflows())
-def test_the_text_of_a_document_is_what_the_standard_encoder_makes_of_its_model(workflow: Workflow) -> None:
+def test_document_text_equals_the_standard_encoder(workflow: Workflow) -> None:
     parts = {
         "nodes": [as_dumped(node) for node in workflow.nodes],
         "edges": [as_dumped(edge) for edge in workflow.edges],
@@ -62,7 +62,7 @@ def test_the_text_of_a_document_is_what_the_standard_encoder_makes_of_its_model(
 
 @examples(200)
 @given(values())
-def test_the_text_of_a_value_is_what_the_standard_encoder_makes_of_it(value: Any) -> None:
+def test_value_text_equals_the_standard_encoder(value: Any) -> None:
     assert text(value) == standard(value)
 
 
@@ -71,7 +71,7 @@ SUBCLASSED = [Size.LARGE, Colour.RED, Share(0.5), {Colour.RED: [Size.LARGE]}]
 
 
 @pytest.mark.parametrize("value", [*RARE, *SUBCLASSED])
-def test_rare_values_are_written_as_the_standard_encoder_writes_them(value: object) -> None:
+def test_rare_values_are_written_like_the_standard_encoder(value: object) -> None:
     assert text(value) == standard(value)
 
 
@@ -86,7 +86,7 @@ ODD = st.recursive(
 
 @examples(300)
 @given(ODD)
-def test_what_breaks_the_rules_is_refused_and_nothing_else(value: object) -> None:
+def test_serializer_refuses_exactly_what_breaks_the_rules(value: object) -> None:
     if list(faults(value)):
         with pytest.raises(RulesBrokenError):
             text(value)
@@ -95,7 +95,7 @@ def test_what_breaks_the_rules_is_refused_and_nothing_else(value: object) -> Non
 
 
 @pytest.mark.parametrize("innermost", ["x", {}, []])
-def test_it_is_refused_as_deep_as_by_the_rules(innermost: object) -> None:
+def test_serializer_refuses_the_same_depth_as_the_rules(innermost: object) -> None:
     value = innermost
     for _ in range(200 if isinstance(innermost, str) else 199):
         value = [value]
@@ -107,7 +107,7 @@ def test_it_is_refused_as_deep_as_by_the_rules(innermost: object) -> None:
         text([value])
 
 
-def test_a_large_document_is_written_in_many_steps_and_then_put_into_the_file(tmp_path: Path) -> None:
+def test_large_document_is_serialized_in_many_steps(tmp_path: Path) -> None:
     nodes = tuple(Node(id=f"n{number}", type="llm", config={"prompt": "Go on."}) for number in range(1000))
     workflow = Workflow(nodes=nodes, layout={"nodes": {node.id: {"x": 0.0, "y": 0.0} for node in nodes}})
     path, there = tmp_path / "a.loop.json", list[bool]()

@@ -1,4 +1,4 @@
-"""The settings of a workflow, as its document holds them."""
+"""The settings of a workflow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from engine.document.model import MAX_CONCURRENCY_DEFAULT, Settings, unknown_settings
 
 
-def test_settings_that_are_left_out_have_their_defaults() -> None:
+def test_missing_settings_have_defaults() -> None:
     settings = Settings.model_validate({})
     assert (settings.model, settings.max_concurrency, settings.budget_usd) == (None, MAX_CONCURRENCY_DEFAULT, None)
     assert (settings.budget_tokens, settings.prices, settings.allow_unknown_price) == (None, {}, False)
@@ -27,12 +27,12 @@ def test_settings_that_are_left_out_have_their_defaults() -> None:
         {"allow_unknown_price": 1},
     ],
 )
-def test_a_setting_outside_its_limits_is_refused(wrong: dict[str, object]) -> None:
+def test_setting_outside_its_limits_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Settings.model_validate(wrong)
 
 
-def test_settings_that_are_not_known_are_named_and_pass() -> None:
+def test_unknown_settings_are_named_and_accepted() -> None:
     settings = {"budget_usd": 1, "speed": "high", "colour": 3}
     assert unknown_settings(settings) == ("speed", "colour")
     assert Settings.model_validate(settings).budget_usd == 1

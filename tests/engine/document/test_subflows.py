@@ -1,4 +1,4 @@
-"""The copies of other workflows in a document, brought up to date with their files."""
+"""Copies of other workflows in a document are refreshed from their files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def copy_in(workflow: Workflow, *ids: str) -> Any:
     return node.config.get("workflow")
 
 
-def test_the_copy_is_the_file_without_its_layout_and_follows_it(tmp_path: Path) -> None:
+def test_copy_is_the_file_without_layout_and_follows_it(tmp_path: Path) -> None:
     inner = plain().model_copy(update={"layout": {"made": [1, 2]}})
     put(tmp_path, "inner.loop.json", inner)
     path = put(tmp_path, "outer.loop.json", outer("inner.loop.json"))
@@ -50,7 +50,7 @@ def test_the_copy_is_the_file_without_its_layout_and_follows_it(tmp_path: Path) 
     assert copy_in(changed, "part")["nodes"][1]["config"] == {"template": "{{input}}!"}
 
 
-def test_files_are_seen_from_the_folder_of_the_document_that_names_them(tmp_path: Path) -> None:
+def test_subflow_files_are_relative_to_their_document(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     put(tmp_path / "parts", "deep.loop.json", plain())
     put(tmp_path / "parts", "middle.loop.json", outer("deep.loop.json"))
@@ -60,7 +60,7 @@ def test_files_are_seen_from_the_folder_of_the_document_that_names_them(tmp_path
     assert copy_in(workflow, "part", "part")["name"] == "test"
 
 
-def test_a_missing_file_is_an_error_without_a_copy_and_a_warning_with_one(tmp_path: Path) -> None:
+def test_missing_file_is_an_error_without_a_copy_and_a_warning_with_one(tmp_path: Path) -> None:
     path = tmp_path / "outer.loop.json"
     bare = outer("gone.loop.json")
     same, (problem,) = refresh_subflows(bare, path)
@@ -75,7 +75,7 @@ def test_a_missing_file_is_an_error_without_a_copy_and_a_warning_with_one(tmp_pa
     assert problem.message.endswith("The copy in this document is used.")
 
 
-def test_a_missing_file_is_a_warning_where_the_subflow_is_switched_off(tmp_path: Path) -> None:
+def test_missing_file_of_a_disabled_subflow_is_a_warning(tmp_path: Path) -> None:
     bare = outer("gone.loop.json")
     off = bare.model_copy(update={"nodes": tuple(n.model_copy(update={"enabled": n.id != "part"}) for n in bare.nodes)})
 
@@ -84,7 +84,7 @@ def test_a_missing_file_is_a_warning_where_the_subflow_is_switched_off(tmp_path:
     assert (problem.severity, problem.node) == ("warning", "part")
 
 
-def test_an_error_in_the_file_of_a_subflow_is_told_before_a_warning(tmp_path: Path) -> None:
+def test_error_in_a_subflow_file_is_reported_before_a_warning(tmp_path: Path) -> None:
     kept = part("kept", "subflow", file="gone.loop.json", workflow=plain().to_json())
     bare = part("bare", "subflow", file="lost.loop.json")
     inner = flow(entry("given"), kept, bare, result("out"), edges="given -> kept.given\ngiven -> out")
@@ -95,7 +95,7 @@ def test_an_error_in_the_file_of_a_subflow_is_told_before_a_warning(tmp_path: Pa
     assert (problem.severity, "lost.loop.json" in problem.message) == ("error", True)
 
 
-def test_a_workflow_that_contains_itself_directly_or_not_is_an_error(tmp_path: Path) -> None:
+def test_workflow_that_contains_itself_is_an_error(tmp_path: Path) -> None:
     path = put(tmp_path, "self.loop.json", outer("self.loop.json"))
     _, (problem,) = refresh_subflows(load(path), path)
     assert (problem.code, problem.severity) == ("contains-itself", "error")
@@ -109,19 +109,19 @@ def test_a_workflow_that_contains_itself_directly_or_not_is_an_error(tmp_path: P
 
 
 @pytest.mark.parametrize("file", ["/etc/passwd", "\\\\host\\x.loop.json", "C:\\x.loop.json", "//host/x.loop.json"])
-def test_a_file_on_another_drive_or_machine_is_not_asked_for(tmp_path: Path, file: str) -> None:
+def test_file_on_another_drive_or_machine_is_not_opened(tmp_path: Path, file: str) -> None:
     _, (problem,) = refresh_subflows(outer(file), tmp_path / "outer.loop.json")
     assert (problem.code, problem.severity) == ("subflow-elsewhere", "error")
 
 
-def test_a_file_that_is_no_workflow_says_so(tmp_path: Path) -> None:
+def test_file_that_is_no_workflow_is_reported(tmp_path: Path) -> None:
     (tmp_path / "odd.loop.json").write_text(json.dumps([1]), encoding="utf-8")
     _, (problem,) = refresh_subflows(outer("odd.loop.json"), tmp_path / "outer.loop.json")
     assert "The document is a list, not a JSON object." in problem.message
 
 
 @pytest.mark.parametrize("file", ["a\0b.loop.json", "\ud800.loop.json", "round.loop.json"])
-def test_a_name_that_is_none_and_a_link_that_leads_to_itself_are_told(tmp_path: Path, file: str) -> None:
+def test_invalid_names_and_circular_links_are_reported(tmp_path: Path, file: str) -> None:
     (tmp_path / "round.loop.json").symlink_to("round.loop.json")
     same, (problem,) = refresh_subflows(outer(file), tmp_path / "outer.loop.json")
     assert copy_in(same, "part") is None
@@ -129,9 +129,7 @@ def test_a_name_that_is_none_and_a_link_that_leads_to_itself_are_told(tmp_path: 
     assert "The file cannot be opened" in problem.message
 
 
-def test_files_that_name_one_another_many_times_over_are_read_once_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_with_many_references_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = [part(f"part_{number}", "subflow", file="NEXT") for number in range(4)]
     for level in range(5):
         inner = flow(entry("given"), *many, result("out"), edges="given -> out")

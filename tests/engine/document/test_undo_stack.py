@@ -1,4 +1,4 @@
-"""Undo, redo, and whether there is something to save."""
+"""Undo, redo, and unsaved changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.engine.document.test_operations import operations
 FLOW = Workflow(nodes=(Node(id="a", type="x", config={"p": ""}), Node(id="b", type="x")))
 
 
-def test_steps_are_taken_back_and_done_again_under_their_titles() -> None:
+def test_steps_are_undone_and_redone_with_their_titles() -> None:
     history = UndoStack(FLOW)
     assert (history.undo_title, history.redo_title) == (None, None)
     history.do(Connect("a.x", "b.x"))
@@ -42,7 +42,7 @@ def test_steps_are_taken_back_and_done_again_under_their_titles() -> None:
     assert (history.undo_title, history.redo_title) == ("Remove a", None)
 
 
-def test_with_nothing_to_take_back_or_to_do_again_it_says_so() -> None:
+def test_empty_undo_and_redo_are_reported() -> None:
     history = UndoStack(FLOW)
     with pytest.raises(OperationError, match="nothing to undo"):
         history.undo()
@@ -50,7 +50,7 @@ def test_with_nothing_to_take_back_or_to_do_again_it_says_so() -> None:
         history.redo()
 
 
-def test_a_new_step_ends_what_could_be_done_again() -> None:
+def test_new_step_clears_the_redo_steps() -> None:
     history = UndoStack(FLOW)
     history.do(SetName("n"))
     history.undo()
@@ -59,7 +59,7 @@ def test_a_new_step_ends_what_could_be_done_again() -> None:
     assert history.workflow.name == "m"
 
 
-def test_an_operation_that_does_not_fit_changes_nothing() -> None:
+def test_failed_operation_changes_nothing() -> None:
     history = UndoStack(FLOW)
     history.do(SetName("n"))
     history.undo()
@@ -68,7 +68,7 @@ def test_an_operation_that_does_not_fit_changes_nothing() -> None:
     assert (history.workflow, history.redo_title, history.is_modified) == (FLOW, "Change the name", False)
 
 
-def test_typing_in_one_field_is_one_step() -> None:
+def test_typing_in_a_field_is_one_step() -> None:
     history = UndoStack(FLOW)
     for text in ("h", "he", "hel"):
         history.do(SetConfig("a", ("p",), text))
@@ -87,7 +87,7 @@ def test_typing_in_one_field_is_one_step() -> None:
         (SetDescription("d"), SetDescription("de")),
     ],
 )
-def test_typing_a_title_a_setting_the_name_or_the_description_is_one_step(first: Operation, second: Operation) -> None:
+def test_typing_a_title_setting_name_or_description_is_one_step(first: Operation, second: Operation) -> None:
     history = UndoStack(FLOW)
     history.do(first)
     after = history.do(second)
@@ -99,7 +99,7 @@ def test_typing_a_title_a_setting_the_name_or_the_description_is_one_step(first:
 @pytest.mark.parametrize(
     "other", [SetConfig("a", ("q",), 1), SetConfig("b", ("p",), 1), SetTitle("a", "t"), AddNode(Node(id="c", type="x"))]
 )
-def test_another_change_begins_another_step(other: SetConfig | SetTitle | AddNode) -> None:
+def test_another_change_starts_another_step(other: SetConfig | SetTitle | AddNode) -> None:
     history = UndoStack(FLOW)
     history.do(SetConfig("a", ("p",), "1"))
     history.do(other)
@@ -122,7 +122,7 @@ def test_seal_save_undo_and_redo_end_a_step() -> None:
     assert [history.undo().node("a").config["p"] for _ in range(4)] == ["3", "2", "1", ""]
 
 
-def test_modified_is_what_differs_from_the_saved_document() -> None:
+def test_modified_means_different_from_the_saved_document() -> None:
     history = UndoStack(FLOW)
     assert not history.is_modified
     history.do(SetName("n"))
@@ -138,7 +138,7 @@ def test_modified_is_what_differs_from_the_saved_document() -> None:
     assert not history.is_modified
 
 
-def test_a_saved_document_that_no_undo_leads_to_is_gone_for_good() -> None:
+def test_unreachable_saved_document_stays_modified() -> None:
     history = UndoStack(FLOW)
     history.do(SetName("n"))
     history.mark_saved()
@@ -149,7 +149,7 @@ def test_a_saved_document_that_no_undo_leads_to_is_gone_for_good() -> None:
     assert history.is_modified
 
 
-def test_a_state_that_was_saved_while_it_went_on_is_the_saved_one() -> None:
+def test_state_saved_during_later_changes_is_the_saved_one() -> None:
     history = UndoStack(FLOW)
     history.do(SetName("written"))
     written = history.state
@@ -167,7 +167,7 @@ def test_a_state_that_was_saved_while_it_went_on_is_the_saved_one() -> None:
 
 @examples(30)
 @given(workflows(max_nodes=2), st.data())
-def test_all_taken_back_and_all_done_again_is_the_same_document(workflow: Workflow, data: st.DataObject) -> None:
+def test_undo_of_all_and_redo_of_all_is_the_same_document(workflow: Workflow, data: st.DataObject) -> None:
     history = UndoStack(workflow)
     for _ in range(data.draw(st.integers(1, 5))):
         try:

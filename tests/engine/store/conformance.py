@@ -31,7 +31,18 @@ from engine.run_state.state import Detail
 from engine.runner.run_storage import PostedAnswer
 from engine.store.codec import truncate_event
 from engine.store.store_protocol import RunFilter, RunStatus, Store, StoreError
-from tests.engine.store.run_samples import call, completed, end, head, iteration, keep, node, started, whole, write_all
+from tests.engine.store.run_samples import (
+    call,
+    complete_run,
+    completed,
+    end,
+    head,
+    iteration,
+    node,
+    started,
+    store_run,
+    write_all,
+)
 from tests.engine.store.strategies import REPLIES, logs
 
 _NUMBERS = itertools.count()
@@ -52,9 +63,9 @@ class StoreConformance:
     # What is written comes back.
 
     def test_run_is_read_as_written(self, store: Store):
-        told = whole("a")
+        told = complete_run("a")
         run_head = head("a", document='{"é": 1}', options={"budget_usd": 1.5}, source="/x/refine.loop.json")
-        keep(store, run_head, told)
+        store_run(store, run_head, told)
         assert list(store.events("a")) == told
         assert store.document("a") == '{"é": 1}'
         assert store.options("a") == {"budget_usd": 1.5}
@@ -65,7 +76,7 @@ class StoreConformance:
     def test_any_events_are_read_as_written_and_reduce_to_the_summary(self, store: Store, data: st.DataObject):
         run_id = f"run{next(_NUMBERS)}"
         told = data.draw(logs(run_id))
-        keep(store, head(run_id), told)
+        store_run(store, head(run_id), told)
         assert list(store.events(run_id)) == told
         state = reduce_events(told, run_id, Detail.SUMMARY)
         kept = store.find(run_id)
@@ -92,7 +103,7 @@ class StoreConformance:
     )
     def test_any_text_is_read_as_written(self, store: Store, text: str):
         told = [node("a", 0, "x", text), node("a", 1, "y", text * 200), node("a", 2, "z", {text: [text * 9]})]
-        keep(store, head("a", document=text, source=text), told)
+        store_run(store, head("a", document=text, source=text), told)
         assert list(store.events("a")) == told
         assert store.document("a") == text
         assert store.find("a").source == text
@@ -112,20 +123,20 @@ class StoreConformance:
     )
     def test_values_like_internal_marks_are_read_as_written(self, store: Store, value: Any):
         told = [node("a", 0, "x", value), node("a", 1, "y", [value] * 200)]
-        keep(store, head("a"), told)
+        store_run(store, head("a"), told)
         assert list(store.events("a")) == told
 
     def test_deeply_nested_values_are_read_as_written(self, store: Store):
         deep: Any = "core"
         for level in range(499):
             deep = [deep] if level % 2 else {"in": deep}
-        keep(store, head("a"), [node("a", 0, "x", deep)])
+        store_run(store, head("a"), [node("a", 0, "x", deep)])
         (event,) = store.events("a")
         assert event == node("a", 0, "x", deep)
 
     def test_large_numbers_keep_type_and_value(self, store: Store):
         numbers = [10**80, -(2**63), 1, 1.0, -0.0, 1e300, 5e-324, True]
-        keep(store, head("a"), [node("a", 0, "x", numbers)])
+        store_run(store, head("a"), [node("a", 0, "x", numbers)])
         (event,) = store.events("a")
         assert isinstance(event, events.NodeCompleted)
         assert [repr(number) for number in event.outputs["output"]] == [repr(number) for number in numbers]  # type: ignore[union-attr]
@@ -136,7 +147,7 @@ class StoreConformance:
             text += f"\n---\nremark {index}: " + chr(97 + index % 26) * 90
             prompt = f"Improve this, please:\n{text}\nAnswer with the text only, and nothing else at all."
             told.append(node("a", index, f"loop[{index}].draft", text, calls=(call(prompt, text[-300:]),)))
-        keep(store, head("a"), told)
+        store_run(store, head("a"), told)
         assert list(store.events("a")) == told
         assert list(store.events("a", after=58)) == told[59:]
 
@@ -146,7 +157,7 @@ class StoreConformance:
         for index in range(40):
             items = [*items, {"index": index, "result": "r" * index, "inner": {"$": index}}]
             told.append(node("a", index, f"loop[{index}].collect", items))
-        keep(store, head("a"), told)
+        store_run(store, head("a"), told)
         assert list(store.events("a")) == told
 
     # What is read of a run.
@@ -162,7 +173,7 @@ class StoreConformance:
             node("a", 8, "outer[10].draft", "f"),
             completed("a", 9),
         ]
-        keep(store, head("a"), told)
+        store_run(store, head("a"), told)
         return told
 
     @pytest.mark.parametrize(
@@ -190,7 +201,7 @@ class StoreConformance:
             node("a", 3, "x", ["tiny"], calls=(call("p" * 900, "r" * 901),)),
             iteration("a", 4, 0, result="y" * 20 + "z", input="y" * 20, reason="w" * 500, warnings=("v" * 90,)),
         ]
-        keep(store, head("a"), told)
+        store_run(store, head("a"), told)
         one, two, three, four, five = (event for event in store.events("a", preview=20))
         assert one == told[0]
         assert two.outputs == {"output": "é" * 20 + "…"}  # type: ignore[union-attr]
@@ -204,11 +215,11 @@ class StoreConformance:
     def test_preview_equals_truncated_event(self, store: Store, data: st.DataObject, limit: int):
         run_id = f"run{next(_NUMBERS)}"
         told = data.draw(logs(run_id))
-        keep(store, head(run_id), told)
+        store_run(store, head(run_id), told)
         assert list(store.events(run_id, preview=limit)) == [truncate_event(event, limit) for event in told]
 
     def test_events_can_be_read_during_the_run(self, store: Store):
-        journal = keep(store, head("a"), [started("a")], close=False)
+        journal = store_run(store, head("a"), [started("a")], close=False)
         reading = store.events("a")
         assert next(reading) == started("a")
         journal.write(node("a", 1, "x", "y"))
@@ -227,9 +238,9 @@ class StoreConformance:
     # Lists of runs.
 
     def test_runs_are_listed_newest_first_with_summaries(self, store: Store):
-        keep(store, head("a"), whole("a", 1000))
-        keep(store, head("c", parent="a", forked_at="loop[0]"), whole("c", 3000))
-        keep(store, head("b"), [started("b", 2000), node("b", 1, "x", "y", cost_usd=None)])
+        store_run(store, head("a"), complete_run("a", 1000))
+        store_run(store, head("c", parent="a", forked_at="loop[0]"), complete_run("c", 3000))
+        store_run(store, head("b"), [started("b", 2000), node("b", 1, "x", "y", cost_usd=None)])
         newest, middle, oldest = store.runs()
         assert [newest.run_id, middle.run_id, oldest.run_id] == ["c", "b", "a"]
         assert (newest.parent, newest.forked_at) == ("a", "loop[0]")
@@ -243,10 +254,10 @@ class StoreConformance:
         assert store.children("a") == [newest]
 
     def test_runs_are_filtered(self, store: Store):
-        keep(store, head("a", source="/x/Übung.loop.json"), whole("a", 1000))
-        keep(store, head("b"), [started("b", 2000, workflow="STRASSE")])
+        store_run(store, head("a", source="/x/Übung.loop.json"), complete_run("a", 1000))
+        store_run(store, head("b"), [started("b", 2000, workflow="STRASSE")])
         failed = events.RunFailed("c", 1, 3001, "", "Broken.", "Mend it.", "draft", {}, Usage(), 0.0, 1.0)
-        keep(store, head("c", parent="a"), [started("c", 3000), failed])
+        store_run(store, head("c", parent="a"), [started("c", 3000), failed])
         store.pin("c", pinned=True)
 
         def ids(**fields: Any) -> list[str]:
@@ -264,7 +275,7 @@ class StoreConformance:
         assert ids(parent="a") == ids(pinned=True) == ["c"]
         assert ids(strategy="tool_calling") == []
         told = dataclasses.replace(started("d", 500), strategies=("tool_calling", "single_call"))
-        keep(store, head("d"), [told])
+        store_run(store, head("d"), [told])
         assert ids(strategy="single_call") == ids(strategy="tool_calling", until=600) == ["d"]
         assert ids(strategy="single") == []
         assert store.totals(RunFilter(strategy="single_call")).count == 1
@@ -272,15 +283,15 @@ class StoreConformance:
 
     def test_totals_say_whether_prices_are_missing(self, store: Store):
         assert dataclasses.astuple(store.totals()) == (0, 0, 0.0, False)
-        keep(store, head("a"), whole("a"))
+        store_run(store, head("a"), complete_run("a"))
         assert dataclasses.astuple(store.totals()) == (1, 42, 0.5, False)
-        keep(store, head("b"), [started("b"), node("b", 1, "x", "y", cost_usd=None)])
+        store_run(store, head("b"), [started("b"), node("b", 1, "x", "y", cost_usd=None)])
         assert dataclasses.astuple(store.totals()) == (2, 56, 0.5, True)
         assert store.totals(RunFilter(statuses=frozenset({RunStatus.COMPLETED}))).count == 1
 
     def test_run_is_found_by_id_prefix(self, store: Store):
         for run_id in ("abc1", "abd2", "abc"):
-            keep(store, head(run_id), [started(run_id)])
+            store_run(store, head(run_id), [started(run_id)])
         assert store.find("abd").run_id == "abd2"
         assert store.find("abc").run_id == "abc", "a whole id is no prefix"
         with pytest.raises(StoreError, match="Several runs begin with") as caught:
@@ -293,7 +304,7 @@ class StoreConformance:
     # How runs stand.
 
     def test_status_follows_pause_resume_and_completion(self, store: Store):
-        journal = keep(store, head("a"), [started("a")], close=False)
+        journal = store_run(store, head("a"), [started("a")], close=False)
         seen = [store.find("a").status]
         for event in (events.RunPaused("a", 1, 1001, ""), events.RunResumed("a", 2, 1002, ""), completed("a", 3)):
             write_all(journal, [event])
@@ -303,12 +314,12 @@ class StoreConformance:
         assert store.find("a").status is RunStatus.COMPLETED
 
     def test_run_whose_journal_is_closed_early_is_interrupted(self, store: Store):
-        keep(store, head("a"), [started("a"), events.RunPaused("a", 1, 1001, "")])
+        store_run(store, head("a"), [started("a"), events.RunPaused("a", 1, 1001, "")])
         assert store.find("a").status is RunStatus.INTERRUPTED
 
     def test_run_can_be_continued(self, store: Store):
         failed = events.RunFailed("a", 1, 1001, "", "Broken.", "Mend it.", "draft", {}, Usage(1, 1), 0.25, 1.0)
-        keep(store, head("a"), [started("a"), failed])
+        store_run(store, head("a"), [started("a"), failed])
         assert store.find("a").status is RunStatus.FAILED
         journal = store.reopen("a")
         write_all(journal, [events.RunResumed("a", 2, 1002, ""), node("a", 3, "x", "y")])
@@ -324,7 +335,7 @@ class StoreConformance:
         def asked(seq: int, path: str) -> events.AnyEvent:
             return events.NodeWaiting("a", seq, 1000.0 + seq, path, "approval", "approval", "?", None, ("approve",))
 
-        keep(store, head("a"), [started("a"), asked(1, "one"), asked(2, "loop[0].two")])
+        store_run(store, head("a"), [started("a"), asked(1, "one"), asked(2, "loop[0].two")])
         seen = [store.find("a").status]
         for seq, path in ((3, "one"), (4, "loop[0].two")):
             journal = store.reopen("a")
@@ -335,14 +346,14 @@ class StoreConformance:
 
     def test_continued_run_with_an_open_question_asks_again(self, store: Store):
         asked = events.NodeWaiting("a", 1, 1001.0, "one", "approval", "approval", "?", None, ("approve",))
-        keep(store, head("a"), [started("a"), asked])
+        store_run(store, head("a"), [started("a"), asked])
         journal = store.reopen("a")
         write_all(journal, [events.RunResumed("a", 2, 1002, "")])
         assert store.find("a").status is RunStatus.RUNNING
         end(store, journal)
 
     def test_running_run_has_one_owner(self, store: Store):
-        journal = keep(store, head("a"), [started("a")], close=False)
+        journal = store_run(store, head("a"), [started("a")], close=False)
         with pytest.raises(EngineError, match="running"):
             store.reopen("a")
         with pytest.raises(EngineError, match="already"):
@@ -352,7 +363,7 @@ class StoreConformance:
 
     def test_run_is_owned_while_it_runs_or_waits(self, store: Store):
         asked = events.NodeWaiting("a", 1, 1001.0, "one", "approval", "approval", "?", None, ("approve",))
-        journal = keep(store, head("a"), [started("a"), asked], close=False)
+        journal = store_run(store, head("a"), [started("a"), asked], close=False)
         assert (store.find("a").status, store.is_owned("a")) == (RunStatus.WAITING, True)
         end(store, journal)
         assert (store.find("a").status, store.is_owned("a")) == (RunStatus.WAITING, False)
@@ -360,8 +371,8 @@ class StoreConformance:
             store.is_owned("b")
 
     def test_pending_answer_stays_until_withdrawn_and_the_first_wins(self, store: Store):
-        keep(store, head("a"), [started("a")])
-        keep(store, head("b"), [started("b")])
+        store_run(store, head("a"), [started("a")])
+        store_run(store, head("b"), [started("b")])
         first = PostedAnswer("loop[0].ask", 7, Answer("approve", {"text": "\ud83d"}, "Good."))
         store.leave_answer("a", first)
         store.leave_answer("a", PostedAnswer("ask", 9, Answer()))
@@ -386,7 +397,7 @@ class StoreConformance:
     # Bringing in, deleting, pinning, limits.
 
     def test_run_is_imported(self, store: Store):
-        told = whole("a")
+        told = complete_run("a")
         assert store.import_run(head("a", source="s"), iter(told)) == "a"
         assert list(store.events("a")) == told
         assert store.find("a").status is RunStatus.COMPLETED
@@ -407,15 +418,15 @@ class StoreConformance:
     def test_deleted_runs_are_gone_and_others_complete(self, store: Store):
         shared = "shared " * 500
         for run_id in ("a", "b", "c"):
-            keep(store, head(run_id), [started(run_id), node(run_id, 1, "x", shared + run_id * 300)])
+            store_run(store, head(run_id), [started(run_id), node(run_id, 1, "x", shared + run_id * 300)])
         store.delete(["a", "c", "a"])
         assert [summary.run_id for summary in store.runs()] == ["b"]
         assert list(store.events("b")) == [started("b"), node("b", 1, "x", shared + "b" * 300)]
         store.delete([])
 
     def test_running_run_cannot_be_deleted(self, store: Store):
-        keep(store, head("b"), whole("b"))
-        journal = keep(store, head("a"), [started("a")], close=False)
+        store_run(store, head("b"), complete_run("b"))
+        journal = store_run(store, head("a"), [started("a")], close=False)
         with pytest.raises(StoreError, match="running"):
             store.delete(["b", "a"])
         assert store.totals().count == 2
@@ -424,9 +435,9 @@ class StoreConformance:
 
     def test_retention_by_count_deletes_the_oldest_runs(self, store: Store):
         for number, run_id in enumerate("abcde"):
-            keep(store, head(run_id), whole(run_id, 1000.0 + number))
+            store_run(store, head(run_id), complete_run(run_id, 1000.0 + number))
         store.pin("a", pinned=True)
-        journal = keep(store, head("z"), [started("z", 500)], close=False)
+        journal = store_run(store, head("z"), [started("z", 500)], close=False)
         assert store.retain(most_runs=4, most_bytes=None) == 2
         assert [summary.run_id for summary in store.runs()] == ["e", "d", "a", "z"]
         assert store.retain(most_runs=4, most_bytes=None) == 0
@@ -438,7 +449,7 @@ class StoreConformance:
     def test_retention_by_size_deletes_the_oldest_runs(self, store: Store):
         for number, run_id in enumerate("abc"):
             noise = "".join(str(hash((run_id, place))) for place in range(40_000))
-            keep(store, head(run_id), [started(run_id, 1000.0 + number), node(run_id, 1, "x", noise)])
+            store_run(store, head(run_id), [started(run_id, 1000.0 + number), node(run_id, 1, "x", noise)])
         per_run = store.find("c").size
         before = store.size()
         assert store.retain(most_runs=None, most_bytes=int(per_run * 2.6) + 100_000) == 1
@@ -452,13 +463,13 @@ class StoreConformance:
     @given(reply=REPLIES)
     def test_replies_are_cached_as_written(self, store: Store, reply: Reply):
         run_id = f"c{store.totals().count}"
-        keep(store, head(run_id), whole(run_id))
+        store_run(store, head(run_id), complete_run(run_id))
         store.keep_reply(f"key of {run_id}", run_id, reply)
         store.pin(run_id, pinned=False)  # whatever comes after it finds it
         assert store.cached(f"key of {run_id}") == reply
 
     def test_cached_replies_last_as_long_as_their_run(self, store: Store):
-        keep(store, head("a"), whole("a"))
+        store_run(store, head("a"), complete_run("a"))
         reply = Reply("yes " * 100, Finish.STOP, Usage(1, 2), "m", None)
         store.keep_reply("key", "a", reply)
         store.keep_reply("other", "nobody", reply)

@@ -71,7 +71,7 @@ def one_of_each() -> list[AnyEvent]:
 
 
 def head(**fields: Any) -> RunHead:
-    """What is known of that run before its first event."""
+    """The head of that run."""
     usual: dict[str, Any] = {
         "document": '{"é": "\ud83d"}\n',
         "options": {"budget_usd": 1.5, "model": None},

@@ -27,7 +27,7 @@ class Watcher:
         journal.watch(self._on_kept, self._on_failed)
 
     def wait_for(self, seq: int) -> None:
-        """Wait until that event is safe, or nothing more will be."""
+        """Wait until an event is stored, or storing has failed."""
         self._wait(lambda: bool(self.errors) or (bool(self.kept) and self.kept[-1] >= seq))
 
     def wait_for_failure(self) -> EngineError:
@@ -50,12 +50,12 @@ class Watcher:
 
 
 def head(run_id: str, **fields: Any) -> RunHead:
-    """What is known of a run before its first event."""
+    """The head of a run."""
     return RunHead(run_id, **{"document": '{"nodes": []}\n', "options": {"model": None}, **fields})
 
 
-def keep(store: Store, run_head: RunHead, told: Iterable[AnyEvent], *, close: bool = True) -> Journal:
-    """Keep a run, and wait until it is safe."""
+def store_run(store: Store, run_head: RunHead, told: Iterable[AnyEvent], *, close: bool = True) -> Journal:
+    """Store a run, and wait until it is written."""
     journal = store.begin(run_head)
     write_all(journal, told)
     if close:
@@ -64,7 +64,7 @@ def keep(store: Store, run_head: RunHead, told: Iterable[AnyEvent], *, close: bo
 
 
 def write_all(journal: Journal, told: Iterable[AnyEvent]) -> Watcher:
-    """Write events, and wait until they are safe."""
+    """Write events, and wait until they are stored."""
     watcher = Watcher(journal)
     last = -1
     for event in told:
@@ -77,7 +77,7 @@ def write_all(journal: Journal, told: Iterable[AnyEvent]) -> Watcher:
 
 
 def end(store: Store, journal: Journal) -> None:
-    """Close a journal, and wait until its run is let go of: whatever comes after it in the store does."""
+    """Close a journal, and wait until its run has no owner, which the next write does."""
     journal.close()
     store.delete([])
 
@@ -116,8 +116,8 @@ def call(prompt: str, reply: str) -> ModelCall:
     return ModelCall("m", Request((Message("user", prompt),)), Reply(reply, usage=Usage(10, 4)), 0.125, 1.0)
 
 
-def whole(run_id: str, time: float = 1000.0, size: int = 0) -> list[AnyEvent]:
-    """A short run that came to its end, with an output of that many characters more."""
+def complete_run(run_id: str, time: float = 1000.0, size: int = 0) -> list[AnyEvent]:
+    """The events of a short completed run, with an output that is this many characters longer."""
     return [
         started(run_id, time),
         node(run_id, 1, "loop[0].draft", "a draft" + "x" * size),

@@ -101,7 +101,7 @@ def events(run_id: str = "r", seq: int = 0) -> st.SearchStrategy[AnyEvent]:
 
 
 def logs(run_id: str = "r") -> st.SearchStrategy[list[AnyEvent]]:
-    """Any events in a row, numbered with gaps."""
+    """A log of any events, numbered with gaps."""
 
     def numbered(told: list[tuple[AnyEvent, int]]) -> list[AnyEvent]:
         seq = -1

@@ -33,14 +33,14 @@ ASKING = flow(
 
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Store]:
-    """The history as the process has it that is at work on the run."""
+    """The history in the process that owns the run."""
     with closing(open_store(tmp_path / "h.sqlite3")) as store:
         yield store
 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, here: Store) -> Iterator[Store]:
-    """The same file as another process has it."""
+    """The same file, opened again like in another process."""
     with closing(open_store(tmp_path / "h.sqlite3")) as store:
         yield store
 
@@ -51,7 +51,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def asking(store: Store) -> tuple[Run, NodeWaiting]:
-    """A run under way that asks, and its question as the history has it."""
+    """A running run with a question, and the stored question."""
     run = start(ASKING, {"text": "seed"}, options(FakeModels(FunctionModel("")), store=store))
     async for event in run.events():
         if isinstance(event, NodeWaiting):

@@ -47,7 +47,7 @@ async def noted(*notes: tuple[str, str, str], workflow: Any = LOOP) -> tuple[Mem
 
 
 async def forked(store: MemoryStore, run_id: str, at: str, **changes: Any) -> dict[str, list[str]]:
-    """What the calls of a fork were told by notes, by path."""
+    """The notes in the calls of a fork, by path."""
     models = FakeModels(FunctionModel("anew"))
     played = await gone_on(fork(store, plan_fork(store, run_id, at, Changes(**changes)), options(models)), models)
     return {call.path: [text.partition("]\n")[2] for text in said_by_people(call)[1:]] for call in played.model.calls}

@@ -42,7 +42,7 @@ def test_old_history_opens_and_can_be_continued(file: Path, tmp_path: Path):
 
 
 def test_staged_events_of_version_3_are_read(tmp_path: Path):
-    """The process was killed after it had staged five of the run's six events."""
+    """The process was killed after it had staged five of the six events of the run."""
     path = tmp_path / "h.sqlite3"
     shutil.copy(FOLDER / "staged-3.sqlite3", path)
     text = "A text that is long enough for a blob of its own, and for a reference to it. " * 4

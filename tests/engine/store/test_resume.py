@@ -266,7 +266,7 @@ async def test_fork_with_an_invalid_document_is_refused() -> None:
 
 
 async def broken_off(store: MemoryStore, cut: int, workflow: Workflow = LOOP) -> tuple[str, Played]:
-    """A run in the store that broke off after so many events, and how it would have gone on."""
+    """A stored run that was interrupted after this many events, and its remaining events."""
     whole_store = MemoryStore()
     whole = await kept(whole_store, workflow)
     run_id = whole.result.run_id

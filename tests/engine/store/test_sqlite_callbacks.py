@@ -10,7 +10,7 @@ import pytest
 from engine.errors import EngineError
 from engine.store.sqlite import SqliteStore
 from tests.engine.cli.kit import Events
-from tests.engine.store.run_samples import head, keep
+from tests.engine.store.run_samples import head, store_run
 
 
 def test_raising_callback_is_logged_and_other_runs_are_stored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -29,7 +29,7 @@ def test_raising_callback_is_logged_and_other_runs_are_stored(tmp_path: Path, ca
     with caplog.at_level(logging.ERROR, "loopwright"):
         journal.write(started)
         journal.close()
-        keep(store, head("second"), [started])
+        store_run(store, head("second"), [started])
     kept_runs = {run.run_id for run in store.runs()}
     store.close()
 

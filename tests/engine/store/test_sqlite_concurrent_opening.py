@@ -16,7 +16,7 @@ from engine.store.sqlite import schema
 from engine.store.sqlite.run_mutations import free_pages
 from engine.store.sqlite.schema import connect, mark_closed, mark_open, open_lock, prepare
 from engine.store.store_protocol import StoreError
-from tests.engine.store.run_samples import head, keep, node, whole
+from tests.engine.store.run_samples import complete_run, head, node, store_run
 
 
 def test_tables_can_be_created_while_the_file_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -66,7 +66,7 @@ def test_no_other_thread_reads_a_file_before_it_is_marked_open(tmp_path: Path, m
 def test_file_that_shrinks_while_it_is_checked_is_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "h.sqlite3"
     with closing(open_store(path)) as store:
-        keep(store, head("a"), [*whole("a"), node("a", 9, "x", random.Random(1).randbytes(50_000).hex())])
+        store_run(store, head("a"), [*complete_run("a"), node("a", 9, "x", random.Random(1).randbytes(50_000).hex())])
     has_log, others = schema._has_journal, []
 
     def look_for_log(file: Path) -> bool:
@@ -84,7 +84,7 @@ def test_file_that_shrinks_while_it_is_checked_is_not_damaged(tmp_path: Path, mo
 
 
 def _between_statements(monkeypatch: pytest.MonkeyPatch, word: str, act: Callable[[], object]) -> None:
-    """Do something just before the first statement that has a word in it; what it cannot do meanwhile it leaves."""
+    """Do something just before the first statement that contains a word."""
     acts = [act]
     plain = sqlite3.connect
 

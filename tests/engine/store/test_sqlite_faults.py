@@ -15,7 +15,17 @@ from engine.errors import EngineError
 from engine.store.sqlite import SqliteStore
 from engine.store.sqlite.schema import to_store_error
 from engine.store.store_protocol import RunStatus, StoreError
-from tests.engine.store.run_samples import Watcher, completed, end, head, keep, node, started, whole, write_all
+from tests.engine.store.run_samples import (
+    Watcher,
+    complete_run,
+    completed,
+    end,
+    head,
+    node,
+    started,
+    store_run,
+    write_all,
+)
 
 
 @pytest.fixture
@@ -58,7 +68,7 @@ def test_full_disk_is_reported_once_and_stored_events_stay(store: SqliteStore):
     assert (len(watcher.errors), watcher.kept[-1]) == (1, 1)
     assert [event.seq for event in store.events("a")] == [0, 1]
     _room(store)
-    end(store, keep(store, head("b"), whole("b")))
+    end(store, store_run(store, head("b"), complete_run("b")))
     assert store.find("a").status is RunStatus.INTERRUPTED
     write_all(store.reopen("a"), [node("a", 4, "x", _noise(1)), completed("a", 5)])
     assert [event.seq for event in store.events("a")] == [0, 1, 4, 5]

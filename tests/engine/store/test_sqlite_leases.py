@@ -17,7 +17,7 @@ import pytest
 from engine.store.sqlite import SqliteStore, writer_thread
 from engine.store.sqlite.schema import connect, prepare
 from engine.store.sqlite.writer_thread import BEAT_S, STALE_S, Owner, live_owners
-from tests.engine.store.run_samples import end, head, keep, started
+from tests.engine.store.run_samples import end, head, started, store_run
 
 
 class Clock:
@@ -100,7 +100,7 @@ def test_heartbeat_is_written_while_a_run_has_no_events(tmp_path: Path, monkeypa
     monkeypatch.setattr(Owner, "beat", counted)
     monkeypatch.setattr(writer_thread, "BEAT_S", 0.01)
     with closing(SqliteStore(tmp_path / "h.sqlite3")) as store:
-        journal = keep(store, head("a"), [started("a")], close=False)
+        journal = store_run(store, head("a"), [started("a")], close=False)
         while beaten.acquire(blocking=False):
             pass
         for _ in range(3):

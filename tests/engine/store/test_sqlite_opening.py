@@ -16,14 +16,14 @@ from engine.store import open_store, store_path
 from engine.store.sqlite import SqliteStore
 from engine.store.sqlite.schema import APPLICATION_ID, STEPS, connect, prepare
 from engine.store.store_protocol import StoreError
-from tests.engine.store.run_samples import head, keep, node, whole
+from tests.engine.store.run_samples import complete_run, head, node, store_run
 
 
 def _made(path: Path, characters: int = 20_000) -> Path:
     with closing(open_store(path)) as store:
         for number, run_id in enumerate("ab"):
             text = random.Random(number).randbytes(characters // 2).hex()
-            keep(store, head(run_id), [*whole(run_id), node(run_id, 9, "x", text)])
+            store_run(store, head(run_id), [*complete_run(run_id), node(run_id, 9, "x", text)])
     return path
 
 
@@ -73,7 +73,7 @@ def test_history_whose_creation_was_killed_is_created_again(tmp_path: Path, page
 
     with closing(open_store(path)) as store:
         assert store.runs() == []
-        keep(store, head("a"), whole("a"))
+        store_run(store, head("a"), complete_run("a"))
         assert [run.run_id for run in store.runs()] == ["a"]
 
 

@@ -17,7 +17,7 @@ from engine.errors import EngineError
 from engine.store.sqlite import SqliteStore
 from engine.store.store_protocol import RunStatus, StoreError
 from tests.architecture.project import ROOT
-from tests.engine.store.run_samples import end, head, keep, node, whole, write_all
+from tests.engine.store.run_samples import complete_run, end, head, node, store_run, write_all
 
 _KILLED = 12
 _EVENTS = 120
@@ -76,11 +76,11 @@ def test_killed_import_leaves_no_part_of_a_run(tmp_path: Path):
         for prefix in ("", "a", "importing"):
             with pytest.raises(StoreError, match="no run"):
                 store.find(prefix)
-        assert store.import_run(head("a"), whole("a")) == "a"
-        assert list(store.events("a")) == whole("a")
+        assert store.import_run(head("a"), complete_run("a")) == "a"
+        assert list(store.events("a")) == complete_run("a")
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT run_id FROM runs").fetchall() == [("a",)]
-        assert connection.execute("SELECT count(*) FROM events").fetchone() == (len(whole("a")),)
+        assert connection.execute("SELECT count(*) FROM events").fetchone() == (len(complete_run("a")),)
 
 
 _KILLED_BEFORE_THE_FIRST_EVENT = """
@@ -99,7 +99,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_runs_without_events_are_deleted_with_others(tmp_path: Path, tidy: Callable[[SqliteStore], object]):
     path = tmp_path / "h.sqlite3"
     with closing(SqliteStore(path)) as store:
-        keep(store, head("old"), whole("old"))
+        store_run(store, head("old"), complete_run("old"))
         living = store.begin(head("begun"))
         killed = subprocess.run([sys.executable, "-c", _KILLED_BEFORE_THE_FIRST_EVENT, path], cwd=ROOT, check=False)
         assert killed.returncode == -signal.SIGKILL
@@ -147,7 +147,7 @@ def test_two_processes_store_runs_in_parallel_and_a_third_reads_them(tmp_path: P
         assert two.stdout is not None
         next(one.stdout)
         next(two.stdout)
-        journal = keep(store, head("here"), whole("here")[:3], close=False)
+        journal = store_run(store, head("here"), complete_run("here")[:3], close=False)
         assert {run.run_id for run in store.runs()} == {"one", "two", "here"}
         with pytest.raises(EngineError, match="running"):
             store.delete(["here"])
@@ -187,5 +187,5 @@ def test_refusing_disk_is_reported_and_stored_events_stay(tmp_path: Path):
     with closing(SqliteStore(path)) as store:
         assert len(list(store.events("a"))) > int(heard[-1])
         assert store.find("a").status is RunStatus.INTERRUPTED
-        end(store, keep(store, head("b"), whole("b")))
+        end(store, store_run(store, head("b"), complete_run("b")))
     _check(path)

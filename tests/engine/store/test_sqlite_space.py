@@ -14,7 +14,7 @@ import pytest
 from engine.events import AnyEvent
 from engine.store.sqlite import SqliteStore
 from engine.store.store_protocol import Store
-from tests.engine.store.run_samples import call, head, iteration, keep, node, started, whole
+from tests.engine.store.run_samples import call, complete_run, head, iteration, node, started, store_run
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def store(path: Path) -> Iterator[SqliteStore]:
 
 
 def _new_text(seed: int, characters: int = 1_000) -> str:
-    """A text that hardly any compression makes shorter than three quarters."""
+    """A text that compresses badly."""
     return random.Random(seed).randbytes(characters * 3 // 4 + 1).hex()[:characters]
 
 
@@ -57,7 +57,7 @@ def _blobs(path: Path) -> int:
 def test_growing_texts_and_lists_take_only_the_space_of_new_parts(store: SqliteStore):
     told = _appending(120)
     empty = store._bytes_in_use()
-    keep(store, head("a"), told)
+    store_run(store, head("a"), told)
     taken = store._bytes_in_use() - empty
     assert taken <= 2 * 120 * 1_000, f"{taken} bytes for 120,000 characters"
     assert list(store.events("a")) == told
@@ -68,7 +68,7 @@ def test_chain_of_thousands_of_deltas_is_read_from_its_end(store: SqliteStore):
     for index in range(3_000):
         text += f"remark number {index}, a little more than the least that is worth a reference to a text before it\n"
         told.append(node("a", index, f"loop[{index}].draft", text))
-    keep(store, head("a"), told)
+    store_run(store, head("a"), told)
     (last,) = store.events("a", after=2_998)
     assert last == told[-1]
     (cut,) = store.events("a", after=2_998, preview=10)
@@ -76,9 +76,9 @@ def test_chain_of_thousands_of_deltas_is_read_from_its_end(store: SqliteStore):
 
 
 def test_same_run_again_stores_no_texts(store: SqliteStore, path: Path):
-    keep(store, head("a"), [started("a"), node("a", 1, "x", _new_text(1, 50_000))])
+    store_run(store, head("a"), [started("a"), node("a", 1, "x", _new_text(1, 50_000))])
     blobs, taken = _blobs(path), store._bytes_in_use()
-    keep(store, head("b"), [started("b"), node("b", 1, "y", [_new_text(1, 50_000)])])
+    store_run(store, head("b"), [started("b"), node("b", 1, "y", [_new_text(1, 50_000)])])
     assert _blobs(path) == blobs
     assert store._bytes_in_use() - taken < 8_192
     assert store.find("b").size < 2_000 < 25_000 < store.find("a").size
@@ -87,9 +87,9 @@ def test_same_run_again_stores_no_texts(store: SqliteStore, path: Path):
 def test_delta_base_of_a_deleted_run_stays_until_its_last_use(store: SqliteStore, path: Path):
     first = _new_text(1, 5_000)
     second, third = first + _new_text(2, 500), first + _new_text(2, 500) + _new_text(3, 500)
-    keep(store, head("a"), [started("a"), node("a", 1, "x", first)])
-    keep(store, head("b"), [node("b", 0, "x", first), node("b", 1, "x", second)])
-    keep(store, head("c"), [node("c", 0, "x", second), node("c", 1, "x", third)])
+    store_run(store, head("a"), [started("a"), node("a", 1, "x", first)])
+    store_run(store, head("b"), [node("b", 0, "x", first), node("b", 1, "x", second)])
+    store_run(store, head("c"), [node("c", 0, "x", second), node("c", 1, "x", third)])
     store.delete(["a"])
     store.delete(["b"])
     assert list(store.events("c")) == [node("c", 0, "x", second), node("c", 1, "x", third)]
@@ -102,10 +102,10 @@ def test_delta_base_of_a_deleted_run_stays_until_its_last_use(store: SqliteStore
 
 
 def test_deletion_returns_space_to_the_disk(store: SqliteStore):
-    keep(store, head("a"), whole("a"))
+    store_run(store, head("a"), complete_run("a"))
     store.delete([])
     before = store.size()
-    keep(store, head("b"), [node("b", 0, "x", _new_text(1, 2_000_000))])
+    store_run(store, head("b"), [node("b", 0, "x", _new_text(1, 2_000_000))])
     assert store.size() > before + 900_000
     store.delete(["b"])
     assert store.size() <= before + 8_192
@@ -114,7 +114,7 @@ def test_deletion_returns_space_to_the_disk(store: SqliteStore):
 def test_vacuum_returns_the_bytes_gained(store: SqliteStore):
     def fill(kept: Store) -> None:
         for number in range(6):
-            keep(kept, head(f"r{number}"), [node(f"r{number}", 0, "x", _new_text(number, 60_000))])
+            store_run(kept, head(f"r{number}"), [node(f"r{number}", 0, "x", _new_text(number, 60_000))])
 
     fill(store)
     with closing(sqlite3.connect(store._path)) as connection, connection:
@@ -129,7 +129,7 @@ def test_vacuum_returns_the_bytes_gained(store: SqliteStore):
 def test_output_of_50_megabytes_is_stored(store: SqliteStore):
     text = ("é\ud83d\0" + _new_text(1, 1_000_000)) * 50
     value: Any = {"text": text, "again": [text]}
-    keep(store, head("a"), [node("a", 0, "x", value)])
+    store_run(store, head("a"), [node("a", 0, "x", value)])
     assert list(store.events("a")) == [node("a", 0, "x", value)]
     (cut,) = store.events("a", preview=30)
     assert len(str(cut.outputs["output"])) == 31  # type: ignore[union-attr]

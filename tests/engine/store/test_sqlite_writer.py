@@ -14,7 +14,7 @@ import pytest
 from engine.store import open_store
 from engine.store.sqlite.schema import connect, prepare
 from engine.store.sqlite.writer_thread import Owner, WriterThread
-from tests.engine.store.run_samples import head, keep, node, whole
+from tests.engine.store.run_samples import complete_run, head, node, store_run
 
 _MORE_THAN_A_FEW = 40
 
@@ -79,7 +79,7 @@ def test_long_list_is_encoded_with_pauses_for_the_window(
     monkeypatch.setattr("engine.store.sqlite.value_encoding.time", SimpleNamespace(sleep=paused.append))
     records = [{"index": number, "result": f"draft {number}"} for number in range(iterations)]
     with closing(open_store(tmp_path / "history.sqlite3")) as store:
-        keep(store, head("a"), [*whole("a"), node("a", 9, "loop", records)])
+        store_run(store, head("a"), [*complete_run("a"), node("a", 9, "loop", records)])
         *_, last = store.events("a")
         assert last.to_json()["outputs"] == {"output": records}
     assert pauses <= len(paused) <= 2 * pauses

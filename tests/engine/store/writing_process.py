@@ -13,7 +13,7 @@ from tests.engine.store.run_samples import Watcher, completed, head, iteration, 
 
 
 def main(path: str, run_id: str, count: str, most_bytes: str = "") -> None:
-    """Keep a run of that many events, the last of which ends it."""
+    """Store a run of this many events, the last of which ends it."""
     store = SqliteStore(Path(path))
     journal = store.begin(head(run_id))
     watcher = Watcher(journal)
