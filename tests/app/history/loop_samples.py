@@ -34,7 +34,7 @@ def start_iteration(view_model: RunViewModel, index: int, total: int = 5, path: 
     view_model.apply(LoopIterationStarted("run", 0, 0.0, path, index, total, "its beginning"))
 
 
-def told(*results: Value, total: int = 5, path: str = "loop", **fields: Any) -> RunViewModel:
+def loop_model(*results: Value, total: int = 5, path: str = "loop", **fields: Any) -> RunViewModel:
     """The view model of a run whose loop has iterations with these results."""
     view_model = RunViewModel({})
     for index, result in enumerate(results):

@@ -26,7 +26,7 @@ from engine.events import AnyEvent, LoopIterationStarted, RunStarted
 from engine.plan.structure import analyse
 from engine.runner.run_storage import RunHead
 from engine.store import Store
-from tests.app.history.loop_samples import iteration, one_loop, told
+from tests.app.history.loop_samples import iteration, loop_model, one_loop
 from tests.app.history.stored_runs import refine, refine_script, run_and_store
 
 
@@ -246,7 +246,7 @@ def test_unstored_run_can_be_selected_again(
     store: Store, compared: CompareWindow, tmp_path: Path, qtbot: QtBot
 ) -> None:
     run_and_store(store, refine(name="Kept"), refine_script(tmp_path / "s.json"))
-    unkept = live_compared_run("Not kept", analyse(one_loop()), told("the sea", "a sea"))
+    unkept = live_compared_run("Not kept", analyse(one_loop()), loop_model("the sea", "a sea"))
     show(compared, qtbot, SideContent(unkept, "loop[0]"), SideContent(unkept, "loop[1]"))
     qtbot.waitUntil(lambda: compared.left.run.count() == 2)
     kept = next(text for at in range(2) if "Kept" in (text := compared.left.run.itemText(at)))
@@ -288,7 +288,7 @@ def test_new_selection_cancels_the_comparison_and_the_window_stays_responsive(
         return found
 
     monkeypatch.setattr("app.history.compare_window.compare", watched)
-    view_model = told(noise(1, 50_000), noise(2, 50_000), "the sea", "a sea")
+    view_model = loop_model(noise(1, 50_000), noise(2, 50_000), "the sea", "a sea")
     source = live_compared_run("Noise", analyse(one_loop()), view_model)
     compared.show_pair(SideContent(source, "loop[0]"), SideContent(source, "loop[1]"))
     qtbot.waitUntil(begun.is_set)  # the window's thread goes on while it is compared

@@ -18,7 +18,7 @@ from app.runs.run_view_model import RunViewModel
 from engine.models.protocol import Usage
 from engine.nodes.loop import LoopConfig
 from engine.run_state.state import LoopExecution
-from tests.app.history.loop_samples import end, iteration, nested_loops, start_iteration, told
+from tests.app.history.loop_samples import end, iteration, loop_model, nested_loops, start_iteration
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -82,7 +82,7 @@ def test_facts_line_has_only_known_values() -> None:
 
 def test_loop_explanation_has_tested_values() -> None:
     config = LoopConfig(stop_when=[{"condition": "stable_output"}, {"condition": "oscillation", "threshold": 0.9}])
-    view_model = told("one", "two", total=10, similarity=0.962)
+    view_model = loop_model("one", "two", total=10, similarity=0.962)
     assert loop_status(view_model.loops["loop"], config) == "Iteration 2 of up to 10."
     end(view_model, "stable_output")
     loop = view_model.loops["loop"]
@@ -110,13 +110,13 @@ def test_loop_explanation_tells_progress() -> None:
 
 
 def test_loop_explanation_names_another_returned_iteration() -> None:
-    view_model = told("one", "two", "three")
+    view_model = loop_model("one", "two", "three")
     end(view_model, returned=0)
     assert loop_status(view_model.loops["loop"], LoopConfig()).endswith("It returned the result of iteration 1.")
 
 
 def test_condition_values_end_with_the_complete_reason() -> None:
-    loop = told("one", branch="continue", reason="Say\nwhere.").loops["loop"]
+    loop = loop_model("one", branch="continue", reason="Say\nwhere.").loops["loop"]
     text = condition_values(loop, 0, LoopConfig(stop_when=[{"condition": "evaluator"}]))
     assert text.startswith("The evaluator chose 'continue'")
     assert text.endswith("\n\nSay\nwhere.")

@@ -18,7 +18,7 @@ from engine.events import NodeStarted
 from engine.models.protocol import Usage
 from engine.run_state.state import NodeState
 from engine.values import Value
-from tests.app.history.loop_samples import end, iteration, start_iteration, told
+from tests.app.history.loop_samples import end, iteration, loop_model, start_iteration
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def column(model: IterationModel, which: Column) -> list[object]:
 
 
 def test_rows_appear_with_iterations(model: IterationModel, qtbot: QtBot) -> None:
-    view_model = told("one")
+    view_model = loop_model("one")
     loop = view_model.loops["loop"]
     model.show_loop(loop, is_over=False)
     assert column(model, Column.RESULT) == ["one"]
@@ -70,7 +70,7 @@ def test_rows_appear_with_iterations(model: IterationModel, qtbot: QtBot) -> Non
 
 
 def test_completed_item_is_shown_before_an_earlier_running_one(model: IterationModel, qtbot: QtBot) -> None:
-    view_model = told("one")
+    view_model = loop_model("one")
     for index in (1, 2, 3):
         start_iteration(view_model, index)
     loop = view_model.loops["loop"]
@@ -93,28 +93,28 @@ def test_completed_item_is_shown_before_an_earlier_running_one(model: IterationM
 
 
 def test_interrupted_iteration_is_labeled(model: IterationModel) -> None:
-    view_model = told("one")
+    view_model = loop_model("one")
     start_iteration(view_model, 1)
     model.show_loop(view_model.loops["loop"], is_over=True)
     assert column(model, Column.RESULT) == ["one", "Not completed"]
 
 
 def test_another_loop_resets_the_table(model: IterationModel, qtbot: QtBot) -> None:
-    model.show_loop(told("one", "two").loops["loop"], is_over=True)
+    model.show_loop(loop_model("one", "two").loops["loop"], is_over=True)
     with qtbot.waitSignal(model.modelReset):
-        model.show_loop(told("three").loops["loop"], is_over=True)
+        model.show_loop(loop_model("three").loops["loop"], is_over=True)
     assert column(model, Column.RESULT) == ["three"]
 
 
 def test_empty_columns_are_known(model: IterationModel) -> None:
     usage = Usage(input_tokens=900, output_tokens=100, exact=True)
-    model.show_loop(told("one", "two", usage=usage, cost_usd=0.5).loops["loop"], is_over=True)
+    model.show_loop(loop_model("one", "two", usage=usage, cost_usd=0.5).loops["loop"], is_over=True)
     assert {which for which, length in model.longest.items() if length} == {Column.TOKENS, Column.COST, Column.TIME}
     assert column(model, Column.TOKENS) == ["1,000", "1,000"]
 
 
 def test_missing_similarities_are_computed(model: IterationModel, similarities: Similarities, qtbot: QtBot) -> None:
-    loop = told("abcd", "abcx", "abcx").loops["loop"]
+    loop = loop_model("abcd", "abcx", "abcx").loops["loop"]
     figures = ChartData(similarities)
     similarities.look_at("loop", loop)
     model.show_loop(loop, is_over=True)
@@ -128,7 +128,7 @@ def test_missing_similarities_are_computed(model: IterationModel, similarities: 
 
 
 def test_recorded_similarities_are_used(similarities: Similarities) -> None:
-    loop = told("abcd", "abcx", similarity=0.4).loops["loop"]
+    loop = loop_model("abcd", "abcx", similarity=0.4).loops["loop"]
     similarities.look_at("loop", loop)
     assert not similarities.is_busy
     assert similarities.of(loop, 1) == 0.4
@@ -143,7 +143,7 @@ def test_results_with_previews_are_read_completely(similarities: Similarities, q
         return list[Value](full[first : last + 1])
 
     similarities.forget(read)
-    loop = told(*["same beginning…"] * 3).loops["loop"]
+    loop = loop_model(*["same beginning…"] * 3).loops["loop"]
     with qtbot.waitSignal(similarities.found):
         similarities.look_at("loop", loop)
     assert asked == [("loop", 0, 2, False)]
@@ -155,7 +155,7 @@ def test_unreadable_results_have_no_similarity(similarities: Similarities, qtbot
         raise EngineError("The history is gone.")
 
     similarities.forget(read)
-    loop = told("one", "two").loops["loop"]
+    loop = loop_model("one", "two").loops["loop"]
     with qtbot.waitSignal(similarities.found):
         similarities.look_at("loop", loop)
     similarities.look_at("loop", loop)

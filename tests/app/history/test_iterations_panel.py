@@ -33,10 +33,10 @@ from tests.app.history.loop_samples import (
     item_loop,
     iteration,
     judged_loop,
+    loop_model,
     nested_loops,
     one_loop,
     start_iteration,
-    told,
 )
 from tests.app.history.stored_runs import refine, run_and_store, store_run
 
@@ -282,7 +282,7 @@ def test_loop_of_the_canvas_selection_is_shown(open_panel: OpenPanel) -> None:
 
 def test_newest_iteration_is_shown_while_running_unless_one_is_selected(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
-    view_model = told("one")
+    view_model = loop_model("one")
     start_iteration(view_model, 1)
     bench.show(view_model)
     assert bench.row == 1
@@ -303,7 +303,7 @@ def test_newest_iteration_is_shown_while_running_unless_one_is_selected(open_pan
 
 def test_hidden_panel_updates_when_shown(ran: Bench) -> None:
     ran.panel.hide()
-    view_model = told("one", "two")
+    view_model = loop_model("one", "two")
     ran.session.shown.view_model = view_model
     ran.session.shown.started.emit()
     assert ran.panel.model.rowCount() == 4
@@ -340,7 +340,7 @@ def test_single_iteration_has_no_similarity(open_panel: OpenPanel) -> None:
 def test_narrow_panel_keeps_the_result_and_low_panel_the_table(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
     usage = Usage(input_tokens=1200, output_tokens=300, exact=True)
-    view_model = told("one", "two", usage=usage, cost_usd=0.01, branch="continue", reason="too short", score=3.0)
+    view_model = loop_model("one", "two", usage=usage, cost_usd=0.01, branch="continue", reason="too short", score=3.0)
     end(view_model)
     bench.panel.resize(1600, 420)
     bench.show(view_model)
@@ -354,7 +354,7 @@ def test_narrow_panel_keeps_the_result_and_low_panel_the_table(open_panel: OpenP
 @pytest.mark.parametrize("width", [160, 200, 240, 320])
 def test_very_narrow_table_keeps_result_and_warnings_visible(open_panel: OpenPanel, width: int) -> None:
     bench = open_panel(one_loop())
-    view_model = told("one", "two", branch="continue", reason="too short", warnings=("draft: cut off",))
+    view_model = loop_model("one", "two", branch="continue", reason="too short", warnings=("draft: cut off",))
     end(view_model)
     bench.show(view_model)
     table = bench.panel.table
@@ -407,7 +407,7 @@ def test_layout_is_saved_and_restored(open_panel: OpenPanel) -> None:
 
 def test_texts_are_never_markup(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
-    view_model = told("<b>bold</b> \ud800 \x00", "<img src=x>", branch="<i>", reason="<u>", score=1.0)
+    view_model = loop_model("<b>bold</b> \ud800 \x00", "<img src=x>", branch="<i>", reason="<u>", score=1.0)
     bench.show(view_model)
     bench.panel.grab()
     assert bench.panel.model.index(1, Column.RESULT).data() == "<img src=x>"
@@ -419,7 +419,7 @@ def test_texts_are_never_markup(open_panel: OpenPanel) -> None:
 def test_thousand_iterations_with_results_of_a_megabyte(open_panel: OpenPanel) -> None:
     bench = open_panel(one_loop())
     large = "word " * 200_000
-    view_model = told(*[f"{index} {large}" for index in range(3)], *["word"] * 997, total=1000, similarity=0.5)
+    view_model = loop_model(*[f"{index} {large}" for index in range(3)], *["word"] * 997, total=1000, similarity=0.5)
     end(view_model)
     bench.show(view_model)
     bench.panel.grab()
@@ -508,7 +508,7 @@ def test_iterator_shows_completed_items_without_loop_columns(open_panel: OpenPan
 
 def test_another_loop_can_be_selected_while_similarities_are_computed(open_panel: OpenPanel, qtbot: QtBot) -> None:
     bench = open_panel(nested_loops())
-    view_model = told(*(f"{number} {'word ' * 300}" for number in range(6)), total=6, path="outer")
+    view_model = loop_model(*(f"{number} {'word ' * 300}" for number in range(6)), total=6, path="outer")
     view_model.parents = bench.session.structure.parent
     bench.session.shown.view_model, bench.session.shown.workflow = view_model, bench.session.workflow
     bench.session.shown.started.emit()

@@ -156,7 +156,9 @@ def test_stored_run_shows_the_steps_of_its_agent(
     qtbot.waitUntil(lambda: "steps" in document.inspector.result.sections, timeout=10_000)
     steps = document.inspector.result.sections["steps"].content.view.text()
     assert steps.startswith("Turn 1\nI look.\n→ search_files(query: sea)\n= ")
-    assert document.canvas.view.nodes["agent"].status_item.status.line == "Nothing there."
+    node = document.canvas.view.nodes["agent"]
+    qtbot.waitUntil(lambda: node.status_item is not None, timeout=10_000)
+    assert node.status_item.status.line == "Nothing there."
 
 
 def test_window_closes_while_a_run_waits_and_the_answer_comes_later(
