@@ -123,7 +123,7 @@ class Canvas(QWidget):
             **{f"align_{edge}": partial(commands.align, edge) for edge in ALIGNMENTS},
             "cut": commands.cut,
             "copy": commands.copy,
-            "paste": lambda: commands.paste(self.popups.menu_position),
+            "paste": lambda: commands.paste(self.popups.pointer),
             "duplicate": commands.duplicate,
             "delete": commands.delete,
             "delete_reconnect": commands.delete_and_reconnect,

@@ -429,15 +429,19 @@ class Popups(QObject):
         session.changed.connect(self.list.close_if_open)  # its entries belong to the previous state of the document
 
     @property
+    def pointer(self) -> QPointF | None:
+        """Position of the right click, else of the mouse; None if the mouse is elsewhere."""
+        return self.menu_position if self.menu_position is not None else self._viewer.mouse_position()
+
+    @property
     def position(self) -> QPointF:
-        """Position for new items: the right click, else the mouse, else the center."""
-        candidates = (self.menu_position, self._viewer.mouse_position(), self._viewer.center)
-        return next(position for position in candidates if position is not None)
+        """Position for new items: the pointer, else the center."""
+        pointer = self.pointer
+        return pointer if pointer is not None else self._viewer.center
 
     def quick_add(self, at: QPointF | None = None) -> None:
         """Pick a node type to add at a position, or at the mouse; without one, next to the selection."""
-        candidates = (at, self.menu_position, self._viewer.mouse_position())
-        position = next((position for position in candidates if position is not None), None)
+        position = at if at is not None else self.pointer
         entries = matching_node_types(self._session.registry, None, is_input=False)
         self.list.open(
             self._on_canvas(position if position is not None else self._viewer.center),

@@ -91,15 +91,23 @@ def test_copies_have_new_ids_and_the_edges_between_them(hand: Hand) -> None:
     hand.key(Qt.Key.Key_C, CONTROL)
     text = QGuiApplication.clipboard().text()
     assert {entry["id"] for entry in json.loads(text)["nodes"]} == {"loop", "draft", "exit"}
-    hand.key(Qt.Key.Key_V, CONTROL)
+    hand.canvas.commands.paste()
     assert {"loop_2", "draft_2", "exit_2"} <= set(hand.canvas.view.nodes)
     assert "loop_2.body -> draft_2.input" in hand.edges()
     assert "draft_2.output -> exit_2.input" in hand.edges()
     assert hand.session.workflow.node("exit_2").config["loop"] == "loop_2"
     assert set(hand.session.selection) == {"loop_2", "draft_2", "exit_2"}
     assert hand.place("draft_2") == (520, 120)
-    hand.key(Qt.Key.Key_V, CONTROL)
+    hand.canvas.commands.paste()
     assert hand.place("draft_3") == (560, 160)
+
+
+def test_copies_are_pasted_at_the_pointer(hand: Hand) -> None:
+    hand.session.select(["draft"])
+    hand.key(Qt.Key.Key_C, CONTROL)
+    hand.move(QPointF(300, 400))
+    hand.key(Qt.Key.Key_V, CONTROL)
+    assert hand.place("draft_2") == (300, 400)
 
 
 def test_loop_is_copied_with_its_exit(hand: Hand) -> None:
