@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 
 from tests.architecture.project import ROOT, sources
 
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 60
 MIN_LINES_WITH_ONE_IMPORTER = 100
+MAX_EQUAL_NAMES = 2
 MAX_SMALL_MODULES = 6
 """The number of modules below that length with one importer: members of a family, such as exit conditions."""
 
@@ -49,6 +51,12 @@ def test_no_function_is_long():
 
 def test_every_module_has_a_docstring():
     assert [path for path, module in SOURCES.items() if module.body and not ast.get_docstring(module)] == []
+
+
+def test_module_names_tell_modules_apart():
+    names = Counter(path.rpartition("/")[2] for path in SOURCES)
+    del names["__init__.py"]
+    assert {name: count for name, count in names.items() if count > MAX_EQUAL_NAMES} == {}
 
 
 def test_small_modules_with_one_importer_are_rare():
