@@ -42,18 +42,14 @@ def quoted(value: Value, length: int = 60) -> str:
 
 def harmless(text: str) -> str:
     """Escape everything that could control a terminal; tabs and newlines stay."""
-    return _HARMFUL.sub(
-        lambda found: found[0].encode("unicode_escape").decode("ascii"),
-        text.replace("\r\n", "\n"),
-    )
+    return _HARMFUL.sub(lambda c: c[0].encode("unicode_escape").decode("ascii"), text.replace("\r\n", "\n"))
 
 
 def visible(text: str) -> str:
     """Escape every invisible character of a text to which a person consents; nothing is truncated."""
-    shown_text = text.replace("\r\n", "\n")
     return "".join(
         c if c in "\n\t" or (c.isprintable() and c not in _INVISIBLE) else c.encode("unicode_escape").decode("ascii")
-        for c in shown_text
+        for c in text.replace("\r\n", "\n")
     )
 
 

@@ -76,11 +76,6 @@ class PreparedRun:
         """Names of the models, each once."""
         return tuple(dict.fromkeys(priced.model.name for priced in self.models.values()))
 
-    @property
-    def strategies(self) -> tuple[str, ...]:
-        """Turn strategies of its agents, each once."""
-        return strategies_of(self.plan.graph)
-
 
 @dataclass(frozen=True, slots=True)
 class RunOrigin:
@@ -142,10 +137,12 @@ def prepare(document: Workflow | Plan, inputs: Mapping[str, Value], options: Run
     parameters = read_parameters(plan.parameters, inputs)
     if not options.allow_code:
         refuse_code(plan.graph)
-    catalogue, own = _catalogue(options)
+    catalogue = options.models if options.models is not None else _new_catalog()
     settings = Settings.model_validate(workflow.settings)
     models = {choice: _bind(choice, settings, options, catalogue) for choice in plan.models}
-    return PreparedRun(workflow, plan, parameters, options, settings, models, catalogue if own else None)
+    return PreparedRun(
+        workflow, plan, parameters, options, settings, models, catalogue if options.models is None else None
+    )
 
 
 def new_origin(prepared: PreparedRun) -> RunOrigin:
@@ -180,12 +177,10 @@ def stored_options(prepared: PreparedRun) -> dict[str, Value]:
     return options_to_json(prepared.options, default.model.name if default is not None else None)
 
 
-def _catalogue(options: RunOptions) -> tuple[Catalogue, bool]:
-    if options.models is not None:
-        return options.models, False
+def _new_catalog() -> Catalogue:
     from engine.models.catalog import Models
 
-    return Models(), True
+    return Models()
 
 
 def _bind(choice: ModelChoice, settings: Settings, options: RunOptions, catalogue: Catalogue) -> PricedModel:
@@ -297,7 +292,7 @@ class Run:
         self._result: RunResult | None = None
         self._has_started = self._is_ending = False
         if not past:
-            run_started = partial(RunStarted, strategies=prepared.strategies)
+            run_started = partial(RunStarted, strategies=strategies_of(prepared.plan.graph))
             self._event_log.emit(run_started, "", prepared.workflow.name, prepared.parameters, prepared.model_names)
         elif not origin.is_fork:
             self._event_log.emit(RunResumed, "")

@@ -34,7 +34,7 @@ from engine.runner.declared_inputs import without_disabled
 from engine.runner.fork import ForkPoint, events_before, fork_point, latest_executions, state_order, with_edited_output
 from engine.runner.options import RunOptions, options_with_stored
 from engine.runner.replay import CallLog, UnknownCall
-from engine.runner.run import Run, RunOrigin, new_run_id, prepare, stored_options, stored_origin
+from engine.runner.run import Run, RunOrigin, new_run_id, prepare, stored_options, stored_origin, strategies_of
 from engine.runner.run_storage import RunHead
 from engine.store.run_file import is_imported, mark_imported
 from engine.store.store_protocol import RunStatus, RunSummary, Store, StoreError
@@ -257,7 +257,7 @@ def fork(
         edits[plan.at] = changes.value
     name, models = plan.workflow.name, ready.model_names
     order = state_order(past, ready.plan, point)
-    begins = partial(RunStarted, strategies=ready.strategies, state_order=order)
+    begins = partial(RunStarted, strategies=strategies_of(ready.plan.graph), state_order=order)
     first = begins(run_id, 0, time.time(), "", name, ready.parameters, models, parent.run_id, plan.at, edits)
     source = ready.options.source or parent.source
     kept = mark_imported(stored_options(ready), imported=is_imported(store, parent.run_id))
