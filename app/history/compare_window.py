@@ -371,7 +371,7 @@ class CompareWindow(QDialog):
         self.raise_()
         self.activateWindow()
         self._offer_runs()
-        self._say("Reading…")
+        self.line.setText("Reading…")
         self._read(self.left, left)
         self._read(self.right, right)
 
@@ -386,7 +386,7 @@ class CompareWindow(QDialog):
         change = changes[self._change]
         for pane, place in zip(self.panes, (change.left, change.right), strict=True):
             pane.go_to(place)
-        self._say(
+        self.line.setText(
             f"Change {format_count(self._change + 1)} of {format_count(len(changes))}. {summary(self.comparison)}"
         )
 
@@ -463,7 +463,7 @@ class CompareWindow(QDialog):
         sides = [(side.source, side.chosen_place, side.chosen_what) for side in (self.left, self.right)]
         self._round += 1
         this = self._round
-        self._say("Comparing…")
+        self.line.setText("Comparing…")
 
         def check() -> None:
             if this != self._round:
@@ -491,7 +491,7 @@ class CompareWindow(QDialog):
         right.show_text(comparison.right, comparison.marks(is_left=False))
         for button in (self.previous, self.next):
             button.setEnabled(bool(comparison.changes))
-        self._say(summary(comparison))
+        self.line.setText(summary(comparison))
         self.compared.emit()
 
     def _swap(self) -> None:
@@ -504,11 +504,8 @@ class CompareWindow(QDialog):
         right.show_source(*one)
         self._compare()
 
-    def _say(self, text: str) -> None:
-        self.line.setText(text)
-
     def _fail(self, error: EngineError) -> None:
-        self._say(str(error))
+        self.line.setText(str(error))
 
 
 def _text(source: ComparedRun | None, place: str, what: TextChoice | None) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final
 
 from engine.errors import EngineError
@@ -218,14 +219,14 @@ class SqliteStore:
         self._writer.do(run_mutations.delete_leftovers)
         imported = f"{queries.IMPORTING}{secrets.token_hex(6)}"
         journal = self.begin(dataclasses.replace(head, run_id=imported))
-        progress = _Progress()
-        journal.watch(progress.kept, progress.failed)
+        progress: SimpleQueue[int | EngineError] = SimpleQueue()
+        journal.watch(progress.put, progress.put)
         try:
             rest = iter(events)
             while batch := list(islice(rest, _IMPORTED_AT_ONCE)):
                 for event in batch:
                     journal.write(event)
-                progress.wait_for(batch[-1].seq)
+                _wait_for(progress, batch[-1].seq)
             run_id = self._writer.do(lambda connection: run_mutations.publish_import(connection, imported, head.run_id))
         except BaseException:
             journal.close()
@@ -321,29 +322,15 @@ class SqliteStore:
             mark_closed(opened)
 
 
-class _Progress:
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._last = -1
-        self._error: EngineError | None = None
+def _wait_for(progress: SimpleQueue[int | EngineError], seq: int) -> None:
+    """Wait until an event is stored.
 
-    def kept(self, seq: int) -> None:
-        with self._changed:
-            self._last = seq
-            self._changed.notify_all()
-
-    def failed(self, error: EngineError) -> None:
-        with self._changed:
-            self._error = error
-            self._changed.notify_all()
-
-    def wait_for(self, seq: int) -> None:
-        """Wait until an event is stored.
-
-        Raises:
-            EngineError: Storing failed.
-        """
-        with self._changed:
-            self._changed.wait_for(lambda: self._error is not None or self._last >= seq)
-            if self._error is not None:
-                raise self._error
+    Raises:
+        EngineError: Storing failed.
+    """
+    while True:
+        reported = progress.get()
+        if isinstance(reported, EngineError):
+            raise reported
+        if reported >= seq:
+            return
