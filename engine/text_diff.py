@@ -130,6 +130,9 @@ def _joined(blocks: Iterator[Block]) -> list[Block]:
 _WORD: Final = re.compile(r"\w+|\n|[^\S\n]+|[^\w\s]")
 """A word, a newline, other white space, or a single punctuation mark."""
 
+SplitWords = Callable[[str], list[str]]
+"""Splits a text into words and what stands between them; joined, these are the text."""
+
 
 class Kind(StrEnum):
     """Whether a span is in both texts, only in the first, or only in the second."""
@@ -147,31 +150,37 @@ class Span:
     text: str
 
 
-def differences(first: str, second: str, check: Check = lambda: None) -> list[Span]:
+def split_words(text: str) -> list[str]:
+    """Split a text into words at spaces and punctuation marks."""
+    return _WORD.findall(text)
+
+
+def differences(first: str, second: str, check: Check = lambda: None, split: SplitWords = split_words) -> list[Span]:
     """Compare two texts word by word.
 
     Args:
         first: The first text.
         second: The second text.
         check: Called every few milliseconds; an exception ends the comparison.
+        split: Splits lines into words.
 
     Returns:
         The spans of both texts in order, deletions before insertions. No two neighbors have the same kind.
     """
-    return list(_merged(_join_changes(list(_merged(_spans(first, second, check))))))
+    return list(_merged(_join_changes(list(_merged(_spans(first, second, check, split))))))
 
 
-def _spans(first: str, second: str, check: Check) -> Iterator[Span]:
+def _spans(first: str, second: str, check: Check, split: SplitWords) -> Iterator[Span]:
     lines, other_lines = _lines(first), _lines(second)
     for changed, other_changed, equal in _changes(lines, other_lines, check):
-        yield from _word_spans(changed, other_changed, check)
+        yield from _word_spans(changed, other_changed, check, split)
         if equal:
             yield Span(Kind.EQUAL, equal)
 
 
-def _word_spans(first: str, second: str, check: Check) -> Iterator[Span]:
+def _word_spans(first: str, second: str, check: Check, split: SplitWords) -> Iterator[Span]:
     if first and second:
-        for changed, other_changed, equal in _changes(_WORD.findall(first), _WORD.findall(second), check):
+        for changed, other_changed, equal in _changes(split(first), split(second), check):
             yield from _changed(changed, other_changed)
             if equal:
                 yield Span(Kind.EQUAL, equal)

@@ -9,16 +9,17 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import QTextBoundaryFinder, QTimer, Signal
 from PySide6.QtGui import QColor, QSyntaxHighlighter, QTextCharFormat, QTextCursor, QTextDocument, QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
 from app.inspector.text_widgets import from_utf16_units, to_utf16_units
 from app.theme.style import style
 from engine.formatting import format_count
-from engine.text_diff import Check, Kind, Span, differences
+from engine.text_diff import Check, Kind, Span, differences, split_words
 
 Range = tuple[int, int]
 """Start and end of a range in UTF-16 units."""
@@ -28,7 +29,8 @@ _NOT_SHOWN: Final = re.compile("[\x00\ud800-\udfff\ufdd0\ufdd1]")
 """Characters that a text document cannot contain or interprets itself."""
 _LONGEST_LINE: Final = 2_000
 """Length at which a line is broken for display: Qt lays out a whole line at once."""
-_WORD: Final = re.compile(r"\w+")
+_WITHOUT_SPACES: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+"""Characters of scripts that put no spaces between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def compare(left: str, right: str, check: Check = lambda: None) -> Comparison:
         check: Called every few milliseconds; its exceptions cancel the comparison.
     """
     left, right = shown(left), shown(right)
-    spans = differences(left, right, check)
+    spans = differences(left, right, check, split_into_words)
     words = {kind: sum(_word_count(span.text) for span in spans if span.kind is kind) for kind in Kind}
     changes = list(_changes(spans))
     left, lefts = _broken(left, [change.left for change in changes])
@@ -125,8 +127,19 @@ def _broken(text: str, ranges: list[Range]) -> tuple[str, list[Range]]:
     return from_utf16_units("\n".join(pieces)), [(start, max(start, end)) for start, end in moved]
 
 
+def split_into_words(text: str) -> list[str]:
+    """Split a text into words, also in scripts without spaces."""
+    if _WITHOUT_SPACES.search(text) is None:
+        return split_words(text)
+    units, finder = to_utf16_units(text), QTextBoundaryFinder(QTextBoundaryFinder.BoundaryType.Word, text)
+    boundaries = [0]
+    while (boundary := finder.toNextBoundary()) > 0:
+        boundaries.append(boundary)
+    return [from_utf16_units(units[start:end]) for start, end in pairwise(boundaries)]
+
+
 def _word_count(text: str) -> int:
-    return len(_WORD.findall(text))
+    return sum(part[0].isalnum() for part in split_into_words(text))
 
 
 def _utf16_length(text: str) -> int:

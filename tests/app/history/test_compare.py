@@ -16,7 +16,7 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.history.compare_pane import Change, ComparePane, Comparison, compare, shown, summary
+from app.history.compare_pane import Change, ComparePane, Comparison, compare, shown, split_into_words, summary
 from app.history.compare_window import CompareWindow, SideContent, live_compared_run
 from app.history.store_client import StoreClient
 from app.theme.style import style
@@ -363,3 +363,26 @@ def test_distant_change_is_shown_during_insertion_and_kept_with_a_new_theme(
     style().choose("light")
     qtbot.waitUntil(lambda: all(pane.is_filled for pane in compared.panes), timeout=10_000)
     assert stand_there()
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "removed", "added"),
+    [
+        ("我喜欢红色的苹果。", "我喜欢绿色的苹果。", "红", "绿"),
+        ("これは良い文章です。", "これは悪い文章です。", "良", "悪"),
+        ("A red apple 红.", "A red apple 绿.", "红", "绿"),
+    ],
+)
+def test_scripts_without_spaces_are_compared_by_words(left: str, right: str, removed: str, added: str) -> None:
+    comparison = compare(left, right)
+    [change] = comparison.changes
+    assert removed[0] in left[slice(*change.left)]
+    assert len(left[slice(*change.left)]) <= len(removed) + 1
+    assert added[0] in right[slice(*change.right)]
+    assert (comparison.words_left, comparison.words_right) == (1, 1)
+
+
+@given(st.text(max_size=60))
+def test_words_joined_are_the_text(text: str) -> None:
+    shown_text = shown(text)
+    assert "".join(split_into_words(shown_text)) == shown_text
