@@ -11,13 +11,13 @@ from engine.document.model import Workflow
 _THINKING_S: Final = 0.3
 
 _DRAFTS: Final = (
-    "Dear neighbours, on Sunday we have a picnic in the park. Please come. There will be food.",
+    "Dear neighbors, on Sunday we have a picnic in the park. Please come. There will be food.",
     (
-        "Dear neighbours, this Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and "
+        "Dear neighbors, this Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and "
         "something you like to eat; we bring lemonade and games."
     ),
     (
-        "Dear neighbours,\n\nthis Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and "
+        "Dear neighbors,\n\nthis Sunday at noon we meet for a picnic by the pond in the park. Bring a blanket and "
         "a dish to share; there will be lemonade, games, and shade for whoever wants it. If it rains, we meet in the "
         "hall.\n\n"
         "We look forward to seeing you!"
@@ -38,7 +38,7 @@ _STEPS: Final = (
     ("Rewrite", "Shorten"),
     ("Shorten", "Polish"),
 )
-ROWS: Final = "task\nInvite the neighbours to a picnic.\nThank the librarian who retires.\nAsk for quiet after ten.\n"
+ROWS: Final = "task\nInvite the neighbors to a picnic.\nThank the librarian who retires.\nAsk for quiet after ten.\n"
 """A table whose rows are tasks."""
 
 
@@ -83,9 +83,9 @@ def sixty_nodes() -> Workflow:
 def approval_workflow() -> Workflow:
     """A draft that a person approves."""
     flow = Builder("Approved letter")
-    task = flow.add("input", id="task", title="Task", default="Tell the neighbours of the picnic on Sunday.")
+    task = flow.add("input", id="task", title="Task", default="Tell the neighbors of the picnic on Sunday.")
     draft = flow.add("llm", id="draft", title="Draft", prompt="{{input}}")
-    check = flow.add("approval", id="check", title="May it go out?", message="May this go to all neighbours?")
+    check = flow.add("approval", id="check", title="May it go out?", message="May this go to all neighbors?")
     sent = flow.add("output", id="sent", title="Sent")
     kept = flow.add("output", id="kept_back", title="Kept back")
     flow.connect(task["value"], draft["input"])

@@ -30,7 +30,7 @@ from engine.document.problems import has_errors
 from engine.models.catalog import Models, default_model_name
 from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX, Model
 from engine.runner.declared_inputs import declared_inputs
-from engine.runner.options import Catalogue, RunOptions
+from engine.runner.options import Catalog, RunOptions
 from engine.store.store_protocol import Store
 from engine.values import Value
 
@@ -104,7 +104,7 @@ def resume_options(
 
 def _models(
     names: Iterable[str], engine: EngineThread, preferences: Preferences, store: Store | None
-) -> Catalogue | None:
+) -> Catalog | None:
     # Scripted and recorded models have a state, so each run reads them again.
     called = tuple(names)
     if any(name.startswith(RECORDED_PREFIX) for name in called):
@@ -120,7 +120,7 @@ def _models(
 
 
 class CustomServerModels:
-    """Model catalogue for `RunOptions.models` that adds the addresses of custom servers.
+    """Model catalog for `RunOptions.models` that adds the addresses of custom servers.
 
     An address in the workflow takes precedence. The models are shared by all runs and not closed with a run.
     """

@@ -57,14 +57,14 @@ class Series:
 
     Attributes:
         title: Its title.
-        colour: Returns its color in a theme.
+        color: Returns its color in a theme.
         corners: Corners of its points, which distinguish lines without color; 0 for a circle.
         format: Formats a value.
         value: Returns the value of an iteration, or None.
     """
 
     title: str
-    colour: Callable[[Theme], str]
+    color: Callable[[Theme], str]
     corners: int
     format: Callable[[float], str]
     value: Callable[[LoopIterationCompleted], float | None]
@@ -287,11 +287,11 @@ class Legend(QWidget):
             button.setIcon(_sample(self._series[kind], side, self.devicePixelRatioF()))
 
 
-def mark(centre: QPointF, radius: float, corners: int) -> QPolygonF:
+def mark(center: QPointF, radius: float, corners: int) -> QPolygonF:
     """Return the marker of a value: a circle, or a polygon with a corner at the top."""
     count = corners or 16
     steps = [2 * math.pi * corner / count - math.pi / 2 for corner in range(count)]
-    return QPolygonF([centre + QPointF(math.cos(step) * radius, math.sin(step) * radius) for step in steps])
+    return QPolygonF([center + QPointF(math.cos(step) * radius, math.sin(step) * radius) for step in steps])
 
 
 def _sample(series: Series, side: int, ratio: float) -> QIcon:
@@ -301,11 +301,11 @@ def _sample(series: Series, side: int, ratio: float) -> QIcon:
     pixmap.fill(Qt.GlobalColor.transparent)
     painter = QPainter(pixmap)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    colour = QColor(series.colour(style().theme))
-    painter.setPen(QPen(colour, 1.5))
+    color = QColor(series.color(style().theme))
+    painter.setPen(QPen(color, 1.5))
     painter.drawLine(QPointF(0, side / 2), QPointF(side + 4, side / 2))
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(colour)
+    painter.setBrush(color)
     painter.drawPolygon(mark(QPointF(side / 2 + 2, side / 2), side / 3, series.corners))
     painter.end()
     return QIcon(pixmap)
@@ -394,10 +394,10 @@ class Plot:
         for place, kind in enumerate(self._drawn):
             self._draw_series(painter, kind, place)
 
-    def draw_mark(self, painter: QPainter, index: int, colour: str) -> None:
+    def draw_mark(self, painter: QPainter, index: int, color: str) -> None:
         """Draw a line through an iteration with large markers."""
         x = self.place_of(index)
-        painter.setPen(QPen(QColor(colour), 1.5))
+        painter.setPen(QPen(QColor(color), 1.5))
         painter.drawLine(QPointF(x, self.area.top()), QPointF(x, self.area.bottom()))
         for kind in self._drawn:
             values = self._figures.of(kind)
@@ -434,7 +434,7 @@ class Plot:
             self._draw_threshold(painter, at(0, threshold.value).y(), threshold.label)
         if place < 2:
             self._draw_axis(painter, series, self._ends[kind], is_left=place == 0)
-        painter.setPen(QPen(QColor(series.colour(self._theme)), 1.75))
+        painter.setPen(QPen(QColor(series.color(self._theme)), 1.75))
         for line in lines(values, at, self.area.width()):
             painter.drawPolyline(line)
         known = [(index, value) for index, value in enumerate(values) if value is not None]
@@ -442,13 +442,13 @@ class Plot:
             for index, value in known:
                 self._draw_point(painter, at(index, value), series, _RADIUS)
 
-    def _draw_point(self, painter: QPainter, centre: QPointF, series: Series, radius: float) -> None:
+    def _draw_point(self, painter: QPainter, center: QPointF, series: Series, radius: float) -> None:
         painter.setPen(QPen(QColor(self._theme.panel), 1))
-        painter.setBrush(QColor(series.colour(self._theme)))
-        painter.drawPolygon(mark(centre, radius * self._scale, series.corners))
+        painter.setBrush(QColor(series.color(self._theme)))
+        painter.drawPolygon(mark(center, radius * self._scale, series.corners))
 
     def _draw_axis(self, painter: QPainter, series: Series, ends: tuple[float, float], *, is_left: bool) -> None:
-        painter.setPen(QColor(self._theme.dim if len(self._drawn) == 1 else series.colour(self._theme)))
+        painter.setPen(QColor(self._theme.dim if len(self._drawn) == 1 else series.color(self._theme)))
         side = Qt.AlignmentFlag.AlignRight if is_left else Qt.AlignmentFlag.AlignLeft
         left = 0.0 if is_left else self.area.right() + 2 * UNIT
         width = self.area.left() - 2 * UNIT if is_left else self._width - left
@@ -458,11 +458,11 @@ class Plot:
             painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter, series.format(value))
 
     def _draw_threshold(self, painter: QPainter, y: float, label: str) -> None:
-        colour, area = QColor(self._theme.warning), self.area
-        painter.setPen(QPen(colour, 1.25, Qt.PenStyle.DashLine))
+        color, area = QColor(self._theme.warning), self.area
+        painter.setPen(QPen(color, 1.25, Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
         place = QRectF(area.left(), y - self._line - 1, area.width(), self._line)
-        painter.setPen(colour)
+        painter.setPen(color)
         painter.drawText(place, Qt.AlignmentFlag.AlignLeft, label)
 
 
@@ -622,9 +622,9 @@ class Chart(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.drawPixmap(0, 0, self._drawing)
         if not plot.is_empty:
-            for index, colour in ((self._index, style().theme.accent), (self._hovered, style().theme.outline)):
+            for index, color in ((self._index, style().theme.accent), (self._hovered, style().theme.outline)):
                 if 0 <= index < self._count:
-                    plot.draw_mark(painter, index, colour)
+                    plot.draw_mark(painter, index, color)
         if self.hasFocus():
             painter.setPen(QPen(QColor(style().theme.accent), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -244,9 +244,9 @@ class IterationSlider(QSlider):
         radius = min(_RADIUS * style().scale, max(self._step() / 2 - 1, 1.5))
         for index in range(self._total) if self._step() >= _DOTS_FROM else _only(self._loop.returned):
             done = self._loop.iteration(index) is not None
-            colour = theme.accent if index < begun else theme.edge
-            painter.setPen(QPen(QColor(colour), 1.5))
-            painter.setBrush(QColor(colour if done else theme.panel))
+            color = theme.accent if index < begun else theme.edge
+            painter.setPen(QPen(QColor(color), 1.5))
+            painter.setBrush(QColor(color if done else theme.panel))
             painter.drawEllipse(QPointF(self._x(index), middle), radius, radius)
             if index == self._loop.returned:
                 painter.setPen(QPen(QColor(theme.good), 2))

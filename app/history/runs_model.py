@@ -254,9 +254,9 @@ def _decoration(summary: RunSummary, column: int) -> object:
 
 
 @cache
-def _icon(name: str, colour: str) -> QIcon:
+def _icon(name: str, color: str) -> QIcon:
     """Return a cached icon, because tables request one for every painted row."""
-    return icon(name, colour)
+    return icon(name, color)
 
 
 def _colour(summary: RunSummary, column: int) -> object:

@@ -26,7 +26,7 @@ from engine.plan.compiler import plan_for
 from engine.plan.execution_plan import Plan
 from engine.runner.budget import Budget
 from engine.runner.declared_inputs import read_parameters
-from engine.runner.options import Catalogue, RunOptions
+from engine.runner.options import Catalog, RunOptions
 from engine.runner.run import prepare
 from engine.store.store_protocol import Store
 from engine.values import Value
@@ -59,7 +59,7 @@ class BatchOptions:
     out: Path | None = None
     store: Store | None = None
     name: str = ""
-    models: Callable[[], Catalogue] = Models
+    models: Callable[[], Catalog] = Models
     executor: Executor | None = None
     retry_in_flight: bool = False
 

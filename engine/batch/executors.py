@@ -31,7 +31,7 @@ from engine.run_state.reducer import apply, reduce_events
 from engine.run_state.result import RESULT_EVENTS, RunResult, result_of
 from engine.run_state.state import QUESTION_EVENTS, SETTLE_S, Detail, RunState, waits_only
 from engine.runner.event_loop import run_in_background_loop
-from engine.runner.options import Catalogue, RunOptions, options_to_json, options_with_stored
+from engine.runner.options import Catalog, RunOptions, options_to_json, options_with_stored
 from engine.runner.retry import unexpected_error
 from engine.runner.run import Run, start
 from engine.store.memory import MemoryStore
@@ -105,7 +105,7 @@ class LocalRunner(RowRunner):
         self,
         plan: Plan,
         options: RunOptions,
-        models: Callable[[], Catalogue],
+        models: Callable[[], Catalog],
         store: Store | None,
         *,
         retry_in_flight: bool = False,
@@ -129,7 +129,7 @@ class LocalRunner(RowRunner):
             return _unanswerable_row(row, result, questions)
         return _waiting_row(row, self._store.find(run.run_id), questions)
 
-    def _start(self, row: BatchRow, interrupted: RunSummary | None, models: Catalogue) -> Run:
+    def _start(self, row: BatchRow, interrupted: RunSummary | None, models: Catalog) -> Run:
         options = replace(self._options, models=models, store=self._store, run_id=row.run_id)
         if interrupted is None or self._store is None:
             return start(self._plan, row.inputs, options)

@@ -15,7 +15,7 @@ from engine.runner.run_storage import RunStorage
 from engine.values import Value
 
 
-class Catalogue(Protocol):
+class Catalog(Protocol):
     """Creates the models of a run."""
 
     def get(self, name: str, api_base: str | None = None) -> Model:
@@ -65,7 +65,7 @@ class RunOptions:
     allow_private_addresses: bool = False
     allow_code: bool = False
     confirm_calls: bool = False
-    models: Catalogue | None = None
+    models: Catalog | None = None
     registry: Registry = field(default_factory=builtin_registry)
     store: RunStorage | None = None
     source: str = ""

@@ -39,7 +39,7 @@ from engine.runner.human_input import Mailbox, Note
 from engine.runner.iterator_run import run_aggregator, run_iterator
 from engine.runner.loop_run import run_loop
 from engine.runner.node_execution import bypass_node, run_node, run_subflow, skip_node
-from engine.runner.options import Catalogue, RunOptions, options_to_json
+from engine.runner.options import Catalog, RunOptions, options_to_json
 from engine.runner.replay import CallLog, Replay
 from engine.runner.retry import NodeFailure, unexpected_error
 from engine.runner.run_scope import ConcurrencyLimiter, PricedModel, RunContext, RunScope
@@ -60,7 +60,7 @@ class PreparedRun:
         options: The options of the run.
         settings: Settings of the document.
         models: Models of its nodes.
-        own_catalogue: The catalog of models, if the run closes it at its end; else None.
+        own_catalog: The catalog of models, if the run closes it at its end; else None.
     """
 
     workflow: Workflow
@@ -69,7 +69,7 @@ class PreparedRun:
     options: RunOptions
     settings: Settings
     models: dict[ModelChoice, PricedModel]
-    own_catalogue: Catalogue | None
+    own_catalog: Catalog | None
 
     @property
     def model_names(self) -> tuple[str, ...]:
@@ -137,11 +137,11 @@ def prepare(document: Workflow | Plan, inputs: Mapping[str, Value], options: Run
     parameters = read_parameters(plan.parameters, inputs)
     if not options.allow_code:
         refuse_code(plan.graph)
-    catalogue = options.models if options.models is not None else _new_catalog()
+    catalog = options.models if options.models is not None else _new_catalog()
     settings = Settings.model_validate(workflow.settings)
-    models = {choice: _bind(choice, settings, options, catalogue) for choice in plan.models}
+    models = {choice: _bind(choice, settings, options, catalog) for choice in plan.models}
     return PreparedRun(
-        workflow, plan, parameters, options, settings, models, catalogue if options.models is None else None
+        workflow, plan, parameters, options, settings, models, catalog if options.models is None else None
     )
 
 
@@ -177,13 +177,13 @@ def stored_options(prepared: PreparedRun) -> dict[str, Value]:
     return options_to_json(prepared.options, default.model.name if default is not None else None)
 
 
-def _new_catalog() -> Catalogue:
+def _new_catalog() -> Catalog:
     from engine.models.catalog import Models
 
     return Models()
 
 
-def _bind(choice: ModelChoice, settings: Settings, options: RunOptions, catalogue: Catalogue) -> PricedModel:
+def _bind(choice: ModelChoice, settings: Settings, options: RunOptions, catalog: Catalog) -> PricedModel:
     name, api_base = options.model or choice.name or settings.model or options.default_model, choice.api_base
     if name is None:
         from engine.models.catalog import default_model_name
@@ -191,7 +191,7 @@ def _bind(choice: ModelChoice, settings: Settings, options: RunOptions, catalogu
         name = default_model_name()
     price = settings.prices.get(name)
     return PricedModel(
-        catalogue.get(name, None if options.model else api_base),
+        catalog.get(name, None if options.model else api_base),
         None if price is None else Price(price.input_usd_per_million / 1e6, price.output_usd_per_million / 1e6),
     )
 
@@ -257,7 +257,7 @@ class Run:
         self.run_id = origin.run_id
         self.workflow = prepared.workflow
         self._plan = prepared.plan
-        self._own_catalogue = prepared.own_catalogue
+        self._own_catalogue = prepared.own_catalog
         self._allow_unknown_price = options.allow_unknown_price or settings.allow_unknown_price
         self._state = RunState(self.run_id, Detail.LOOPS)
         reduce = partial(apply, self._state)

@@ -351,11 +351,11 @@ def test_wheel_scrolls_the_form_without_changing_fields(
         dialog.show()
     for kind in (QComboBox, QAbstractSpinBox):
         for widget in dialog.form.findChildren(kind):
-            centre = QPointF(widget.rect().center())
+            center = QPointF(widget.rect().center())
             for turn in (QPoint(0, -120), QPoint(0, 120), QPoint(0, 120)):
                 turned = QWheelEvent(
-                    centre,
-                    widget.mapToGlobal(centre),
+                    center,
+                    widget.mapToGlobal(center),
                     QPoint(),
                     turn,
                     Qt.MouseButton.NoButton,

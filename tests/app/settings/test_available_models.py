@@ -47,12 +47,12 @@ def test_placeholder_is_no_model_name() -> None:
 
 async def test_model_of_a_custom_server_is_found_by_name() -> None:
     models = Models()
-    catalogue = CustomServerModels(models, [CustomServer(model="openai/mine", address="http://localhost:9/v1")])
+    catalog = CustomServerModels(models, [CustomServer(model="openai/mine", address="http://localhost:9/v1")])
 
-    assert catalogue.get("openai/mine") is models.get("openai/mine", "http://localhost:9/v1")
-    assert catalogue.get("openai/mine", "http://localhost:7/v1") is models.get("openai/mine", "http://localhost:7/v1")
-    assert catalogue.get("openai/other") is models.get("openai/other")
-    mine = catalogue.get("openai/mine")
-    await catalogue.close()
-    assert catalogue.get("openai/mine") is mine
+    assert catalog.get("openai/mine") is models.get("openai/mine", "http://localhost:9/v1")
+    assert catalog.get("openai/mine", "http://localhost:7/v1") is models.get("openai/mine", "http://localhost:7/v1")
+    assert catalog.get("openai/other") is models.get("openai/other")
+    mine = catalog.get("openai/mine")
+    await catalog.close()
+    assert catalog.get("openai/mine") is mine
     await models.close()

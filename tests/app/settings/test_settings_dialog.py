@@ -330,11 +330,11 @@ def test_mouse_wheel_scrolls_a_settings_page_without_changes(
 
 
 def _turn_wheel(widget: QWidget, angle: int) -> None:
-    centre = QPointF(widget.rect().center())
+    center = QPointF(widget.rect().center())
     buttons, keys = Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier
     turned = QWheelEvent(
-        centre,
-        widget.mapToGlobal(centre),
+        center,
+        widget.mapToGlobal(center),
         QPoint(),
         QPoint(0, angle),
         buttons,

@@ -110,7 +110,7 @@ def test_answer_is_submitted_once(qtbot: QtBot) -> None:
 
 
 def test_question_is_answered_with_text(qtbot: QtBot) -> None:
-    made, answered = card(qtbot, "question", "Who are the neighbours?", None)
+    made, answered = card(qtbot, "question", "Who are the neighbors?", None)
     assert made.value.isHidden()
     assert made.reading.isHidden()
     assert made.comment.isHidden()

@@ -249,10 +249,10 @@ def test_mouse_wheel_scrolls_the_run_dialog_without_changes(workbench: Workbench
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
     (entry,) = (entry for entry in form(workbench).fields if entry.declared.name == "a_boolean")
     form(workbench).fields[0].editor.setFocus()
-    before, centre = entry.value(), QPointF(entry.editor.rect().center())
+    before, center = entry.value(), QPointF(entry.editor.rect().center())
 
     for turn in (-120, 120, 120):
-        where = (centre, entry.editor.mapToGlobal(centre), QPoint(), QPoint(0, turn))
+        where = (center, entry.editor.mapToGlobal(center), QPoint(), QPoint(0, turn))
         how = (Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False)
         QApplication.sendEvent(entry.editor, QWheelEvent(*where, *how))
         assert entry.value() == before

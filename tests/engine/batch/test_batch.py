@@ -40,11 +40,11 @@ class Models:
         self.open += 1
         owner = self
 
-        class Catalogue(FakeModels):
+        class Catalog(FakeModels):
             async def close(self) -> None:
                 owner.open -= 1
 
-        return Catalogue(self.model)
+        return Catalog(self.model)
 
     @property
     def asked(self) -> Counter[str]:

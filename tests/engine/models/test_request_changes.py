@@ -29,7 +29,7 @@ def has_role(role: str) -> Callable[[Body], bool]:
     return lambda body: any(message["role"] == role for message in body["messages"])
 
 
-def neighbours(body: Body) -> bool:
+def neighbors(body: Body) -> bool:
     roles = [message["role"] for message in body["messages"]]
     return any(first == second for first, second in itertools.pairwise(roles))
 
@@ -123,7 +123,7 @@ SETTINGS: list[tuple[str, dict[str, Any], Callable[[Body], bool], int, Any, str]
     (
         "roles",
         {"messages": TALK},
-        neighbours,
+        neighbors,
         400,
         "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
         "same role",

@@ -63,9 +63,9 @@ class Played:
         return {event.path for event in self.of(NodeCompleted)}
 
 
-def options(catalogue: FunctionModel | FakeModels, **more: Any) -> RunOptions:
+def options(catalog: FunctionModel | FakeModels, **more: Any) -> RunOptions:
     """Options of a run with these models, or with one model for every name."""
-    models = catalogue if isinstance(catalogue, FakeModels) else FakeModels(catalogue)
+    models = catalog if isinstance(catalog, FakeModels) else FakeModels(catalog)
     return RunOptions(models=models, **more)
 
 

@@ -109,7 +109,7 @@ class FunctionModel:
 
 
 class FakeModels:
-    """A model catalogue with one model for all names, or one for each."""
+    """A model catalog with one model for all names, or one for each."""
 
     def __init__(self, model: FunctionModel, **by_name: FunctionModel) -> None:
         self.model = model

@@ -31,10 +31,10 @@ def one(**config: Any) -> Workflow:
 
 async def answered(workflow: Workflow, *answers: Answer, models: str = "reply", text: Any = "seed") -> Played:
     """Run a workflow with these answers, one for each question."""
-    run, catalogue = begin(workflow, models, {"text": text})
+    run, catalog = begin(workflow, models, {"text": text})
     given = iter(answers)
     task = asyncio.create_task(_answer_all(run, given))
-    played = await finish(run, catalogue)
+    played = await finish(run, catalog)
     await task
     assert next(given, None) is None
     return played

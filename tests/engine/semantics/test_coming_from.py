@@ -16,8 +16,8 @@ from tests.engine.semantics.test_imported_workflows import imported
 
 
 async def test_the_loop_output_is_the_last_body_nodes_output_of_the_last_iteration() -> None:
-    workflow = around(llm("write"), llm("criticise"), edges="loop -> write -> criticise -> exit", max_iterations=3)
-    answers = by_node(write=["w1", "w2", "w3"], criticise=["c1", "c2", "c3"])
+    workflow = around(llm("write"), llm("criticize"), edges="loop -> write -> criticize -> exit", max_iterations=3)
+    answers = by_node(write=["w1", "w2", "w3"], criticize=["c1", "c2", "c3"])
 
     assert (await play(workflow, answers)).result.outputs == {"out": "c3"}
 

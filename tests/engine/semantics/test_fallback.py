@@ -24,7 +24,7 @@ def failing(kind: ModelErrorKind = ModelErrorKind.AUTHENTICATION, name: str = "f
     return FunctionModel(lambda _call: ModelError(kind, f"{name} says {kind}."), name=name)
 
 
-def catalogue(*models: FunctionModel) -> FakeModels:
+def catalog(*models: FunctionModel) -> FakeModels:
     return FakeModels(FunctionModel(says, name="usual/model"), **{model.name: model for model in models})
 
 
@@ -33,7 +33,7 @@ async def test_every_node_that_calls_a_model_falls_back(kind: str) -> None:
     first, second = failing(), FunctionModel(says, name="second/model")
     config = {"model": "first/model", "fallback_models": ["second/model"], "retries": 0}
 
-    played = await play(asking(kind, **config), catalogue(first, second), store=MemoryStore())
+    played = await play(asking(kind, **config), catalog(first, second), store=MemoryStore())
 
     asked = [call.path for call in of_the_asker(first.calls)]
     assert asked == [call.path for call in of_the_asker(second.calls)]
@@ -67,7 +67,7 @@ async def test_a_fallback_follows_the_sensible_retries(kind: ModelErrorKind, cal
     first, second = failing(kind), FunctionModel(says, name="second/model")
     config = {"model": "first/model", "fallback_models": ["second/model"], "retries": 2, "retry_delay_s": 0}
 
-    played = await play(asking("llm", **config), catalogue(first, second))
+    played = await play(asking("llm", **config), catalog(first, second))
 
     assert (len(first.calls), len(second.calls), played.out) == (calls, 1, "an answer")
     assert [event.fallback for event in played.of(NodeRetrying)] == [*[""] * (calls - 1), "second/model"]
@@ -79,7 +79,7 @@ async def test_each_fallback_has_its_retries_and_the_last_failure_is_the_nodes()
     names = [model.name for model in models]
     config = {"model": names[0], "fallback_models": names[1:], "retries": 1, "retry_delay_s": 0}
 
-    played = await play(asking("llm", **config), catalogue(*models), ends="failed")
+    played = await play(asking("llm", **config), catalog(*models), ends="failed")
 
     assert [len(model.calls) for model in models] == [2, 2, 2]
     assert played.of(NodeFailed)[0].error == "third/model says server."
@@ -91,7 +91,7 @@ async def test_a_fallback_takes_over_from_a_model_that_hangs() -> None:
     second = FunctionModel(says, name="second/model")
     config = {"model": "first/model", "fallback_models": ["second/model"], "retries": 0, "timeout_s": 0.01}
 
-    played = await play(asking("llm", **config), catalogue(first, second))
+    played = await play(asking("llm", **config), catalog(first, second))
 
     assert played.out == "an answer"
 
@@ -112,7 +112,7 @@ async def test_an_agent_continues_with_the_fallback_where_the_model_failed() -> 
     node = agent("ask", tools=["read_file"], model="first/model", fallback_models=["second/model"])
     workflow = flow(entry(), node, result(), edges="text -> ask -> out")
 
-    played = await play(workflow, catalogue(first, second), store=MemoryStore())
+    played = await play(workflow, catalog(first, second), store=MemoryStore())
 
     assert played.out == "two"
     assert [event.call.model for event in played.of(NodeCalled)] == ["first/model", "second/model"]
@@ -125,7 +125,7 @@ async def test_the_next_execution_starts_with_the_first_model_again() -> None:
     second = FunctionModel("from the second", name="second/model")
     draft = llm("draft", model="first/model", fallback_models=["second/model"])
 
-    played = await play(around(draft, edges="loop -> draft -> exit", max_iterations=2), catalogue(first, second))
+    played = await play(around(draft, edges="loop -> draft -> exit", max_iterations=2), catalog(first, second))
 
     assert [call.path for call in second.calls] == ["loop[0].draft"]
     assert played.out == "from the first"
@@ -136,7 +136,7 @@ async def test_a_used_up_budget_is_no_reason_to_fall_back() -> None:
     second = FunctionModel(says, name="second/model", price=Price(0.0, 0.0))
     config = {"model": "first/model", "fallback_models": ["second/model"]}
 
-    await play(asking("llm", **config), catalogue(first, second), ends="failed", budget_usd=0.01)
+    await play(asking("llm", **config), catalog(first, second), ends="failed", budget_usd=0.01)
 
     assert (first.calls, second.calls) == ([], [])
 
@@ -146,7 +146,7 @@ async def test_a_fallbacks_own_price_counts() -> None:
     second = FunctionModel(says, name="second/model", price=Price(0.001, 0.002), usage=Usage(10, 5))
     config = {"model": "first/model", "fallback_models": ["second/model"]}
 
-    played = await play(asking("llm", **config), catalogue(first, second), budget_usd=10.0)
+    played = await play(asking("llm", **config), catalog(first, second), budget_usd=10.0)
 
     assert played.result.cost_usd == pytest.approx(0.02)
 
@@ -155,7 +155,7 @@ async def test_a_money_budget_needs_the_price_of_a_fallback_too() -> None:
     first, second = FunctionModel(says, name="first/model"), FunctionModel(says, name="second/model", price=None)
     config = {"model": "first/model", "fallback_models": ["second/model"]}
 
-    played = await play(asking("llm", **config), catalogue(first, second), ends="failed", budget_usd=10.0)
+    played = await play(asking("llm", **config), catalog(first, second), ends="failed", budget_usd=10.0)
 
     assert "second/model" in played.of(RunFailed)[0].error
     assert first.calls == []
@@ -165,7 +165,7 @@ async def test_a_model_that_replaces_all_others_has_no_fallback() -> None:
     only = failing(name="only/model")
     config = {"model": "first/model", "fallback_models": ["second/model"], "retries": 0}
 
-    await play(asking("llm", **config), catalogue(only), ends="failed", model="only/model")
+    await play(asking("llm", **config), catalog(only), ends="failed", model="only/model")
 
     assert len(only.calls) == 1
 
@@ -176,8 +176,8 @@ async def test_a_cached_reply_of_a_fallback_is_reused() -> None:
     config = {"model": "first/model", "fallback_models": ["second/model"], "cache": "always"}
     workflow = asking("llm", **config)
 
-    await play(workflow, catalogue(first, second), store=store)
-    again = await play(workflow, catalogue(first, second), store=store)
+    await play(workflow, catalog(first, second), store=store)
+    again = await play(workflow, catalog(first, second), store=store)
 
     assert (len(first.calls), len(second.calls), again.out) == (2, 1, "an answer")
 
@@ -188,11 +188,11 @@ async def test_a_call_of_a_fallback_is_not_repeated_on_resume() -> None:
     second = FunctionModel(lambda _call: next(replies), name="second/model")
     node = agent("ask", tools=["read_file"], model="first/model", fallback_models=["second/model"])
     workflow = flow(entry(), node, result(), edges="text -> ask -> out")
-    events = (await play(workflow, catalogue(first, second), store=MemoryStore())).events
+    events = (await play(workflow, catalog(first, second), store=MemoryStore())).events
     called = next(place for place, event in enumerate(events) if isinstance(event, NodeCalled))
     past = events[: called + 1]
 
-    models = catalogue(first, second)
+    models = catalog(first, second)
     ready = prepare(workflow, {"text": "seed"}, options(models))
     resumed = Run(ready, RunOrigin(past[0].run_id, ListJournal(), past))
     outcome = await resumed.result()

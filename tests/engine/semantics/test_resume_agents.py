@@ -73,7 +73,7 @@ def models() -> FakeModels:
     return FakeModels(FunctionModel(answer))
 
 
-async def answered(run: Run, catalogue: FakeModels) -> Played:
+async def answered(run: Run, catalog: FakeModels) -> Played:
     """Run to the end, answering all questions."""
     events: list[AnyEvent] = []
     async for event in run.events():
@@ -83,20 +83,20 @@ async def answered(run: Run, catalogue: FakeModels) -> Played:
                 run.answer(event.path, Answer("approve", None, "blue"))
             except EngineError:
                 assert run.is_over or event.seq >= 0  # it was answered before the interruption
-    return Played(await run.result(), events, catalogue.model, catalogue)
+    return Played(await run.result(), events, catalog.model, catalog)
 
 
 async def whole_run(workflow: Workflow = FLOW) -> tuple[Played, list[AnyEvent]]:
     storage = ListStore()
-    run, catalogue = begin(workflow, models(), store=storage)
-    return await answered(run, catalogue), storage.journal.events
+    run, catalog = begin(workflow, models(), store=storage)
+    return await answered(run, catalog), storage.journal.events
 
 
-async def continue_run(past: list[AnyEvent], catalogue: FakeModels, *, fork: bool = False) -> Played:
+async def continue_run(past: list[AnyEvent], catalog: FakeModels, *, fork: bool = False) -> Played:
     started = past[0]
     assert isinstance(started, RunStarted)
-    ready = prepare(FLOW, started.inputs, options(catalogue))
-    return await answered(Run(ready, RunOrigin(started.run_id, ListJournal(), past, fork)), catalogue)
+    ready = prepare(FLOW, started.inputs, options(catalog))
+    return await answered(Run(ready, RunOrigin(started.run_id, ListJournal(), past, fork)), catalog)
 
 
 def tools_in(events: list[AnyEvent]) -> list[tuple[str, Any]]:
@@ -127,12 +127,12 @@ async def test_a_run_interrupted_anywhere_continues_there(tools: Tools) -> None:
         past = kept[:cut]
         tools.called.clear()
         under_way = CallLog(past).in_flight
-        catalogue = models()
+        catalog = models()
         # The only failure has passed if it was emitted before the interruption.
         if any(event.type == "node.retrying" for event in past):
-            vars(catalogue.model)["_answer"] = _without_failure
+            vars(catalog.model)["_answer"] = _without_failure
 
-        again = await continue_run(past, catalogue)
+        again = await continue_run(past, catalog)
 
         assert without_times(again.result) == without_times(whole.result), f"cut at {cut}"
         made_before = [event.path for event in past if isinstance(event, NodeCalled)]
@@ -166,12 +166,12 @@ async def test_forks_have_the_state_of_their_starting_point(tools: Tools, text: 
     places = [event.path for event in kept if isinstance(event, NodeCompleted)]
     places += [f"{event.path}[{event.index}]" for event in kept if isinstance(event, LoopIterationCompleted)]
     for place in map(parse_place, places):
-        catalogue = models()
-        plan = prepare(FLOW, {"text": "seed"}, options(catalogue)).plan
+        catalog = models()
+        plan = prepare(FLOW, {"text": "seed"}, options(catalog)).plan
         first = replace(kept[0], run_id="other", parent="parent", forked_at=str(place))  # type: ignore[call-arg]
 
         past = events_before(kept, plan, fork_point(plan, place), "other")
-        other = await continue_run([first, *past], catalogue, fork=True)
+        other = await continue_run([first, *past], catalog, fork=True)
 
         assert other.out == whole.out, str(place)
         assert other.loop.exit_reason == "exit_loop", str(place)

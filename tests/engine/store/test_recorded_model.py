@@ -22,12 +22,12 @@ from tests.engine.store.event_samples import head
 COSTLY = {"price": {"input_usd_per_million_tokens": 1e6, "output_usd_per_million_tokens": 1e6}}
 
 
-def catalogue(store: MemoryStore) -> Models:
+def catalog(store: MemoryStore) -> Models:
     return Models(Keys({}), recorded_models(lambda: nullcontext(store)))
 
 
 async def run(store: MemoryStore, model: str, document: dict[str, Any] | None = None, **options: Any) -> RunResult:
-    models = catalogue(store)
+    models = catalog(store)
     try:
         workflow = loads(json.dumps(document or refine(2)))
         return await start(workflow, None, RunOptions(model=model, models=models, store=store, **options)).result()
@@ -110,7 +110,7 @@ async def test_replies_are_replayed_in_order_without_those_of_voided_attempts():
         answered("one", "two"),
     ]
     store.import_run(head(), events)
-    model = catalogue(store).get("recorded:r")
+    model = catalog(store).get("recorded:r")
     received: list[str] = []
     request = Request((Message("user", "?"),), path="loop[0].draft")
     replies = [await model.complete(request, received.append) for _ in range(2)]
@@ -128,7 +128,7 @@ async def test_replies_are_replayed_in_order_without_those_of_voided_attempts():
 @pytest.mark.parametrize("name", ["recorded:none", "recorded:no/such.json", "recorded:"])
 def test_recorded_model_of_a_missing_run_is_a_missing_model(name: str):
     with pytest.raises(ModelError) as raised:
-        catalogue(MemoryStore()).get(name)
+        catalog(MemoryStore()).get(name)
     assert raised.value.kind is ModelErrorKind.NOT_FOUND
 
 
