@@ -294,11 +294,13 @@ class Canvas(QWidget):
 
         While an older iteration is shown, the window uses the arrow keys to step through iterations.
         """
+        if self.session.shown.chosen:
+            return False
         if event.key() == Qt.Key.Key_Escape and self.viewer.scene().selectedItems():
             self.viewer.scene().clearSelection()
             return True
         direction = _ARROWS.get(Qt.Key(event.key()))
-        if direction is None or self.session.shown.chosen:
+        if direction is None:
             return False
         modifiers = event.modifiers()
         has_selection = bool(self.session.selection or self.view.annotations.selected)

@@ -20,5 +20,5 @@ def test_json_of_any_depth_is_parsed() -> None:
 
 
 def test_json_too_deep_for_python_is_refused_with_a_message() -> None:
-    with pytest.raises(ValueError, match="too deep inside one another"):
+    with pytest.raises(ValueError, match="too deep"):
         value_of_json("[" * 200_000 + "]" * 200_000)

@@ -71,7 +71,7 @@ def test_provider_list_shows_the_source_of_each_key(
     assert rows["Gemini"].key == "From GOOGLE_API_KEY"
     assert rows["Groq"].key == "This session only"
     assert (rows["Mistral"].key, rows["xAI"].key) == ("Invalid key", "XAI_API_KEY is invalid")
-    assert "in the keyring is empty or holds signs" in rows["Mistral"].problem
+    assert "mistral" in rows["Mistral"].problem
     assert {title for title, row in rows.items() if row.removable} == {"Anthropic", "Groq", "Mistral"}
     assert {title for title, row in rows.items() if row.has_key} == {
         *("Built-in demo model (135M)", "Anthropic", "Gemini", "Groq")

@@ -174,6 +174,8 @@ def make_whole(
             workbench.show()
         made.append(Whole(qtbot, workbench, answers))
         made[-1].come_to_front()
+        QTest.mouseMove(workbench.window.menuBar())  # not where an earlier test left it
+        QApplication.processEvents()
         return made[-1]
 
     yield make
