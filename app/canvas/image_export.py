@@ -12,6 +12,7 @@ from PySide6.QtCore import QBuffer, QIODevice, QRectF, QSize, Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene
 
+from app.canvas.add_button_item import AddButtonItem
 from app.canvas.canvas_style import canvas_style
 from app.canvas.edge_item import EdgeItem
 from app.canvas.node_item import LodItem
@@ -93,15 +94,18 @@ def _render(scene: QGraphicsScene, painter: QPainter, target: QRectF, source: QR
 
 @contextmanager
 def _plain(scene: QGraphicsScene) -> Iterator[None]:
-    """Render at full detail, without selection and item caches, which would end up as bitmaps in SVG."""
+    """Render at full detail, without selection, buttons and item caches, which would end up as bitmaps in SVG."""
     selected = scene.selectedItems()
     visible = [item for item in scene.items() if item.isVisible()]
     lod_items = [item for item in visible if isinstance(item, LodItem)]
+    buttons = [item for item in visible if isinstance(item, AddButtonItem)]
     cached = [item for item in scene.items() if item.cacheMode() != QGraphicsItem.CacheMode.NoCache]
     blocked = scene.blockSignals(True)
     _select(selected, are_selected=False)
     for item in lod_items:
         item.set_active(False)
+    for item in buttons:
+        item.setVisible(False)
     for item in cached:
         item.setCacheMode(QGraphicsItem.CacheMode.NoCache)
     try:
@@ -111,6 +115,8 @@ def _plain(scene: QGraphicsScene) -> Iterator[None]:
             item.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
         for item in lod_items:
             item.set_active(True)
+        for item in buttons:
+            item.setVisible(True)
         _select(selected, are_selected=True)
         scene.blockSignals(blocked)
 

@@ -297,3 +297,15 @@ def test_item_index_is_off_while_most_items_are_visible(hand: Hand) -> None:
 )
 def test_item_changes_do_not_call_python(kind: type, of_qt: type) -> None:
     assert kind.itemChange is of_qt.itemChange
+
+
+def test_an_image_shows_neither_selection_nor_buttons(hand: Hand) -> None:
+    hand.session.select([])
+    hand.canvas.add_node("llm", QPointF(480, 400))
+    assert hand.canvas.add_button.isVisible()
+    content = hand.canvas.view.content_rect
+    selected = render_image(hand.canvas.viewer.scene(), content, 1.0)
+    assert hand.canvas.add_button.isVisible()
+    hand.session.select([])
+    assert not hand.canvas.add_button.isVisible()
+    assert render_image(hand.canvas.viewer.scene(), content, 1.0) == selected
