@@ -200,6 +200,16 @@ class Canvas(QWidget):
 
         write_svg(self.viewer.scene(), self.view.content_rect, path, self.session.name)
 
+    def export_pdf(self, path: Path) -> None:
+        """Export the whole document as PDF.
+
+        Raises:
+            ExportError: The file cannot be written.
+        """
+        from app.canvas.image_export import write_pdf
+
+        write_pdf(self.viewer.scene(), self.view.content_rect, path, self.session.name)
+
     # Updates from the document
 
     def _document_changed(self, old: Workflow, new: Workflow) -> None:

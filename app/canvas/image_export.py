@@ -1,4 +1,4 @@
-"""Export of the document as an image (PNG) or a drawing (SVG)."""
+"""Export of the document as an image (PNG) or a drawing (SVG, PDF)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QBuffer, QIODevice, QRectF, QSize, Qt
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QRectF, QSize, Qt
+from PySide6.QtGui import QImage, QPageSize, QPainter, QPdfWriter
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene
 
 from app.canvas.add_button_item import AddButtonItem
@@ -22,6 +22,9 @@ from engine.safe_file_io import replace_file
 MARGIN: Final = 24.0
 LARGEST_SIDE: Final = 16_000
 """Maximum width and height of an image in pixels."""
+
+PDF_RESOLUTION: Final = 96
+"""Pixels of the canvas per inch of a page."""
 
 _NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that Qt writes into SVG and that XML forbids."""
@@ -78,6 +81,28 @@ def write_svg(scene: QGraphicsScene, content: QRectF, path: Path, title: str) ->
     painter.end()
     drawing = bytes(buffer.data().data()).decode("utf-8", "replace")
     _write(path, _NOT_IN_XML.sub("", drawing).encode())
+
+
+def write_pdf(scene: QGraphicsScene, content: QRectF, path: Path, title: str) -> None:
+    """Write a PDF file with one page of the size of the document.
+
+    Raises:
+        ExportError: The file cannot be written.
+    """
+    rect = _around(content)
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QPdfWriter(buffer)
+    writer.setTitle(title)
+    writer.setResolution(PDF_RESOLUTION)
+    writer.setPageMargins(QMarginsF())
+    writer.setPageSize(QPageSize(rect.size() * 72 / PDF_RESOLUTION, QPageSize.Unit.Point))
+    painter = QPainter(writer)
+    target = QRectF(0, 0, writer.width(), writer.height())
+    painter.fillRect(target, canvas_style().color("ground"))
+    _render(scene, painter, target, rect)
+    painter.end()
+    _write(path, bytes(buffer.data().data()))
 
 
 def _around(content: QRectF) -> QRectF:

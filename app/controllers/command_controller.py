@@ -16,8 +16,10 @@ from app.settings.preferences import Preferences
 from app.window.actions import WindowMenus
 from app.window.command_palette import CommandPalette, PaletteEntry, ShortcutsDialog
 from engine.errors import EngineError
+from engine.safe_file_io import replace_file
 
 if TYPE_CHECKING:
+    from app.session import Session
     from app.settings.settings_dialog import SettingsDialog
     from app.window.document_page import DocumentPage
 
@@ -109,17 +111,56 @@ class CommandController(QObject):
         """Export the canvas of the current document.
 
         Args:
-            kind: `png` or `svg`.
+            kind: `png`, `svg` or `pdf`.
+        """
+        document = self._current()
+        if document is not None:
+            canvas = document.canvas
+            writers = {"png": canvas.export_png, "svg": canvas.export_svg, "pdf": canvas.export_pdf}
+            self._export(document.session, kind, kind.upper(), writers[kind])
+
+    def export_program(self, kind: str) -> None:
+        """Export the workflow of the current document as a Python program, and report what the program lacks.
+
+        Args:
+            kind: `python` or `langgraph`.
         """
         document = self._current()
         if document is None:
             return
         session = document.session
+        from engine.export.langgraph_module import export_langgraph
+        from engine.export.python_script import export_python
+
+        try:
+            exported = (export_python if kind == "python" else export_langgraph)(session.workflow, session.registry)
+        except EngineError as error:
+            session.refused.emit(str(error))
+            return
+
+        def write(target: Path) -> None:
+            replace_file(target, exported.text.encode(), wait_for_disk=False)
+            if exported.left_out:
+                lacks = "\n\n".join(f"• {sentence}" for sentence in exported.left_out)
+                title = f"{target.name} differs from the workflow:"
+                ask_question(self._window, title, lacks, [("Close", QMessageBox.ButtonRole.RejectRole, lambda: None)])
+
+        self._export(session, "py", "Python", write)
+
+    def _export(self, session: Session, kind: str, title: str, write_to: Callable[[Path], object]) -> None:
+        """Ask for a file and write it.
+
+        Args:
+            session: The document.
+            kind: The suffix without its dot.
+            title: The name of the format.
+            write_to: Writes the file.
+        """
         folder = session.path.parent if session.path is not None else Path.home()
 
         def write(target: Path) -> None:
             try:
-                (document.canvas.export_png if kind == "png" else document.canvas.export_svg)(target)
+                write_to(target)
             except EngineError as error:
                 session.refused.emit(str(error))
             except OSError as error:
@@ -130,7 +171,7 @@ class CommandController(QObject):
             confirm_overwrite(self._window, path, target, lambda: write(target))
 
         name = session.name.replace("/", "-").replace("\\", "-")
-        self._dialogs.save_file(self._window, folder / f"{name}.{kind}", f"{kind.upper()} (*.{kind})", choose)
+        self._dialogs.save_file(self._window, folder / f"{name}.{kind}", f"{title} (*.{kind})", choose)
 
     def show_about(self) -> None:
         """Show the version and the license."""

@@ -58,6 +58,9 @@ MENUS: Final[Mapping[str, tuple[ActionSpec, ...]]] = {
         SEPARATOR,
         ActionSpec("export_png", "Export as PNG…"),
         ActionSpec("export_svg", "Export as SVG…"),
+        ActionSpec("export_pdf", "Export as PDF…"),
+        ActionSpec("export_python", "Export as Python script…"),
+        ActionSpec("export_langgraph", "Export as LangGraph module…"),
         SEPARATOR,
         ActionSpec("close", "Close", ("Ctrl+W",)),
         ActionSpec("quit", "Quit", ("Ctrl+Q",)),
@@ -160,13 +163,16 @@ class ActionStates:
             actions[f"show_{name}"].setChecked(open_panel == name)
 
 
+EXPORTS: Final = ("export_png", "export_svg", "export_pdf", "export_python", "export_langgraph")
+
+
 def _enabled(session: Session | None) -> dict[str, bool]:
     has_document = session is not None
     is_running = session is not None and session.shown.live is not None
     may_run = session is not None and not session.is_past
     has_loops = session is not None and session.shown.view_model is not None and bool(session.shown.view_model.loops)
     return {
-        **dict.fromkeys(("save_as", "export_png", "export_svg", "close", "find_node"), has_document),
+        **dict.fromkeys(("save_as", *EXPORTS, "close", "find_node"), has_document),
         **dict.fromkeys(("show_iterations", "show_log", "show_problems", "show_palette"), has_document),
         "show_inspector": has_document,
         "save": session is not None and may_run and (session.is_modified or session.path is None),

@@ -19,11 +19,12 @@ from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.window.main_window import open_files
 from app.workbench import Workbench
+from engine import export_langgraph, export_python
 from engine.document import files
 from engine.document.builder import Builder
 from engine.document.files import load, save
 from engine.document.model import Workflow
-from engine.document.operations import SetDescription, SetTitle
+from engine.document.operations import RemoveNode, SetDescription, SetTitle
 from engine.nodes.node_registry import Registry
 from engine.plan.structure import Structure, analyse
 from tests.app.window.conftest import (
@@ -682,18 +683,46 @@ def test_write_protected_file_is_not_replaced(
     assert document.session.is_modified
 
 
-@pytest.mark.parametrize("kind", ["png", "svg"])
+@pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_canvas_is_exported_as_an_image(
-    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, kind: str
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, kind: str, start: bytes
 ) -> None:
     answers.to_save = tmp_path / "picture"
 
     workbench.actions_by_name[f"export_{kind}"].trigger()
 
     content = (tmp_path / f"picture.{kind}").read_bytes()
-    assert content.startswith(b"\x89PNG" if kind == "png" else b"<?xml")
+    assert content.startswith(start)
     assert answers.suggested is not None
     assert answers.suggested.name == f"Self-Refine.{kind}"
+
+
+@pytest.mark.parametrize("kind", ["python", "langgraph"])
+def test_workflow_is_exported_as_a_program_with_a_report(
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, kind: str
+) -> None:
+    exported = (export_python if kind == "python" else export_langgraph)(self_refine.session.workflow)
+    answers.to_save = tmp_path / "program"
+
+    workbench.actions_by_name[f"export_{kind}"].trigger()
+
+    assert (tmp_path / "program.py").read_text() == exported.text
+    if exported.left_out:
+        report = question(workbench.window)
+        assert all(sentence in report.informativeText() for sentence in exported.left_out)
+        answer(workbench.window, "Close")
+
+
+def test_workflow_with_errors_is_not_exported_as_a_program(
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path
+) -> None:
+    self_refine.session.do(RemoveNode("exit"))
+    answers.to_save = tmp_path / "program.py"
+
+    workbench.actions_by_name["export_python"].trigger()
+
+    assert "does not run" in workbench.status_bar.refusal.full_text
+    assert not answers.to_save.exists()
 
 
 def test_failed_image_export_is_reported(
