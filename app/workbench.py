@@ -336,7 +336,6 @@ class Workbench(QObject):
         self.window.show_side_panels(palette=with_palette, inspector=inspector)
         if document is not None:
             self._show_problem_count()
-            self.bottom_panel.mark_log(document.log.questions.count)
         self.bottom_panel.show_panels(document.panels if document is not None else {})
         self.menus.show_canvas(document.canvas.actions_by_name if document is not None else {})
         self._show_title()
@@ -370,8 +369,7 @@ class Workbench(QObject):
     def _show_question(self) -> None:
         """Go to the question of the current run."""
         if self.current is not None:
-            self.bottom_panel.unfold("log")
-            self.current.log.questions.focus_current()
+            self.current.questions.focus_current()
 
     def remember_open(self) -> None:
         """Store which files are open, so that the next start opens them again, also after a crash."""
@@ -428,7 +426,7 @@ class Workbench(QObject):
         document.fresh_run_wanted.connect(lambda: self.runs.run(document))
         self._follow(document)
         self.history.follow(document)
-        document.log.questions.changed.connect(lambda: self._note_question(document))
+        document.questions.changed.connect(lambda: self.notifier.notify_question(document.session))
         self.tabs.add(document)
         canvas.setFocus()
         self.remember_open()
@@ -478,10 +476,6 @@ class Workbench(QObject):
         self._if_current(document, self._show_title)
         self.remember_open()
         self.refresh_actions()
-
-    def _note_question(self, document: DocumentPage) -> None:
-        self.notifier.notify_question(document.session)
-        self._if_current(document, lambda: self.bottom_panel.mark_log(document.log.questions.count))
 
     def _show_refusal(self, document: DocumentPage, text: str) -> None:
         self.status_bar.refuse(text if document is self.current else f"“{document.session.name}”: {text}")

@@ -111,11 +111,6 @@ class BottomPanel(QWidget):
         self.buttons["problems"].setText(f"Problems ({number})" if number else "Problems")
         self.buttons["problems"].setAccessibleName(f"Problems: {errors} errors, {warnings} warnings")
 
-    def mark_log(self, questions: int) -> None:
-        """Show the number of open questions on the Log button."""
-        self.buttons["log"].setText(f"Log ({questions})" if questions else "Log")
-        self.buttons["log"].setAccessibleName(f"Log: {questions} waiting for you" if questions else "Log")
-
     def _arrange(self) -> None:
         is_open = self.open_panel in self._there
         self.stack.setVisible(is_open)

@@ -17,6 +17,7 @@ from app.theme.widgets import MessageBars, vbox
 from app.window.autosave import Autosave, RecoveredDocument, discard
 from app.window.log_panel import LogPanel
 from app.window.problems_panel import ProblemsPanel
+from app.window.question_cards import QuestionStack
 from engine.document.model import Workflow
 from engine.document.problems import Problem
 
@@ -68,12 +69,14 @@ class DocumentPage(QWidget):
         self.inspector.installEventFilter(self)
         self.iterations = IterationsPanel(session)
         self.log = LogPanel(session)
+        self.questions = QuestionStack(session, self)
         self.problems = ProblemsPanel(session)
         self.autosave = Autosave(session, data_folder, self)
         self.watch = FileWatcher(session.path, self)
-        vbox(self.bars, (self.canvas, 1), spacing=0, parent=self)
+        vbox(self.bars, self.questions, (self.canvas, 1), spacing=0, parent=self)
         self.problems.problem_chosen.connect(self.go_to)
         self.log.node_chosen.connect(self.show_node)
+        self.questions.node_chosen.connect(self.show_node)
         self.autosave.failed.connect(lambda text: self.bars.say("autosave", text, "warning"))
         self.autosave.kept.connect(lambda: self.bars.drop("autosave"))
         session.saved.connect(self._note_saved)

@@ -1,4 +1,4 @@
-"""The Log panel: questions of the run, and a line for each of its relevant events, which can be filtered by node."""
+"""The Log panel: a line for each relevant event of the run, which can be filtered by node."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from app.runs.run_view_model import RunViewModel, node_of
 from app.session import Session
 from app.theme.style import icon, style
 from app.theme.widgets import STRETCH, hbox, plain_tool_tip, vbox
-from app.window.question_cards import QuestionStack
 from engine.document.model import Workflow
 from engine.events import (
     AnyEvent,
@@ -278,9 +277,6 @@ class LogPanel(QWidget):
 
     Signals:
         node_chosen: The user wants to see that node.
-
-    Attributes:
-        questions: The questions of the run.
     """
 
     node_chosen = Signal(str)
@@ -288,8 +284,6 @@ class LogPanel(QWidget):
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self.questions = QuestionStack(session, self)
-        self.questions.node_chosen.connect(self.node_chosen)
         self._writer = LogWriter()
         self.model = LogModel(self)
         self.shown = QSortFilterProxyModel(self)
@@ -323,7 +317,6 @@ class LogPanel(QWidget):
 
     def _arrange(self, caption: QLabel) -> None:
         vbox(
-            (self.questions, 3),
             hbox(caption, self.filter, STRETCH, self._copy, self._clear, spacing=2),
             (self.view, 1),
             spacing=2,

@@ -9,11 +9,14 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QApplication,
     QFrame,
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QStackedWidget,
     QToolButton,
     QWidget,
@@ -178,7 +181,9 @@ class QuestionCard(QFrame):
 
 
 class QuestionStack(QFrame):
-    """The open questions of a document's run, one visible at a time. Hidden while there are none.
+    """The open questions of a document's run above its canvas, one visible at a time. Hidden while there are none.
+
+    A new question takes the focus, unless the user is typing.
 
     Signals:
         node_chosen: The user wants to see that node.
@@ -203,6 +208,7 @@ class QuestionStack(QFrame):
         self._steps.setLayout(steps)
         steps.setContentsMargins(0, 0, 0, 0)
         vbox(self._steps, (self.stack, 1), spacing=1, margins=(3, 2, 3, 2), parent=self)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.hide()
         for signal in (session.shown.started, session.shown.ended):
             signal.connect(self.follow)
@@ -241,8 +247,9 @@ class QuestionStack(QFrame):
                 self._add(path, event)
         self._count()
         self.setVisible(bool(self._cards))
-        if had_focus and self.current is not None:
-            self.current.setFocus()
+        is_typing = isinstance(QApplication.focusWidget(), QLineEdit | QPlainTextEdit | QAbstractSpinBox)
+        if self.isVisible() and (had_focus or not is_typing):
+            self.focus_current()
         self.changed.emit()
 
     def _add(self, path: str, event: NodeWaiting) -> None:

@@ -39,7 +39,7 @@ def test_card_closes_and_the_run_continues_with_the_answer(
     document = workbench.documents._add(Session(engine_thread, asking()))
     session = document.session
     session.start_run({}, RunOptions(store=workbench.history.access.store))
-    qtbot.waitUntil(lambda: document.log.questions.current is not None)
+    qtbot.waitUntil(lambda: document.questions.current is not None)
 
     (waiting,) = store.runs()
     taken = give_answer(store, find_question(store, waiting.run_id), Answer("approve", "their note", "From afar."))
@@ -47,7 +47,7 @@ def test_card_closes_and_the_run_continues_with_the_answer(
     assert taken is True
     qtbot.waitUntil(lambda: session.shown.view_model is not None and session.shown.view_model.status == "completed")
     assert session.shown.view_model.outputs == {"out": "their note"}
-    qtbot.waitUntil(lambda: document.log.questions.current is None)
+    qtbot.waitUntil(lambda: document.questions.current is None)
 
 
 @pytest.fixture

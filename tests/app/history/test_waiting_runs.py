@@ -56,9 +56,9 @@ def waiting(workbench: Workbench, workflow: Workflow, qtbot: QtBot) -> DocumentP
 
 
 def asked(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> QuestionCard:
-    qtbot.waitUntil(lambda: document.log.questions.count == 1, timeout=10_000)
+    qtbot.waitUntil(lambda: document.questions.count == 1, timeout=10_000)
     QTest.mouseClick(workbench.status_bar.question, LEFT)
-    card = document.log.questions.current
+    card = document.questions.current
     assert card is not None
     qtbot.waitUntil(card.isVisible)
     return card

@@ -122,4 +122,4 @@ def test_question_of_a_run_in_the_log(whole: Whole) -> None:
         assert nameless(whole.workbench.window) == []
         whole.workbench.run_bar.pause.setFocus()
         assert unreached(whole.workbench.window) == []
-        QTest.mouseClick(whole.document.log.questions.after, LEFT)
+        QTest.mouseClick(whole.document.questions.after, LEFT)

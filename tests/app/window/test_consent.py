@@ -274,8 +274,8 @@ def test_commands_are_shown_completely_and_edge_values_are_asked_during_the_run(
 
     answer(workbench.window, "Trust and run")
 
-    qtbot.waitUntil(lambda: bool(document.log.questions.count), timeout=20_000)
-    card = document.log.questions.current
+    qtbot.waitUntil(lambda: bool(document.questions.count), timeout=20_000)
+    card = document.questions.current
     assert card is not None
     assert card.asked.value == {"command": "echo one\necho two"}
     assert card.reading.view.toPlainText() == "command:\n    echo one\n    echo two"

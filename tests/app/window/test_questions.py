@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
@@ -106,7 +106,7 @@ def asking(workbench: Workbench, engine_thread: EngineThread, qtbot: QtBot) -> A
 
 
 def card(document: DocumentPage) -> QuestionCard:
-    current = document.log.questions.current
+    current = document.questions.current
     assert current is not None
     return current
 
@@ -129,7 +129,8 @@ def test_whole_window_shows_that_a_run_waits_until_answered(workbench: Workbench
     assert document.canvas.view.nodes["ask"].status_item.status.line == "Shall it go out?"
     assert workbench.run_bar.waits.isVisible()
     assert workbench.status_bar.question.text() == "Waiting for you: Approve"
-    assert workbench.bottom_panel.buttons["log"].text() == "Log (1)"
+    assert card(document).isVisible()
+    assert card(document).value.hasFocus()
     assert [line.text for line in document.log.model.lines][-1] == "Approve: waits for you: Shall it go out?"
 
     go_there(workbench)
@@ -140,18 +141,16 @@ def test_whole_window_shows_that_a_run_waits_until_answered(workbench: Workbench
     assert session.shown.view_model.node("ask").state is NodeState.COMPLETED
     assert not workbench.run_bar.waits.isVisible()
     assert workbench.status_bar.question.isHidden()
-    assert workbench.bottom_panel.buttons["log"].text() == "Log"
-    assert document.log.questions.isHidden()
+    assert document.questions.isHidden()
     assert "Approve: answered: approve" in [line.text for line in document.log.model.lines]
 
 
 def test_status_bar_leads_to_the_question_by_keyboard(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
     document = asking(one_question())
-    assert workbench.bottom_panel.open_panel == ""
+    document.canvas.setFocus()
 
     workbench.status_bar.question.setFocus()
     QTest.keyClick(workbench.status_bar.question, Qt.Key.Key_Space)
-    assert workbench.bottom_panel.open_panel == "log"
     assert card(document).isVisible()
     assert card(document).value.hasFocus()
 
@@ -170,7 +169,7 @@ def test_status_bar_leads_to_the_question_by_keyboard(workbench: Workbench, aski
 
 def test_several_questions_can_be_answered_in_any_order(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:
     document = asking(two_questions())
-    questions = document.log.questions
+    questions = document.questions
     qtbot.waitUntil(lambda: questions.count == 2)
     assert workbench.status_bar.question.text() == "Waiting for you: first and 1 more"
     assert questions.place.text() == "1 of 2"
@@ -199,7 +198,7 @@ def test_each_iteration_asks_again(workbench: Workbench, asking: Ask, qtbot: QtB
     go_there(workbench)
 
     press(document, "Reject")
-    qtbot.waitUntil(lambda: document.log.questions.count == 1 and card(document).asked.path == "loop[1].ask")
+    qtbot.waitUntil(lambda: document.questions.count == 1 and card(document).asked.path == "loop[1].ask")
     assert card(document).title.full_text == "Approve (iteration 2)"
     assert card(document).isEnabled()
     assert card(document).value.toPlainText() == "reject: the note ()"
@@ -217,8 +216,8 @@ def test_stopped_run_drops_its_question(workbench: Workbench, asking: Ask, qtbot
     QTest.mouseClick(workbench.run_bar.stop, LEFT)
     ended(document, qtbot)
 
-    assert document.log.questions.count == 0
-    assert document.log.questions.isHidden()
+    assert document.questions.count == 0
+    assert document.questions.isHidden()
     assert workbench.status_bar.question.isHidden()
     assert document.session.shown.view_model is not None
     assert document.session.shown.view_model.node("ask").state is NodeState.CANCELLED
@@ -230,12 +229,21 @@ def test_question_of_a_background_document_is_shown_with_its_tab(
     document = asking(one_question())
     workbench.documents.new()
     assert workbench.status_bar.question.isHidden()
-    assert workbench.bottom_panel.buttons["log"].text() == "Log"
+    assert not document.questions.isVisible()
 
     workbench.tabs.show_document(document)
 
     assert workbench.status_bar.question.text() == "Waiting for you: Approve"
-    assert workbench.bottom_panel.buttons["log"].text() == "Log (1)"
+    assert card(document).isVisible()
+
+
+def test_question_does_not_take_the_keyboard_from_someone_who_types(
+    workbench: Workbench, asking: Ask, qtbot: QtBot
+) -> None:
+    workbench.tabs.current_changed.connect(lambda: QTimer.singleShot(0, workbench.palette_panel.filter.setFocus))
+    document = asking(one_question())
+    assert card(document).isVisible()
+    assert workbench.palette_panel.filter.hasFocus()
 
 
 def test_question_notifies_while_another_window_is_active(
