@@ -239,7 +239,6 @@ def _draw_question(studio: Studio) -> None:
     document = studio.open_workflow(approval_workflow())
     workbench.runs.run(document)
     until(lambda: document.session.shown.view_model is not None and bool(document.session.shown.view_model.questions))
-    workbench.bottom_panel.unfold("log")
     document.session.select(["check"])
     studio.take("question")
     workbench.runs.stop(document)
