@@ -58,6 +58,7 @@ class FieldSpec:
         choices: The allowed values of a choice.
         item: Model of the object, or of the objects in a list.
         is_advanced: Whether the form shows it only under "Advanced".
+        is_first: Whether it comes before all others.
         shown_when: Groups of values of other fields. The field is shown if all values of one group match; with no
             groups, always.
     """
@@ -76,6 +77,7 @@ class FieldSpec:
     choices: tuple[str, ...] = ()
     item: type[BaseModel] | None = None
     is_advanced: bool = False
+    is_first: bool = False
     shown_when: tuple[tuple[tuple[str, Value], ...], ...] = ()
 
     @property
@@ -132,10 +134,15 @@ def _sentence(text: str) -> str:
 
 @cache
 def field_specs(model: type[BaseModel]) -> dict[str, FieldSpec]:
-    """Return the fields of a model by name: in its order, advanced ones last, those common to all nodes at the end."""
+    """Return the fields of a model by name, in the order of a form.
+
+    That is the model's order, with the group `first` before all others, advanced fields after them, and the fields
+    common to all nodes at the end.
+    """
     fields = [_field(name, info) for name, info in model.model_fields.items() if not _is_hidden(info)]
     common = NodeConfig.model_fields
-    return {field.name: field for field in sorted(fields, key=lambda field: (field.is_advanced, field.name in common))}
+    fields.sort(key=lambda field: (field.is_advanced, field.name in common, not field.is_first))
+    return {field.name: field for field in fields}
 
 
 def _is_hidden(info: FieldInfo) -> bool:
@@ -166,6 +173,7 @@ def _field(name: str, info: FieldInfo) -> FieldSpec:
         choices=choices,
         item=item,
         is_advanced=extra.get("group") == "more",
+        is_first=extra.get("group") == "first",
         shown_when=tuple(tuple(group.items()) for group in groups),
     )
 

@@ -259,17 +259,17 @@ def call_model(
 class PromptFields(ModelFields):
     """Settings shared by the node types that have prompts."""
 
-    system: str = Field(
-        default="",
-        title="System prompt",
-        description="The model's role and rules. {{name}} inserts the value of the port with that name.",
-        json_schema_extra={"widget": "prompt"},
-    )
     prompt: str = Field(
         default="",
         title="Prompt",
         description=("The request to the model. {{input}} inserts the input; without it, the input is appended."),
-        json_schema_extra={"widget": "prompt"},
+        json_schema_extra={"widget": "prompt", "group": "first"},
+    )
+    system: str = Field(
+        default="",
+        title="System prompt",
+        description="The model's role and rules. {{name}} inserts the value of the port with that name.",
+        json_schema_extra={"widget": "prompt", "group": "first"},
     )
 
 

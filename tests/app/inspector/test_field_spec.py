@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from app.inspector.field_spec import FieldKind, choice_help, field_specs, is_visible
 from engine.document.model import Settings
 from engine.document.operations import UNSET
+from engine.nodes.llm import LlmConfig
 from engine.nodes.loop import LoopConfig
 from engine.nodes.node_registry import builtin_registry
 
@@ -128,3 +129,7 @@ def test_workflow_settings_have_field_specs() -> None:
     fields = field_specs(Settings)
     assert fields["model"].widget == "model"
     assert fields["prices"].kind is FieldKind.JSON
+
+
+def test_prompts_come_first_and_then_the_model() -> None:
+    assert list(field_specs(LlmConfig))[:3] == ["prompt", "system", "model"]
