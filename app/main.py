@@ -15,6 +15,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.engine_thread import EngineThread
+from app.garbage_collector import GarbageCollector
 from app.settings.preferences import Preferences, apply_appearance
 from app.theme.style import Style
 from app.window.crash_reporter import CrashDialog, CrashReporter
@@ -47,7 +48,7 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
     Returns:
         The exit code.
     """
-    gc.disable()  # during imports, a collection stops all threads and frees nothing
+    gc.disable()  # during imports, a collection frees nothing; later, `GarbageCollector` collects
     application = QApplication(sys.argv[:1])
     application.setApplicationName("loopwright")
     application.setApplicationDisplayName("Loopwright")
@@ -69,7 +70,7 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
 
     def load_extensions() -> None:
         gc.freeze()  # modules and classes stay: exclude them from later collections
-        gc.enable()
+        GarbageCollector(workbench)
         workbench.extensions.load(open_documents)  # documents may need them
 
     def open_documents() -> None:
