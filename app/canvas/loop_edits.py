@@ -10,11 +10,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.canvas.connection_rules import reachable_from, reversed_edges, successors
-from app.canvas.operation_builders import BODY_ROOM, PortLookup, add, insert_into_edge, set_positions, title_of
+from app.canvas.operation_builders import (
+    BODY_ROOM,
+    PortLookup,
+    add,
+    insert_into_edge,
+    reconnections,
+    set_positions,
+    title_of,
+)
 from app.node_layout import COLUMN_GAP, Box, Position
 from engine.document.model import Edge, Node, Workflow
 from engine.document.operations import AddNode, Batch, Connect, Disconnect, Operation, OperationError, RemoveNodes
-from engine.nodes.json_values import can_ever_fit
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import Pair
 from engine.plan.structure import Structure
@@ -68,8 +75,8 @@ class Document:
 def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
     """Put nodes between a new loop and its exit.
 
-    The nodes between the given ones come along. Edges that start at the first source outside lead through the loop, and
-    edges from the result lead through the exit. Without an edge into the nodes, the loop feeds the first free input.
+    Nodes between the given ones are wrapped too. The edges from the first outside source are rerouted through the loop,
+    and those from the result through the exit. If no edge leads into the nodes, the loop feeds the first free input.
 
     Raises:
         OperationError: These nodes cannot be the body of one loop.
@@ -124,7 +131,7 @@ def unwrap(document: Document, node_id: str) -> Batch:
     results = [edge for edge in into_exit if edge.target[1] != "feedback"]
     joined = [(edge.from_, target.to) for edge in into_loop for target in first if target.target[0] != body.exit]
     joined += [(edge.from_, target.to) for edge in results for target in document.edges_from(body.exit)]
-    operations = [RemoveNodes((body.loop, body.exit)), *_connections(document, joined, {body.loop, body.exit})]
+    operations = [RemoveNodes((body.loop, body.exit)), *reconnections(document.ports, joined, {body.loop, body.exit})]
     return Batch(f"Unwrap {title_of(workflow, body.loop)}", tuple(operations))
 
 
@@ -167,7 +174,7 @@ def take_out_of_body(document: Document, node_ids: Iterable[str]) -> tuple[Opera
     out = [edge for edge in document.workflow.edges if edge.source[0] in group and edge.target[0] not in group]
     joined = [(edge.from_, target.to) for edge in into[:1] for target in out]
     cut = [Disconnect(edge.from_, edge.to) for edge in (*into, *out)]
-    return (*cut, *_connections(document, joined, group))
+    return (*cut, *reconnections(document.ports, joined, group))
 
 
 def _body_nodes(document: Document, node_ids: Iterable[str], pair: Pair) -> list[str]:
@@ -240,24 +247,6 @@ def _free_output(document: Document) -> list[str]:
     """The input of the workflow's one output, if nothing leads there yet."""
     outputs = [node for node in document.workflow.nodes if node.type == "output" and not document.edges_into(node.id)]
     return [f"{outputs[0].id}.value"] if len(outputs) == 1 else []
-
-
-def _connections(document: Document, pairs: Iterable[tuple[str, str]], gone: set[str]) -> list[Operation]:
-    """Connect pairs of ports whose types fit and whose inputs have room."""
-    workflow, ports = document.workflow, document.ports
-    taken = {edge.to for edge in workflow.edges if edge.source[0] not in gone}
-    made: dict[tuple[str, str], None] = {}
-    for source, target in pairs:
-        if source.partition(".")[0] in gone or target.partition(".")[0] in gone:
-            continue
-        output, input_ = ports.at(source, is_input=False), ports.at(target, is_input=True)
-        if output is None or input_ is None or not can_ever_fit(output.type, input_.type):
-            continue
-        if target in taken and not input_.many:
-            continue
-        taken.add(target)
-        made[source, target] = None
-    return [Connect(*pair) for pair in made]
 
 
 def _distance(document: Document, edge: Edge, place: Position) -> float:

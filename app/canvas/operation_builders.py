@@ -211,22 +211,32 @@ def delete_and_reconnect(ports: PortLookup, node_ids: list[str]) -> Batch | None
     workflow, removed = ports.workflow, set(node_ids)
     if not node_ids:
         return None
-    connected: dict[tuple[str, str], None] = {}
-    taken = {edge.to for edge in workflow.edges if edge.source[0] not in removed}
-    existing = {(edge.from_, edge.to) for edge in workflow.edges}
-    for edge in workflow.edges:
-        if edge.source[0] not in removed or edge.target[0] in removed:
-            continue
-        target = ports.at(edge.to, is_input=True)
-        for end in _sources_before(edge.source[0], workflow, removed):
-            source, pair = ports.at(end, is_input=False), (end, edge.to)
-            if source is None or target is None or not can_ever_fit(source.type, target.type):
-                continue
-            if pair not in existing and pair not in connected and (target.many or edge.to not in taken):
-                connected[pair] = None
-                taken.add(edge.to)
+    pairs = [
+        (end, edge.to)
+        for edge in workflow.edges
+        if edge.source[0] in removed
+        for end in _sources_before(edge.source[0], workflow, removed)
+    ]
     what = title_of(workflow, node_ids[0]) if len(node_ids) == 1 else f"{len(node_ids)} nodes"
-    return Batch(f"Delete {what} and reconnect", (*_remove(node_ids), *(Connect(*pair) for pair in connected)))
+    return Batch(f"Delete {what} and reconnect", (*_remove(node_ids), *reconnections(ports, pairs, removed)))
+
+
+def reconnections(ports: PortLookup, pairs: Iterable[tuple[str, str]], removed: set[str]) -> list[Connect]:
+    """Connect outputs to inputs across removed nodes, if the types fit, the input has room and no edge exists yet."""
+    edges = ports.workflow.edges
+    connected: dict[tuple[str, str], None] = {}
+    taken = {edge.to for edge in edges if edge.source[0] not in removed}
+    existing = {(edge.from_, edge.to) for edge in edges}
+    for start, end in pairs:
+        if start.partition(".")[0] in removed or end.partition(".")[0] in removed:
+            continue
+        source, target = ports.at(start, is_input=False), ports.at(end, is_input=True)
+        if source is None or target is None or not can_ever_fit(source.type, target.type):
+            continue
+        if (start, end) not in existing and (start, end) not in connected and (target.many or end not in taken):
+            connected[start, end] = None
+            taken.add(end)
+    return [Connect(*pair) for pair in connected]
 
 
 def _sources_before(node_id: str, workflow: Workflow, removed: set[str]) -> list[str]:

@@ -406,6 +406,8 @@ class FitToView:
     def show_all(self, rect: QRectF) -> None:
         """Bring the whole document into view, or only a rectangle if the document would be illegible."""
         everything = self._view.content_rect
+        if everything.isEmpty():
+            return
         is_legible = self._frame(everything, has_map=False).factor >= MIN_INITIAL_ZOOM * style().scale
         if not is_legible:
             self.show_rect(rect)

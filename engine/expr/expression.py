@@ -1,6 +1,6 @@
 r"""Compiled expressions and templates, cached, with their limits.
 
-A template is a text in which `{{ expression }}` is replaced by a value, once: `{{…}}` inside a value stays as it is.
+A template is a text in which `{{ expression }}` is replaced by a value, once: `{{…}}` inside a value is left unchanged.
 `\{{` is a literal `{{`. A placeholder with a plain dotted path is read directly, without the parser: this is the most
 frequent work of the engine.
 """
@@ -42,7 +42,7 @@ class Expression:
 
     Attributes:
         text: The source.
-        paths: Every dotted path that an evaluation may read, as far as it is known without evaluation:
+        paths: Every dotted path that an evaluation may read, up to its first part that only evaluation can tell:
             `loop.history[0].result` reads `("loop", "history")`. Variables of comprehensions are not included.
         elements: Paths that are read of list elements: `loop.history[0].nodes.a` and `loop.history.map(x, x.nodes.a)`
             read `("nodes", "a")` of an element of `("loop", "history")`.

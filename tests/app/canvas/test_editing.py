@@ -358,3 +358,9 @@ def test_a_node_added_to_an_empty_loop_becomes_its_body(make_canvas: MakeCanvas,
     settle(hand, qtbot)
     hand.canvas.add_node("llm")
     assert set(hand.edges()) == {"loop.body -> llm.input", "llm.output -> exit.input"}
+
+
+def test_an_empty_document_can_be_tidied(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(workflow([], []))
+    hand.canvas.actions_by_name["tidy"].trigger()
+    assert hand.session.undo_title is None

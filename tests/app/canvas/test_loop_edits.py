@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from app.canvas.loop_edits import Document, insert_into_body, take_out_of_body, unwrap, wrap
@@ -194,7 +194,7 @@ def test_wrapping_gives_a_loop_that_runs_and_unwrapping_gives_the_document_back(
     try:
         wrapped = applied(document, wrap(before, selected, LOOP))
     except OperationError:
-        return
+        reject()
     structure = analyse(wrapped)
     assert structure.bodies["loop"].nodes & set(selected)
     assert not has_errors(validate(wrapped))
@@ -250,3 +250,12 @@ def test_taking_a_node_out_heals_the_edges():
         "three.output -> exit.input",
         "exit.output -> out.value",
     }
+
+
+def test_taking_a_node_out_keeps_an_edge_that_exists_beside_it():
+    document = workflow(
+        [node("text", "input"), node("x", "llm"), node("y", "llm")],
+        ["text.value -> x.input", "x.output -> y.input", "text.value -> y.input"],
+    )
+    operations = take_out_of_body(opened(document), ["x"])
+    assert edges(applied(document, Batch("Take out", operations))) == {"text.value -> y.input"}

@@ -281,6 +281,6 @@ def test_ended_or_retried_loop_drops_its_questions() -> None:
     failed = asked(NodeFailed, "loop", "Another node failed.", "", 1.0)
     assert failed.questions == {}
     assert failed.nodes["loop[0].ask"].state is NodeState.CANCELLED
-    anew = asked(LoopIterationStarted, 0, 3, "")
-    assert anew.questions == {}
-    assert "loop[0].ask" not in anew.nodes
+    restarted = asked(LoopIterationStarted, 0, 3, "")
+    assert restarted.questions == {}
+    assert "loop[0].ask" not in restarted.nodes

@@ -197,10 +197,10 @@ async def test_fork_of_a_fork_keeps_edits_before_the_fork_point() -> None:
     second = await forked(store, first, "loop[1]", Changes(value="my own words", has_value=True))
 
     third = await forked(store, second.result.run_id, "loop[2]")
-    anew = await forked(store, second.result.run_id, "loop[0]")
+    fork = await forked(store, second.result.run_id, "loop[0]")
 
     assert third.iteration_inputs[:2] == ["seed", "my own words"]
-    assert "my own words" not in anew.iteration_inputs
+    assert "my own words" not in fork.iteration_inputs
 
 
 async def test_fork_plan_lists_reused_and_rerun_parts_and_cost() -> None:
