@@ -27,7 +27,9 @@ def open_screen(folder: Path) -> Iterator[Screen]:
     reading, writing = os.pipe()
     command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{WIDTH}x{HEIGHT}x24", "-fbdir", str(folder)]
     with (folder / "xvfb.log").open("wb") as log:
-        server = subprocess.Popen([*command, "-nolisten", "tcp"], pass_fds=[writing], stdout=log, stderr=log)
+        # By default the server resets, and refuses programs meanwhile, whenever the last one leaves, such as xdotool.
+        command += ["-noreset", "-nolisten", "tcp"]
+        server = subprocess.Popen(command, pass_fds=[writing], stdout=log, stderr=log)
     os.close(writing)
     try:
         with os.fdopen(reading, "rb") as numbers:
