@@ -16,9 +16,10 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from engine.batch.rows import BatchRow, RowResult, refused_row, row_result
@@ -34,7 +35,7 @@ from engine.runner.event_loop import run_in_background_loop
 from engine.runner.options import Catalog, RunOptions, options_to_json, options_with_stored
 from engine.runner.retry import unexpected_error
 from engine.runner.run import Run, start
-from engine.store.memory import MemoryStore
+from engine.store import open_store
 from engine.store.resume import refuse_unknown_calls, resume, unknown_calls
 from engine.store.run_file import head_of, run_from_json, run_to_json
 from engine.store.store_protocol import ACTIVE, RunStatus, RunSummary, Store, StoreError
@@ -263,24 +264,25 @@ def run_row(task: str) -> str:
         The run as JSON text, or an object with `error` and `remedy` if it could not start.
     """
     given = json.loads(task)
-    store = MemoryStore()
+    run_id = given["run_id"]
     options = RunOptions(
         folder=None if given["folder"] is None else Path(given["folder"]),
-        store=store,
         source=given["source"],
-        run_id=given["run_id"],
+        run_id=run_id,
         **{name: given[name] for name in _PERMISSIONS},
     )
 
-    async def finished() -> None:
-        run = start(loads(given["document"]), given["inputs"], options_with_stored(options, given["options"]))
+    async def finished(store: Store) -> None:
+        stored = options_with_stored(replace(options, store=store), given["options"])
+        run = start(loads(given["document"]), given["inputs"], stored)
         await _run_until_questions(run, is_stored=True)
 
-    try:
-        run_in_background_loop(finished())
-    except EngineError as error:
-        return json.dumps({"error": error.message, "remedy": error.remedy})
-    return "".join(run_to_json(head_of(store, given["run_id"]), store.events(given["run_id"])))
+    with TemporaryDirectory(prefix="loopwright-") as folder, closing(open_store(Path(folder) / "row.sqlite3")) as store:
+        try:
+            run_in_background_loop(finished(store))
+        except EngineError as error:
+            return json.dumps({"error": error.message, "remedy": error.remedy})
+        return "".join(run_to_json(head_of(store, run_id), store.events(run_id)))
 
 
 @contextmanager

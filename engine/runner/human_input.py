@@ -178,11 +178,11 @@ class Mailbox:
         while True:
             await asyncio.sleep(POLL_INTERVAL_S)
             with suppress(EngineError):  # a busy history is read again
-                for left in await asyncio.to_thread(storage.left_answers, self._run_id):
-                    question = self._questions.get(left.path)
-                    if question is not None and question.number == left.question:
+                for posted in await asyncio.to_thread(storage.pending_answers, self._run_id):
+                    question = self._questions.get(posted.path)
+                    if question is not None and question.number == posted.question:
                         with suppress(EngineError):  # another answer was faster, or this one is invalid
-                            self.put(left.path, left.answer)
+                            self.put(posted.path, posted.answer)
 
 
 MAX_NOTE_LENGTH: Final = 100_000

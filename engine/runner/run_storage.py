@@ -65,11 +65,11 @@ class PostedAnswer:
 class Journal(Protocol):
     """Stores the events of one run. `write` and `close` return at once and do not wait for the disk."""
 
-    def watch(self, kept: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
+    def watch(self, stored: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
         """Set the callbacks for progress; called once, before the first `write`.
 
         Args:
-            kept: Called with the number (`seq`) of an event once it and all before it are stored. From any thread.
+            stored: Called with the number (`seq`) of an event once it and all before it are stored. From any thread.
             failed: Called once with the reason if nothing more will be stored. From any thread.
         """
         ...
@@ -86,11 +86,11 @@ class Journal(Protocol):
 class ReplyCache(Protocol):
     """Stores replies for reuse."""
 
-    def cached(self, key: str) -> Reply | None:
+    def cached_reply(self, key: str) -> Reply | None:
         """Return the reply with that key, or None. From any thread."""
         ...
 
-    def keep_reply(self, key: str, run_id: str, reply: Reply) -> None:
+    def cache_reply(self, key: str, run_id: str, reply: Reply) -> None:
         """Store a reply for as long as its run is stored. Returns at once."""
         ...
 
@@ -114,7 +114,7 @@ class RunStorage(ReplyCache, Protocol):
         """
         ...
 
-    def left_answers(self, run_id: str) -> Sequence[PostedAnswer]:
+    def pending_answers(self, run_id: str) -> Sequence[PostedAnswer]:
         """Return the answers from other processes for a run. Reads the disk; from any thread.
 
         Raises:
@@ -141,12 +141,12 @@ class RunCache:
 
     async def reply(self, key: str) -> Reply | None:
         """Return the cached reply, without tokens and cost, or None."""
-        cached = await asyncio.to_thread(self._replies.cached, key)
+        cached = await asyncio.to_thread(self._replies.cached_reply, key)
         return None if cached is None else replace(cached, usage=Usage(), cost_usd=0.0, warnings=())
 
     def store_reply(self, key: str, reply: Reply) -> None:
         """Cache a reply."""
-        self._replies.keep_reply(key, self._run_id, reply)
+        self._replies.cache_reply(key, self._run_id, reply)
 
     async def tool_result(self, key: str) -> tuple[Value] | None:
         """Return the cached result of a tool in a tuple, or None."""

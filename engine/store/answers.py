@@ -105,7 +105,7 @@ def give_answer(store: Store, asked: NodeWaiting, answer: Answer) -> bool:
     given = answer if answer.value is not None else Answer(answer.choice, asked.value, answer.comment)
     if _recorded(store, asked, given):
         return False
-    store.leave_answer(asked.run_id, PostedAnswer(asked.path, asked.seq, given))
+    store.post_answer(asked.run_id, PostedAnswer(asked.path, asked.seq, given))
     try:
         end = time.monotonic() + ACCEPT_TIMEOUT_S
         while not _was_given(store, asked, given):

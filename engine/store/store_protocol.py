@@ -237,8 +237,8 @@ class Store(RunStorage, Protocol):
         """
         ...
 
-    def leave_answer(self, run_id: str, left: PostedAnswer) -> None:
-        """Leave an answer for the process that owns a run.
+    def post_answer(self, run_id: str, posted: PostedAnswer) -> None:
+        """Post an answer for the process that owns a run.
 
         Raises:
             StoreError: There is no such run, or the question already has a pending answer.
@@ -269,11 +269,11 @@ class Store(RunStorage, Protocol):
         """Return the bytes on disk."""
         ...
 
-    def cached(self, key: str) -> Reply | None:
+    def cached_reply(self, key: str) -> Reply | None:
         """Return the cached reply for a key, or None."""
         ...
 
-    def keep_reply(self, key: str, run_id: str, reply: Reply) -> None:
+    def cache_reply(self, key: str, run_id: str, reply: Reply) -> None:
         """Cache a reply for other runs while its run is stored. Returns at once."""
         ...
 

@@ -85,7 +85,7 @@ def main() -> None:
     with closing(SqliteStore(path)) as store:
         for head in heads():
             store.import_run(head, told(head.run_id))
-        store.keep_reply(REPLY_KEY, heads()[0].run_id, CALL.reply)
+        store.cache_reply(REPLY_KEY, heads()[0].run_id, CALL.reply)
         store.pin(heads()[0].run_id, pinned=True)
 
 

@@ -43,9 +43,9 @@ class SqliteJournal:
         self._run = run
         self._is_closed = False
 
-    def watch(self, kept: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
+    def watch(self, stored: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
         """Set the callbacks for stored events and for failure."""
-        self._run.watch(kept, failed)
+        self._run.watch(stored, failed)
 
     def write(self, event: AnyEvent) -> None:
         """Write the next event of the run."""
@@ -97,15 +97,15 @@ class RunWriter:
         self._blobs = BlobWriter(run)
         self._values = ValueEncoder(self._blobs)
         self._paths: dict[str, tuple[int, str]] = {}
-        self._kept: Callable[[int], None] | None = None
+        self._on_stored: Callable[[int], None] | None = None
         self._on_failure: Callable[[EngineError], None] | None = None
         self._last: int | None = None
         self._is_closing = self._is_over = False
         writer.run_opened()
 
-    def watch(self, kept: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
+    def watch(self, stored: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
         """Set the callbacks for stored events and for failure."""
-        self._kept, self._on_failure = kept, failed
+        self._on_stored, self._on_failure = stored, failed
 
     def store(self, connection: sqlite3.Connection, items: Sequence[Any]) -> None:
         """Write events, inside a transaction.
@@ -134,8 +134,8 @@ class RunWriter:
             return
         self._safe_state, self._safe_size = self._state, self._size
         last, self._last = self._last, None
-        if last is not None and self._kept is not None:
-            _notify(self._kept, last)
+        if last is not None and self._on_stored is not None:
+            _notify(self._on_stored, last)
         if self._is_closing:
             self._end()
 

@@ -239,7 +239,7 @@ def pin_run(connection: sqlite3.Connection, run_id: str, *, pinned: bool) -> Non
     connection.execute("UPDATE runs SET pinned = ? WHERE id = ?", (pinned, number_of(connection, run_id)))
 
 
-def keep_reply(connection: sqlite3.Connection, key: str, run_id: str, reply: Reply) -> None:
+def cache_reply(connection: sqlite3.Connection, key: str, run_id: str, reply: Reply) -> None:
     """Cache a reply for other runs, if its run is stored."""
     row = connection.execute("SELECT id FROM runs WHERE run_id = ?", (plain(run_id),)).fetchone()
     if row is None:
@@ -258,19 +258,19 @@ def _written(connection: sqlite3.Connection, blobs: BlobWriter, document: str) -
     return values.put(document, ("document",))
 
 
-def leave_answer(connection: sqlite3.Connection, run_id: str, left: PostedAnswer) -> None:
-    """Leave an answer for the process that owns the run.
+def post_answer(connection: sqlite3.Connection, run_id: str, posted: PostedAnswer) -> None:
+    """Post an answer for the process that owns the run.
 
     Raises:
         StoreError: There is no such run, or the question already has a pending answer.
     """
-    body = to_json([left.answer.choice, left.answer.value, left.answer.comment])
+    body = to_json([posted.answer.choice, posted.answer.value, posted.answer.comment])
     cursor = connection.execute(
         "INSERT OR IGNORE INTO answers (run, question, path, body) VALUES (?, ?, ?, ?)",
-        (number_of(connection, run_id), left.question, left.path, body),
+        (number_of(connection, run_id), posted.question, posted.path, body),
     )
     if cursor.rowcount == 0:
-        raise already_answered(left.path)
+        raise already_answered(posted.path)
 
 
 def remove_answer(connection: sqlite3.Connection, run_id: str, question: int) -> None:

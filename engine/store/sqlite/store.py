@@ -236,14 +236,14 @@ class SqliteStore:
         self._writer.do(lambda _connection: None)  # the run is released before its id is returned
         return run_id
 
-    def left_answers(self, run_id: str) -> list[PostedAnswer]:
+    def pending_answers(self, run_id: str) -> list[PostedAnswer]:
         """Return the pending answers of other processes for a run."""
         with self._readers.reading() as connection:
             return run_mutations.read_answers(connection, run_id)
 
-    def leave_answer(self, run_id: str, left: PostedAnswer) -> None:
-        """Leave an answer for the process that owns a run. Waits for the disk."""
-        self._writer.do(lambda connection: run_mutations.leave_answer(connection, run_id, left))
+    def post_answer(self, run_id: str, posted: PostedAnswer) -> None:
+        """Post an answer for the process that owns a run. Waits for the disk."""
+        self._writer.do(lambda connection: run_mutations.post_answer(connection, run_id, posted))
 
     def withdraw_answer(self, run_id: str, question: int) -> None:
         """Remove a pending answer."""
@@ -303,15 +303,15 @@ class SqliteStore:
         files = (self._path.with_name(self._path.name + end) for end in ("", "-wal", "-shm"))
         return sum(file.stat().st_size for file in files if file.exists())
 
-    def cached(self, key: str) -> Reply | None:
+    def cached_reply(self, key: str) -> Reply | None:
         """Return the cached reply for a key, or None."""
         with self._readers.reading() as connection:
             row = queries.reply_of(connection, key)
             return None if row is None else decode_reply(json.loads(row), ValueDecoder(BlobReader(connection)).get)
 
-    def keep_reply(self, key: str, run_id: str, reply: Reply) -> None:
+    def cache_reply(self, key: str, run_id: str, reply: Reply) -> None:
         """Cache a reply for other runs while its run is stored. Returns at once."""
-        self._writer.put(Task(lambda connection: run_mutations.keep_reply(connection, key, run_id, reply)), None)
+        self._writer.put(Task(lambda connection: run_mutations.cache_reply(connection, key, run_id, reply)), None)
 
     def close(self) -> None:
         """Write what is pending and close the file."""

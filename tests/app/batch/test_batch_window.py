@@ -23,11 +23,11 @@ from engine.batch.batch import BatchOptions
 from engine.batch.rows import RowResult
 from engine.document.builder import Builder
 from engine.models.catalog import Models
-from engine.store.memory import MemoryStore
 from engine.values import Value
 from tests.app.history.conftest import access, make_window, store, store_path, workbench
 from tests.app.window.conftest import Answers, answers, preferences, script
 from tests.engine.semantics.documents import around, llm
+from tests.engine.store.memory_store import MemoryStore
 
 __all__ = ["access", "answers", "make_window", "preferences", "script", "store", "store_path", "workbench"]
 

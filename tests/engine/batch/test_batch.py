@@ -12,10 +12,10 @@ from engine import Batch, BatchOptions, BatchResult, DocumentError, RunOptions, 
 from engine.batch.rows import RowInputs, batch_id, make_rows
 from engine.batch.table import TableError
 from engine.models.protocol import ModelError, ModelErrorKind, Price, Usage
-from engine.store.memory import MemoryStore
 from engine.store.store_protocol import Store
 from tests.engine.semantics.documents import around, entry, flow, llm, result, transform
 from tests.engine.semantics.models import Answer, Call, FakeModels, FunctionModel, Said
+from tests.engine.store.memory_store import MemoryStore
 
 TOPICS = [{"text": name} for name in ("a", "b", "c", "d")]
 

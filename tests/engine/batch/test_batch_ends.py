@@ -11,10 +11,10 @@ import pytest
 from engine.batch.results_file import ResultsFile
 from engine.batch.rows import RowResult
 from engine.batch.table import TableError
-from engine.store.memory import MemoryStore
 from engine.store.store_protocol import StoreError
 from tests.engine.batch.test_batch import Models, longer, play
 from tests.engine.semantics.models import Call
+from tests.engine.store.memory_store import MemoryStore
 
 MANY = [{"text": str(number)} for number in range(20)]
 

@@ -13,12 +13,12 @@ import pytest
 from engine import BatchOptions, RunOptions, run_batch
 from engine.nodes.context import Answer
 from engine.store.answers import find_question
-from engine.store.memory import MemoryStore
 from engine.store.resume import resume
 from engine.store.store_protocol import RunStatus
 from tests.engine.batch.test_batch import CENTS, Models, play
 from tests.engine.batch.test_cluster import script
 from tests.engine.semantics.documents import entry, flow, llm, part, result
+from tests.engine.store.memory_store import MemoryStore
 
 
 def checked() -> Any:

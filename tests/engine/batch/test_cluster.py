@@ -14,8 +14,8 @@ import pytest
 
 from engine import BatchOptions, EngineError, RunOptions, open_store, run_batch
 from engine.batch.executors import dask_executor, run_row
-from engine.store.memory import MemoryStore
 from tests.engine.semantics.documents import around, llm
+from tests.engine.store.memory_store import MemoryStore
 
 KEY = "sk-secret-of-the-caller-0123456789"
 

@@ -14,11 +14,11 @@ from engine.exits import MAX_ITERATIONS_CAP, clamped, set_shown_cap
 from engine.nodes.loop import SPEC, LoopConfig
 from engine.store.exit_explanation import describe_conditions, loop_config
 from engine.store.export_markdown import run_to_markdown
-from engine.store.memory import MemoryStore
 from engine.store.run_sections import state_of
 from tests.engine.cli.kit import Program, drafts, refine, write
 from tests.engine.semantics.documents import around, formula, llm
 from tests.engine.semantics.kit import play
+from tests.engine.store.memory_store import MemoryStore
 
 ASKED = 500
 

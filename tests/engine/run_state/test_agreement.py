@@ -50,9 +50,9 @@ from engine.run_state.state import (
 )
 from engine.runner.loop_variables import IterationRecord
 from engine.runner.run_storage import RunHead
-from engine.store.memory import MemoryStore
 from engine.store.run_sections import level_state
 from engine.store.store_protocol import OPEN, level_of
+from tests.engine.store.memory_store import MemoryStore
 
 CALL = ModelCall("m", Request((Message("user", "?"),)), Reply("x"), 0.5, 0.1)
 RECORD = IterationRecord(0, None, None, None, None, None, None, None, Usage(), 0.5, 0.0)

@@ -14,10 +14,10 @@ from engine.models.protocol import Message, Request, Usage
 from engine.nodes.spec import ModelChoice
 from engine.runner.run_storage import request_key, tool_key
 from engine.store import open_store
-from engine.store.memory import MemoryStore
 from tests.engine.cli.kit import document, refine
 from tests.engine.semantics.kit import Played, play
 from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, FunctionModel
+from tests.engine.store.memory_store import MemoryStore
 
 
 def drafting(iterations: int = 1, **config: Any) -> Workflow:

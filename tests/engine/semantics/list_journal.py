@@ -16,21 +16,21 @@ class ListJournal:
         self.events: list[AnyEvent] = []
         self.closed = False
         self._by_hand = by_hand
-        self._kept: Callable[[int], None] = lambda _seq: None
+        self._on_stored: Callable[[int], None] = lambda _seq: None
         self._failed: Callable[[EngineError], None] = lambda _error: None
 
-    def watch(self, kept: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
-        self._kept, self._failed = kept, failed
+    def watch(self, stored: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
+        self._on_stored, self._failed = stored, failed
 
     def write(self, event: AnyEvent) -> None:
         assert not self.closed
         self.events.append(event)
         if not self._by_hand:
-            self._kept(event.seq)
+            self._on_stored(event.seq)
 
     def keep(self) -> None:
         """Report that all events so far are safe."""
-        self._kept(self.events[-1].seq)
+        self._on_stored(self.events[-1].seq)
 
     def fail(self, error: EngineError) -> None:
         """Report that no more events can be stored."""
@@ -54,5 +54,5 @@ class ListStore:
     def reopen(self, run_id: str) -> ListJournal:
         raise NotImplementedError(run_id)
 
-    def left_answers(self, run_id: str) -> list[PostedAnswer]:
+    def pending_answers(self, run_id: str) -> list[PostedAnswer]:
         return []

@@ -24,11 +24,11 @@ from engine.events import (
     RunStarted,
 )
 from engine.models.protocol import ModelError, ModelErrorKind, Usage
-from engine.store.memory import MemoryStore
 from engine.store.resume import resume
 from tests.engine.semantics.documents import around, entry, flow, for_each, formula, judge, llm, result, transform
 from tests.engine.semantics.kit import begin, finish, options, play
 from tests.engine.semantics.models import FREE, Call, FakeModels, FunctionModel, by_node, numbered, verdict
+from tests.engine.store.memory_store import MemoryStore
 
 _SMALL = flow(entry(), llm("draft"), result(), edges="text -> draft -> out")
 

@@ -11,13 +11,13 @@ from engine import Run
 from engine.events import NodeCalled, NodeCompleted, NodeFailed, NodeRetrying, RunFailed
 from engine.models.protocol import ModelError, ModelErrorKind, Price, Reply, ToolCall, Usage
 from engine.runner.run import RunOrigin, prepare
-from engine.store.memory import MemoryStore
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import around, entry, flow, llm, result
 from tests.engine.semantics.kit import options, play
 from tests.engine.semantics.list_journal import ListJournal
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel
 from tests.engine.semantics.test_node_settings import ASKING, asking, of_the_asker, says
+from tests.engine.store.memory_store import MemoryStore
 
 
 def failing(kind: ModelErrorKind = ModelErrorKind.AUTHENTICATION, name: str = "first/model") -> FunctionModel:

@@ -21,11 +21,11 @@ from engine import Workflow, validate
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import NodeConfig
-from engine.store.memory import MemoryStore
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import around, entry, flow, llm, part, result
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import Call, verdict
+from tests.engine.store.memory_store import MemoryStore
 
 ASKING = ("llm", "agent", "router", "judge")
 """What calls a model."""

@@ -12,13 +12,13 @@ from engine import RunResult
 from engine.events import AnyEvent, NodeCompleted, NodeFailed, NodeRetrying
 from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request, ToolCall, Usage
 from engine.nodes.context import CONTINUE, MAX_CONTINUATIONS, join, rest_request
-from engine.store.memory import MemoryStore
 from engine.store.resume import resume
 from engine.store.run_file import head_of
 from tests.engine.semantics.documents import around, llm
 from tests.engine.semantics.kit import Played, options, play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel, by_node
 from tests.engine.semantics.test_node_settings import ASKING, asking, of_the_asker, says
+from tests.engine.store.memory_store import MemoryStore
 
 SPENT = Usage(10, 5)
 SECRET = "a thought that nobody else may see"

@@ -16,13 +16,13 @@ from engine.models.catalog import Models
 from engine.models.protocol import RemembersCalls
 from engine.runner.run import start
 from engine.runner.run_storage import RunHead
-from engine.store.memory import MemoryStore
 from engine.store.recorded_model import RecordedModel, recorded_models
 from engine.store.resume import Changes, fork, plan_fork, resume
 from engine.store.run_file import run_to_json
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import each, entry, flow, gather, judge, leave, llm, loop, result, transform
 from tests.engine.semantics.test_resume import without_times
+from tests.engine.store.memory_store import MemoryStore
 
 BUSY = {"error": {"kind": "server", "message": "Busy."}}
 RETRIES: dict[str, Any] = {"retries": 2, "retry_delay_s": 0}

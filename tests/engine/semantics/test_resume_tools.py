@@ -15,7 +15,6 @@ from engine.document.files import dumps
 from engine.events import NodeToolCalled, NodeToolCalling, NodeWaiting
 from engine.nodes.context import Answer
 from engine.runner.run_storage import RunHead
-from engine.store.memory import MemoryStore
 from engine.store.resume import resume, resume_with, unknown_calls
 from engine.tools.registry import set_tools
 from engine.tools.tool import Tool, ToolContext, ToolError
@@ -23,6 +22,7 @@ from tests.engine.semantics.agents import agent, script, wants
 from tests.engine.semantics.documents import each, entry, flow, gather, leave, loop, part, result
 from tests.engine.semantics.kit import begin, finish, options
 from tests.engine.semantics.models import FunctionModel
+from tests.engine.store.memory_store import MemoryStore
 
 
 class _Text(BaseModel):

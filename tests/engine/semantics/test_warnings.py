@@ -22,7 +22,6 @@ from engine.models.protocol import Finish, ModelError, ModelErrorKind, Reply, Us
 from engine.run_state.reducer import reduce_events
 from engine.run_state.result import RESULT_EVENTS, result_of
 from engine.runner.loop_variables import IterationRecord
-from engine.store.memory import MemoryStore
 from engine.store.resume import resume
 from engine.store.run_file import head_of
 from tests.engine.semantics.agents import agent, wants
@@ -30,6 +29,7 @@ from tests.engine.semantics.documents import around, entry, flow, for_each, leav
 from tests.engine.semantics.kit import Played, begin, finish, options, play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel, by_node
 from tests.engine.semantics.test_node_settings import asking
+from tests.engine.store.memory_store import MemoryStore
 
 CUT = Reply("half", Finish.LENGTH, Usage(10, 5))
 

@@ -374,18 +374,18 @@ class StoreConformance:
         store_run(store, head("a"), [started("a")])
         store_run(store, head("b"), [started("b")])
         first = PostedAnswer("loop[0].ask", 7, Answer("approve", {"text": "\ud83d"}, "Good."))
-        store.leave_answer("a", first)
-        store.leave_answer("a", PostedAnswer("ask", 9, Answer()))
+        store.post_answer("a", first)
+        store.post_answer("a", PostedAnswer("ask", 9, Answer()))
         with pytest.raises(StoreError, match="was already answered"):
-            store.leave_answer("a", PostedAnswer("loop[0].ask", 7, Answer("reject")))
-        assert list(store.left_answers("a")) == [first, PostedAnswer("ask", 9, Answer())]
-        assert list(store.left_answers("b")) == []
+            store.post_answer("a", PostedAnswer("loop[0].ask", 7, Answer("reject")))
+        assert list(store.pending_answers("a")) == [first, PostedAnswer("ask", 9, Answer())]
+        assert list(store.pending_answers("b")) == []
         store.withdraw_answer("a", 7)
         store.withdraw_answer("a", 7)
-        assert [left.question for left in store.left_answers("a")] == [9]
+        assert [left.question for left in store.pending_answers("a")] == [9]
         store.delete(["a"])
         with pytest.raises(StoreError, match="no run"):
-            store.leave_answer("a", first)
+            store.post_answer("a", first)
 
     def test_events_are_acknowledged_in_order(self, store: Store):
         journal = store.begin(head("a"))
@@ -464,19 +464,20 @@ class StoreConformance:
     def test_replies_are_cached_as_written(self, store: Store, reply: Reply):
         run_id = f"c{store.totals().count}"
         store_run(store, head(run_id), complete_run(run_id))
-        store.keep_reply(f"key of {run_id}", run_id, reply)
+        store.cache_reply(f"key of {run_id}", run_id, reply)
         store.pin(run_id, pinned=False)  # whatever comes after it finds it
-        assert store.cached(f"key of {run_id}") == reply
+        assert store.cached_reply(f"key of {run_id}") == reply
 
     def test_cached_replies_last_as_long_as_their_run(self, store: Store):
         store_run(store, head("a"), complete_run("a"))
         reply = Reply("yes " * 100, Finish.STOP, Usage(1, 2), "m", None)
-        store.keep_reply("key", "a", reply)
-        store.keep_reply("other", "nobody", reply)
+        store.cache_reply("key", "a", reply)
+        store.cache_reply("other", "nobody", reply)
         store.pin("a", pinned=True)
-        assert (store.cached("key"), store.cached("other"), store.cached("none")) == (reply, None, None)
+        assert store.cached_reply("key") == reply
+        assert [store.cached_reply(key) for key in ("other", "none")] == [None, None]
         store.delete(["a"])
-        assert store.cached("key") is None
+        assert store.cached_reply("key") is None
 
     def test_closed_store_accepts_nothing(self, store: Store):
         store.close()

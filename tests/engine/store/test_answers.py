@@ -68,7 +68,7 @@ async def test_owner_accepts_an_answer_from_another_process(here: Store, elsewhe
     answer = Answer("approve", None, "From \ud83d afar.")
     assert await asyncio.to_thread(give_answer, elsewhere, asked, answer) is True
     assert await outputs(run) == {"out": "seed", "said": "From \ud83d afar."}
-    assert here.left_answers(run.run_id) == []
+    assert here.pending_answers(run.run_id) == []
     (answered,) = (event for event in here.events(run.run_id) if isinstance(event, NodeAnswered))
     assert (answered.value, answered.comment) == ("seed", answer.comment)
 
@@ -80,7 +80,7 @@ async def test_answer_after_an_answer_at_the_owner_is_refused(here: Store, elsew
         await asyncio.to_thread(give_answer, elsewhere, asked, Answer("reject", "other", ""))
     assert (await outputs(run))["out"] == "mine"
     assert here.find(run.run_id).status is RunStatus.COMPLETED
-    assert elsewhere.left_answers(run.run_id) == []
+    assert elsewhere.pending_answers(run.run_id) == []
 
 
 async def test_first_of_two_answers_from_other_processes_wins(here: Store, elsewhere: Store):
@@ -101,7 +101,7 @@ async def test_owner_that_does_not_accept_the_answer_is_reported_and_the_answer_
     run, asked = await asking(here)
     with pytest.raises(StoreError, match="does not accept the answer"):
         await asyncio.to_thread(give_answer, elsewhere, asked, Answer("approve"))
-    assert elsewhere.left_answers(run.run_id) == []
+    assert elsewhere.pending_answers(run.run_id) == []
     run.answer("check", Answer("approve"))
     await outputs(run)
 
@@ -112,20 +112,20 @@ async def test_owner_that_ends_before_accepting_leaves_the_answer_in_the_history
     monkeypatch.setattr("engine.runner.human_input.POLL_INTERVAL_S", 1_000.0)
     run, asked = await asking(here)
     left, loop = asyncio.Event(), asyncio.get_running_loop()
-    leave_answer = elsewhere.leave_answer
+    post_answer = elsewhere.post_answer
 
     def leave(*given: Any) -> None:
-        leave_answer(*given)
+        post_answer(*given)
         loop.call_soon_threadsafe(left.set)
 
-    monkeypatch.setattr(elsewhere, "leave_answer", leave)
+    monkeypatch.setattr(elsewhere, "post_answer", leave)
     given = asyncio.create_task(asyncio.to_thread(give_answer, elsewhere, asked, Answer("approve", "late", "")))
     await left.wait()
     run.suspend()
     await run.result()
     assert await given is False
     assert [event.value for event in here.events(run.run_id, kinds=[NodeAnswered])] == ["late"]  # type: ignore[union-attr]
-    assert here.left_answers(run.run_id) == []
+    assert here.pending_answers(run.run_id) == []
 
 
 async def test_answered_question_cannot_be_answered_again(here: Store, elsewhere: Store):

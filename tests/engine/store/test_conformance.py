@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from engine.store import open_store
-from engine.store.memory import MemoryStore
 from engine.store.store_protocol import Store
 from tests.engine.store.conformance import StoreConformance
+from tests.engine.store.memory_store import MemoryStore
 
 
 class TestMemoryStore(StoreConformance):

@@ -7,10 +7,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 from engine.store.export_markdown import run_to_markdown
-from engine.store.memory import MemoryStore
 from engine.store.run_sections import state_of
 from tests.engine.cli.kit import Events, refine
 from tests.engine.store.event_samples import head, one_of_each
+from tests.engine.store.memory_store import MemoryStore
 
 HOSTILE = (
     "```\n# Not a heading\n````text\n<script>alert(1)</script>\n\n~~~\n[link](http://x) ![image](http://y)\n"

@@ -9,12 +9,12 @@ import pytest
 
 from engine.events import NodeCompleted
 from engine.models.protocol import ModelError, ModelErrorKind
-from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, fork, plan_fork
 from tests.engine.semantics.agents import agent, said_by_people, script, wants
 from tests.engine.semantics.documents import around, entry, flow, llm, result
 from tests.engine.semantics.kit import Played, begin, finish, options, play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel
+from tests.engine.store.memory_store import MemoryStore
 from tests.engine.store.test_resume import gone_on
 
 LOOP = around(llm("worker"), edges="loop -> worker -> exit", max_iterations=4)

@@ -34,7 +34,7 @@ def test_old_history_opens_and_can_be_continued(file: Path, tmp_path: Path):
         assert (kept.status, kept.pinned, kept.source) == (RunStatus.COMPLETED, True, first.source)
         assert (kept.workflow, kept.iterations, kept.tokens, kept.cost_usd) == ("Refine", 1, 7, 0.5)
         assert [run.run_id for run in store.children(first.run_id)] == [fork.run_id]
-        assert store.cached(REPLY_KEY) == CALL.reply
+        assert store.cached_reply(REPLY_KEY) == CALL.reply
         write_all(store.reopen(fork.run_id), [node(fork.run_id, 99, "loop[0].draft", "gone on")])
         store.pin(first.run_id, pinned=False)
         store.delete([first.run_id])

@@ -13,11 +13,11 @@ from engine.models.keys import Keys
 from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Reply, Request, Usage
 from engine.nodes.spec import ModelCall
 from engine.run_state.result import RunResult
-from engine.store.memory import MemoryStore
 from engine.store.recorded_model import RECORDED_NOTE, recorded_models
 from engine.store.run_file import head_of, run_to_json
 from tests.engine.cli.kit import Events, drafts, refine, write
 from tests.engine.store.event_samples import head
+from tests.engine.store.memory_store import MemoryStore
 
 COSTLY = {"price": {"input_usd_per_million_tokens": 1e6, "output_usd_per_million_tokens": 1e6}}
 

@@ -19,12 +19,12 @@ from engine.events import (
     RunStarted,
 )
 from engine.runner.run_storage import RunHead
-from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, fork, plan_fork, resume, resume_with, unknown_calls
 from engine.store.store_protocol import RunStatus, StoreError
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, result, transform
 from tests.engine.semantics.kit import Played, begin, finish, options, play
 from tests.engine.semantics.models import DOLLAR_A_TOKEN_OUT, TEN_OUT, Call, FakeModels, FunctionModel
+from tests.engine.store.memory_store import MemoryStore
 
 LOOP = around(
     llm("draft", "Write: {{input}}"),

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from engine.events import LoopIterationCompleted, PlaceError, RunStarted
-from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, plan_fork, resume
 from engine.store.run_file import head_of
 from tests.engine.semantics.documents import around, entry, flow, leave, llm, loop, off, result, transform
 from tests.engine.semantics.kit import options, play
 from tests.engine.semantics.models import FakeModels, FunctionModel
 from tests.engine.semantics.test_subflow import around_part, nested, one
+from tests.engine.store.memory_store import MemoryStore
 from tests.engine.store.test_resume import forked, gone_on, kept
 
 EDITED = Changes(value="my own words", has_value=True)

@@ -11,7 +11,6 @@ from hypothesis import given
 from engine.events import AnyEvent, LoopIterationStarted, NodeAnswered
 from engine.run_state.reducer import reduce_events
 from engine.runner.options import RunOptions, options_with_stored
-from engine.store.memory import MemoryStore
 from engine.store.resume import resume
 from engine.store.run_file import (
     event_from_json,
@@ -28,6 +27,7 @@ from tests.engine.semantics.documents import around, llm
 from tests.engine.semantics.kit import begin
 from tests.engine.semantics.models import FakeModels, FunctionModel
 from tests.engine.store.event_samples import head, one_of_each
+from tests.engine.store.memory_store import MemoryStore
 from tests.engine.store.strategies import events
 
 

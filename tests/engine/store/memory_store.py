@@ -1,4 +1,4 @@
-"""A store in memory, for tests and for library users who want no file."""
+"""A store in memory: faster than a file, and a second implementation for the conformance suite."""
 
 from __future__ import annotations
 
@@ -133,21 +133,21 @@ class MemoryStore:
             self._runs[run.head.run_id] = run
         return run.head.run_id
 
-    def left_answers(self, run_id: str) -> list[PostedAnswer]:
+    def pending_answers(self, run_id: str) -> list[PostedAnswer]:
         """Return the pending answers for a run."""
         with self._lock:
-            return list(self._run(run_id).left.values())
+            return list(self._run(run_id).answers.values())
 
-    def leave_answer(self, run_id: str, left: PostedAnswer) -> None:
-        """Leave an answer for the owner of a run."""
+    def post_answer(self, run_id: str, posted: PostedAnswer) -> None:
+        """Post an answer for the owner of a run."""
         with self._lock:
-            if self._run(run_id).left.setdefault(left.question, left) is not left:
-                raise already_answered(left.path)
+            if self._run(run_id).answers.setdefault(posted.question, posted) is not posted:
+                raise already_answered(posted.path)
 
     def withdraw_answer(self, run_id: str, question: int) -> None:
         """Remove a pending answer."""
         with self._lock:
-            self._run(run_id).left.pop(question, None)
+            self._run(run_id).answers.pop(question, None)
 
     def pin(self, run_id: str, *, pinned: bool) -> None:
         """Protect a run from retention, or stop protecting it."""
@@ -190,13 +190,13 @@ class MemoryStore:
         with self._lock:
             return sum(run.size for run in self._runs.values())
 
-    def cached(self, key: str) -> Reply | None:
+    def cached_reply(self, key: str) -> Reply | None:
         """Return the cached reply for a key, or None."""
         with self._lock:
             kept = self._replies.get(key)
         return kept[1] if kept else None
 
-    def keep_reply(self, key: str, run_id: str, reply: Reply) -> None:
+    def cache_reply(self, key: str, run_id: str, reply: Reply) -> None:
         """Cache a reply for other runs while its run is stored."""
         with self._lock:
             if run_id in self._runs:
@@ -237,19 +237,19 @@ class MemoryJournal:
     def __init__(self, run: _StoredRun, lock: threading.RLock) -> None:
         self._run = run
         self._lock = lock
-        self._kept: Callable[[int], None] | None = None
+        self._on_stored: Callable[[int], None] | None = None
         run.journals += 1
 
-    def watch(self, kept: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
+    def watch(self, stored: Callable[[int], None], failed: Callable[[EngineError], None]) -> None:
         """Set the callback for stored events; nothing fails here."""
-        self._kept = kept
+        self._on_stored = stored
 
     def write(self, event: AnyEvent) -> None:
         """Write the next event of the run."""
         with self._lock:
             self._run.add(event)
-        if self._kept is not None:
-            self._kept(event.seq)
+        if self._on_stored is not None:
+            self._on_stored(event.seq)
 
     def close(self) -> None:
         """End the log and release the run."""
@@ -262,7 +262,7 @@ class _StoredRun:
         self.head = head
         self.state = RunState(head.run_id, Detail.SUMMARY, started=time.time())
         self.log: list[AnyEvent] = []
-        self.left: dict[int, PostedAnswer] = {}
+        self.answers: dict[int, PostedAnswer] = {}
         self.pinned = False
         self.size = len(head.document)
         self.journals = 0
