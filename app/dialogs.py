@@ -37,8 +37,13 @@ _Role = QMessageBox.ButtonRole
 
 def open_filter() -> str:
     """Return the name filters of the Open dialog: workflows, and the files that importers read."""
+    return f"Workflows (*{FILE_SUFFIX});;{import_filter()}"
+
+
+def import_filter() -> str:
+    """Return the name filters of the Import dialog: the files that importers read."""
     importable = " ".join(f"*{suffix}" for suffix in importable_suffixes())
-    return f"Workflows (*{FILE_SUFFIX});;Workflows of other programs ({importable});;All files (*)"
+    return f"Workflows of other programs ({importable});;{ANY_FILTER}"
 
 
 class FileDialogs:
@@ -99,6 +104,13 @@ def ask_question(
             box.setEscapeButton(button)
     box.buttonClicked.connect(lambda button: actions[button]())
     box.open()
+    return box
+
+
+def show_failure(parent: QWidget, text: str, reason: str) -> QMessageBox:
+    """Show in a dialog that something failed, and why; both are plain text."""
+    box = ask_question(parent, text, reason, [("Close", _Role.RejectRole, lambda: None)])
+    box.setIcon(QMessageBox.Icon.Warning)
     return box
 
 

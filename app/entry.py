@@ -1,4 +1,4 @@
-"""Start `loopwright`: the window without arguments or with `open`, the command line with any other command.
+"""Start `loopwright`: the window without arguments or with files to open, the command line with any other command.
 
 Qt is imported only for the window, so that the command line works where Qt does not.
 """
@@ -26,28 +26,49 @@ NO_QT: Final = (
     "Install them with `pip install 'loopwright[app]'`, or use the command line: `loopwright run self-refine`."
 )
 NO_LIBRARY: Final = (
-    "The window needs the system library {library}, which is missing. {how} "
-    "Or use the command line: `loopwright run self-refine`."
+    "The window needs {libraries}, which {verb} missing. {how} Or use the command line: `loopwright run self-refine`."
 )
+NO_X_SERVER: Final = (
+    "The display {display} does not answer, or refuses the connection. Start the program in a desktop session, check "
+    "the variable DISPLAY, or use the command line: `loopwright run self-refine`."
+)
+NO_FILE: Final = "There is no file {names}. Check the path. `loopwright --help` lists the commands."
 
-_IN_DEBIAN: Final = re.compile(
-    r"lib(EGL|GL|GLX|OpenGL|X11|X11-xcb|dbus-1|fontconfig|freetype|glib-2\.0|gthread-2\.0|wayland-client|xkbcommon"
-    r"|xkbcommon-x11|xcb|xcb-[a-z]+|xcb-render-util)\.so\.\d+"
+QT_LIBRARIES: Final = (
+    "libEGL.so.1",
+    "libGL.so.1",
+    "libdbus-1.so.3",
+    "libfontconfig.so.1",
+    "libfreetype.so.6",
+    "libglib-2.0.so.0",
+    "libX11.so.6",
+    "libxkbcommon.so.0",
 )
-"""Libraries that Qt may lack and that Debian packages under their names."""
+"""System libraries that Qt loads on every display."""
 
 X11_LIBRARIES: Final = (
-    "libxkbcommon-x11.so.0",
+    "libX11-xcb.so.1",
+    "libxcb.so.1",
     "libxcb-cursor.so.0",
     "libxcb-icccm.so.4",
     "libxcb-image.so.0",
     "libxcb-keysyms.so.1",
+    "libxcb-randr.so.0",
+    "libxcb-render.so.0",
     "libxcb-render-util.so.0",
     "libxcb-shape.so.0",
+    "libxcb-shm.so.0",
+    "libxcb-sync.so.1",
+    "libxcb-util.so.1",
+    "libxcb-xfixes.so.0",
     "libxcb-xkb.so.1",
+    "libxkbcommon-x11.so.0",
 )
-"""What Qt's plugin for X11 loads; if one is missing, Qt ends the process without an explanation."""
+"""What Qt's plugin for X11 loads besides; if one is missing, Qt ends the process with a page of text."""
 
+X_SERVER_TIMEOUT_S: Final = 10.0
+
+_OTHER_DEBIAN_NAMES: Final = {"libglib-2.0.so.0": "libglib2.0-0"}
 _LIBRARY: Final = re.compile(r"(lib[\w.+-]+\.so[\w.]*)")
 
 
@@ -71,7 +92,7 @@ def _run(arguments: list[str]) -> int:
         from engine.cli.main import main as command_line
 
         return command_line(arguments)
-    obstacle = window_obstacle(os.environ)
+    obstacle = window_obstacle(os.environ) or missing_files(for_window[0])
     if obstacle:
         sys.stderr.write(f"{obstacle}\n")
         return REFUSED
@@ -89,10 +110,35 @@ def window_arguments(arguments: Sequence[str]) -> tuple[list[str], Path | None] 
     parser.add_argument(STORE_OPTION, type=Path, metavar="FILE", help="keep and show the history in this file")
     has_store = arguments[0].partition("=")[0] == STORE_OPTION if arguments else False
     at = (1 if "=" in arguments[0] else 2) if has_store else 0  # where the command is
-    if arguments[at:] and arguments[at] != OPEN_COMMAND:
+    rest = list(arguments[at:])
+    if rest and rest[0] != OPEN_COMMAND and not _is_file_name(rest[0]):
         return None
-    parsed = parser.parse_args([*arguments[:at], *arguments[at + 1 :]])
+    parsed = parser.parse_args([*arguments[:at], *(rest[1:] if rest[:1] == [OPEN_COMMAND] else rest)])
     return parsed.files, parsed.store
+
+
+def _is_file_name(argument: str) -> bool:
+    """Return whether an argument names a file to open. A command wins over a file of the same name."""
+    if argument.startswith("-"):
+        return False
+    path = Path(argument)
+    if path.suffix or "/" in argument or os.sep in argument:
+        return True
+    if not path.is_file():
+        return False
+    from engine.cli.main import command_names
+
+    return argument not in command_names()
+
+
+def missing_files(files: Sequence[str]) -> str:
+    """Return the sentence for files that do not exist; empty if all exist, or can be recovered after a crash."""
+    missing = [Path(file).expanduser() for file in files if not Path(file).expanduser().exists()]
+    if missing:
+        from app.window.autosave import default_autosave_folder, has_autosave
+
+        missing = [path for path in missing if not has_autosave(path.absolute(), default_autosave_folder())]
+    return NO_FILE.format(names=", ".join(f"“{path}”" for path in missing)) if missing else ""
 
 
 def window_obstacle(environment: Mapping[str, str]) -> str:
@@ -103,23 +149,27 @@ def window_obstacle(environment: Mapping[str, str]) -> str:
     """
     if not _has_screen(environment):
         return NO_SCREEN
+    is_x11 = _is_x11(environment)
+    obstacle = _missing_libraries((*QT_LIBRARIES, *X11_LIBRARIES) if is_x11 else QT_LIBRARIES)
+    if obstacle:
+        return obstacle
     try:
         import PySide6.QtWidgets
     except ModuleNotFoundError as error:
         return NO_QT.format(missing=error.name)
     except ImportError as error:
-        return missing_library(str(error))
+        return import_failure(str(error))
     from importlib.util import find_spec
 
     for package in ("NodeGraphQt", "qtawesome"):
         if find_spec(package) is None:
             return NO_QT.format(missing=package)
     del PySide6
-    return _missing_for_x11(environment)
+    return NO_X_SERVER.format(display=environment.get("DISPLAY")) if is_x11 and not _x_server_answers() else ""
 
 
-def missing_library(message: str) -> str:
-    """Return the sentence for a library that an import could not find.
+def import_failure(message: str) -> str:
+    """Return the sentence for a failed import of Qt.
 
     Args:
         message: The message of the import, such as `libEGL.so.1: cannot open shared object file`.
@@ -127,18 +177,24 @@ def missing_library(message: str) -> str:
     found = _LIBRARY.search(message)
     if found is None:
         return f"Qt cannot be loaded: {message}. Use the command line instead: `loopwright run self-refine`."
-    library, how = found[1], "Install it with your system."
-    if _IN_DEBIAN.fullmatch(library):
-        how = f"On Debian and Ubuntu: `sudo apt-get install {debian_package(library)}`."
-    return NO_LIBRARY.format(library=library, how=how)
+    return missing_libraries([found[1]])
+
+
+def missing_libraries(libraries: Sequence[str]) -> str:
+    """Return the sentence for system libraries that are missing."""
+    known = {*QT_LIBRARIES, *X11_LIBRARIES}
+    what, verb, them = ("library", "is", "it") if len(libraries) == 1 else ("libraries", "are", "them")
+    how = f"Install {them} with your system."
+    if known.issuperset(libraries):
+        how = f"On Debian and Ubuntu: `sudo apt-get install {' '.join(map(debian_package, libraries))}`."
+    return NO_LIBRARY.format(libraries=f"the system {what} {', '.join(libraries)}", verb=verb, how=how)
 
 
 def debian_package(library: str) -> str:
     """Return Debian's package of a library, such as `libfoo1` for `libfoo.so.1` and `libfoo2-1` for `libfoo2.so.1`."""
     name, _, version = library.partition(".so.")
-    if name in {"libglib-2.0", "libgthread-2.0"}:
-        return "libglib2.0-0"
-    return f"{name.lower()}{'-' if name[-1].isdigit() else ''}{version}"
+    usual = f"{name.lower()}{'-' if name[-1].isdigit() else ''}{version}"
+    return _OTHER_DEBIAN_NAMES.get(library, usual)
 
 
 def _has_screen(environment: Mapping[str, str]) -> bool:
@@ -148,20 +204,45 @@ def _has_screen(environment: Mapping[str, str]) -> bool:
     return not sys.platform.startswith("linux") or bool(has_display)
 
 
-def _missing_for_x11(environment: Mapping[str, str]) -> str:
-    """Return the sentence for the first library that Qt's plugin for X11 lacks; empty if none is missing or needed."""
+def _is_x11(environment: Mapping[str, str]) -> bool:
     platform = environment.get("QT_QPA_PLATFORM", "")
-    is_x11 = platform.startswith("xcb") or (not platform and not environment.get("WAYLAND_DISPLAY"))
-    if not sys.platform.startswith("linux") or not is_x11:
+    is_default = not platform and not environment.get("WAYLAND_DISPLAY")
+    return sys.platform.startswith("linux") and (platform.startswith("xcb") or is_default)
+
+
+def _missing_libraries(libraries: Sequence[str]) -> str:
+    """Return the sentence for the libraries that cannot be loaded; empty if none is missing."""
+    if not sys.platform.startswith("linux"):
         return ""
     import ctypes
 
-    for library in X11_LIBRARIES:
+    missing: list[str] = []
+    for library in libraries:
         try:
             ctypes.CDLL(library)
-        except OSError as error:
-            return missing_library(str(error))
-    return ""
+        except OSError:
+            missing.append(library)
+    return missing_libraries(missing) if missing else ""
+
+
+def _x_server_answers() -> bool:
+    """Return whether the X server accepts a connection; if it does not, Qt ends the process with a page of text."""
+    import ctypes
+    import threading
+
+    xcb = ctypes.CDLL("libxcb.so.1")
+    xcb.xcb_connect.restype = ctypes.c_void_p
+    errors: list[int] = []
+
+    def connect() -> None:
+        connection = ctypes.c_void_p(xcb.xcb_connect(None, None))
+        errors.append(xcb.xcb_connection_has_error(connection))
+        xcb.xcb_disconnect(connection)
+
+    thread = threading.Thread(target=connect, name="loopwright display", daemon=True)
+    thread.start()
+    thread.join(X_SERVER_TIMEOUT_S)
+    return errors == [0]
 
 
 if __name__ == "__main__":

@@ -147,7 +147,6 @@ class Workbench(QObject):
         documents.opened.connect(self._add_document)
         documents.shown.connect(self.tabs.show_document)
         documents.closed.connect(self._remove_document)
-        documents.refused.connect(self.status_bar.refuse)
         return documents
 
     @cached_property
@@ -182,7 +181,7 @@ class Workbench(QObject):
         from app.controllers.run_controller import RunController
 
         runs = RunController(self.window, self.engine, self.preferences, self.dialogs, self.store_access)
-        runs.run_wanted.connect(lambda run_id: self.history.open_run(run_id))
+        runs.run_wanted.connect(self._show_run)
         runs.run_blocked.connect(lambda _document: self.bottom_panel.unfold("problems"))
         return runs
 
@@ -276,6 +275,7 @@ class Workbench(QObject):
             "save": self._with_current(lambda document: self.documents.files.save(document)),
             "save_as": self._with_current(lambda document: self.documents.files.save_as(document)),
             "revert": self._with_current(lambda document: self.documents.files.revert(document)),
+            "import": lambda: self.documents.imports.ask_for_file(),
             **{f"export_{kind}": partial(commands.export_image, kind) for kind in ("png", "svg", "pdf")},
             **{f"export_{kind}": partial(commands.export_program, kind) for kind in ("python", "langgraph")},
             "close": self._with_current(lambda document: self.closing.close_document(document)),
@@ -365,6 +365,11 @@ class Workbench(QObject):
             self.window.show_title("", is_modified=False)
         else:
             self.window.show_title(session.name, is_modified=session.is_modified)
+
+    def _show_run(self, run_id: str) -> None:
+        """Open a stored run, and bring this window in front of the one where it was chosen."""
+        self.history.open_run(run_id)
+        self.window.come_to_front()
 
     def _show_question(self) -> None:
         """Go to the question of the current run."""

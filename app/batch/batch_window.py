@@ -216,6 +216,7 @@ class BatchWindow(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(f"Batch run · {workflow.name or 'workflow'}")
+        self.setWindowFlags(Qt.WindowType.Window)  # a dialog would stay in front of the run that it opens
         self._engine, self._workflow, self._options = engine, workflow, options
         self._asker, self._folder = asker, folder or Path.home()
         self._worker = Worker(self)

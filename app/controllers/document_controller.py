@@ -13,7 +13,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPlainTextEdit, QWidget
 
 from app.controllers.consent_controller import ConsentController
-from app.dialogs import FILTER, FileDialogs, ask_question, confirm_overwrite
+from app.dialogs import FILTER, FileDialogs, ask_question, confirm_overwrite, import_filter, show_failure
 from app.document_file import FileFingerprint
 from app.engine_thread import EngineThread
 from app.session import Analysis, ReplaceDocument, Session, analyze_document
@@ -101,19 +101,18 @@ class DocumentController(QObject):
     Attributes:
         all: The open documents, in the order in which they were opened.
         files: Saves and reverts them.
+        imports: Imports files of other programs.
         loading: Files that are being read.
 
     Signals:
         opened: A document was opened.
         shown: A document should be brought to the front.
         closed: A document was closed.
-        refused: Something could not be done; the text says what and why.
     """
 
     opened = Signal(object)
     shown = Signal(object)
     closed = Signal(object)
-    refused = Signal(str)
 
     def __init__(
         self,
@@ -134,8 +133,9 @@ class DocumentController(QObject):
         self.all: list[DocumentPage] = []
         self._reader = Worker(self)
         self.loading: list[Path] = []
+        self._failures: list[OpenFailure] = []
         self._closing: set[DocumentPage] = set()
-        self._imports = ImportController(window, partial(self.open_copy, is_trusted=False), self.refused.emit)
+        self.imports = ImportController(window, dialogs, partial(self.open_copy, is_trusted=False))
         self.files = SaveController(window, preferences, dialogs, self.all, self._reader)
         self.files.attention_wanted.connect(self.shown)
 
@@ -148,7 +148,7 @@ class DocumentController(QObject):
         try:
             workflow = load(file)
         except EngineError as error:
-            self.refused.emit(str(error))
+            show_failure(self._window, f"“{file.name}” cannot be opened.", str(error))
             return None
         return self.open_copy(workflow)
 
@@ -193,7 +193,7 @@ class DocumentController(QObject):
     def _open_read(self, read: OpenedDocument | OpenFailure) -> None:
         self.loading.remove(read.path)
         if isinstance(read, OpenFailure):
-            self._report_failure(read)
+            self._note_failure(read)
         elif not self._show_open(read.path):  # it may have been opened, or saved to, meanwhile
             self._preferences.remember_file(read.path)
             session = Session(
@@ -202,6 +202,8 @@ class DocumentController(QObject):
             document = self._add(session)
             if read.recovered is not None:
                 self._offer_recovery(document, read.recovered)
+        if not self.loading:
+            self._report_failures()
 
     def _show_open(self, path: Path) -> bool:
         """Show the document of a file that is open already; returns whether it is."""
@@ -211,15 +213,23 @@ class DocumentController(QObject):
                 return True
         return False
 
-    def _report_failure(self, failure: OpenFailure) -> None:
+    def _note_failure(self, failure: OpenFailure) -> None:
         if failure.is_foreign:
-            self._imports.offer(failure.path)
+            self.imports.offer(failure.path)
             return
-        self.refused.emit(failure.reason)
         if failure.is_gone:
             self._preferences.forget_file(failure.path)
         if failure.recovered is not None:
             self._offer_recovery(self.open_copy(Workflow(), is_trusted=False), failure.recovered)
+        else:
+            self._failures.append(failure)
+
+    def _report_failures(self) -> None:
+        """Show why files could not be opened, all in one dialog."""
+        failures, self._failures = self._failures, []
+        if failures:
+            names = ", ".join(f"“{failure.path.name}”" for failure in failures)
+            show_failure(self._window, f"{names} cannot be opened.", "\n\n".join(each.reason for each in failures))
 
     def ask_for_files(self) -> None:
         """Ask which files to open."""
@@ -478,17 +488,20 @@ class ImportController(QObject):
 
     Args:
         open_copy: Opens a document that is not saved yet, with its analysis.
-        refuse: Shows an error message.
     """
 
     def __init__(
-        self, window: QWidget, open_copy: Callable[[Workflow, Analysis], DocumentPage], refuse: Callable[[str], object]
+        self, window: QWidget, dialogs: FileDialogs, open_copy: Callable[[Workflow, Analysis], DocumentPage]
     ) -> None:
         super().__init__(window)
         self._window = window
+        self._dialogs = dialogs
         self._open_copy = open_copy
-        self._refuse = refuse
         self._worker = Worker(self)
+
+    def ask_for_file(self) -> None:
+        """Ask which file to import."""
+        self._dialogs.open_text(self._window, self.offer, "Import a workflow of another program", import_filter())
 
     def offer(self, file: Path) -> None:
         """Convert a file and ask whether to open the result. Nothing in the file is executed."""
@@ -497,7 +510,10 @@ class ImportController(QObject):
             imported = import_file(file)
             return imported, analyze_document(imported.workflow, builtin_registry())
 
-        self._worker.ask(read, partial(self._ask, file), lambda error: self._refuse(str(error)))
+        def refuse(error: EngineError) -> None:
+            show_failure(self._window, f"“{file.name}” cannot be imported.", str(error))
+
+        self._worker.ask(read, partial(self._ask, file), refuse)
 
     def _ask(self, file: Path, read: tuple[ImportResult, Analysis]) -> None:
         imported, found = read

@@ -56,6 +56,7 @@ MENUS: Final[Mapping[str, tuple[ActionSpec, ...]]] = {
         ActionSpec("save_as", "Save as…", ("Ctrl+Shift+S",)),
         ActionSpec("revert", "Revert to saved"),
         SEPARATOR,
+        ActionSpec("import", "Import…"),
         ActionSpec("export_png", "Export as PNG…"),
         ActionSpec("export_svg", "Export as SVG…"),
         ActionSpec("export_pdf", "Export as PDF…"),

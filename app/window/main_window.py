@@ -239,6 +239,12 @@ class MainWindow(QMainWindow):
         self.setWindowTitle(f"{document}[*] – Loopwright" if document else "Loopwright")
         self.setWindowModified(is_modified)
 
+    def come_to_front(self) -> None:
+        """Show this window in front of the program's other windows, restoring a minimized one."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.raise_()
+        self.activateWindow()
+
     def focusNextPrevChild(self, next: bool) -> bool:  # noqa: A002 - Qt's own
         """Move the focus in the order in which the widgets are laid out now."""
         set_tab_order((*self._before_palette, self._palette, *self._after_palette))

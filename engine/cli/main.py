@@ -90,6 +90,11 @@ def _activate_extensions(plugins: Sequence[str]) -> None:
         enable_plugin(name)
 
 
+def command_names() -> list[str]:
+    """Return the names of all commands."""
+    return list(typer.main.get_group(app).commands)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program.
 

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -79,15 +82,25 @@ def test_missing_system_library_is_reported_with_its_package() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("libraries", "told"),
     [
-        ("libxcb-cursor.so.0: cannot open shared object file", "`sudo apt-get install libxcb-cursor0`"),
-        ("libodd-2.1.so.7: cannot open shared object file", "libodd-2.1.so.7, which is missing. Install it with"),
-        ("undefined symbol: x", "Qt cannot be loaded: undefined symbol: x."),
+        (
+            ["libxcb-cursor.so.0"],
+            "library libxcb-cursor.so.0, which is missing. On Debian and Ubuntu: `sudo apt-get install libxcb-cursor0`",
+        ),
+        (
+            ["libEGL.so.1", "libglib-2.0.so.0", "libxcb-icccm.so.4"],
+            "which are missing. On Debian and Ubuntu: `sudo apt-get install libegl1 libglib2.0-0 libxcb-icccm4`",
+        ),
+        (["libodd-2.1.so.7"], "libodd-2.1.so.7, which is missing. Install it with your system"),
     ],
 )
-def test_sentence_for_a_missing_library(message: str, told: str) -> None:
-    assert told in entry.missing_library(message)
+def test_sentence_names_all_missing_libraries_and_their_packages(libraries: list[str], told: str) -> None:
+    assert told in entry.missing_libraries(libraries)
+
+
+def test_import_that_fails_for_another_reason_is_quoted() -> None:
+    assert "Qt cannot be loaded: undefined symbol: x." in entry.import_failure("undefined symbol: x")
 
 
 def test_no_obstacle_with_a_screen() -> None:
@@ -101,12 +114,80 @@ def test_missing_canvas_library_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "NodeGraphQt is not installed" in entry.window_obstacle(SCREEN)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="X11 is Linux's")
-def test_missing_x11_library_is_named_before_qt_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry, "X11_LIBRARIES", ("libxcb-nonsense.so.9",))
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="This is about libraries of Linux.")
 
-    assert "libxcb-nonsense.so.9" in entry.window_obstacle({"DISPLAY": ":0"})
+
+@LINUX
+def test_all_missing_x11_libraries_are_named_before_qt_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "X11_LIBRARIES", ("libxcb-nonsense.so.9", "libxcb.so.1", "libxcb-absurd.so.3"))
+
+    obstacle = entry.window_obstacle({"DISPLAY": ":0"})
+    assert "libxcb-nonsense.so.9, libxcb-absurd.so.3, which are missing" in obstacle
+    assert "libxcb-nonsense9 libxcb-absurd3" in obstacle
     assert entry.window_obstacle({"WAYLAND_DISPLAY": "wayland-0"}) == ""
+
+
+def needed_by(file: Path) -> set[str]:
+    """The libraries that a library of Qt loads, those of Qt included."""
+    done = subprocess.run(["readelf", "-d", file], capture_output=True, text=True, check=True)
+    return set(re.findall(r"\(NEEDED\).*\[(.+)\]", done.stdout))
+
+
+@LINUX
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="This test needs readelf, which is missing.")
+def test_no_library_that_qt_needs_is_missing_from_the_lists() -> None:
+    import PySide6
+
+    qt = Path(PySide6.__path__[0]) / "Qt"
+    waiting, needed = [qt / "plugins" / "platforms" / "libqxcb.so", qt / "lib" / "libQt6Widgets.so.6"], set[str]()
+    while waiting:
+        for library in needed_by(waiting.pop()) - needed:
+            needed.add(library)
+            if (qt / "lib" / library).exists():
+                waiting.append(qt / "lib" / library)
+    everywhere = re.compile(r"lib(Qt6|icu|c|m|z|dl|pthread|zstd|gcc_s|stdc\+\+|gthread-2.0)[\w]*\.so|ld-linux")
+
+    listed = {*entry.QT_LIBRARIES, *entry.X11_LIBRARIES}
+    assert {library for library in needed if not everywhere.match(library)} == listed
+
+
+BROUGHT_BY_OTHERS = (
+    {"libfreetype6", "libx11-6", "libx11-xcb1", "libxkbcommon0"}
+    | {
+        f"libxcb{name}"
+        for name in ("1", "-image0", "-randr0", "-render0", "-render-util0", "-shm0", "-sync1", "-util1")
+    }
+    | {"libxcb-xfixes0", "libxcb-xkb1"}
+)
+"""Packages that those in the README depend on, by `apt-cache depends --recurse`."""
+
+
+def test_readme_lists_the_packages_of_all_libraries() -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    found = re.search(r"apt-get\s+install\s+([^`]+)`", text)
+    assert found is not None
+    packages = {entry.debian_package(library) for library in (*entry.QT_LIBRARIES, *entry.X11_LIBRARIES)}
+
+    assert packages - BROUGHT_BY_OTHERS == {name for name in found[1].split() if name.startswith("lib")} - {"libgomp1"}
+
+
+@LINUX
+def test_display_that_refuses_is_reported_in_one_sentence(tmp_path: Path) -> None:
+    done = run_without_window("", {"DISPLAY": str(tmp_path / "no-socket:0")})
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("The display ")
+    assert done.stderr.count("\n") == 1
+
+
+@LINUX
+def test_display_that_does_not_answer_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "X_SERVER_TIMEOUT_S", 0.2)
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "silent"))
+        silent.listen()
+        monkeypatch.setenv("DISPLAY", str(tmp_path / "silent"))
+        assert "does not answer" in entry.window_obstacle({"DISPLAY": str(tmp_path / "silent")})
 
 
 def test_files_are_passed_to_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,9 +197,47 @@ def test_files_are_passed_to_the_window(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(entry, "window_obstacle", lambda _environment: "")
     monkeypatch.setattr(app.main, "run_window", lambda files, _store: (seen.append(files), 0)[1])
 
+    monkeypatch.setattr(entry, "missing_files", lambda _files: "")
+
     assert entry.main(["open", "one.loop.json", "two.loop.json"]) == 0
+    assert entry.main(["one.loop.json", "two"]) == 0
     assert entry.main([]) == 0
-    assert seen == [["one.loop.json", "two.loop.json"], []]
+    assert seen == [["one.loop.json", "two.loop.json"], ["one.loop.json", "two"], []]
+
+
+@pytest.mark.parametrize("options", [[], ["--store=h.sqlite3"]])
+@pytest.mark.parametrize("file", ["a.loop.json", "folder/a", "./run", "a.yaml"])
+def test_file_name_opens_the_window(options: list[str], file: str) -> None:
+    found = entry.window_arguments([*options, file])
+    assert found is not None
+    assert found[0] == [file]
+
+
+def test_command_wins_over_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("run", "mine"):
+        (tmp_path / name).touch()
+
+    assert entry.window_arguments(["run"]) is None
+    assert entry.window_arguments(["mine"]) == (["mine"], None)
+    assert entry.window_arguments(["other"]) is None, "the command line reports an unknown command"
+
+
+def test_missing_file_is_reported_before_the_window_opens(tmp_path: Path) -> None:
+    there = tmp_path / "there.loop.json"
+    there.touch()
+    program = f"from app.entry import main\nsys.exit(main(['{there}', '{tmp_path / 'gone.loop.json'}']))"
+
+    done = run_without_window(program, SCREEN)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"There is no file “{tmp_path / 'gone.loop.json'}”.")
+
+
+def test_missing_file_with_recoverable_work_opens(tmp_path: Path) -> None:
+    (tmp_path / ".gone.loop.json.autosave").touch()
+
+    assert entry.missing_files([str(tmp_path / "gone.loop.json")]) == ""
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from engine.document.builder import Builder
 from engine.models.catalog import Models
 from engine.values import Value
 from tests.app.history.conftest import access, make_window, store, store_path, workbench
-from tests.app.window.conftest import Answers, answers, preferences, script
+from tests.app.window.conftest import Answers, answers, open_file, preferences, saved, script
 from tests.engine.semantics.documents import around, llm
 from tests.engine.store.memory_store import MemoryStore
 
@@ -245,6 +245,30 @@ def test_menu_opens_the_batch_window_and_a_row_opens_its_run(
     (shown,) = [child for child in workbench.window.findChildren(QWidget) if isinstance(child, BatchWindow)]
     assert shown.windowTitle() == "Batch run · Self-Refine"
     assert list(shown.form.boxes) == ["task"]
+    shown.close()
+
+
+def test_run_of_a_row_comes_to_the_front(
+    workbench: Workbench, tmp_path: Path, script: Any, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+):
+    workbench.store_access.open()
+    qtbot.waitUntil(lambda: workbench.store_access.store is not None)
+    document = open_file(workbench, saved(tmp_path))
+    workbench.runs.run_batch(document)
+    (shown,) = workbench.window.findChildren(BatchWindow)
+    load(shown, table(tmp_path), qtbot)
+    run(shown, qtbot)
+    shown.activateWindow()
+    qtbot.waitUntil(shown.isActiveWindow)
+    assert shown.windowType() is Qt.WindowType.Window, "a dialog stays in front of its parent"
+    workbench.window.showMinimized()
+
+    shown.view.selectRow(0)
+    shown.open_button.click()
+
+    qtbot.waitUntil(lambda: workbench.current is not None and workbench.current.session.is_past)
+    qtbot.waitUntil(workbench.window.isActiveWindow)
+    assert not workbench.window.isMinimized()
     shown.close()
 
 

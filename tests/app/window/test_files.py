@@ -136,7 +136,8 @@ def test_recent_files_are_offered_and_forgotten_when_deleted(
     workbench.gallery.recent_chosen.emit(path)
     await_files(workbench)
 
-    assert "a & b.loop.json" in workbench.status_bar.refusal.full_text
+    assert question(workbench.window).text() == "“a & b.loop.json” cannot be opened."
+    assert "there is no such file" in question(workbench.window).informativeText()
     assert preferences.recent_files == ()
     assert not workbench.menus.recent.isEnabled()
 
@@ -220,15 +221,19 @@ def test_slow_disk_does_not_block_reverting(
     assert titles(workbench) == ["Start"]
 
 
-def test_file_that_is_no_workflow_is_refused(workbench: Workbench, tmp_path: Path) -> None:
-    path = tmp_path / "broken.loop.json"
-    path.write_text("{")
+def test_files_that_cannot_be_read_are_reported_in_one_dialog(workbench: Workbench, tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("broken.loop.json", "<b>gone.loop.json")]
+    paths[0].write_text("{")
 
-    workbench.documents.open_files([path])
+    drop(workbench, *paths, saved(tmp_path, "good.loop.json"))
     await_files(workbench)
 
-    assert "broken.loop.json" in workbench.status_bar.refusal.full_text
-    assert workbench.current is None
+    box = question(workbench.window)
+    assert box.text() == "“broken.loop.json”, “<b>gone.loop.json” cannot be opened."
+    assert box.textFormat() is Qt.TextFormat.PlainText
+    assert [path.name in box.informativeText() for path in paths] == [True, True]
+    assert titles(workbench) == ["Small"]
+    answer(workbench.window, "Close")
 
 
 def test_save_as_leaves_the_old_file_unchanged(
@@ -785,6 +790,6 @@ def test_status_bar_message_disappears(workbench: Workbench, qtbot: QtBot) -> No
     workbench.status_bar._shown.setInterval(0)
     workbench.status_bar._fading.setDuration(0)
 
-    workbench.documents.refused.emit("It cannot be.")
+    workbench.status_bar.refuse("It cannot be.")
 
     qtbot.waitUntil(lambda: workbench.status_bar.refusal.full_text == "")

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.controllers.document_controller import ReportDialog
 from app.workbench import Workbench
-from tests.app.window.conftest import answer, press, question
+from tests.app.window.conftest import Answers, answer, press, question
 from tests.engine.importing.samples import DEV_CYCLE, evaluated
 
 
@@ -68,9 +68,25 @@ def test_cancelled_import_opens_nothing(workbench: Workbench, qtbot: QtBot, tmp_
     assert workbench.current is None
 
 
-def test_unknown_file_format_is_reported(workbench: Workbench, qtbot: QtBot, tmp_path: Path) -> None:
+def test_import_command_asks_for_a_file(workbench: Workbench, answers: Answers, qtbot: QtBot, tmp_path: Path) -> None:
+    answers.to_read = tmp_path / "a.txt"  # whatever its name is
+    answers.to_read.write_text(evaluated(), encoding="utf-8")
+
+    workbench.actions_by_name["import"].trigger()
+    qtbot.waitUntil(lambda: has_question(workbench))
+    answer(workbench.window, "Import")
+
+    assert workbench.current is not None
+    assert "loop_1" in workbench.current.session.workflow.nodes_by_id
+
+
+@pytest.mark.parametrize(("text", "reason"), [("a: !!binary aGk=", "tag:yaml.org,2002:binary"), ("a: 1", "is unknown")])
+def test_file_that_cannot_be_imported_is_reported(
+    workbench: Workbench, qtbot: QtBot, tmp_path: Path, text: str, reason: str
+) -> None:
     file = tmp_path / "a.yaml"
-    file.write_text("a: !!binary aGk=", encoding="utf-8")
-    with qtbot.waitSignal(workbench.documents.refused) as refused:
-        workbench.documents.open_file(file)
-    assert "tag:yaml.org,2002:binary" in refused.args[0]
+    file.write_text(text, encoding="utf-8")
+    workbench.documents.open_file(file)
+    qtbot.waitUntil(lambda: has_question(workbench))
+    assert question(workbench.window).text() == "“a.yaml” cannot be imported."
+    assert reason in question(workbench.window).informativeText()

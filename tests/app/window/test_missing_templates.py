@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from app.gallery import gallery as gallery_templates
 from app.theme.widgets import MessageBar
 from engine.document.operations import SetDescription
-from tests.app.window.conftest import SELF_REFINE, MakeWindow, open_file, saved
+from tests.app.window.conftest import SELF_REFINE, MakeWindow, open_file, question, saved
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_template_deleted_while_running_is_reported(templates: Path, make_window
     (card,) = workbench.gallery.cards
     QTest.mouseClick(card.button, Qt.MouseButton.LeftButton)
 
-    assert "self-refine.loop.json" in workbench.status_bar.refusal.full_text
-    assert "there is no such file or folder" in workbench.status_bar.refusal.full_text
+    assert question(workbench.window).text() == "“self-refine.loop.json” cannot be opened."
+    assert "there is no such file or folder" in question(workbench.window).informativeText()
     assert workbench.documents.all == [document]
     assert document.session.is_modified
