@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:  # the start page imports this module
@@ -152,10 +153,24 @@ def free_position(box: Box, preferred: Position, taken: Mapping[str, Position], 
         y = max(below) + FREE_GAP
 
 
-def auto_layout(workflow: Workflow, structure: Structure, boxes: Mapping[str, Box]) -> dict[str, Position]:
-    """Lay out the whole document."""
-    wires = [Wire(*edge.source, *edge.target) for edge in workflow.edges]
+def auto_layout(
+    workflow: Workflow, structure: Structure, boxes: Mapping[str, Box], hidden: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Position]:
+    """Lay out the whole document.
+
+    Args:
+        workflow: The document.
+        structure: Its analysis.
+        boxes: The visible cards. The ports of hidden nodes are named `node.port`.
+        hidden: The hidden nodes, each with the collapsed loop that hides it.
+    """
+    wires = [Wire(*_card_and_port(edge.from_, hidden), *_card_and_port(edge.to, hidden)) for edge in workflow.edges]
     return layered_layout(boxes, wires, structure.bodies, structure.parent)
+
+
+def _card_and_port(end: str, hidden: Mapping[str, str]) -> tuple[str, str]:
+    node, _, port = end.partition(".")
+    return (hidden[node], end) if node in hidden else (node, port)
 
 
 @dataclass(slots=True)

@@ -64,6 +64,7 @@ WRAP: Final = (
     CanvasAction("wrap_loop", "Wrap in a loop", ("Ctrl+L",), "nodes", "mdi6.autorenew"),
     CanvasAction("wrap_iterator", "Wrap in an iterator", (), "nodes"),
     CanvasAction("unwrap", "Unwrap", ("Ctrl+Shift+L",), "loop"),
+    CanvasAction("toggle_collapsed", "Collapse or expand", ("L",), "loop", "mdi6.arrow-collapse"),
 )
 ARRANGE: Final = (
     CanvasAction("tidy", "Tidy up", ("Ctrl+Shift+A",), "", "mdi6.auto-fix"),

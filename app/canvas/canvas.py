@@ -106,6 +106,9 @@ class Canvas(QWidget):
         self.viewer.scene().selectionChanged.connect(self._scene_selection_changed)
         self.commands.placed.connect(self.fit_to_view.show_rect)
         self.commands.arranged.connect(self.fit_to_view.show_all)
+        self.commands.layout_changed.connect(lambda workflow: self._document_changed(self.view.workflow, workflow))
+        self.view.expand_requested.connect(partial(self.commands.set_collapsed, collapsed=False))
+        self.view.regions.collapse_requested = partial(self.commands.set_collapsed, collapsed=True)
         self.popups.opened.connect(self.subflow_requested)
         self.viewer.files_dropped.connect(self.files_dropped)
         self.viewer.template_dropped.connect(self.template_dropped)
@@ -142,6 +145,7 @@ class Canvas(QWidget):
             "wrap_loop": partial(commands.wrap, LOOP),
             "wrap_iterator": partial(commands.wrap, ITERATOR),
             "unwrap": commands.unwrap,
+            "toggle_collapsed": commands.toggle_collapsed,
             "tidy": commands.tidy,
             "distribute_across": lambda: commands.distribute(across=True),
             "distribute_down": lambda: commands.distribute(across=False),
@@ -172,6 +176,7 @@ class Canvas(QWidget):
 
     def center_on(self, node_id: str) -> None:
         """Center the view on a node."""
+        self.commands.reveal([node_id])
         item = self.view.nodes.get(node_id)
         if item is not None:
             self.viewer.center_at(item.card_rect.center())
@@ -216,16 +221,28 @@ class Canvas(QWidget):
         self.gestures.cancel()
         with self._selecting():
             touched = self.view.patch(old, new)
+        self._select_visible()
         self.empty_hint.setVisible(not new.nodes)
         self.run_view.show(touched)
         self._enable_actions()
 
     def _analyzed(self) -> None:
-        self.view.regions.refresh(self.session.workflow)
+        workflow = self.view.workflow
+        with self._selecting():
+            self.view.patch(workflow, workflow)  # collapsed loops hide what belongs to them now
+        self._select_visible()
+        self.view.regions.refresh(workflow)
         self.run_view.update_problems()
         self.view.items_changed.emit()
 
+    def _select_visible(self) -> None:
+        """Select the loop instead of nodes that it has just hidden."""
+        hidden, selection = self.view.hidden, self.session.selection
+        if any(node_id in hidden for node_id in selection):
+            self.session.select(hidden.get(node_id, node_id) for node_id in selection)
+
     def _session_selection_changed(self) -> None:
+        self.commands.reveal(self.session.selection)
         wanted = set(self.session.selection)
         with self._selecting():
             for node_id, item in self.view.nodes.items():

@@ -11,14 +11,16 @@ from PySide6.QtWidgets import QGraphicsItem
 
 from app.canvas import node_item
 from app.canvas.annotations import AnnotationView
+from app.canvas.collapsed_loops import collapsed_bodies, collapsed_card, hidden_nodes
 from app.canvas.edge_item import EdgeItem
 from app.canvas.loop_region import LoopRegions
-from app.canvas.node_card import CardViewModel, card_view_model
-from app.canvas.node_item import NodeItem, NodeLodItem
+from app.canvas.node_card import CardViewModel, card_box, card_view_model
+from app.canvas.node_item import CanvasPort, NodeItem, NodeLodItem
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Box, NodePositions
 from app.session import Session
 from engine.document.model import Workflow
+from engine.plan.loop_bodies import Body
 
 EdgeKey = tuple[str, str]
 Ends = tuple[tuple[str, str], tuple[str, str]]
@@ -29,9 +31,12 @@ class DocumentView(QObject):
 
     Signals:
         items_changed: Items were added, removed or moved.
+        expand_requested: The button of the collapsed loop of this id was clicked.
 
     Attributes:
-        nodes: The node items by id.
+        workflow: The document that is shown.
+        nodes: The visible node items by id.
+        hidden: The hidden nodes, each with the collapsed loop that hides it.
         edge_items: The edge items by their two ends.
         annotations: Frames and notes.
         regions: The loop regions.
@@ -42,12 +47,16 @@ class DocumentView(QObject):
     """
 
     items_changed = Signal()
+    expand_requested = Signal(str)
 
     def __init__(self, session: Session, viewer: CanvasViewer, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session, self._viewer, self._scene = session, viewer, viewer.scene()
         self._removed: list[QGraphicsItem] = []
+        self.workflow = Workflow()
         self.nodes: dict[str, NodeItem] = {}
+        self.hidden: dict[str, str] = {}
+        self._collapsed: dict[str, Body] = {}
         self.edge_items: dict[EdgeKey, EdgeItem] = {}
         self.annotations = AnnotationView(self._scene, self.nodes, self._dispose)
         self.expanded: set[str] = set()
@@ -77,32 +86,48 @@ class DocumentView(QObject):
         return rect
 
     def card_boxes(self) -> dict[str, Box]:
-        """Return size and port offsets of all cards, for layouts."""
-        return {
-            node_id: Box(
-                item.geometry.width,
-                item.geometry.height,
-                {port.name: port.y() for port in item.inputs},
-                {port.name: port.y() for port in item.outputs},
-            )
-            for node_id, item in self.nodes.items()
-        }
+        """Return size and port offsets of all visible cards, for layouts."""
+        return {node_id: card_box(item.content) for node_id, item in self.nodes.items()}
+
+    def all_boxes(self) -> dict[str, Box]:
+        """Return the boxes of all cards, also of those that hidden nodes would have."""
+        return {**self.card_boxes(), **{node_id: card_box(self._card(node_id)) for node_id in self.hidden}}
+
+    def loop_box(self, loop: str, *, collapsed: bool) -> Box:
+        """Return the box of a loop's card if the loop were collapsed or expanded."""
+        body = self._session.structure.bodies[loop]
+        return card_box(self._collapsed_card(loop, body) if collapsed else self._own_card(loop))
+
+    def card_of(self, node_id: str) -> NodeItem | None:
+        """Return the card of a node, or of the collapsed loop that hides it."""
+        return self.nodes.get(self.hidden.get(node_id, node_id))
+
+    def port(self, end: str, *, is_input: bool) -> CanvasPort | None:
+        """Return the visible port at an end of an edge, or None."""
+        node_id, _, name = end.partition(".")
+        card = self.card_of(node_id)
+        return card.port(end if node_id in self.hidden else name, is_input=is_input) if card is not None else None
 
     def patch(self, old: Workflow, new: Workflow) -> set[str]:
         """Update what differs between two documents, and return the ids of the changed nodes."""
         before, wanted = old.nodes_by_id, new.nodes_by_id
+        self.workflow = new
         touched = {node_id for node_id, node in wanted.items() if before.get(node_id) is not node}
-        has_other_nodes = self.nodes.keys() != wanted.keys()
-        has_other_edges = has_other_nodes or old.edges is not new.edges
+        folded = self._hide_collapsed(new)
+        touched |= folded
+        has_other_nodes = self.nodes.keys() != wanted.keys() - self.hidden.keys()
+        has_other_edges = has_other_nodes or bool(folded) or old.edges is not new.edges
         edges = _drawable_edges(new) if has_other_edges else {}
         if has_other_edges:
             self._count_ports(edges)
+        touched |= {loop for node_id in touched if (loop := self.hidden.get(node_id)) is not None}
         added = self._patch_nodes(new) if has_other_nodes else []
+        touched.update(added)
         new_keys = self._remove_stale_edges(edges, touched) if has_other_edges else []
         # edges may name ports that a node does not declare
         for node_id in (touched & self.nodes.keys()).difference(added):
             self.refresh(node_id)
-        edge_items = [self._add_edge(key, edges[key]) for key in new_keys]
+        edge_items = [self._add_edge(key) for key in new_keys]
         if has_other_nodes or old.layout is not new.layout:
             self._patch_positions(new)
             self.annotations.patch(new)
@@ -121,13 +146,13 @@ class DocumentView(QObject):
 
     def reset_positions(self) -> None:
         """Move all items back to their positions in the document after a rejected move."""
-        self._patch_positions(self._session.workflow)
-        self.annotations.patch(self._session.workflow)
+        self._patch_positions(self.workflow)
+        self.annotations.patch(self.workflow)
         self.update_moved()
 
     def refresh(self, node_id: str) -> None:
         """Update a node item and its edges from the document."""
-        item, content = self.nodes[node_id], self._card(node_id, self._session.workflow)
+        item, content = self.nodes[node_id], self._card(node_id)
         if content != item.content:
             item.set_content(content)
             self._restyle_edges(item)
@@ -184,9 +209,28 @@ class DocumentView(QObject):
         for item in self._scene.items():
             item.update()
 
-    def _card(self, node_id: str, workflow: Workflow) -> CardViewModel:
+    def _hide_collapsed(self, workflow: Workflow) -> set[str]:
+        """Update which nodes collapsed loops hide; return the loops whose cards change."""
+        before, self._collapsed = self._collapsed, collapsed_bodies(workflow, self._session.structure)
+        if not before and not self._collapsed:
+            return set()
+        self.hidden = hidden_nodes(self._collapsed.values(), workflow.nodes_by_id)
+        loops = {*before, *self._collapsed}
+        changed = {loop for loop in loops if before.get(loop) != self._collapsed.get(loop)}
+        self._remove_edges_of({self.nodes[loop] for loop in changed & self.nodes.keys()})
+        return changed & workflow.nodes_by_id.keys()
+
+    def _card(self, node_id: str) -> CardViewModel:
+        body = self._collapsed.get(node_id)
+        return self._own_card(node_id) if body is None else self._collapsed_card(node_id, body)
+
+    def _collapsed_card(self, loop: str, body: Body) -> CardViewModel:
+        hidden = {node_id: self._own_card(node_id) for node_id in (*body.nodes, body.exit)}
+        return collapsed_card(self._own_card(loop), body, hidden, self.workflow)
+
+    def _own_card(self, node_id: str) -> CardViewModel:
         return card_view_model(
-            workflow.nodes_by_id[node_id],
+            self.workflow.nodes_by_id[node_id],
             self._session.registry,
             self._session.structure,
             self._used_in.get(node_id, ()),
@@ -196,7 +240,7 @@ class DocumentView(QObject):
 
     def _patch_nodes(self, new: Workflow) -> list[str]:
         """Remove and create node items, and return the ids of the new ones."""
-        wanted = new.nodes_by_id
+        wanted = {node_id: node for node_id, node in new.nodes_by_id.items() if node_id not in self.hidden}
         removed = [node_id for node_id in self.nodes if node_id not in wanted]
         if removed:
             self._remove_edges_of({self.nodes[node_id] for node_id in removed})
@@ -204,7 +248,8 @@ class DocumentView(QObject):
             self._remove_node(node_id)
         added = [node_id for node_id in wanted if node_id not in self.nodes]
         for node_id in added:
-            item = self.nodes[node_id] = NodeItem(self._card(node_id, new))
+            item = self.nodes[node_id] = NodeItem(self._card(node_id))
+            item.expand = self.expand_requested.emit
             if self.node_lod.isVisible():
                 NodeLodItem.show_card(item, is_spot=True)
         return added
@@ -213,8 +258,6 @@ class DocumentView(QObject):
         item = self.nodes.pop(node_id)
         self._moved.discard(item)
         self.expanded.discard(node_id)
-        self._used_in.pop(node_id, None)
-        self._used_out.pop(node_id, None)
         self._dispose(item)
 
     def _remove_edges_of(self, items: set[NodeItem]) -> None:
@@ -225,12 +268,19 @@ class DocumentView(QObject):
     def _remove_stale_edges(self, wanted: Mapping[EdgeKey, Ends], touched: set[str]) -> list[EdgeKey]:
         """Remove edge items, and return the keys to add. The ends of both are added to `touched`."""
         removed = [key for key in self.edge_items if key not in wanted]
-        new_keys = [key for key in wanted if key not in self.edge_items]
+        new_keys = [key for key in wanted if key not in self.edge_items and self._crosses_cards(key)]
         for key in removed:
             self._remove_edge(key)
         for source, target in (*removed, *new_keys):
-            touched.update((source.partition(".")[0], target.partition(".")[0]))
+            ends = (source.partition(".")[0], target.partition(".")[0])
+            touched.update(ends, (self.hidden.get(node_id, node_id) for node_id in ends))
         return new_keys
+
+    def _crosses_cards(self, key: EdgeKey) -> bool:
+        """Whether an edge leads from one card to another; those within a collapsed loop do not."""
+        source, target = (end.partition(".")[0] for end in key)
+        hidden = self.hidden
+        return not hidden or source == target or hidden.get(source, source) != hidden.get(target, target)
 
     def _count_ports(self, edges: Mapping[EdgeKey, Ends]) -> None:
         self._used_in, self._used_out = {}, {}
@@ -238,16 +288,16 @@ class DocumentView(QObject):
             self._used_out.setdefault(source, {})[source_port] = None
             self._used_in.setdefault(target, {})[target_port] = None
 
-    def _add_edge(self, key: EdgeKey, ends: Ends) -> EdgeItem:
-        (source, source_port), (target, target_port) = ends
-        output = self.nodes[source].port(source_port, is_input=False)
-        input_ = self.nodes[target].port(target_port, is_input=True)
+    def _add_edge(self, key: EdgeKey) -> EdgeItem:
+        output, input_ = self.port(key[0], is_input=False), self.port(key[1], is_input=True)
         assert output is not None
         assert input_ is not None
         edge = self.edge_items[key] = EdgeItem()
         edge.join(output, input_)
         edge.restyle()
-        for item in (self.nodes[source], self.nodes[target]):
+        for port in edge.ports:
+            item = port.parentItem()
+            assert isinstance(item, NodeItem)
             self._moved.add(item)
             item.update()
         return edge
@@ -270,9 +320,10 @@ class DocumentView(QObject):
                 edge.restyle()
 
     def _patch_positions(self, workflow: Workflow) -> None:
-        self.document_positions = self.positions.of(workflow, self._session.structure, self.nodes, self.card_boxes)
-        for node_id, (x, y) in self.document_positions.items():
-            item = self.nodes[node_id]
+        shown = {**self.nodes, **self.hidden}
+        self.document_positions = self.positions.of(workflow, self._session.structure, shown, self.all_boxes)
+        for node_id, item in self.nodes.items():
+            x, y = self.document_positions[node_id]
             if item.x() != x or item.y() != y:
                 item.setPos(x, y)
                 self._moved.add(item)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
@@ -11,13 +11,14 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QGraphicsItem
 
 from app import node_layout
-from app.canvas import loop_edits, operation_builders
+from app.canvas import collapsed_loops, loop_edits, operation_builders
 from app.canvas.annotations import DEFAULT_SIZES, Annotation, AnnotationItem, Kind
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
 from app.canvas.gestures import Gestures
 from app.canvas.loop_edits import insert_into_body
 from app.canvas.node_item import NodeItem
+from app.canvas.operation_builders import with_hidden
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Position, auto_layout, free_position, layout_entries, stored_position
 from app.session import Session
@@ -38,10 +39,15 @@ BACKGROUND_LAYOUT_FROM: Final = 150
 
 
 class Clipboard:
-    """Copy and paste of nodes as text for one document."""
+    """Copy and paste of nodes as text for one document.
 
-    def __init__(self, session: Session) -> None:
+    Attributes:
+        added: Called with the ids of pasted or duplicated nodes.
+    """
+
+    def __init__(self, session: Session, added: Callable[[list[str]], object]) -> None:
         self._session = session
+        self.added = added
         self._last = ""
         self._times = 0
 
@@ -90,7 +96,9 @@ class Clipboard:
             self._session.refused.emit(str(error))
             return
         if self._session.do(Batch(step.title.replace("Paste", verb, 1), step.operations)):
-            self._session.select([step.node.id for step in step.operations if isinstance(step, AddNode)])
+            added = [step.node.id for step in step.operations if isinstance(step, AddNode)]
+            self._session.select(added)
+            self.added(added)
 
     def _offset(self, text: str, visible: QRectF, position: QPointF | None) -> tuple[float, float]:
         fragment = loads(text, source="clipboard")
@@ -114,15 +122,17 @@ class EditCommands(QObject):
     Signals:
         placed: An edit placed cards in this rectangle of the scene, which should be in view.
         arranged: The same for an edit after which the whole document should be in view, if it is small enough.
+        layout_changed: Show this workflow, whose layout differs from that of the read-only document.
     """
 
     placed = Signal(QRectF)
     arranged = Signal(QRectF)
+    layout_changed = Signal(object)
 
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, gestures: Gestures) -> None:
         super().__init__(viewer)
         self._session, self._view, self._viewer, self._gestures = session, view, viewer, gestures
-        self._clipboard = Clipboard(session)
+        self._clipboard = Clipboard(session, self._show_added)
         self._worker = Worker(self)
 
     @property
@@ -152,8 +162,8 @@ class EditCommands(QObject):
         insertion = self._gestures.insertion_operations(edge, added.first, added.last) if edge is not None else None
         loop = self._view.regions.innermost_at(position) if position is not None and not insertion else None
         if position is not None and loop is not None:
-            place = (position.x(), position.y())
-            insertion = insert_into_body(self._gestures.document, loop, added.first, added.last, place)
+            target = (position.x(), position.y())
+            insertion = insert_into_body(self._gestures.document, loop, added.first, added.last, target)
         if position is None:
             insertion = self._connections_to_selection(added)
         return self._add(added, *(insertion or ()))
@@ -164,6 +174,8 @@ class EditCommands(QObject):
             return ()
         document, before = self._gestures.document, self._session.selection[0]
         body = document.structure.bodies.get(before)
+        if body is not None and body.exit in document.hidden:
+            before, body = body.exit, None
         if body is not None:
             return insert_into_body(document, before, added.first, added.last, (0.0, 0.0)) if not body.nodes else ()
         if document.edges_from(before) or (before in document.structure.parent and added.first.type == "output"):
@@ -198,6 +210,44 @@ class EditCommands(QObject):
                 self._session.do(loop_edits.unwrap(document, node_id))
                 return
 
+    def toggle_collapsed(self) -> None:
+        """Collapse the selected loop to a card, or expand it."""
+        structure = self._session.structure
+        for node_id in self._session.selection:
+            loop = structure.loop_of.get(node_id, node_id)
+            if loop in structure.bodies:
+                self.set_collapsed(loop, collapsed=loop not in self._view.hidden.values())
+                return
+
+    def set_collapsed(self, loop: str, *, collapsed: bool) -> None:
+        """Collapse or expand a loop, and select it. In a read-only document, only the view changes."""
+        document, view = self._gestures.document, self._view
+        if loop not in document.structure.bodies or collapsed is (loop in view.hidden.values()):
+            return
+        card = view.loop_box(loop, collapsed=collapsed)
+        change = collapsed_loops.collapse if collapsed else collapsed_loops.expand
+        try:
+            step = change(document, loop, card)
+        except OperationError as error:
+            self._session.refused.emit(str(error))
+            return
+        if collapsed:
+            self._session.select([loop])
+        if self._session.is_past:
+            self.layout_changed.emit(step.apply(view.workflow)[0])
+        elif not self._session.do(step):
+            return
+        region = view.regions.items.get(loop)
+        self.arranged.emit(region.rect if region is not None else view.nodes[loop].card_rect)
+
+    def reveal(self, node_ids: Iterable[str]) -> None:
+        """Expand the loops that hide nodes."""
+        for node_id in node_ids:
+            while (loop := self._view.hidden.get(node_id)) is not None:
+                self.set_collapsed(loop, collapsed=False)
+                if self._view.hidden.get(node_id) == loop:  # refused
+                    break
+
     def add_connected(self, node_type: str, position: QPointF, end: str, port: str, *, from_output: bool) -> str | None:
         """Add a node as `add_node` does and connect `end` to its `port`; return its id."""
         added = self._added_node(node_type, position)
@@ -205,8 +255,7 @@ class EditCommands(QObject):
             return None
         if from_output:
             return self._add(added, Connect(end, f"{added.first.id}.{port}"))
-        node_id, _, name = end.partition(".")
-        item = self._view.nodes[node_id].port(name, is_input=True)
+        item = self._view.port(end, is_input=True)
         takes_many = item is not None and item.content.many
         source = f"{added.last.id}.{port}"
         return self._add(added, *operation_builders.connect(self._session.workflow, source, end, takes_many=takes_many))
@@ -223,8 +272,15 @@ class EditCommands(QObject):
         if not self._session.do(added.with_operations(*more)):
             return None
         self._session.select([added.first.id])
-        self.placed.emit(self._view.nodes[added.first.id].card_rect.united(self._view.nodes[added.last.id].card_rect))
+        self._show_added([added.first.id, added.last.id])
         return added.first.id
+
+    def _show_added(self, node_ids: Iterable[str]) -> None:
+        """Bring new cards into view."""
+        rect = QRectF()
+        for node_id in node_ids:
+            rect = rect.united(self._view.nodes[node_id].card_rect)
+        self.placed.emit(rect)
 
     def copy(self) -> bool:
         """Copy the selected nodes to the clipboard."""
@@ -289,16 +345,17 @@ class EditCommands(QObject):
     def tidy(self) -> None:
         """Lay out all nodes; large documents in a worker thread."""
         workflow, structure, boxes = self._session.workflow, self._session.structure, self._view.card_boxes()
+        layout = partial(auto_layout, workflow, structure, boxes, dict(self._view.hidden))
         if len(boxes) <= BACKGROUND_LAYOUT_FROM:
-            self._apply_layout(workflow, auto_layout(workflow, structure, boxes))
+            self._apply_layout(workflow, layout())
         else:
-            layout = partial(auto_layout, workflow, structure, boxes)
             self._worker.ask(layout, partial(self._apply_layout, workflow))
 
     def _apply_layout(self, workflow: Workflow, positions: dict[str, Position]) -> None:
         if workflow is not self._session.workflow:  # edited in the meantime
             return
         before = self._view.document_positions
+        positions = with_hidden(positions, before, self._view.hidden)
         moved = {node: position for node, position in positions.items() if before.get(node) != position}
         if moved:
             self._session.do(Batch("Tidy up", (operation_builders.set_positions(workflow, moved),)))
@@ -325,9 +382,10 @@ class EditCommands(QObject):
         self._do(self.annotation_operation(item, annotation, title))
 
     def _selected_pairs(self) -> list[str]:
-        """Return the ids of the selected nodes, including the partner of each loop and exit."""
-        session = self._session
-        return operation_builders.include_pairs(session.workflow, session.structure, session.selection)
+        """Return the ids of the selected nodes, including the partner of each loop and exit, and hidden nodes."""
+        session, hidden = self._session, self._view.hidden
+        selected = [*session.selection, *(node_id for node_id, loop in hidden.items() if loop in session.selection)]
+        return operation_builders.include_pairs(session.workflow, session.structure, selected)
 
     def _annotation_rect(self, kind: Kind, position: QPointF | None) -> QRectF:
         nodes = [self._view.nodes[node_id].card_rect for node_id in self._session.selection]
@@ -356,8 +414,8 @@ class EditCommands(QObject):
         taken = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
         boxes = self._view.card_boxes()
         sample = max(boxes.values(), key=lambda box: box.height, default=None)  # the new card is at most as large
-        place = (wish.x(), wish.y())
-        return QPointF(*(place if sample is None else free_position(sample, place, taken, boxes)))
+        preferred = (wish.x(), wish.y())
+        return QPointF(*(preferred if sample is None else free_position(sample, preferred, taken, boxes)))
 
     def _rects(self) -> dict[str, node_layout.Rect]:
         rects = {node_id: self._view.nodes[node_id].card_rect for node_id in self._session.selection}
@@ -365,9 +423,9 @@ class EditCommands(QObject):
 
     def _move(self, positions: dict[str, Position], others: Iterable[Operation] = (), verb: str = "Move") -> None:
         if positions:
-            nodes = self._view.nodes
-            computed = {node: (nodes[node].x(), nodes[node].y()) for node in self._view.positions.computed}
-            positions = {**computed, **positions}
+            before = self._view.document_positions
+            computed = {node: before[node] for node in self._view.positions.computed}
+            positions = {**computed, **with_hidden(positions, before, self._view.hidden)}
         self._do(operation_builders.move(self._session.workflow, positions, others, verb))
 
     def _do(self, step: Operation | None) -> None:

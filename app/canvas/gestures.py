@@ -15,6 +15,7 @@ from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
 from app.canvas.loop_edits import Document, insert_into_body, take_out_of_body
 from app.canvas.node_item import CanvasPort, NodeItem, PortHighlightItem
+from app.canvas.operation_builders import with_hidden
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Position
 from app.session import Session
@@ -36,7 +37,7 @@ class _RegionDrag:
         last: The node, or the exit of a pair.
         home: The loop that they belong to.
         regions: Depth and rectangle of each region.
-        place: Where the cards are now.
+        center: Where the cards are now.
         leaves: Whether they leave that loop when they are dropped here.
         enters: The loop that they would become part of.
     """
@@ -46,21 +47,17 @@ class _RegionDrag:
     last: str
     home: str | None
     regions: Mapping[str, tuple[int, QRectF]]
-    place: QPointF = field(default_factory=QPointF)
+    center: QPointF = field(default_factory=QPointF)
     leaves: bool = False
     enters: str | None = None
-
-    def is_inside(self, loop: str, place: QPointF) -> bool:
-        """Whether a place was in the region of a loop before the drag."""
-        return loop in self.regions and self.regions[loop][1].contains(place)
 
     def touches(self, loop: str, rect: QRectF) -> bool:
         """Whether cards overlap the region that a loop had before the drag."""
         return loop in self.regions and self.regions[loop][1].intersects(rect)
 
-    def innermost(self, place: QPointF) -> str | None:
-        """The innermost loop whose region contained a place before the drag."""
-        around = [loop for loop in self.regions if self.is_inside(loop, place)]
+    def innermost(self, position: QPointF) -> str | None:
+        """The innermost loop whose region contained a position before the drag."""
+        around = [loop for loop, (_, rect) in self.regions.items() if rect.contains(position)]
         return max(around, key=lambda loop: self.regions[loop][0], default=None)
 
 
@@ -91,6 +88,8 @@ class Gestures(QObject):
         here = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
         before = self._view.document_positions
         moved = {node: position for node, position in here.items() if before.get(node) != position}
+        here = with_hidden(here, before, self._view.hidden)
+        moved = with_hidden(moved, before, self._view.hidden)
         return moved and {node: here[node] for node in (*moved, *self._view.positions.computed) if node in here}
 
     def commit_positions(self) -> None:
@@ -120,7 +119,7 @@ class Gestures(QObject):
 
     def _moved_between_regions(self, step: Batch, drag: _RegionDrag) -> Batch:
         """Add to a move what it changes about the loops that the cards belong to."""
-        document, place = self.document, drag.place
+        document, target = self.document, (drag.center.x(), drag.center.y())
         name = operation_builders.title_of(document.workflow, drag.first)
         if drag.leaves:
             operations = (*step.operations, *take_out_of_body(document, drag.members))
@@ -129,7 +128,7 @@ class Gestures(QObject):
             workflow, _ = step.apply(document.workflow)
             there = replace(document, workflow=workflow, structure=analyse(workflow, document.registry))
             nodes = workflow.nodes_by_id
-            inserted = insert_into_body(there, drag.enters, nodes[drag.first], nodes[drag.last], (place.x(), place.y()))
+            inserted = insert_into_body(there, drag.enters, nodes[drag.first], nodes[drag.last], target)
             if inserted:
                 step = Batch(f"Put {name} into the loop", (*step.operations, *inserted))
         return step
@@ -144,8 +143,10 @@ class Gestures(QObject):
         session, structure = self._session, self._session.structure
         if structure.workflow is not session.workflow:  # the analysis follows an edit with a delay
             structure = analyse(session.workflow, session.registry)
-        places = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
-        return Document(session.workflow, structure, session.registry, places, self._view.card_boxes())
+        view = self._view
+        here = {node_id: (item.x(), item.y()) for node_id, item in view.nodes.items()}
+        positions = with_hidden(here, view.document_positions, view.hidden)
+        return Document(view.workflow, structure, session.registry, positions, view.all_boxes(), view.hidden)
 
     @property
     def ports(self) -> operation_builders.PortLookup:
@@ -169,8 +170,10 @@ class Gestures(QObject):
         if node.type not in PAIR_BY_START:
             return node_id, node_id
         body = structure.bodies.get(node_id)
-        end = self._view.nodes.get(body.exit) if body is not None else None
-        return (node_id, end.content.id) if end is not None and not _has_edges(end) else None
+        if body is None:
+            return None
+        end = self._view.nodes.get(body.exit)  # None if the loop is collapsed
+        return (node_id, body.exit) if end is None or not _has_edges(end) else None
 
     def _update_drop_target(self, item: object) -> None:
         """Highlight the edge that a dragged unconnected card would be inserted into."""
@@ -191,13 +194,13 @@ class Gestures(QObject):
         drag = self._drag
         if not drag.members:
             return
-        around = QRectF()
-        for node_id in drag.members:
-            around = around.united(self._view.nodes[node_id].card_rect)
-        drag.place = around.center()
-        loop = drag.innermost(drag.place)
+        around, cards = QRectF(), [self._view.nodes[node_id] for node_id in drag.members if node_id in self._view.nodes]
+        for card in cards:
+            around = around.united(card.card_rect)
+        drag.center = around.center()
+        loop = drag.innermost(drag.center)
         drag.leaves = drag.home is not None and not drag.touches(drag.home, around)
-        is_free = drag.leaves or not any(_has_edges(self._view.nodes[node_id]) for node_id in drag.members)
+        is_free = drag.leaves or not any(_has_edges(card) for card in cards)
         drag.enters = loop if is_free and loop != drag.home and self._target is None else None
         regions.leave_out(drag.members if drag.leaves else frozenset())
         regions.highlight(drag.enters)
@@ -208,7 +211,8 @@ class Gestures(QObject):
         These are a single node, or a whole loop. Input and output nodes stay outside of all loops.
         """
         structure, session = self._session.structure, self._session
-        moving = frozenset(item.content.id for item in self._viewer.selected_nodes() if isinstance(item, NodeItem))
+        moving = {item.content.id for item in self._viewer.selected_nodes() if isinstance(item, NodeItem)}
+        moving |= {node_id for node_id, loop in self._view.hidden.items() if loop in moving}
         first = next((node for node in moving if structure.parent.get(node) not in moving), "")
         body = structure.bodies.get(structure.loop_of.get(first, first))
         members = frozenset({body.loop, body.exit, *body.nodes}) if body is not None else frozenset({first})

@@ -7,7 +7,7 @@ possible raises an `OperationError` for the status bar.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.canvas.connection_rules import reachable_from, reversed_edges, successors
 from app.canvas.operation_builders import (
@@ -18,6 +18,7 @@ from app.canvas.operation_builders import (
     reconnections,
     set_positions,
     title_of,
+    with_hidden,
 )
 from app.node_layout import COLUMN_GAP, Box, Position
 from engine.document.model import Edge, Node, Workflow
@@ -38,15 +39,17 @@ class Document:
         workflow: The document.
         structure: Its analysis.
         registry: The node types.
-        places: The position of each card.
-        boxes: The size of each card.
+        positions: The position of each node.
+        boxes: The size of each card; of hidden nodes, the size that their cards would have.
+        hidden: The hidden nodes, each with the collapsed loop that hides it.
     """
 
     workflow: Workflow
     structure: Structure
     registry: Registry
-    places: Mapping[str, Position]
+    positions: Mapping[str, Position]
     boxes: Mapping[str, Box]
+    hidden: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def ports(self) -> PortLookup:
@@ -107,7 +110,7 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
         operations.append(Connect(result, document.main_input(added.last)))
         followers = [edge.to for edge in outgoing] or _free_output(document)
         operations += [Connect(document.main_output(added.last), follower) for follower in followers]
-    operations.append(set_positions(workflow, _places_around(document, inside, added.first.id, added.last.id)))
+    operations.append(set_positions(workflow, _positions_around(document, inside, added.first.id, added.last.id)))
     what = title_of(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
     return Batch(f"Wrap {what} in {_article(pair.start)}", tuple(operations))
 
@@ -135,15 +138,15 @@ def unwrap(document: Document, node_id: str) -> Batch:
     return Batch(f"Unwrap {title_of(workflow, body.loop)}", tuple(operations))
 
 
-def insert_into_body(document: Document, loop: str, first: Node, last: Node, place: Position) -> tuple[Operation, ...]:
-    """Put an unconnected node, or a pair, into the edge of a loop's body that is nearest to a place.
+def insert_into_body(document: Document, loop: str, first: Node, last: Node, target: Position) -> tuple[Operation, ...]:
+    """Put an unconnected node, or a pair, into the edge of a loop's body that is nearest to a position.
 
     Args:
         document: The document, which may not have the node yet.
         loop: The loop or iterator.
         first: The node, or the start of the pair.
         last: The node, or the end of the pair.
-        place: Where it was dropped.
+        target: Where it was dropped.
 
     Returns:
         The operations; none if its ports fit no edge of the body.
@@ -156,7 +159,7 @@ def insert_into_body(document: Document, loop: str, first: Node, last: Node, pla
         and (parent.get(edge.source[0]) == loop or (edge.source[0] == loop and edge.source[1] in body.kind.body_ports))
         and (parent.get(edge.target[0]) == loop or edge.target[0] == body.exit)
     ]
-    for edge in sorted(edges, key=lambda edge: _distance(document, edge, place)):
+    for edge in sorted(edges, key=lambda edge: _distance(document, edge, target)):
         operations = insert_into_edge(edge, first, last, document.ports)
         if operations is not None:
             return operations
@@ -249,38 +252,39 @@ def _free_output(document: Document) -> list[str]:
     return [f"{outputs[0].id}.value"] if len(outputs) == 1 else []
 
 
-def _distance(document: Document, edge: Edge, place: Position) -> float:
-    """The distance of a place to the straight line between the two cards of an edge."""
+def _distance(document: Document, edge: Edge, point: Position) -> float:
+    """The distance of a point to the straight line between the two cards of an edge."""
     source, target = edge.source[0], edge.target[0]
-    ax, ay = document.places[source][0] + document.boxes[source].width, _middle(document, source)
-    bx, by = document.places[target][0], _middle(document, target)
+    ax, ay = document.positions[source][0] + document.boxes[source].width, _middle(document, source)
+    bx, by = document.positions[target][0], _middle(document, target)
     length = (bx - ax) ** 2 + (by - ay) ** 2
-    share = 0.0 if not length else ((place[0] - ax) * (bx - ax) + (place[1] - ay) * (by - ay)) / length
+    share = 0.0 if not length else ((point[0] - ax) * (bx - ax) + (point[1] - ay) * (by - ay)) / length
     share = min(1.0, max(0.0, share))
-    return ((ax + share * (bx - ax) - place[0]) ** 2 + (ay + share * (by - ay) - place[1]) ** 2) ** 0.5
+    return ((ax + share * (bx - ax) - point[0]) ** 2 + (ay + share * (by - ay) - point[1]) ** 2) ** 0.5
 
 
 def _middle(document: Document, node: str) -> float:
-    return document.places[node][1] + document.boxes[node].height / 2
+    return document.positions[node][1] + document.boxes[node].height / 2
 
 
-def _places_around(document: Document, inside: set[str], start: str, end: str) -> dict[str, Position]:
+def _positions_around(document: Document, inside: set[str], start: str, end: str) -> dict[str, Position]:
     """Positions of the new loop left of the body and of its exit right of it; cards that are in the way move aside."""
-    places, boxes = document.places, document.boxes
-    left = min(places[node][0] for node in inside)
-    right = max(places[node][0] + boxes[node].width for node in inside)
-    top = min(places[node][1] for node in inside)
+    positions, boxes, visible = document.positions, document.boxes, inside - document.hidden.keys()
+    left = min(positions[node][0] for node in visible)
+    right = max(positions[node][0] + boxes[node].width for node in visible)
+    top = min(positions[node][1] for node in visible)
     width = max((box.width for box in boxes.values()), default=BODY_ROOM / 2)
     step = width + COLUMN_GAP
-    moved = {start: (left - step, top), end: (right + COLUMN_GAP, top)}
-    for node, (x, y) in places.items():
-        if node in inside:
+    moved: dict[str, Position] = {}
+    for node, (x, y) in positions.items():
+        if node in inside or node in document.hidden:
             continue
         if x + boxes[node].width <= left:
             moved[node] = (x - step, y)
         elif x >= right:
             moved[node] = (x + step, y)
-    return moved
+    ends = {start: (left - step, top), end: (right + COLUMN_GAP, top)}
+    return {**with_hidden(moved, positions, document.hidden), **ends}
 
 
 def _article(noun: str) -> str:

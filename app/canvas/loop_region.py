@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPolygonF
 from PySide6.QtWidgets import (
     QGraphicsItem,
@@ -38,6 +38,7 @@ from engine.document.model import Workflow
 from engine.nodes.spec import ITERATOR
 
 LABEL_HEIGHT: Final = 24.0
+BUTTON_WIDTH: Final = 22.0
 DOT_RADIUS: Final = 5.0
 DOT_STEP: Final = 16.0
 LABEL_SMALL_BELOW: Final = 0.45
@@ -91,25 +92,27 @@ class LoopViewModel:
 
 
 class LoopLabelItem(QGraphicsItem):
-    """The label; a click on a dot shows its iteration.
+    """The label; a click on a dot shows its iteration, one on the button at its end collapses the loop.
 
     Attributes:
         choose: Called with loop id and index of a clicked dot.
         select: Called with the loop id when the label is pressed elsewhere.
+        collapse: Called with the loop id when the button is clicked, or the label is double-clicked.
         content: The content.
         icon: Name of its icon.
     """
 
-    def __init__(self, loop_id: str, choose: Choose, select: Select, region: QGraphicsItem) -> None:
+    def __init__(self, loop_id: str, choose: Choose, select: Select, collapse: Select, region: QGraphicsItem) -> None:
         super().__init__(region)
         self.loop_id = loop_id
         self.content = LoopViewModel("")
         self.icon = "mdi6.autorenew"
-        self.choose, self.select = choose, select
+        self.choose, self.select, self.collapse = choose, select, collapse
         self._room = 0.0
         self._width = 0.0
         self._title = ""
         self._hovered = -1
+        self._is_on_button = self._is_button_pressed = False
         self.setZValue(3)
         self.setAcceptHoverEvents(True)
         self.setAcceptedMouseButtons(Qt.MouseButton.LeftButton)
@@ -130,7 +133,7 @@ class LoopLabelItem(QGraphicsItem):
     def _fit(self) -> None:
         self.prepareGeometryChange()
         used, content = fonts(), self.content
-        rest = 32 + self._counter_width + self._dots_width + self._cost_width + 8
+        rest = 32 + self._counter_width + self._dots_width + self._cost_width + BUTTON_WIDTH
         self._title = elide(used.bold_metrics, content.title, max(self._room - rest, 48))
         self._width = used.bold_metrics.horizontalAdvance(self._title) + rest
 
@@ -186,17 +189,25 @@ class LoopLabelItem(QGraphicsItem):
         if content.cost:
             painter.setFont(used.small)
             painter.setPen(theme.color("dim"))
-            right = body.adjusted(0, 0, -12, 0)
+            right = body.adjusted(0, 0, -BUTTON_WIDTH - 4, 0)
             painter.drawText(right, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, content.cost)
+        painter.translate(self._width - BUTTON_WIDTH + 4, -7)
+        painter.fillPath(icon_path("mdi6.arrow-collapse", 14), theme.color("accent" if self._is_on_button else "dim"))
 
     def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Show the iteration of the dot under the mouse, if it has begun; elsewhere, select the whole loop."""
         index = self._index_at(event.pos()) if self._zoom >= LABEL_SMALL_BELOW else -1
+        self._is_button_pressed = self._is_at_button(event.pos())
         if index < 0:
             self.select(self.loop_id)
         elif index <= self.content.current:
             self.choose(self.loop_id, index)
         event.accept()
+
+    def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:
+        """Collapse the loop after a click on the button."""
+        if self._is_button_pressed and self._is_at_button(event.pos()):
+            QTimer.singleShot(0, lambda: self.collapse(self.loop_id))  # this item is removed with its region
 
     def mouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Drag the selected cards."""
@@ -207,14 +218,19 @@ class LoopLabelItem(QGraphicsItem):
 
     def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """Show the dot's tooltip."""
-        self._hovered = self._index_at(event.pos())
-        self.setToolTip(self.content.dot_tooltip(self._hovered) if self._hovered >= 0 else "")
+        self._hovered, self._is_on_button = self._index_at(event.pos()), self._is_at_button(event.pos())
+        tip = "Collapse" if self._is_on_button else ""
+        self.setToolTip(self.content.dot_tooltip(self._hovered) if self._hovered >= 0 else tip)
         self.update()
 
     def hoverLeaveEvent(self, _event: QGraphicsSceneHoverEvent) -> None:
         """Remove the highlight."""
-        self._hovered = -1
+        self._hovered, self._is_on_button = -1, False
         self.update()
+
+    def _is_at_button(self, position: QPointF) -> bool:
+        across = position.x() / self._growth(self._zoom)
+        return self._zoom >= LABEL_SMALL_BELOW and self._width - BUTTON_WIDTH <= across <= self._width
 
     @property
     def _zoom(self) -> float:
@@ -322,7 +338,7 @@ class LoopRegionItem(QGraphicsItem):
         arrow_label: Its label.
     """
 
-    def __init__(self, loop_id: str, depth: int, choose: Choose, select: Select) -> None:
+    def __init__(self, loop_id: str, depth: int, choose: Choose, select: Select, collapse: Select) -> None:
         super().__init__()
         self.loop_id = loop_id
         self.depth = depth
@@ -336,7 +352,7 @@ class LoopRegionItem(QGraphicsItem):
         self._is_target = False
         self.setZValue(OUTERMOST + depth)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
-        self.label = LoopLabelItem(loop_id, choose, select, self)
+        self.label = LoopLabelItem(loop_id, choose, select, collapse, self)
 
     def place(self, content: QRectF, start: NodeItem, end: NodeItem, arrow_label: str) -> None:
         """Fit the region around cards and inner regions.
@@ -477,11 +493,13 @@ class LoopRegions:
     Attributes:
         items: The regions by the loop's id.
         lod_item: The level-of-detail item.
+        collapse_requested: Called with the id of a loop that should be collapsed.
     """
 
     def __init__(self, session: Session, scene: QGraphicsScene, cards: Mapping[str, NodeItem]) -> None:
         self._session, self._scene, self._cards = session, scene, cards
         self.items: dict[str, LoopRegionItem] = {}
+        self.collapse_requested: Select = lambda _loop: None
         self.lod_item = RegionLodItem(self.items)
         scene.addItem(self.lod_item)
         self._members: dict[str, tuple[list[str], list[str]]] = {}
@@ -548,9 +566,9 @@ class LoopRegions:
             seen.append(outer)
         return len(seen) - 1
 
-    def innermost_at(self, place: QPointF) -> str | None:
-        """Return the loop whose region contains a place, the innermost of several; None outside of all."""
-        around = [loop for loop, item in self.items.items() if item.rect.contains(place)]
+    def innermost_at(self, position: QPointF) -> str | None:
+        """Return the loop whose region contains a position, the innermost of several; None outside of all."""
+        around = [loop for loop, item in self.items.items() if item.rect.contains(position)]
         return max(around, key=self.depth, default=None)
 
     def _loop_at(self, node_id: str) -> str | None:
@@ -560,16 +578,20 @@ class LoopRegions:
         return loop if loop in self.items else None
 
     def _add(self, loop: str) -> None:
-        item = LoopRegionItem(loop, self.depth(loop), self._session.shown.look_at, self._select)
+        item = LoopRegionItem(loop, self.depth(loop), self._session.shown.look_at, self._select, self._collapse)
         self.lod_item.show_region(item)
         self._scene.addItem(item)
         self.items[loop] = item
+
+    def _collapse(self, loop_id: str) -> None:
+        self.collapse_requested(loop_id)
 
     def _select(self, loop_id: str) -> None:
         """Select a loop with its body and its exit."""
         body = self._session.structure.bodies.get(loop_id)
         if body is not None:
-            self._session.select([body.loop, *sorted(body.nodes), body.exit])
+            members = [body.loop, *sorted(body.nodes), body.exit]
+            self._session.select([node_id for node_id in members if node_id in self._cards])
 
     def _label(self, loop: str, workflow: Workflow) -> None:
         node = workflow.nodes_by_id.get(loop)

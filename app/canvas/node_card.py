@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from PySide6.QtCore import QPointF, QRectF
 
 from app.canvas.canvas_style import fonts, legible_scale, small_width
+from app.node_layout import Box
 from app.theme.style import UNKNOWN_ICON, elide, elide_two_lines, first_line
 from app.theme.tokens import FONT_SIZE_TITLE
 from engine.document.model import Node
@@ -33,6 +34,7 @@ class PortViewModel:
         required: Whether it must be connected.
         many: Whether it accepts several edges.
         known: False if only an edge names it.
+        node: Id of the hidden node that it belongs to, on the card of a collapsed loop; empty for the card's own node.
     """
 
     name: str
@@ -41,6 +43,12 @@ class PortViewModel:
     required: bool = False
     many: bool = False
     known: bool = True
+    node: str = ""
+
+    @property
+    def key(self) -> str:
+        """Unique name among the ports of its card."""
+        return f"{self.node}.{self.name}" if self.node else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,7 @@ class CardViewModel:
         outputs: The visible output ports from the top.
         folded: Number of hidden output ports.
         enabled: Whether the node is enabled.
+        collapsed: Number of nodes in the body of a collapsed loop; 0 for all other cards.
     """
 
     id: str
@@ -70,6 +79,7 @@ class CardViewModel:
     outputs: tuple[PortViewModel, ...]
     folded: int = 0
     enabled: bool = True
+    collapsed: int = 0
 
 
 def card_view_model(
@@ -173,6 +183,7 @@ MAX_ENLARGEMENT: Final = (LOWEST_CARD - 8) / 2.6 / FONT_SIZE_TITLE
 
 GAP: Final = 20.0
 FOLD_WIDTH: Final = 28.0
+EXPAND_WIDTH: Final = 24.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +198,7 @@ class CardGeometry:
         inputs: Centers of the input ports.
         outputs: Centers of the output ports.
         fold: Where the number of hidden ports is painted; empty if there are none.
+        expand: Where a collapsed loop is expanded; empty for all other cards.
     """
 
     width: float
@@ -196,6 +208,7 @@ class CardGeometry:
     inputs: tuple[QPointF, ...]
     outputs: tuple[QPointF, ...]
     fold: QRectF
+    expand: QRectF
 
     @property
     def card(self) -> QRectF:
@@ -205,7 +218,7 @@ class CardGeometry:
     @property
     def title_rect(self) -> QRectF:
         """Where the title is painted."""
-        return QRectF(TITLE_LEFT, 8, self.width - TITLE_LEFT - 12, 22)
+        return QRectF(TITLE_LEFT, 8, self.width - TITLE_LEFT - 12 - self.expand.width(), 22)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +251,8 @@ def card_text(title: str, shape: CardGeometry, zoom: float) -> CardText:
     width, height = shape.width / grown, shape.height / grown
     if zoom >= DETAILS_FROM:
         room = QRectF(TITLE_LEFT, 8, width - TITLE_LEFT - 12, 22)
-        return CardText(grown, room, (elide(metrics, title, room.width()),), has_line=True, has_icon=True)
+        line = elide(metrics, title, room.width() - shape.expand.width() / grown)
+        return CardText(grown, room, (line,), has_line=True, has_icon=True)
     if zoom >= HEADER_FROM:
         room = QRectF(TITLE_LEFT, 8, width - TITLE_LEFT - 8, 22)
         lines = tuple(elide_two_lines(metrics, title, room.width()))
@@ -256,10 +270,12 @@ def card_geometry(content: CardViewModel) -> CardGeometry:
     rows = max(len(content.inputs), len(content.outputs))
     title, summary = first_line(content.title), first_line(content.summary)
     title_width, summary_width = used.title_metrics.horizontalAdvance(title), small_width(summary)
-    width = max(max(title_width, summary_width) + TITLE_LEFT + SIDE, _rows_width(content, rows), MIN_WIDTH)
+    button = EXPAND_WIDTH if content.collapsed else 0.0
+    header = max(title_width + button, summary_width) + TITLE_LEFT + SIDE
+    width = max(header, _rows_width(content, rows), MIN_WIDTH)
     width = min(8 * -(-width // 8), MAX_WIDTH)
     height = HEADER + (rows * ROW + ROWS_BOTTOM_MARGIN if rows else 0)
-    room = width - TITLE_LEFT - 12
+    room = width - TITLE_LEFT - 12 - button
     fold = QRectF()
     if content.folded:
         name = small_width(content.outputs[-1].name) if content.outputs else 0.0
@@ -269,10 +285,22 @@ def card_geometry(content: CardViewModel) -> CardGeometry:
         width,
         height,
         title if title_width <= room else elide(used.title_metrics, title, room),
-        summary if summary_width <= room else elide(used.small_metrics, summary, room),
+        summary if summary_width <= room + button else elide(used.small_metrics, summary, room + button),
         tuple(QPointF(0, HEADER + (row + 0.5) * ROW) for row in range(len(content.inputs))),
         tuple(QPointF(width, HEADER + (row + 0.5) * ROW) for row in range(len(content.outputs))),
         fold,
+        QRectF(width - EXPAND_WIDTH - 6, 7, EXPAND_WIDTH, EXPAND_WIDTH) if content.collapsed else QRectF(),
+    )
+
+
+def card_box(content: CardViewModel) -> Box:
+    """Measure a card for layouts; its ports are named by their keys."""
+    shape = card_geometry(content)
+    return Box(
+        shape.width,
+        shape.height,
+        {port.key: center.y() for port, center in zip(content.inputs, shape.inputs, strict=True)},
+        {port.key: center.y() for port, center in zip(content.outputs, shape.outputs, strict=True)},
     )
 
 

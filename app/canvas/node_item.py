@@ -5,7 +5,7 @@ A port item is only the clickable area; the card paints its ports.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from app.canvas.canvas_style import canvas_style, fonts, icon_path, pen, zoom_from_scale
 from app.canvas.node_card import (
     DETAILS_FROM,
+    EXPAND_WIDTH,
     ICON,
     MARGIN,
     RADIUS,
@@ -78,7 +79,9 @@ class CanvasPort(PortItem):
 
     @property
     def node_id(self) -> str:
-        """Id of the port's node."""
+        """Id of the port's node, which a collapsed loop may hide."""
+        if self.content.node:
+            return self.content.node
         card = self.parentItem()
         assert isinstance(card, AbstractNodeItem)
         return card.id
@@ -173,6 +176,9 @@ LEAST_EDGE: Final = 3.0
 """Minimum width of the colored edge in screen pixels."""
 
 PORT_RADIUS: Final = 5.0
+STACK: Final = (8.0, 4.0)
+"""How far the cards below that of a collapsed loop stand out."""
+
 SKIPPED: Final = 0.55
 UNFIT: Final = 0.35
 
@@ -187,10 +193,13 @@ class NodeItem(AbstractNodeItem):
         geometry: The card's geometry.
         inputs: Input ports from the top.
         outputs: Output ports from the top.
-        status_item: The status item; None until before is a status.
+        status_item: The status item; None until there is a status.
+        expand: Called with the node's id when the button of a collapsed loop is clicked.
         followed_pos: The position that edges and regions last followed. Moves emit nothing: Qt would call Python for
             every change of every card.
     """
+
+    expand: Callable[[str], object] = staticmethod(lambda _node_id: None)
 
     def __init__(self, content: CardViewModel) -> None:
         QGraphicsItem.__init__(self)  # the base class's own __init__ creates unused items
@@ -202,6 +211,7 @@ class NodeItem(AbstractNodeItem):
         self.inputs: list[CanvasPort] = []
         self.outputs: list[CanvasPort] = []
         self.status_item: NodeStatusItem | None = None
+        self._expand_button: ExpandButtonItem | None = None
         self.problem_text = ""
         self._skipped = self._unfit = False
         self.set_content(content)
@@ -224,6 +234,11 @@ class NodeItem(AbstractNodeItem):
         self.refresh_tooltip()
         if self.status_item is not None:
             self.status_item.fit(self.geometry, self.content.title)
+        if self._expand_button is None and content.collapsed:
+            self._expand_button = ExpandButtonItem(self)
+        if self._expand_button is not None:
+            self._expand_button.setVisible(bool(content.collapsed))
+            self._expand_button.setPos(shape.expand.topLeft())
         self.update()
 
     def dim(self, *, by_run: bool | None = None, by_connection: bool | None = None) -> None:
@@ -244,10 +259,10 @@ class NodeItem(AbstractNodeItem):
         if parts or self.toolTip():
             self.setToolTip(plain_tool_tip("\n".join(parts)))
 
-    def port(self, name: str, *, is_input: bool) -> CanvasPort | None:
-        """Return a visible port by name, or None."""
+    def port(self, key: str, *, is_input: bool) -> CanvasPort | None:
+        """Return a visible port by its key, which is its name unless it belongs to a hidden node, or None."""
         ports = self.inputs if is_input else self.outputs
-        return next((port for port in ports if port.name == name), None)
+        return next((port for port in ports if port.content.key == key), None)
 
     def boundingRect(self) -> QRectF:
         """Return the card with shadow, ports and badge."""
@@ -286,6 +301,13 @@ class NodeItem(AbstractNodeItem):
         line = Qt.PenStyle.SolidLine if self.content.enabled else Qt.PenStyle.DashLine
         painter.setBrush(theme.color("card"))
         painter.setPen(pen(theme.color("line" if self.content.enabled else "dim"), 1.0, line))
+        if self.content.collapsed:
+            painter.save()
+            painter.setPen(pen(theme.color("accent", 140), 1.0))
+            for step in STACK:
+                below = card.adjusted(0.5 + 2 * step, 0.5, -0.5 - 2 * step, -0.5 + step)
+                painter.drawRoundedRect(below, RADIUS, RADIUS)
+            painter.restore()
         painter.drawRoundedRect(card.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
         painter.save()
         painter.setClipRect(QRectF(0, 0, max(EDGE, LEAST_EDGE / scale), card.height()))
@@ -336,18 +358,65 @@ class NodeItem(AbstractNodeItem):
     def _fitted(
         self, before: list[CanvasPort], wanted: tuple[PortViewModel, ...], kind: str, positions: tuple[QPointF, ...]
     ) -> list[CanvasPort]:
-        by_name = {port.name: port for port in before}
+        by_key = {port.content.key: port for port in before}
         fitted: list[CanvasPort] = []
         for content, position in zip(wanted, positions, strict=True):
-            port = by_name.pop(content.name, None) or CanvasPort(content, kind, self)
+            port = by_key.pop(content.key, None) or CanvasPort(content, kind, self)
             port.content, port.is_disabled = content, not self.content.enabled
             port.setPos(position)
             fitted.append(port)
-        for port in by_name.values():
+        for port in by_key.values():
             port.setParentItem(None)  # pyright: ignore[reportArgumentType] - PySide6's stub lacks the None
             if port.scene() is not None:
                 port.scene().removeItem(port)
         return fitted
+
+
+class ExpandButtonItem(QGraphicsItem):
+    """The button on the card of a collapsed loop that expands it."""
+
+    def __init__(self, card: NodeItem) -> None:
+        super().__init__(card)
+        self._card, self._hovered = card, False
+        self.setAcceptedMouseButtons(Qt.MouseButton.LeftButton)
+        self.setAcceptHoverEvents(True)
+        self.setToolTip("Expand")
+
+    def boundingRect(self) -> QRectF:
+        """Return the clickable area."""
+        return QRectF(0, 0, EXPAND_WIDTH, EXPAND_WIDTH)
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        """Paint the icon, unless the card shows little more than its title."""
+        if zoom_from_scale(option.levelOfDetailFromTransform(painter.worldTransform())) < DETAILS_FROM:
+            return
+        theme = canvas_style()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if self._hovered:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("accent", 40))
+            painter.drawRoundedRect(self.boundingRect(), 6, 6)
+        painter.translate(4, 4)
+        painter.fillPath(icon_path("mdi6.arrow-expand", ICON), theme.color("accent" if self._hovered else "dim"))
+
+    def hoverEnterEvent(self, _event: QGraphicsSceneHoverEvent) -> None:
+        """Highlight the button."""
+        self._hovered = True
+        self.update()
+
+    def hoverLeaveEvent(self, _event: QGraphicsSceneHoverEvent) -> None:
+        """Remove the highlight."""
+        self._hovered = False
+        self.update()
+
+    def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
+        """Accept the event, or the card would be dragged."""
+        event.accept()
+
+    def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:
+        """Expand the loop."""
+        if self.boundingRect().contains(event.pos()):
+            self._card.expand(self._card.content.id)
 
 
 def paint_port(painter: QPainter, port: CanvasPort, position: QPointF) -> None:

@@ -1,4 +1,4 @@
-"""Build document operations for edits on the canvas. No Qt current.
+"""Build document operations for edits on the canvas. No Qt here.
 
 Each function returns one operation for a whole edit, or None if there is nothing to do. `Session.do` applies it and
 adds it to the undo stack under its title.
@@ -45,6 +45,24 @@ def set_positions(workflow: Workflow, positions: Mapping[str, Position]) -> SetL
         snapped = {"x": SNAP * round(x / SNAP), "y": SNAP * round(y / SNAP)}
         after[node_id] = {**(stored if isinstance(stored, dict) else {}), **snapped}
     return SetLayout(("nodes",), after)
+
+
+def with_hidden(
+    moved: Mapping[str, Position], before: Mapping[str, Position], hidden: Mapping[str, str]
+) -> dict[str, Position]:
+    """Add the hidden nodes of moved loops to new positions.
+
+    Args:
+        moved: New positions.
+        before: Positions of all nodes before the move.
+        hidden: The hidden nodes, each with the collapsed loop that hides it.
+    """
+    positions = dict(moved)
+    for node, loop in hidden.items():
+        if loop in moved:
+            (x, y), (old_x, old_y) = moved[loop], before[loop]
+            positions[node] = (before[node][0] + x - old_x, before[node][1] + y - old_y)
+    return positions
 
 
 def move(

@@ -452,7 +452,10 @@ class Popups(QObject):
 
     def choose_next(self, port: CanvasPort) -> None:
         """Pick the node to add after an output."""
-        self.choose_for_port(port, self._commands.position_after(port.node_id), port.middle + QPointF(DISTANCE, -16))
+        card = port.parentItem()
+        assert isinstance(card, NodeItem)
+        position = self._commands.position_after(card.content.id)
+        self.choose_for_port(port, position, port.middle + QPointF(DISTANCE, -16))
 
     def choose_for_port(self, port: CanvasPort, position: QPointF, list_position: QPointF | None = None) -> None:
         """Pick a node type that fits a port, to add it with an edge.
@@ -490,7 +493,7 @@ class Popups(QObject):
         workflow, structure = self._session.workflow, self._session.structure
         entries: list[Entry] = []
         for output in item.outputs:
-            rules = ConnectionRules(workflow, structure, item.content.id, output.content, is_input=False)
+            rules = ConnectionRules(workflow, structure, output.node_id, output.content, is_input=False)
             prefix = "" if len(item.outputs) == 1 else f"{output.name} → "
             for other in self._view.nodes.values():
                 color = canvas_style().category(other.content.category).name()
@@ -503,15 +506,17 @@ class Popups(QObject):
                         (output, input_),
                     )
                     for input_ in other.inputs
-                    if rules.rejection_reason(other.content.id, input_.content, is_input=True) is None
+                    if rules.rejection_reason(input_.node_id, input_.content, is_input=True) is None
                 ]
         return entries
 
     def _open(self, item: AbstractNodeItem) -> None:
-        """Open the workflow of a subflow node; edit the text of any other item."""
+        """Open the workflow of a subflow node, expand a collapsed loop; edit the text of any other item."""
         node = self._session.node(item.content.id) if isinstance(item, NodeItem) else None
         if node is not None and node.type == SUBFLOW:
             self.opened.emit(node.id)
+        elif isinstance(item, NodeItem) and item.content.collapsed:
+            item.expand(item.content.id)
         else:
             self.edit(item)
 
@@ -566,7 +571,7 @@ class Popups(QObject):
             if self.actions["open_subflow"].isEnabled():
                 self._fill(self.menu, (("open_subflow",), ()))
             if self.actions["unwrap"].isEnabled():
-                self._fill(self.menu, (("unwrap",), ()))
+                self._fill(self.menu, (("toggle_collapsed", "unwrap"), ()))
             self._fill(self.menu, _NODE_MENU)
             if len(self._session.selection) > 1:
                 self._fill(self.menu.addMenu("Align and distribute"), _ARRANGE_MENU)

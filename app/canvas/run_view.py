@@ -70,6 +70,15 @@ class RunDecorations:
             notes.append(format_count(len(execution.warnings), "warning"))
         return NodeStatus(state, " · ".join(filter(None, notes)), self._line(node, spec, execution), bar)
 
+    def collapsed_card(self, node: Node, spec: AnySpec | None) -> NodeStatus:
+        """Return the status of a collapsed loop: that of the loop, what a node in it waits for, and the result."""
+        status, body = self.card(node, spec), self._structure.bodies[node.id]
+        waiting = [member for member in body.nodes if self.state(member) is NodeState.WAITING]
+        if status.state is NodeState.RUNNING and waiting:
+            question = self._asked(waiting[0])
+            return replace(status, state=NodeState.WAITING, line=preview(question.message) if question else "")
+        return replace(status, line=status.line or self._exit(body.exit).line)
+
     def _counter(self, node: Node, bar: LoopProgress) -> str:
         """Return the counter of a loop's current iteration, or of an iterator's completed items."""
         at = bar.done + bar.failed if node.type == ITERATOR.start else max(self._shown(node.id), 0) + 1
@@ -251,8 +260,9 @@ class RunView(QObject):
         self._problems = {}
         for problem in self._session.problems:
             if problem.node is not None:
-                self._problems.setdefault(problem.node, Counter())[problem.severity] += 1
-                found.setdefault(problem.node, []).append(f"• {problem.message} {problem.remedy}".rstrip())
+                card = self._view.hidden.get(problem.node, problem.node)
+                self._problems.setdefault(card, Counter())[problem.severity] += 1
+                found.setdefault(card, []).append(f"• {problem.message} {problem.remedy}".rstrip())
         for node_id, item in self._view.nodes.items():
             text = "\n".join(found.get(node_id, ()))
             if text != item.problem_text:
@@ -291,13 +301,17 @@ class RunView(QObject):
 
     def show(self, node_ids: Iterable[str]) -> None:
         """Update some nodes, their edges, and the regions of loops among them."""
-        wanted = [node_id for node_id in node_ids if node_id in self._view.nodes]
+        hidden = self._view.hidden
+        cards = dict.fromkeys(hidden.get(node_id, node_id) for node_id in node_ids) if hidden else node_ids
+        wanted = [node_id for node_id in cards if node_id in self._view.nodes]
         decorations = self._decorations()
         nodes, registry = self._session.workflow.nodes_by_id, self._session.registry
         for node_id in wanted:
             state = _NOTHING
             if decorations is not None and self._took_part(node_id):
-                state = decorations.card(nodes[node_id], registry.find(nodes[node_id].type))
+                is_collapsed = bool(self._view.nodes[node_id].content.collapsed)
+                show = decorations.collapsed_card if is_collapsed else decorations.card
+                state = show(nodes[node_id], registry.find(nodes[node_id].type))
             counted = self._problems.get(node_id)
             if counted:
                 state = replace(state, errors=counted[Severity.ERROR], warnings=counted[Severity.WARNING])
@@ -339,7 +353,7 @@ class RunView(QObject):
     def _show_edges(self, node_id: str, decorations: RunDecorations | None) -> None:
         for port in self._view.nodes[node_id].outputs:
             for edge in port.connected_pipes:
-                edge.set_flow(EdgeFlow.NONE if decorations is None else decorations.flow(node_id, port.name))
+                edge.set_flow(EdgeFlow.NONE if decorations is None else decorations.flow(port.node_id, port.name))
 
     def _show_loops(self, decorations: RunDecorations | None, loops: Iterable[str]) -> None:
         for loop in loops:

@@ -33,6 +33,7 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene, QGraphicsSceneMouse
 from app.canvas.annotations import AnnotationItem
 from app.canvas.canvas_style import canvas_style
 from app.canvas.edge_item import EdgeItem, LiveEdgeItem
+from app.canvas.loop_region import LoopLabelItem
 from app.canvas.node_item import CanvasPort, NodeItem
 from app.canvas.nodegraphqt_imports import AbstractNodeItem, NodeViewer
 from app.node_layout import MAX_COORDINATE
@@ -205,9 +206,9 @@ class ZoomPanView(NodeViewer):
         near = self._items_near(position, EdgeItem, 24, 24)
         return next((item for item in near if isinstance(item, EdgeItem)), None)
 
-    def card_at(self, place: QPointF) -> NodeItem | None:
+    def card_at(self, position: QPointF) -> NodeItem | None:
         """Return the card at a scene position."""
-        return next((item for item in self.scene().items(place) if isinstance(item, NodeItem)), None)
+        return next((item for item in self.scene().items(position) if isinstance(item, NodeItem)), None)
 
     def mouse_position(self) -> QPointF | None:
         """Return the scene position of the mouse, or None if it is elsewhere."""
@@ -372,7 +373,10 @@ class CanvasViewer(ZoomPanView):
         """Report a double click on an item."""
         position = self.mapToScene(event.position().toPoint())
         items = self._items_near(position, AbstractNodeItem, 4, 4)
-        if items:
+        label = next((item for item in self.scene().items(position) if isinstance(item, LoopLabelItem)), None)
+        if label is not None:
+            label.collapse(label.loop_id)
+        elif items:
             self.opened.emit(items[0])
         elif event.button() == Qt.MouseButton.LeftButton and self.edge_at(position) is None:
             self.empty_double_clicked.emit(position)

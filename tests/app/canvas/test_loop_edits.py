@@ -165,7 +165,7 @@ def test_the_new_cards_overlap_no_others():
     document = chain("one", "two", "three")
     before = opened(document)
     wrapped = applied(document, wrap(before, ["two"], LOOP))
-    places = {one.id: stored_position(wrapped, one.id) or before.places[one.id] for one in wrapped.nodes}
+    places = {one.id: stored_position(wrapped, one.id) or before.positions[one.id] for one in wrapped.nodes}
     columns = sorted(x for x, _ in places.values())
     assert all(after - left >= 160 for left, after in itertools.pairwise(columns))
     assert [one for one, _ in sorted(places.items(), key=lambda item: item[1])] == [

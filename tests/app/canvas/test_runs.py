@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, Qt
 from pytestqt.qtbot import QtBot
 
 from app.canvas.edge_item import EdgeFlow
-from app.canvas.node_status_item import NodeStatus
+from app.canvas.node_status_item import LoopProgress, NodeStatus
 from app.canvas.run_view import RunDecorations
 from app.runs.run_view_model import RunViewModel
 from app.theme.tokens import DARK
@@ -206,3 +206,35 @@ def test_running_subflow_shows_its_running_node_and_waits_for_input() -> None:
     assert marks.card(part, None) == NodeStatus(NodeState.WAITING, "", "Fine?")
     view_model.apply(NodeAnswered("run", 0, 0.0, "part.loop[0].draft", "approve", "x", ""))
     assert marks.card(part, None).state is NodeState.RUNNING
+
+
+def test_card_of_a_collapsed_loop_shows_progress_and_result(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:
+    hand.canvas.commands.set_collapsed("loop", collapsed=True)
+    run(hand, qtbot, script(tmp_path))
+    assert state(hand, "loop").state is NodeState.COMPLETED
+    assert state(hand, "loop").bar == LoopProgress(3, 0, 3)
+    assert state(hand, "loop").line == "Version 3"
+    assert {edge.flow for edge in hand.canvas.view.edge_items.values()} == {EdgeFlow.CARRIED}
+    hand.canvas.commands.set_collapsed("loop", collapsed=False)
+    assert state(hand, "draft").line == "Version 3"
+    assert state(hand, "loop").line == ""
+
+
+def test_card_of_a_collapsed_loop_shows_what_its_body_waits_for(
+    make_canvas: MakeCanvas, qtbot: QtBot, tmp_path: Path
+) -> None:
+    hand = make_canvas(
+        workflow(
+            [
+                node("task", "input", name="task"),
+                node("loop", "loop", max_iterations=2),
+                node("check", "approval", message="Is this good?"),
+                node("exit", "exit", loop="loop"),
+            ],
+            ["task.value -> loop.input", "loop.body -> check.input", "check.approved -> exit.input"],
+        )
+    )
+    hand.canvas.commands.set_collapsed("loop", collapsed=True)
+    hand.session.start_run({"task": "x"}, script(tmp_path))
+    qtbot.waitUntil(lambda: state(hand, "loop").state is NodeState.WAITING)
+    assert state(hand, "loop").line == "Is this good?"
