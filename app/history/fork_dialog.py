@@ -44,7 +44,7 @@ from app.theme.widgets import (
 from app.worker import Worker
 from engine.document.model import Node
 from engine.errors import EngineError
-from engine.exits import clamped, shown_cap
+from engine.exits import clamped, max_iterations, shown_cap
 from engine.exits.evaluator import EVALUATOR
 from engine.exits.judge import JUDGE
 from engine.exits.loop_conditions import KEY, condition_specs
@@ -167,7 +167,7 @@ class LoopSettingsForm(QWidget):
 
     def _condition_box(self) -> QComboBox:
         combo = narrow_combo()
-        combo.addItem("Only at the maximum of iterations", "")
+        combo.addItem(max_iterations.SPEC.label, "")
         for name in _SINGLE:
             spec = condition_specs()[name]
             combo.addItem(spec.label, name)
@@ -175,7 +175,7 @@ class LoopSettingsForm(QWidget):
         with QSignalBlocker(combo):
             combo.setCurrentIndex(max(combo.findData(self._ran.single.get(KEY, "")), 0))
         combo.currentIndexChanged.connect(lambda _at: self._choose())
-        self._add("Stop when", combo)
+        self._add(self._fields["stop_when"].title, combo)
         return combo
 
     def _criteria_edit(self, declared: FieldSpec) -> GrowingEdit:

@@ -21,21 +21,31 @@ from engine.nodes.agent_tools import tool_choices
 from engine.tools.registry import all_tools
 from engine.values import to_text
 
+_MAX_VISIBLE: Final = 24
+"""Entries of a list that are visible without scrolling."""
+
 
 def narrow_combo(parent: QWidget | None = None) -> QComboBox:
     """Create a combo box that is not widened by long entries."""
     combo = QComboBox(parent)
     combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     combo.setMinimumContentsLength(8)
+    combo.setMaxVisibleItems(_MAX_VISIBLE)
     return combo
 
 
 REGISTRY_CHOICES: Final[dict[str, Callable[[], list[tuple[Any, str, str]]]]] = {
     "tool": lambda: [("", "Choose a tool", ""), *((tool.name, tool.title, tool.help) for tool in all_tools().values())],
     "turn_strategy": lambda: [(known.name, known.title, known.help) for known in turn_strategies().values()],
-    "condition": lambda: [(spec.name, spec.label, spec.help) for spec in condition_specs().values()],
+    "condition": lambda: _conditions(with_groups=True),
+    "grouped_condition": lambda: _conditions(with_groups=False),
 }
 """Value, label and help of the choices that a registry has, by the widget of the field."""
+
+
+def _conditions(*, with_groups: bool) -> list[tuple[Any, str, str]]:
+    specs = (spec for spec in condition_specs().values() if with_groups or not spec.inner)
+    return [(spec.name, spec.label, spec.help) for spec in specs]
 
 
 class ChoiceEditor(Editor):
@@ -62,6 +72,11 @@ class ChoiceEditor(Editor):
         help_of = choice_help(self.field)
         unset = [(None, "Model default", "")] if self.field.nullable else []
         return [*unset, *((choice, choice.replace("_", " "), help_of.get(choice, "")) for choice in self.field.choices)]
+
+    def help_for(self, value: Any) -> str:
+        """Return the help of a choice, or that of the field."""
+        found = next((text for known, _, text in self.options() if known == value), "")
+        return found or self.field.help
 
     def _fill(self) -> None:
         options = list(self.options())

@@ -133,6 +133,9 @@ class Editor(QWidget):
         box: The layout of its widgets.
     """
 
+    explains_itself = False
+    """Whether its widgets explain the field, so that no help is needed below it."""
+
     edited = Signal(object)
     layout_changed = Signal()
     editing_finished = Signal()
@@ -167,6 +170,11 @@ class Editor(QWidget):
         """
         mark_invalid(self.main_widget, invalid=any(found.problem.severity is Severity.ERROR for found in problems))
         return problems
+
+    def help_for(self, value: Any) -> str:
+        """Return the help of a value; that of the field by default."""
+        del value
+        return self.field.help
 
     def focus_path(self, path: str) -> None:
         """Move the focus to a dotted path in the value."""

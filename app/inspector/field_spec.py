@@ -57,7 +57,7 @@ class FieldSpec:
         max_length: Maximum number of characters or entries, or None.
         choices: The allowed values of a choice.
         item: Model of the object, or of the objects in a list.
-        is_advanced: Whether the form shows it only under "Advanced".
+        is_advanced: Whether the form shows it only under "More".
         is_first: Whether it comes before all others.
         shown_when: Groups of values of other fields. The field is shown if all values of one group match; with no
             groups, always.
@@ -106,12 +106,8 @@ def is_visible(field: FieldSpec, values: Mapping[str, Any], fields: Mapping[str,
 
 
 def _values_at(name: str, values: Mapping[str, Any], fields: Mapping[str, FieldSpec]) -> list[Any]:
-    """Return the values of a field; for `list[].member`, the member of each entry; for `list[1]`, whether it exists."""
+    """Return the values of a field; for `list[].member`, the member of each entry."""
     head, _, member = name.partition("[].")
-    if name.endswith("]"):
-        head, _, index = name.removesuffix("]").partition("[")
-        value = fields[head].value_in(values) if head in fields else None
-        return [isinstance(value, list) and len(value) > int(index)]
     if head not in fields:
         return []
     value = fields[head].value_in(values)

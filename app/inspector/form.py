@@ -1,4 +1,4 @@
-"""A form for an object of the document, generated from its pydantic model, and the choice of an editor for each field.
+"""A form for an object of the document, generated from its fields, and the choice of an editor for each field.
 
 It reads and writes through a `ConfigBinding` and is independent of node types.
 """
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from pydantic import BaseModel
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLayout, QWidget
 
@@ -22,15 +21,11 @@ from app.inspector.choice_editors import (
     ToolListEditor,
 )
 from app.inspector.comparison_editor import ComparisonEditor
+from app.inspector.conditions_editor import ConditionsEditor
 from app.inspector.editor import ConfigBinding, Editor, FieldProblem
-from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
+from app.inspector.field_spec import FieldKind, FieldSpec
 from app.inspector.form_fields import AdvancedButton, FormField, FormFields
-from app.inspector.object_editors import (
-    ArgumentsEditor,
-    ConditionsEditor,
-    ObjectEditor,
-    ObjectListEditor,
-)
+from app.inspector.object_editors import ArgumentsEditor, ObjectEditor, ObjectListEditor
 from app.inspector.prompt_editor import ExpressionEditor, PromptEditor
 from app.inspector.text_editors import (
     JsonEditor,
@@ -55,6 +50,7 @@ _WIDGETS: dict[str, type[Editor]] = {
     "models": ModelListEditor,
     "lines": LinesEditor,
     "condition": ChoiceEditor,
+    "grouped_condition": ChoiceEditor,
     "tool": ChoiceEditor,
     "tools": ToolListEditor,
     "turn_strategy": ChoiceEditor,
@@ -102,15 +98,25 @@ class Form(QWidget):
         advanced_toggled: The user expanded or collapsed the advanced fields.
 
     Args:
-        model: The pydantic model of the object.
+        fields: The fields of the object.
+        binding: The object.
+        leading: A widget that comes before the advanced fields and is collapsed with them.
     """
 
     advanced_toggled = Signal(bool)
 
-    def __init__(self, model: type[BaseModel], binding: ConfigBinding, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        fields: Mapping[str, FieldSpec],
+        binding: ConfigBinding,
+        parent: QWidget | None = None,
+        *,
+        leading: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
-        self.fields = field_specs(model)
+        self.fields = fields
         self._binding = binding
+        self._leading = leading
         self._problems: Mapping[str, list[FieldProblem]] = {}
         self._shown_values: Any = None
         self._main = self._make_fields(is_advanced=False)
@@ -120,7 +126,11 @@ class Form(QWidget):
         self.advanced_button.toggled.connect(self._show_advanced)
         self.advanced_button.clicked.connect(self.advanced_toggled)
         self._box = vbox(self._main, (self.advanced_button, Qt.AlignmentFlag.AlignLeft), spacing=4, parent=self)
-        self.advanced_button.setVisible(any(field.is_advanced for field in self.fields.values()))
+        if leading is not None:
+            self._box.addWidget(leading)
+            leading.hide()
+        has_advanced = any(field.is_advanced for field in self.fields.values())
+        self.advanced_button.setVisible(has_advanced or leading is not None)
 
     def row(self, name: str) -> FormField | None:
         """Return the row of a field; None if it does not exist or has not been created yet."""
@@ -160,20 +170,25 @@ class Form(QWidget):
         """Move the focus to a field, expanding the advanced fields if needed; False if it does not exist."""
         if name not in self.fields:
             return False
-        if self.fields[name].is_advanced and not self.advanced_button.isChecked():
-            self.advanced_button.click()
+        if self.fields[name].is_advanced:
+            self.expand()
         row = self.row(name)
         assert row is not None
         row.setVisible(True)
         row.editor.focus_path(path)
         return True
 
+    def expand(self) -> None:
+        """Expand the advanced fields."""
+        if not self.advanced_button.isChecked():
+            self.advanced_button.click()
+
     def _groups(self) -> list[FormFields]:
         return [self._main] if self._advanced is None else [self._main, self._advanced]
 
     def _make_fields(self, *, is_advanced: bool) -> FormFields:
         chosen = [field for field in self.fields.values() if field.is_advanced == is_advanced]
-        fields = FormFields(chosen, self.fields, self._binding, make_editor, with_help=not is_advanced, parent=self)
+        fields = FormFields(chosen, self.fields, self._binding, make_editor, parent=self)
         fields.edited.connect(self._write)
         fields.layout_changed.connect(lambda: order_tabs(self))
         return fields
@@ -186,8 +201,9 @@ class Form(QWidget):
             self._advanced.refresh()
             self._advanced.show_problems(self._problems, self._binding.values)
             order_tabs(self)
-        if self._advanced is not None:
-            self._advanced.setVisible(is_open)
+        for widget in (self._leading, self._advanced):
+            if widget is not None:
+                widget.setVisible(is_open)
         self._update_button()
 
     def _update_button(self) -> None:

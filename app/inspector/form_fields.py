@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from app.inspector.choice_editors import SwitchEditor
 from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget
-from app.inspector.field_spec import FieldSpec, choice_help, is_visible
+from app.inspector.field_spec import FieldSpec, is_visible
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.widgets import PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.problems import Problem, Severity
@@ -97,12 +97,12 @@ class FormField(QWidget):
         self.editor = editor = make_editor(field, binding, self)
         self.has_problems = False
         self._found: list[FieldProblem] = []
-        self._choice_help = choice_help(self.field)
         self._label = PlainLabel(self.field.title, self, look="fieldname", wrap=True)
         self._label.setBuddy(editor.main_widget)
         self._label.setToolTip(plain_tool_tip(self.field.help))
         self._help = PlainLabel(self.field.help, self, look="dim small", wrap=True)
         self._problems = ProblemLines(self)
+        self._label.setVisible(bool(field.title))
         box = vbox(spacing=1, parent=self)
         if isinstance(editor, SwitchEditor):
             line = hbox((self._label, 1), editor, spacing=2)
@@ -111,7 +111,8 @@ class FormField(QWidget):
             box.addWidget(self._label)
             box.addWidget(editor)
         box.addWidget(self._help)
-        self._help.setVisible(with_help and bool(self.field.help))
+        self._with_help = with_help and not editor.explains_itself
+        self._show_help(self.field.help)
         box.addWidget(self._problems)
         editor.edited.connect(lambda value: self.edited.emit(self.field.name, value))
         editor.editing_finished.connect(lambda: self.show_problems(self._found))
@@ -132,10 +133,9 @@ class FormField(QWidget):
         return self._problems.texts
 
     def show_value(self, value: Any) -> None:
-        """Show a value, and the help of the current choice."""
+        """Show a value, and its help."""
         self.editor.show_value(value)
-        if self._choice_help:
-            self._help.setText(self._choice_help.get(value, self.field.help))
+        self._show_help(self.editor.help_for(value))
 
     def show_problems(self, problems: list[FieldProblem]) -> None:
         """Show the problems of the field."""
@@ -146,7 +146,11 @@ class FormField(QWidget):
     def show_source(self, text: str) -> None:
         """Disable the editor and show where the value comes from; an empty text enables it again."""
         self.editor.setEnabled(not text)
-        self._help.setText(text or self.field.help)
+        self._show_help(text or self.field.help)
+
+    def _show_help(self, text: str) -> None:
+        self._help.setText(text)
+        self._help.setVisible(self._with_help and bool(text))
 
 
 class FormFields(QWidget):
@@ -173,19 +177,33 @@ class FormFields(QWidget):
         binding: ConfigBinding,
         make_editor: EditorFactory,
         *,
-        with_help: bool,
+        with_help: bool = True,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._all_fields = all_fields
-        box = vbox(spacing=4, parent=self)
+        self._binding, self._make_editor, self._with_help = binding, make_editor, with_help
+        self._box = vbox(spacing=4, parent=self)
         self.rows: dict[str, FormField] = {}
-        for field in fields:
-            row = FormField(field, binding, make_editor, with_help=with_help, parent=self)
-            row.edited.connect(self.edited)
-            row.editor.layout_changed.connect(self.layout_changed)
+        self.set_fields(fields, all_fields)
+
+    def set_fields(self, fields: Iterable[FieldSpec], all_fields: Mapping[str, FieldSpec]) -> None:
+        """Replace the fields; the same ones keep their widgets."""
+        self._all_fields = all_fields
+        before, self.rows = self.rows, {}
+        for place, field in enumerate(fields):
+            row = before.pop(field.name, None)
+            if row is not None and row.field != field:
+                before[field.name], row = row, None
+            if row is None:
+                row = FormField(field, self._binding, self._make_editor, with_help=self._with_help, parent=self)
+                row.edited.connect(self.edited)
+                row.editor.layout_changed.connect(self.layout_changed)
             self.rows[field.name] = row
-            box.addWidget(row)
+            self._box.insertWidget(place, row)
+        for row in before.values():
+            self._box.removeWidget(row)
+            row.setParent(None)
+            row.deleteLater()
 
     def show_values(self, values: Mapping[str, Any]) -> None:
         """Show the values of an object; a missing key shows its default."""
@@ -223,7 +241,7 @@ class FormFields(QWidget):
 
 
 class AdvancedButton(QToolButton):
-    """Expands and collapses the advanced fields of an object."""
+    """The button "More": expands and collapses the advanced fields of an object."""
 
     def __init__(self, subject: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -237,6 +255,6 @@ class AdvancedButton(QToolButton):
 
     def show_note(self, note: str) -> None:
         """Set a short note after the label, such as the number of problems."""
-        text = f"Advanced · {note}" if note else "Advanced"
+        text = f"More · {note}" if note else "More"
         self.setText(text)
-        describe_widget(self, f"{self._prefix}{text}", "Show or hide advanced settings.")
+        describe_widget(self, f"{self._prefix}{text}", "Show or hide the settings that are rarely needed.")

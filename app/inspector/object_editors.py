@@ -1,4 +1,4 @@
-"""Editors of structured values: objects, lists of objects, arguments of a tool, and stop conditions of a loop."""
+"""Editors of structured values: objects, lists of objects, and the arguments of a tool."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget, mark_invalid
 from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.inspector.form_fields import AdvancedButton, EditorFactory, FormField, FormFields
-from app.theme.style import ThemedIcon
+from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, hbox, plain_tool_tip, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
 from engine.document.model import make_id
 from engine.document.operations import UNSET
-from engine.exits.condition import AnyConditionSpec
-from engine.exits.loop_conditions import KEY, condition_specs
 from engine.tools.registry import all_tools
 from engine.values import Value
 
@@ -64,7 +62,7 @@ class ObjectEditor(Editor):
                 fields,
                 binding,
                 make_editor,
-                with_help=False,
+                with_help=is_advanced,
             )
             for is_advanced in (False, True)
         )
@@ -126,6 +124,8 @@ class ObjectEditor(Editor):
 
     def _display(self, value: Any) -> None:
         del value
+        for name, row in (*self.main.rows.items(), *self.advanced.rows.items()):
+            row.editor.path = (*self.path, name)
         self.main.show_values(self._values)
         self.advanced.show_values(self._values)
 
@@ -144,9 +144,19 @@ class ObjectEditor(Editor):
 class ObjectEntry(QFrame):
     """One object of a list, with buttons to move and remove it.
 
+    Args:
+        number: Its number in the list, from 1.
+        lead: What its header starts with; the number by default.
+
     Signals:
         edited: The user changed a field: its name and the new value.
         action_requested: A button was clicked: `up`, `down` or `remove`.
+
+    Attributes:
+        header: The line with the buttons.
+        lead: The first widget in it.
+        buttons: The buttons by action.
+        rows: The fields.
     """
 
     edited = Signal(str, object)
@@ -162,10 +172,13 @@ class ObjectEntry(QFrame):
         *,
         fields: dict[str, FieldSpec],
         with_help: bool = False,
+        lead: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setProperty("group", True)
-        line = hbox((PlainLabel(str(number), self, look="section"), 1), spacing=0)
+        self.header = QWidget(self)
+        self.lead = lead or PlainLabel(str(number), look="section")
+        line = hbox(self.lead, STRETCH, spacing=0, parent=self.header)
         title = f"{field.title} {number}"
         self.buttons = {
             "up": self._button("mdi6.arrow-up", f"Move up: {title}"),
@@ -177,9 +190,26 @@ class ObjectEntry(QFrame):
             line.addWidget(button)
         self.rows = FormFields(fields.values(), fields, binding, make_editor, with_help=with_help, parent=self)
         self.rows.edited.connect(self.edited)
-        vbox(line, self.rows, spacing=2, margins=(3, 2, 3, 3), parent=self)
+        self._box = vbox(self.header, self.rows, spacing=2, margins=(3, 2, 3, 3), parent=self)
+        self._title = title
+        self._name_fields()
+
+    def set_fields(self, fields: dict[str, FieldSpec]) -> None:
+        """Replace the fields; the same ones keep their widgets."""
+        self.rows.set_fields(fields.values(), fields)
+        self._name_fields()
+
+    def _name_fields(self) -> None:
         for row in self.rows.rows.values():
-            row.editor.main_widget.setAccessibleName(f"{title}: {row.field.title}")
+            row.editor.main_widget.setAccessibleName(f"{self._title}: {row.field.title}".removesuffix(": "))
+
+    def show_framed(self, is_framed: bool) -> None:
+        """Show frame and header, or only the fields."""
+        self.header.setVisible(is_framed)
+        if self.property("group") is not is_framed:
+            set_style_properties(self, group=is_framed)
+        left, top = (3 * UNIT, 2 * UNIT) if is_framed else (0, 0)
+        self._box.setContentsMargins(left, top, left, left)
 
     def _button(self, picture: str, name: str) -> QToolButton:
         button = QToolButton(self)
@@ -241,6 +271,8 @@ class ObjectListEditor(Editor):
             self._set_entry_count(len(items))
         last = len(items) - 1
         for index, (entry, item) in enumerate(zip(self.entries, items, strict=True)):
+            for name, row in entry.rows.rows.items():
+                row.editor.path = (*self.path, index, name)
             entry.rows.show_values(item)
             entry.buttons["up"].setEnabled(index > 0)
             entry.buttons["down"].setEnabled(index < last)
@@ -323,9 +355,7 @@ class ArgumentsEditor(Editor):
                 self.rows = None
             if tool is not None:
                 fields = field_specs(tool.parameters)
-                self.rows = FormFields(
-                    fields.values(), fields, self.binding, self._make_editor, with_help=True, parent=self
-                )
+                self.rows = FormFields(fields.values(), fields, self.binding, self._make_editor, parent=self)
                 self.rows.edited.connect(self._edit)
                 self.box.addWidget(self.rows)
                 self.rows.show_values(self._arguments)
@@ -376,71 +406,3 @@ class ArgumentsEditor(Editor):
         }
         for name, row in self.rows.rows.items():
             row.show_source(f"From {titles[name]} (connected by an edge)" if name in titles else "")
-
-
-class ConditionsEditor(ObjectListEditor):
-    """Edits the conditions of a loop; an entry shows the settings of its condition.
-
-    Attributes:
-        menu: The conditions that can be added.
-    """
-
-    def __init__(
-        self, field: FieldSpec, binding: ConfigBinding, make_editor: EditorFactory, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(field, binding, make_editor, parent)
-        self._shown_names: list[Any] = []
-        self.add.setText("Add condition")
-        self.add.clicked.disconnect()  # the menu adds conditions instead
-        self.menu = QMenu(self)
-        self.menu.setToolTipsVisible(True)
-        self.menu.aboutToShow.connect(self.fill_menu)
-        self.add.setMenu(self.menu)
-
-    def fill_menu(self) -> None:
-        """Offer the conditions that there are now; a group inside a group would mean nothing new."""
-        self.menu.clear()
-        for spec in condition_specs().values():
-            if self.field.name == "stop_when" or not spec.inner:
-                action = self.menu.addAction(spec.label)
-                action.setToolTip(plain_tool_tip(spec.help))
-                action.triggered.connect(lambda _checked=False, spec=spec: self.append(spec))
-
-    def append(self, spec: AnyConditionSpec) -> None:
-        """Add a condition with its default settings."""
-        self._commit_step([*self._items(), {KEY: spec.name}])
-        self.entries[-1].rows.focus_first()
-
-    def _display(self, value: Any) -> None:
-        names = [item.get(KEY) for item in self._items()]
-        if names != self._shown_names:
-            self._set_entry_count(0)
-            self._shown_names = names
-        super()._display(value)
-
-    def _new_entry(self, index: int) -> ObjectEntry:
-        fields = _fields(self._items()[index].get(KEY))
-        entry = ObjectEntry(index + 1, self.field, self.binding, self._make_editor, self, fields=fields, with_help=True)
-        for name, row in entry.rows.rows.items():
-            row.editor.path = (*self.path, index, name)
-        return entry
-
-    def _edit(self, index: int, name: str, value: Value) -> None:
-        if name != KEY:
-            super()._edit(index, name, value)
-            return
-        items = self._items()
-        fields = _fields(value)
-        items[index] = {KEY: value, **{key: kept for key, kept in items[index].items() if key != KEY and key in fields}}
-        self._commit_step(items)
-        self.entries[index].rows.rows[KEY].editor.focus_path("")
-
-
-def _fields(name: Any) -> dict[str, FieldSpec]:
-    """The fields of an entry: its condition, and the settings of that."""
-    spec = condition_specs().get(name) if isinstance(name, str) else None
-    help_text = spec.help if spec is not None else ""
-    condition = FieldSpec(
-        name=KEY, title="When", help=help_text, kind=FieldKind.CHOICE, widget="condition", required=True
-    )
-    return {KEY: condition, **(field_specs(spec.config) if spec is not None else {})}

@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
 from app.inspector.editor import ConfigBinding, FieldProblem, describe_widget, mark_invalid
+from app.inspector.field_spec import field_specs
 from app.inspector.form import Form, problems_by_field
 from app.inspector.form_fields import ProblemLines
 from app.inspector.prompt_editor import SYNTAX_ERROR_CODES
@@ -38,8 +39,8 @@ class NodeIdEdit(QLineEdit):
         super().keyPressEvent(event)
 
 
-class NodeHeader(QWidget):
-    """Title, ID, type and Enabled switch of a node.
+class NodeIdField(QWidget):
+    """The ID of a node, with its help and its problems.
 
     Signals:
         rename_requested: The user entered a valid new ID.
@@ -50,51 +51,94 @@ class NodeHeader(QWidget):
     def __init__(self, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._binding = binding
+        self.edit = NodeIdEdit(self)
+        help_text = "The name of the node in edges and prompts. Press Enter to rename it everywhere."
+        describe_widget(self.edit, "ID", help_text)
+        self.problems = ProblemLines(self)
+        label = PlainLabel("ID", self, look="fieldname")
+        label.setBuddy(self.edit)
+        explanation = PlainLabel(help_text, self, look="dim small", wrap=True)
+        vbox(label, self.edit, explanation, self.problems, spacing=1, parent=self)
+        binding.events.watch(self.edit)
+        self.edit.textEdited.connect(self._check)
+        self.edit.editingFinished.connect(self._rename)
+        self.edit.cancelled.connect(self._discard)
+
+    def show_node(self, node: Node) -> None:
+        """Show the ID of a node; one that is being typed stays."""
+        if not self.edit.isModified() and self.edit.text() != node.id:
+            self.edit.setText(node.id)
+            self._check(node.id)
+
+    def discard_edit(self) -> None:
+        """Discard an unfinished change, because another node is shown."""
+        self.edit.setModified(False)
+
+    def _problem(self, text: str) -> Problem | None:
+        if text == self._binding.node_id:
+            return None
+        if not is_node_id(text):
+            remedy = "Use lowercase letters, digits and underscores, starting with a letter."
+            return Problem("bad-id", "Invalid ID.", remedy)
+        if self._binding.session.node(text) is not None:
+            return Problem("duplicate-id", f'The ID "{text}" is already in use.', "Choose another ID.")
+        return None
+
+    def _check(self, text: str) -> None:
+        problem = self._problem(text)
+        self.problems.show_problems([problem] if problem else [])
+        mark_invalid(self.edit, invalid=problem is not None)
+
+    def _rename(self) -> None:
+        text = self.edit.text()
+        if not self.edit.isModified():
+            return
+        if text == self._binding.node_id or self._problem(text) is not None:
+            if not self.edit.hasFocus():
+                self._discard()
+            return
+        self.edit.setModified(False)
+        self.rename_requested.emit(text)
+
+    def _discard(self) -> None:
+        self.edit.setModified(False)
+        self.edit.setText(self._binding.node_id or "")
+        self._check(self.edit.text())
+
+
+class NodeHeader(QWidget):
+    """Title, type and Enabled switch of a node."""
+
+    def __init__(self, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._binding = binding
         self.title = QLineEdit(self)
         self.title.setObjectName("title")
         describe_widget(self.title, "Title", "Display name of the node.")
-        self.id_edit = NodeIdEdit(self)
-        describe_widget(self.id_edit, "ID", "Used in edges and prompts. Press Enter to rename it everywhere.")
-        self.id_problems = ProblemLines(self)
         self.problems = ProblemLines(self)
         self._icon = QLabel(self)
         self._kind = PlainLabel(parent=self, look="dim small", wrap=True)
         self.enabled = Switch(self)
         describe_widget(self.enabled, "Enabled", "A disabled node passes its only input through, or is skipped.")
         self._lay_out()
-        for widget in (self.title, self.id_edit, self.enabled):
+        for widget in (self.title, self.enabled):
             binding.events.watch(widget)
         self.title.textEdited.connect(self._set_title)
-        self.id_edit.textEdited.connect(self._check_id)
-        self.id_edit.editingFinished.connect(self._rename)
-        self.id_edit.cancelled.connect(self._discard_id)
         self.enabled.clicked.connect(self._set_enabled)
         style().changed.connect(self._draw)
 
     def _lay_out(self) -> None:
-        label = PlainLabel("ID", self, look="fieldname")
-        label.setBuddy(self.id_edit)
-        vbox(
-            hbox(self._icon, (self.title, 1), self.enabled, spacing=2),
-            self._kind,
-            hbox(label, (self.id_edit, 1), spacing=2),
-            self.id_problems,
-            self.problems,
-            spacing=2,
-            parent=self,
-        )
+        line = hbox(self._icon, (self.title, 1), self.enabled, spacing=2)
+        vbox(line, self._kind, self.problems, spacing=2, parent=self)
 
     def show_node(self, node: Node) -> None:
-        """Show a node. A change to the ID that is being typed is kept."""
+        """Show a node."""
         spec = self._binding.session.registry.find(node.type)
         if self.title.text() != node.title:
             position = self.title.cursorPosition()
             self.title.setText(node.title)
             self.title.setCursorPosition(min(position, len(node.title)))
         self.title.setPlaceholderText(spec.title if spec is not None else node.type)
-        if not self.id_edit.isModified() and self.id_edit.text() != node.id:
-            self.id_edit.setText(node.id)
-            self._check_id(node.id)
         self.enabled.setChecked(node.enabled)
         unknown = f'Unknown node type "{node.type}".'
         self._kind.setText(f"{spec.title} · {spec.help}" if spec is not None else unknown)
@@ -103,10 +147,6 @@ class NodeHeader(QWidget):
     def show_problems(self, problems: list[Problem]) -> None:
         """Show problems of the node as a whole."""
         self.problems.show_problems(problems)
-
-    def discard_id_edit(self) -> None:
-        """Discard an unfinished change to the ID, because another node is shown."""
-        self.id_edit.setModified(False)
 
     def _draw(self) -> None:
         node = self._binding.session.node(self._binding.node_id or "")
@@ -125,37 +165,6 @@ class NodeHeader(QWidget):
         if self._binding.node_id is not None:
             self._binding.session.do(SetEnabled(self._binding.node_id, on))
 
-    def _id_problem(self, text: str) -> Problem | None:
-        if text == self._binding.node_id:
-            return None
-        if not is_node_id(text):
-            remedy = "Use lowercase letters, digits and underscores, starting with a letter."
-            return Problem("bad-id", "Invalid ID.", remedy)
-        if self._binding.session.node(text) is not None:
-            return Problem("duplicate-id", f'The ID "{text}" is already in use.', "Choose another ID.")
-        return None
-
-    def _check_id(self, text: str) -> None:
-        problem = self._id_problem(text)
-        self.id_problems.show_problems([problem] if problem else [])
-        mark_invalid(self.id_edit, invalid=problem is not None)
-
-    def _rename(self) -> None:
-        text = self.id_edit.text()
-        if not self.id_edit.isModified():
-            return
-        if text == self._binding.node_id or self._id_problem(text) is not None:
-            if not self.id_edit.hasFocus():
-                self._discard_id()
-            return
-        self.id_edit.setModified(False)
-        self.rename_requested.emit(text)
-
-    def _discard_id(self) -> None:
-        self.id_edit.setModified(False)
-        self.id_edit.setText(self._binding.node_id or "")
-        self._check_id(self.id_edit.text())
-
 
 class NodePage(QWidget):
     """Header and form for the nodes of one type.
@@ -167,6 +176,7 @@ class NodePage(QWidget):
         node_type: The node type.
         binding: The config of the displayed node.
         header: The header.
+        id_field: The ID, collapsed with the advanced fields of the form.
         form: The form; None for an unknown node type.
     """
 
@@ -180,19 +190,22 @@ class NodePage(QWidget):
         self.node_type = node_type
         self.binding = ConfigBinding(session, model_names, parent=self)
         self.header = NodeHeader(self.binding, self)
-        self.header.rename_requested.connect(self.rename_requested)
+        self.id_field = NodeIdField(self.binding, self)
+        self.id_field.rename_requested.connect(self.rename_requested)
         spec = session.registry.find(node_type)
-        self.form = Form(spec.config, self.binding, self) if spec is not None else None
+        self.form: Form | None = None
         box = vbox(self.header, spacing=4, parent=self)
-        if self.form is not None:
+        if spec is not None:
+            self.form = Form(field_specs(spec.config), self.binding, self, leading=self.id_field)
             box.addWidget(self.form)
         else:
             text = "This node type is not installed. The node stays in the workflow, but you can't edit its properties."
             box.addWidget(PlainLabel(text, self, look="dim", wrap=True))
+            box.addWidget(self.id_field)
 
     def show_node(self, node_id: str) -> None:
         """Switch to another node."""
-        self.header.discard_id_edit()
+        self.id_field.discard_edit()
         self.binding.node_id = node_id
         self.show_values(force=True)
         self.show_problems()
@@ -203,6 +216,7 @@ class NodePage(QWidget):
         if node is None:
             return
         self.header.show_node(node)
+        self.id_field.show_node(node)
         if self.form is not None:
             self.form.show_values(force=force)
 
@@ -232,7 +246,9 @@ class NodePage(QWidget):
         """Move the focus to a field, given as a dotted path."""
         name, _, path = field.partition(".")
         if name == "id":
-            self.header.id_edit.setFocus()
+            if self.form is not None:
+                self.form.expand()
+            self.id_field.edit.setFocus()
         elif self.form is None or not self.form.focus_field(name, path):
             self.header.title.setFocus()
 
@@ -260,7 +276,7 @@ class WorkflowPage(QWidget):
         self.description.setPlaceholderText("Describe the workflow in a sentence or two")
         describe_widget(self.description, "Description", "Purpose of the workflow.")
         self.problems = ProblemLines()
-        self.form = Form(Settings, self.binding)
+        self.form = Form(field_specs(Settings), self.binding)
         heading = PlainLabel("WORKFLOW SETTINGS", look="section")
         vbox(self.name, self.description, self.problems, heading, self.form, spacing=3, parent=self)
         for widget in (self.name, self.description):

@@ -52,7 +52,7 @@ def _check(config: AllOfConfig) -> Iterator[FieldProblem]:
 
 SPEC = ConditionSpec(
     name="all_of",
-    label="All of these conditions hold",
+    label="When several conditions are met together",
     help="Stops when several conditions hold after the same iteration.",
     config=AllOfConfig,
     make=lambda _config: AllOf(()),

@@ -45,7 +45,7 @@ def _explain_stop(config: BudgetConfig, evidence: Evidence) -> str:
 
 SPEC = ConditionSpec(
     name=BUDGET,
-    label="The loop has spent its budget",
+    label="After an amount of money is spent",
     help="Stops after the iteration in which the loop has spent an amount.",
     config=BudgetConfig,
     make=stateless(

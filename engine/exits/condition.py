@@ -296,7 +296,7 @@ class ConditionSpec(Generic[ConfigT]):
 
     Attributes:
         name: Its name in documents, and the key of the value that it records.
-        label: What holds when it stops a loop, so that it can follow "When": `The text stops changing`.
+        label: When it stops a loop, as the form words the choice: `When the text stops changing`.
         help: One line on when it stops a loop.
         config: Its settings.
         make: Creates the decision for one run of a loop; must accept all settings that `config` accepts. For a

@@ -20,7 +20,7 @@ def _explain(_config: ConditionConfig, evidence: Evidence) -> str:
 
 SPEC = ConditionSpec(
     name=EVALUATOR,
-    label="A router chooses 'done'",
+    label="When a router chooses 'done'",
     help="Stops when the router that controls the loop chooses its branch 'done'.",
     config=ConditionConfig,
     make=stateless(_REASON, lambda _config, iteration: iteration.branch == DONE, lambda iteration: iteration.branch),

@@ -20,8 +20,8 @@ def _explain(_config: ConditionConfig, evidence: Evidence) -> str:
 
 SPEC = ConditionSpec(
     name=JUDGE,
-    label="The judge accepts the result",
-    help="Stops when the loop's judge accepts the result.",
+    label="When a reviewer says it's done",
+    help="Stops when the loop's judge, a model that reviews each result, accepts it.",
     config=ConditionConfig,
     make=stateless(
         _REASON, lambda _config, iteration: iteration.is_judged_done is True, lambda iteration: iteration.is_judged_done

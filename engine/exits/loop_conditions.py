@@ -23,6 +23,7 @@ from engine.exits import (
     max_iterations,
     oscillation,
     plateau,
+    score,
     stable_output,
     time_limit,
     until,
@@ -38,7 +39,8 @@ KEY: Final = "condition"
 _REPORT: Final = "Report it to the author of the condition."
 
 _BUILT_IN: Final = (
-    *(evaluator, judge, until, stable_output, plateau, oscillation, max_iterations, budget, time_limit, all_of),
+    *(max_iterations, judge, stable_output, score, until, evaluator),
+    *(plateau, oscillation, time_limit, budget, all_of),
 )
 _SPECS: dict[str, AnyConditionSpec] = {module.SPEC.name: module.SPEC for module in _BUILT_IN}
 

@@ -21,8 +21,8 @@ class MaxIterationsConfig(ConditionConfig):
 
 SPEC = ConditionSpec(
     name=MAX_ITERATIONS,
-    label="A number of iterations has run",
-    help="Stops after a number of iterations. Use it together with other conditions that must all hold.",
+    label="After a number of iterations",
+    help="Stops after a number of iterations.",
     config=MaxIterationsConfig,
     make=stateless(MAX_ITERATIONS, lambda config, iteration: iteration.index + 1 >= config.count),
     explain=lambda config, evidence: f"iteration {evidence.last.index + 1} of {config.count}",

@@ -132,7 +132,7 @@ def _to_python(config: OscillationConfig, _writer: PythonWriter) -> PythonTest:
 
 SPEC = ConditionSpec(
     name=_NAME,
-    label="The text repeats an earlier one",
+    label="When the text repeats an earlier one",
     help="Stops when the result returns to an earlier one, so that the loop goes in circles.",
     config=OscillationConfig,
     make=lambda config: Oscillation(config.threshold),

@@ -100,7 +100,7 @@ def _to_python(config: PlateauConfig, writer: PythonWriter) -> PythonTest:
 
 SPEC = ConditionSpec(
     name=_NAME,
-    label="The best score stops rising",
+    label="When the best score stops rising",
     help="Stops when the best score has not risen for some iterations.",
     config=PlateauConfig,
     make=Plateau,

@@ -98,7 +98,7 @@ def _to_python(config: StableOutputConfig, writer: PythonWriter) -> PythonTest:
 
 SPEC = ConditionSpec(
     name=STABLE_OUTPUT,
-    label="The text stops changing",
+    label="When the text stops changing",
     help="Stops when the result is similar enough to the previous one.",
     config=StableOutputConfig,
     make=StableOutput,

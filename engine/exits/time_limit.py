@@ -46,7 +46,7 @@ def _explain_stop(config: TimeLimitConfig, evidence: Evidence) -> str:
 
 SPEC = ConditionSpec(
     name=_NAME,
-    label="An amount of time has passed",
+    label="After an amount of time",
     help="Stops after the iteration in which an amount of time has passed.",
     config=TimeLimitConfig,
     make=stateless(

@@ -37,8 +37,8 @@ def _text(config: UntilConfig, evidence: Evidence, before: str = "", after: str 
 
 SPEC = ConditionSpec(
     name=UNTIL,
-    label="A condition is true",
-    help="Stops when an expression about the iteration is true. First in the list, it is checked before the judge.",
+    label="When a condition is true",
+    help="Stops when a condition on the iteration is true. First in the list, it is checked before the judge.",
     config=UntilConfig,
     make=stateless(
         UNTIL, lambda config, iteration: is_true(UNTIL, compile_expression(config.expression), iteration.scope)

@@ -64,7 +64,7 @@ class JudgeConfig(ModelFields):
         default="",
         title="Criteria",
         description="When the result is good enough, in plain words. The result is always included.",
-        json_schema_extra={"widget": "prompt"},
+        json_schema_extra={"widget": "prompt", "group": "first"},
     )
     rubric: list[Criterion] = Field(
         default_factory=list[Criterion],

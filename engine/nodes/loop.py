@@ -55,19 +55,11 @@ settings of the loop can still be read.
 class LoopConfig(NodeConfig):
     """Settings of a `loop` node."""
 
-    max_iterations: int = Field(
-        default=MAX_ITERATIONS_DEFAULT,
-        title="Max iterations",
-        description="Maximum number of iterations, from 1 to 50. Caps every other condition.",
-    )
     stop_when: list[StopCondition] = Field(
         default_factory=list[StopCondition],
         max_length=20,
-        title="Stop when",
-        description=(
-            "The conditions at which the loop stops, checked in order after each iteration. Without any it stops only "
-            "at 'Max iterations', which always caps the loop."
-        ),
+        title="Stop",
+        description="When the loop stops, checked after each iteration. 'Max iterations' always caps the loop.",
         json_schema_extra={"widget": "conditions"},
     )
     stop_mode: Literal["any", "all"] = Field(
@@ -76,21 +68,35 @@ class LoopConfig(NodeConfig):
         description=(
             "any: The first condition that holds stops the loop. all: All must hold after the same iteration."
         ),
-        json_schema_extra={"shown_when": {"stop_when[1]": True}},
+        json_schema_extra={"hidden": True},  # the editor of the conditions shows it as "or" and "and"
     )
     judge: JudgeConfig | None = Field(
         default=None,
         title="Judge",
-        description="A model that scores each result and decides whether the loop is done.",
+        description="The reviewer: a model that scores each result and decides whether the loop is done.",
         json_schema_extra={
             "shown_when": [
                 {"stop_when[].condition": "judge"},
                 {"stop_when[].condition": "plateau"},
+                {"stop_when[].condition": "score"},
                 {"on_max_iterations": "return_best"},
                 {"on_budget": "return_best"},
                 {"on_timeout": "return_best"},
             ]
         },
+    )
+    evaluator: str | None = Field(
+        default=None,
+        title="Evaluator",
+        description=(
+            "Id of the router that decides. Leave empty for the only router whose branch 'done' leads to the exit."
+        ),
+        json_schema_extra={"shown_when": {"stop_when[].condition": "evaluator"}, "widget": "router"},
+    )
+    max_iterations: int = Field(
+        default=MAX_ITERATIONS_DEFAULT,
+        title="Max iterations",
+        description="The loop stops after this many at the latest, from 1 to 50.",
     )
     feedback_mode: Literal["replace", "append", "append_window"] = Field(
         default="replace",
@@ -107,14 +113,6 @@ class LoopConfig(NodeConfig):
         title="Window size",
         description="Number of feedback texts for 'append_window'.",
         json_schema_extra={"shown_when": {"feedback_mode": "append_window"}},
-    )
-    evaluator: str | None = Field(
-        default=None,
-        title="Evaluator",
-        description=(
-            "Id of the router that decides. Leave empty for the only router whose branch 'done' leads to the exit."
-        ),
-        json_schema_extra={"shown_when": {"stop_when[].condition": "evaluator"}, "widget": "router"},
     )
     on_max_iterations: Literal["return_last", "return_best", "return_with_flag", "fail"] = Field(
         default="return_last",
@@ -278,7 +276,7 @@ def _check(config: LoopConfig) -> Iterator[FieldProblem]:
         for leaf in config.leaf_conditions:
             if Need.SCORE in leaf.spec.needs:
                 message = f'"{leaf.spec.label}" needs a score, but iterations have none.'
-                remedy = "Write an expression into Score, or set a judge."
+                remedy = "Write criteria for the judge, or an expression into Score."
                 yield FieldProblem("no-score", f"{leaf.field}.{KEY}", message, remedy)
     endings = {
         "on_max_iterations": config.on_max_iterations,
@@ -292,7 +290,7 @@ def _check(config: LoopConfig) -> Iterator[FieldProblem]:
             yield FieldProblem("no-score", field, message, remedy)
     if config.on_max_iterations in {"fail", "return_with_flag"} and not config.can_fall_short:
         message = "It has no effect: the loop has no condition but 'Max iterations'."
-        remedy = "Add a condition under 'Stop when', or choose return_last."
+        remedy = "Choose under 'Stop' when the loop stops, or choose return_last."
         yield FieldProblem("no-effect", "on_max_iterations", message, remedy, Severity.WARNING)
 
 

@@ -65,7 +65,7 @@ def _to_python(config: AtLeastConfig, _writer: PythonWriter) -> PythonTest:
 
 AT_LEAST = ConditionSpec(
     name="at_least",
-    label="The result is long enough",
+    label="When the result is long enough",
     help="Stops when the result has at least a number of words.",
     config=AtLeastConfig,
     make=lambda config: AtLeast(config.words),

@@ -52,7 +52,7 @@ def every_type(open_inspector: OpenInspector) -> Bench:
     nodes = tuple(Node(id=spec.type, type=spec.type) for spec in builtin_registry())
     bench = open_inspector(Workflow(nodes=nodes))
     bench.session.do(SetConfig("tool", ("tool",), "search_files"))
-    bench.inspector._more_open = True
+    bench.inspector._is_advanced_open = True
     return bench
 
 
@@ -183,21 +183,22 @@ def test_title_is_one_undo_step(open_inspector: OpenInspector) -> None:
 def test_id_is_validated_while_typing_and_renamed_on_enter(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
-    line = bench.page.header.id_edit
+    bench.page.form.expand()
+    line = bench.page.id_field.edit
     line.setFocus()
     line.selectAll()
     QTest.keyClicks(line, "Plan")
-    assert bench.page.header.id_problems.texts == [
+    assert bench.page.id_field.problems.texts == [
         "Invalid ID. Use lowercase letters, digits and underscores, starting with a letter."
     ]
     QTest.keyClick(line, Key.Key_Return)
     assert bench.session.node("draft") is not None
     line.selectAll()
     QTest.keyClicks(line, "critique")
-    assert bench.page.header.id_problems.texts == ['The ID "critique" is already in use. Choose another ID.']
+    assert bench.page.id_field.problems.texts == ['The ID "critique" is already in use. Choose another ID.']
     line.selectAll()
     QTest.keyClicks(line, "plan")
-    assert bench.page.header.id_problems.texts == []
+    assert bench.page.id_field.problems.texts == []
     QTest.keyClick(line, Key.Key_Return)
     assert bench.session.node("draft") is None
     assert bench.session.selection == ("plan",)
@@ -218,10 +219,10 @@ def test_renamed_node_stays_selected_on_undo_and_redo(open_inspector: OpenInspec
 
     bench.session.undo()
     assert bench.session.selection == ("draft",)
-    assert bench.page.header.id_edit.text() == "draft"
+    assert bench.page.id_field.edit.text() == "draft"
     bench.session.redo()
     assert bench.session.selection == ("plan",)
-    assert bench.page.header.id_edit.text() == "plan"
+    assert bench.page.id_field.edit.text() == "plan"
     edit = bench.editor("prompt").edit
     edit.setFocus()
     QTest.keyClicks(edit, "x")
@@ -243,7 +244,8 @@ def test_selection_does_not_move_to_a_replacement_node(open_inspector: OpenInspe
 def test_id_is_renamed_on_focus_out_and_discarded_on_escape(open_inspector: OpenInspector) -> None:
     bench = open_inspector(refine())
     bench.select("draft")
-    line = bench.page.header.id_edit
+    bench.page.form.expand()
+    line = bench.page.id_field.edit
     line.setFocus()
     QTest.keyClick(line, Key.Key_End)
     QTest.keyClicks(line, "_a")
@@ -255,7 +257,7 @@ def test_id_is_renamed_on_focus_out_and_discarded_on_escape(open_inspector: Open
     line.setFocus()
     QTest.keyClicks(line, " not an id")
     bench.page.header.title.setFocus()
-    assert (line.text(), bench.page.header.id_problems.texts) == ("draft_b", [])
+    assert (line.text(), bench.page.id_field.problems.texts) == ("draft_b", [])
 
 
 def test_node_can_be_disabled_by_keyboard(open_inspector: OpenInspector) -> None:
@@ -315,8 +317,9 @@ def test_focus_field_finds_nested_and_advanced_fields(open_inspector: OpenInspec
     bench.inspector.focus_field("draft", "seed")
     assert bench.page.form.advanced_button.isChecked()
     assert bench.editor("seed").number.hasFocus()
+    bench.page.form.advanced_button.click()
     bench.inspector.focus_field("critique", "id")
-    assert bench.page.header.id_edit.hasFocus()
+    assert bench.page.id_field.edit.hasFocus()
     bench.inspector.focus_field(None, "settings.budget_usd")
     assert bench.editor("budget_usd").number.hasFocus()
     bench.inspector.focus_field(None, "description")
@@ -340,9 +343,9 @@ def test_advanced_fields_stay_expanded_across_nodes(open_inspector: OpenInspecto
 def test_collapsed_advanced_button_counts_problems(open_inspector: OpenInspector) -> None:
     bench = open_inspector(Workflow(nodes=(Node(id="it", type="llm", config={"seed": "x", "retries": 99}),)))
     bench.select("it")
-    assert bench.page.form.advanced_button.text() == "Advanced · 2 problems"
+    assert bench.page.form.advanced_button.text() == "More · 2 problems"
     bench.page.form.advanced_button.click()
-    assert bench.page.form.advanced_button.text() == "Advanced"
+    assert bench.page.form.advanced_button.text() == "More"
     assert len(bench.problems("seed")) == 1
 
 

@@ -5,20 +5,18 @@ Unlike the template, it stops when the result stops changing, and each iteration
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
-from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QPushButton, QTabBar, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QPushButton, QTabBar, QWidget
 
-from app.inspector.object_editors import ConditionsEditor
+from app.inspector.conditions_editor import ConditionsEditor
 from app.palette import NODE_MIME
 from engine.document.files import load
 from engine.document.model import Node, Workflow
-from engine.exits.loop_conditions import condition_specs
 from engine.nodes.node_registry import builtin_registry
 from engine.plan.structure import analyse
 from engine.plan.validation import validate_structure
@@ -105,27 +103,6 @@ def choose_entry(whole: Whole, menu: str, entry: str) -> None:
     QApplication.processEvents()
 
 
-def choose_condition(whole: Whole, editor: ConditionsEditor, name: str, pick: Callable[[QMenu, QAction], None]) -> None:
-    """Add a condition from the menu of the button."""
-    editor.menu.popup(editor.add.mapToGlobal(QPoint()))  # as the button opens it, without an event loop of its own
-    whole.qtbot.waitUntil(editor.menu.isVisible)
-    label = condition_specs()[name].label
-    pick(editor.menu, next(action for action in editor.menu.actions() if action.text() == label))
-    whole.qtbot.waitUntil(lambda: len(editor.entries) == 1 and not editor.menu.isVisible())
-    whole.workbench.window.activateWindow()
-    whole.qtbot.waitUntil(lambda: QApplication.focusWidget() is not None)
-
-
-def pick_by_mouse(menu: QMenu, action: QAction) -> None:
-    QTest.mouseClick(menu, Qt.MouseButton.LeftButton, pos=menu.actionGeometry(action).center())
-
-
-def pick_by_keys(menu: QMenu, action: QAction) -> None:
-    while menu.activeAction() is not action:
-        QTest.keyClick(menu, Qt.Key.Key_Down)
-    QTest.keyClick(menu, Qt.Key.Key_Return)
-
-
 def choose_value(whole: Whole, combo: QComboBox, value: str) -> None:
     """Choose from a combo box with the mouse."""
     click(combo)
@@ -192,7 +169,7 @@ def test_self_refine_is_built_with_the_mouse(whole: Whole, tmp_path: Path) -> No
             editor = whole.editor(name, click)
             if isinstance(editor, ConditionsEditor):
                 ((condition, *settings),) = (list(entry.items()) for entry in value)
-                choose_condition(whole, editor, condition[1], pick_by_mouse)
+                choose_value(whole, editor.main_widget, condition[1])
                 for key, setting in settings:
                     click(editor.entries[0].rows.rows[key].editor.main_widget)
                     QApplication.processEvents()
@@ -285,7 +262,7 @@ def test_self_refine_is_built_with_the_keyboard(whole: Whole, tmp_path: Path) ->
             walk(whole, editor.main_widget, Qt.Key.Key_Backtab)
             if isinstance(editor, ConditionsEditor):
                 ((condition, *settings),) = (list(entry.items()) for entry in value)
-                choose_condition(whole, editor, condition[1], pick_by_keys)
+                whole.fill(condition[1])
                 for key, setting in settings:
                     walk(whole, editor.entries[0].rows.rows[key].editor.main_widget)
                     whole.fill(setting)

@@ -86,6 +86,12 @@ def test_stable_output_stops_if_the_last_results_were_all_similar_enough(
         assert asked(condition, ended(index, similarity=similar)) == ("stable_output" if stable else None)
 
 
+@pytest.mark.parametrize(("score", "reason"), [(8.0, "score_reached"), (7.99, None), (None, None)])
+def test_a_score_stops_once_it_reaches_the_minimum(score: float | None, reason: str | None) -> None:
+    ended = EndedIteration(0, "result", None, None, {}, score=score)
+    assert decision_of("score", minimum=8.0).reason(ended) == reason
+
+
 @pytest.mark.parametrize(
     ("expression", "reason"), [("size(output) < 5", "until"), ("size(output) > 5", None), ("cost_usd < 1.0", "until")]
 )

@@ -37,6 +37,7 @@ from loopwright_example.at_least import AT_LEAST
 
 _SETTINGS: dict[str, dict[str, Any]] = {
     "until": {"expression": "size(output) > 2"},
+    "score": {"minimum": 1.0},
     "plateau": {"patience": 1},
     "stable_output": {"threshold": 0.1},
     "oscillation": {"threshold": 0.1},
@@ -82,7 +83,7 @@ def test_its_declaration_is_complete(name: str) -> None:
     spec = condition_specs()[name]
 
     assert spec.name == name
-    assert spec.label[0].isupper()
+    assert spec.label.startswith(("When ", "After ")), "it is read as a sentence after 'Stop'"
     assert not spec.label.endswith(".")
     assert spec.help.endswith(".")
     assert spec.exit_reason_label

@@ -78,21 +78,28 @@ async def test_plateau_and_max_iterations_end_a_loop(patience: int, exit_when: s
     both.check("loop")
 
 
-async def test_a_judges_score_counts_for_a_plateau():
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ({"condition": "plateau", "patience": 2}, "plateau"),
+        ({"condition": "score", "minimum": 5.0}, "score_reached"),
+        ({"condition": "score", "minimum": 5.1}, "max_iterations"),
+    ],
+)
+async def test_a_judges_score_counts_for_a_condition(condition: dict[str, object], reason: str):
     def reply(node: str, messages: list[tuple[str, str]]) -> str:
         return json.dumps({"reason": "so", "score": 5, "done": False}) if node == "judge" else echo(node, messages)
 
-    listed = [{"condition": "plateau", "patience": 2}]
     workflow = around(
         llm("draft"),
         edges="loop -> draft -> exit",
         judge={"criteria": "good"},
-        exit_conditions=listed,
+        stop_when=[condition],
         max_iterations=9,
     )
     both = await Both(workflow, reply).play()
     both.check("loop")
-    assert both.ours.loop.exit_reason == "plateau"
+    assert both.ours.loop.exit_reason == reason
 
 
 @pytest.mark.parametrize("results", ["['this', 'that', 'other', 'this']", "['one', 'one', 'two', 'one']"])

@@ -68,6 +68,9 @@ def until(text: str) -> dict[str, Any]:
             (2, "plateau"),
         ),
         ([{"condition": "plateau", "patience": 3}], {"score": "10 - loop.iteration"}, (4, "plateau")),
+        ([{"condition": "score", "minimum": 3.0}], {"score": "loop.iteration"}, (3, "score_reached")),
+        ([{"condition": "score"}], {"score": "loop.iteration"}, (8, "score_reached")),
+        ([{"condition": "score", "minimum": 0.5}], {"score": "-1.0"}, (10, "max_iterations")),
         ([until("loop.iteration == 5"), until("loop.iteration == 2")], {}, (2, "until")),
     ],
 )
@@ -178,6 +181,7 @@ async def test_return_best_works_with_max_iterations_alone() -> None:
     ("config", "field", "code", "severity"),
     [
         ({"stop_when": [{"condition": "plateau"}]}, "stop_when.0.condition", "no-score", "error"),
+        ({"stop_when": [{"condition": "score"}]}, "stop_when.0.condition", "no-score", "error"),
         ({"stop_when": [until(" ")]}, "stop_when.0.expression", "no-expression", "error"),
         ({"stop_when": [until("nothing == 1")]}, "stop_when.0.expression", "unknown-name", "error"),
         ({"stop_when": [until("1 +")]}, "stop_when.0.expression", "bad-expression", "error"),
