@@ -1,4 +1,5 @@
 """Differences between two texts as spans: lines are compared first, then words within the lines that changed.
+So paragraphs that were merged or split are matched by their words.
 
 The joined spans of one side are its text.
 """
@@ -167,12 +168,15 @@ def differences(first: str, second: str, check: Check = lambda: None, split: Spl
     Returns:
         The spans of both texts in order, deletions before insertions. No two neighbors have the same kind.
     """
-    return list(_merged(_join_changes(list(_merged(_spans(first, second, check, split))))))
+    spans = list(_merged(_spans(first, second, check, split)))
+    spans = list(_merged(_join_changes(spans, lambda number: spans[number].text.isspace())))
+    return list(_merged(_join_changes(spans, lambda number: _is_coincidence(spans, number))))
 
 
 def _spans(first: str, second: str, check: Check, split: SplitWords) -> Iterator[Span]:
     lines, other_lines = _lines(first), _lines(second)
-    for changed, other_changed, equal in _changes(lines, other_lines, check):
+    # Blank lines are equal everywhere. As anchors, they would pair unrelated paragraphs once two were merged or split.
+    for changed, other_changed, equal in _changes(lines, other_lines, check, lambda text: not text.isspace()):
         yield from _word_spans(changed, other_changed, check, split)
         if equal:
             yield Span(Kind.EQUAL, equal)
@@ -200,25 +204,44 @@ def _lines(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def _changes(first: list[str], second: list[str], check: Check) -> Iterator[tuple[str, str, str]]:
-    """Yield the differing texts of both sides before each equal part, and the equal part; the last one may be empty."""
+def _changes(
+    first: list[str], second: list[str], check: Check, is_anchor: Callable[[str], bool] = lambda _text: True
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the differing texts of both sides before each equal part, and the equal part; the last one may be empty.
+
+    Equal parts that are no anchors count as differing.
+    """
     place, other_place = 0, 0
     for start, other_start, length in (*equal_blocks(first, second, check), (len(first), len(second), 0)):
         check()
-        changed, other_changed = "".join(first[place:start]), "".join(second[other_place:other_start])
-        yield changed, other_changed, "".join(first[start : start + length])
+        equal = "".join(first[start : start + length])
+        if equal and not is_anchor(equal):
+            continue
+        yield "".join(first[place:start]), "".join(second[other_place:other_start]), equal
         place, other_place = start + length, other_start + length
 
 
-def _join_changes(spans: list[Span]) -> Iterator[Span]:
-    """Count white space between two changes as changed, so that a new sentence is one change."""
+def _join_changes(spans: list[Span], joins: Callable[[int], bool]) -> Iterator[Span]:
+    """Count an equal part of a line between two changes as changed where `joins` says so for its number."""
     for number, span in enumerate(spans):
-        between = 0 < number < len(spans) - 1 and span.kind is Kind.EQUAL
-        if between and span.text.isspace() and "\n" not in span.text:
+        between = 0 < number < len(spans) - 1 and span.kind is Kind.EQUAL and "\n" not in span.text
+        if between and joins(number):
             yield Span(Kind.DELETE, span.text)
             yield Span(Kind.INSERT, span.text)
         else:
             yield span
+
+
+def _is_coincidence(spans: list[Span], number: int) -> bool:
+    """Return whether an equal span is small between two changes, as in a sentence that was replaced."""
+    around = (spans[max(number - 2, 0) : number], spans[number + 1 : number + 3])
+    changes = (max(_weight(span) for span in side if span.kind is not Kind.EQUAL) for side in around)
+    return 2 * _weight(spans[number]) < min(changes)
+
+
+def _weight(span: Span) -> int:
+    """The number of letters and digits of a span."""
+    return sum(map(str.isalnum, span.text))
 
 
 def _merged(spans: Iterator[Span]) -> Iterator[Span]:

@@ -30,6 +30,61 @@ def test_a_new_sentence_is_one_change():
     assert shown("One.\nAll cats purr.\n", "One.\nMost dogs bark.\n") == "One.\n[-All cats purr-]{+Most dogs bark+}.\n"
 
 
+HARBOR = "The harbor was quiet before dawn. Gulls slept on the posts."
+MARIA = "Maria untied the boat and pushed off without a word."
+SWELL = "Out beyond the breakwater, the swell returned, and the lamp swung."
+NOON = "By noon she would be back, or she would not be back at all."
+
+
+def paragraphs(*texts: str) -> str:
+    return "\n\n".join(texts)
+
+
+def test_merged_paragraphs_are_matched_by_content_although_all_were_edited():
+    before = paragraphs(HARBOR, MARIA, SWELL, NOON)
+    merged = paragraphs(
+        f"{HARBOR.replace('quiet', 'silent')} {MARIA.replace('word', 'sound')}", SWELL.replace("lamp", "light"), NOON
+    )
+    assert shown(before, merged) == paragraphs(
+        HARBOR.replace("quiet", "[-quiet-]{+silent+}") + "[-\n\n-]{+ +}" + MARIA.replace("word", "[-word-]{+sound+}"),
+        SWELL.replace("lamp", "[-lamp-]{+light+}"),
+        NOON,
+    )
+
+
+def test_a_split_paragraph_is_matched_by_content_although_others_were_edited():
+    before = paragraphs(f"{HARBOR} {MARIA}", SWELL, NOON)
+    split = paragraphs(HARBOR, MARIA.replace("word", "sound"), SWELL.replace("lamp", "light"), NOON)
+    assert shown(before, split) == paragraphs(
+        HARBOR + "[- -]{+\n\n+}" + MARIA.replace("word", "[-word-]{+sound+}"),
+        SWELL.replace("lamp", "[-lamp-]{+light+}"),
+        NOON,
+    )
+
+
+def test_a_moved_paragraph_is_removed_and_added_as_a_whole_and_the_others_stay():
+    before = paragraphs(HARBOR, MARIA, SWELL, NOON)
+    moved = paragraphs(HARBOR, SWELL.replace("lamp", "light"), MARIA, NOON)
+    assert shown(before, moved) == (
+        f"{HARBOR}\n\n[-{MARIA}\n\n-]" + SWELL.replace("lamp", "[-lamp-]{+light+}") + f"\n\n{{+{MARIA}\n\n+}}{NOON}"
+    )
+
+
+def test_small_words_that_two_sentences_share_by_chance_do_not_split_the_change():
+    assert shown(f"{MARIA} Then.", f"{SWELL} Then.") == f"[-{MARIA[:-1]}-]{{+{SWELL[:-1]}+}}. Then."
+
+
+PARAGRAPHS = st.lists(st.sampled_from((HARBOR, MARIA, SWELL, NOON, "", "\n")), max_size=8)
+
+
+@given(PARAGRAPHS, PARAGRAPHS, st.sampled_from((" ", "\n", "\n\n")), st.sampled_from((" ", "\n", "\n\n")))
+def test_paragraphs_however_they_are_joined_are_restored(one: list, other: list, glue: str, other_glue: str):
+    first, second = glue.join(one), other_glue.join(other)
+    spans = differences(first, second)
+    assert joined(spans, Kind.INSERT) == first
+    assert joined(spans, Kind.DELETE) == second
+
+
 def test_a_deleted_and_an_inserted_line():
     assert shown("a\nb\nc\n", "a\nc\nd\n") == "a\n[-b\n-]c\n{+d\n+}"
 
