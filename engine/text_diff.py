@@ -1,7 +1,6 @@
 """Differences between two texts as spans: lines are compared first, then words within the lines that changed.
-So paragraphs that were merged or split are matched by their words.
 
-The joined spans of one side are its text.
+Paragraphs that were merged or split are therefore matched by their words. The joined spans of one side are its text.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def test_a_split_paragraph_is_matched_by_content_although_others_were_edited():
 def test_a_moved_paragraph_is_removed_and_added_as_a_whole_and_the_others_stay():
     before = paragraphs(HARBOR, MARIA, SWELL, NOON, "The end.")
     moved = paragraphs(HARBOR, SWELL, NOON, MARIA, "The end.")
-    assert shown(before, moved) == (f"{HARBOR}\n\n[-{MARIA}\n\n-]{SWELL}\n\n{NOON}\n\n{{+{MARIA}\n\n+}}The end.")
+    assert shown(before, moved) == (f"{HARBOR}\n\n[-{MARIA}\n\n-]{SWELL}\n\n{NOON}\n{{+\n{MARIA}\n+}}\nThe end.")
 
 
 def test_small_words_that_two_sentences_share_by_chance_do_not_split_the_change():
