@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QStandardItem, QStandardItemModel
@@ -29,7 +29,8 @@ from app.inspector.result_text import (
     token_label,
     value_preview,
 )
-from app.inspector.text_widgets import LongTextView, from_utf16_units
+from app.inspector.text_widgets import from_utf16_units
+from app.inspector.value_view import FormatButton, ValueView, ValueViewer
 from app.runs.loop_status import judge_execution, loop_explanation, verdict_text
 from app.runs.run_view_model import NO_LOOP, RunViewModel
 from app.session import Session
@@ -40,8 +41,6 @@ from engine.document.problems import Problem, Severity
 from engine.formatting import format_count, format_duration, format_money
 from engine.run_state.state import LoopExecution, NodeExecution, NodeState
 
-_NOTHING: Any = object()
-
 
 class ResultSectionView(QWidget):
     """Shows one section.
@@ -50,53 +49,66 @@ class ResultSectionView(QWidget):
         fills: Whether the text fills the available height.
 
     Attributes:
+        value: The value.
+        content: The value as plain text.
+        details: A line below it.
+        format: Switches between formatted and plain text.
+        open: Shows the value in a window of its own.
         copy: Copies the whole text, including what is not shown yet.
-        content: The text.
-        details: A line below the text.
         expand: Expands and collapses a collapsible section; hidden for others.
     """
 
     def __init__(self, parent: QWidget | None = None, *, fills: bool = False) -> None:
         super().__init__(parent)
-        self._value: Any = _NOTHING
+        self._section: ResultSection | None = None
         self.heading = PlainLabel(look="fieldname", wrap=True)
         self.details = PlainLabel(look="dim small", wrap=True)
+        self.value = ValueView("", fills=fills)
+        self.content = self.value.plain
+        self.format = FormatButton(self.value)
+        self.open = QToolButton()
         self.copy = QToolButton()
-        self.content = LongTextView("", fills=fills)
         self.expand = QToolButton()
         self.expand.setCheckable(True)
         self.expand.setArrowType(Qt.ArrowType.RightArrow)
         self.expand.setVisible(False)
         vbox(
-            hbox(self.expand, (self.heading, 1), self.copy, spacing=1),
-            self.content,
+            hbox(self.expand, (self.heading, 1), self.format, self.open, self.copy, spacing=1),
+            self.value,
             self.details,
             spacing=1,
             parent=self,
         )
+        self.open.clicked.connect(self._open)
         self.copy.clicked.connect(self._copy)
         self.expand.toggled.connect(self._show_content)
+        ThemedIcon(self.open, "mdi6.arrow-expand", "dim")
         ThemedIcon(self.copy, "mdi6.content-copy", "dim")
 
     def show_section(self, section: ResultSection) -> None:
         """Show a section; does nothing if it is unchanged."""
+        self._section = section
         if self.heading.text() != section.heading:
             self.heading.setText(section.heading)
+            describe_widget(self.open, f"Open in a window: {section.heading}", "Open in a window, with a search")
             describe_widget(self.copy, f"Copy: {section.heading}", "Copy text")
-            self.content.view.setAccessibleName(section.heading)
+            self.value.set_name(section.heading)
             describe_widget(self.expand, f"Expand or collapse: {section.heading}", "Expand or collapse")
         if section.is_collapsible is self.expand.isHidden():
             self.expand.setVisible(section.is_collapsible)
             self._show_content(not section.is_collapsible or self.expand.isChecked())
         self.details.setText(section.details)
         self.details.setVisible(bool(section.details))
-        if section.value is not self._value:
-            self._value = section.value
-            self.content.set_text(section.text)
+        self.value.show_value(section.value, is_exact=section.is_exact)
 
     def _show_content(self, is_shown: bool) -> None:
-        self.content.setVisible(is_shown)
+        self.value.setVisible(is_shown)
         self.expand.setArrowType(Qt.ArrowType.DownArrow if is_shown else Qt.ArrowType.RightArrow)
+
+    def _open(self) -> None:
+        if self._section is not None:
+            section = self._section
+            ValueViewer(section.heading, section.value, self.window(), is_exact=section.is_exact).show()
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(from_utf16_units(self.content.text))

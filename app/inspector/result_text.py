@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from engine.events import LoopIterationCompleted
@@ -13,7 +14,7 @@ from engine.models.protocol import ToolCall, Usage
 from engine.nodes.spec import ModelCall
 from engine.run_state.state import NodeExecution, NodeState
 from engine.text_sanitizing import one_line
-from engine.values import Value, compact_json
+from engine.values import Value, compact_json, value_of_json
 
 _MAX_INDENTED_CHARACTERS: Final = 20_000
 
@@ -161,6 +162,7 @@ class ResultSection:
         value: The value, converted to text only when it is shown.
         details: A line below the text: tokens, cost, parameters.
         is_collapsible: Whether it is collapsed at first.
+        is_exact: Whether it is always plain text: what was sent, and what is still growing.
     """
 
     key: str
@@ -168,29 +170,58 @@ class ResultSection:
     value: Value
     details: str = ""
     is_collapsible: bool = False
-
-    @property
-    def text(self) -> str:
-        """The value as text."""
-        return value_text(self.value)
+    is_exact: bool = False
 
 
 def result_sections(execution: NodeExecution) -> list[ResultSection]:
-    """Return the sections of an execution, in reading order."""
+    """Return the sections of an execution, in reading order. No value is shown twice."""
     steps = agent_steps_text(execution)
-    sections = [ResultSection("steps", "Steps", steps)] if steps else []
+    sections = [ResultSection("steps", "Steps", steps, is_exact=True)] if steps else []
     for number, call in enumerate(execution.calls, 1):
         sections.extend(_call_sections(call, number, len(execution.calls)))
     if not execution.calls and execution.text:
         heading = "Reply so far" if execution.state is NodeState.RUNNING else "Partial reply"
-        sections.append(ResultSection("stream", heading, execution.text))
-    replies = {call.reply.text for call in execution.calls}
+        sections.append(ResultSection("stream", heading, execution.text, is_exact=True))
     for port, value in execution.outputs.items():
-        if isinstance(value, str) and value in replies:  # already shown as the reply
-            continue
-        sections.append(ResultSection(f"out:{port}", f"Output: {port}", usage_label(value) or value))
-    sections.extend(ResultSection(f"in:{port}", f"Input: {port}", value) for port, value in execution.inputs.items())
-    return sections
+        is_metric = execution.usage is not None and usage_label(value)
+        if not is_metric and not any(_is_reply(call.reply.text, value) for call in execution.calls):
+            sections.append(ResultSection(f"out:{port}", f"Output: {port}", usage_label(value) or value))
+    sections += [ResultSection(f"in:{port}", f"Input: {port}", value) for port, value in execution.inputs.items()]
+    return _without_repeats(sections)
+
+
+def _is_reply(reply: str, value: Value) -> bool:
+    """Return whether an output is a reply, or what its JSON means."""
+    return value == reply or (isinstance(value, dict | list) and bool(value) and json_container(reply) == value)
+
+
+def _without_repeats(sections: list[ResultSection]) -> list[ResultSection]:
+    """Drop a value that an earlier section shows, whose details then name it."""
+    kept: list[ResultSection] = []
+    for section in sections:
+        is_long = isinstance(section.value, str | dict | list) and bool(section.value)
+        same = next((at for at, other in enumerate(kept) if is_long and other.value == section.value), None)
+        if same is None:
+            kept.append(section)
+        else:
+            details = (kept[same].details, f"same as {section.heading}")
+            kept[same] = replace(kept[same], details=" · ".join(filter(None, details)))
+    return kept
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> Value:
+    try:
+        return value_of_json(text)
+    except ValueError:
+        return None
+
+
+def json_container(value: Value) -> Value:
+    """Return the object or list to show as a tree, also of a text that is JSON; None if there is none."""
+    if isinstance(value, str) and value.lstrip()[:1] in {"{", "["}:
+        value = _parsed(value)
+    return value if isinstance(value, dict | list) and value else None
 
 
 def _call_sections(call: ModelCall, number: int, count: int) -> list[ResultSection]:
@@ -198,14 +229,16 @@ def _call_sections(call: ModelCall, number: int, count: int) -> list[ResultSecti
     sections: list[ResultSection] = []
 
     def add(key: str, heading: str, text: str, details: str = "", *, is_collapsible: bool = False) -> None:
-        section = ResultSection(f"call:{number}:{key}", f"{heading}{suffix}", text, details, is_collapsible)
-        sections.append(section)
+        is_exact = key.isdecimal()  # a message
+        heading = f"{heading}{suffix}"
+        sections.append(ResultSection(f"call:{number}:{key}", heading, text, details, is_collapsible, is_exact))
 
     for index, message in enumerate(call.request.messages):
         heading = f"{_ROLES.get(message.role, message.role)} as sent"
         add(str(index), heading, _with_tool_calls(message.text, message.tool_calls))
-    details = [call.reply.model or call.model, token_label(call.reply.usage)]
-    details += [format_money(call.cost_usd), format_duration(call.duration_s)]
+    details = [call.reply.model or call.model]
+    if count > 1:  # of a single call, these are the node's own
+        details += [token_label(call.reply.usage), format_money(call.cost_usd), format_duration(call.duration_s)]
     if call.reply.finish != "stop":
         details.append(f"finish reason: {call.reply.finish.value.replace('_', ' ')}")
     details += _parameters(call)

@@ -201,7 +201,12 @@ class LongTextView(QWidget):
     Attributes:
         view: The text, or its beginning.
         more: Button that shows the rest; hidden if there is none.
+
+    Signals:
+        completed: The rest of a long text was added.
     """
+
+    completed = Signal()
 
     def __init__(self, name: str, parent: QWidget | None = None, *, fills: bool = False) -> None:
         super().__init__(parent)
@@ -213,7 +218,7 @@ class LongTextView(QWidget):
         describe_widget(self.view, name)
         self.more = QToolButton()
         self.more.setProperty("link", True)
-        self.more.clicked.connect(self._show_all)
+        self.more.clicked.connect(self._expand)
         vbox(self.view, self.more, spacing=1, parent=self)
         self._timer = QTimer(self)
         self._timer.setInterval(0)
@@ -246,11 +251,15 @@ class LongTextView(QWidget):
         self.more.setText(label)
         describe_widget(self.more, label)
 
-    def _show_all(self) -> None:
+    def show_all(self) -> None:
+        """Add the rest of the text, piece by piece."""
         self._wants_all = True
         self._offer_more()
-        self.view.setFocus()
         self._timer.start()
+
+    def _expand(self) -> None:
+        self.show_all()
+        self.view.setFocus()
 
     def _add_piece(self) -> None:
         piece = self.text[self._place : self._place + _PIECE]
@@ -260,6 +269,7 @@ class LongTextView(QWidget):
         cursor.insertText(displayable(piece))
         if self.is_complete:
             self._timer.stop()
+            self.completed.emit()
 
 
 def displayable(text: str) -> str:

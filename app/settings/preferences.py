@@ -127,6 +127,12 @@ class PreferenceValues(BaseModel):
         description="Controls and icons scale with it.",
         json_schema_extra={"page": "appearance", "widget": "percent"},
     )
+    formatted_results: bool = Field(
+        default=True,
+        title="Formatted results",
+        description="Shows Markdown and JSON in results formatted instead of as plain text.",
+        json_schema_extra={"page": "appearance"},
+    )
     recent_files: tuple[str, ...] = Field(default=(), max_length=MAX_RECENT)
     recent_models: tuple[str, ...] = Field(default=(), max_length=MAX_RECENT)
     servers: tuple[CustomServer, ...] = ()

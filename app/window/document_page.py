@@ -214,15 +214,11 @@ class DocumentPage(QWidget):
         self.bars.say("save", text, "bad", buttons)
 
     def _show_result(self) -> None:
-        """Show the first output, unless a node is selected or the user is editing the workflow's settings."""
+        """Show the workflow's outputs, unless a node is selected or the user is editing the workflow's settings."""
         focus = QApplication.focusWidget()
         is_editing = focus is not None and self.inspector.isAncestorOf(focus)
-        if self.session.shown.live is not None or self.session.selection or is_editing:
-            return
-        outputs = [node.id for node in self.session.workflow.nodes if node.type == "output"]
-        if outputs:
-            self.session.select(outputs[:1])
-            QTimer.singleShot(0, self.inspector, self.inspector.show_result)
+        if self.session.shown.live is None and not self.session.selection and not is_editing:
+            self.inspector.show_result()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Left and Right step through the iterations while one is selected; Esc returns to the latest."""

@@ -21,7 +21,7 @@ def execution(*replies: Reply) -> NodeExecution:
 def test_reasoning_is_collapsed_before_the_reply() -> None:
     parts = result_sections(execution(Reply("Yes.", reasoning="Hm."), Reply("", refusal="No.")))
 
-    told = [(part.heading.partition(",")[0], part.text, part.is_collapsible) for part in parts]
+    told = [(part.heading.partition(",")[0], part.value, part.is_collapsible) for part in parts]
     assert told[1:3] == [("Reasoning", "Hm.", True), ("Reply", "Yes.", False)]
     assert ("Refusal", "No.", False) in told
     assert sum(part.is_collapsible for part in parts) == 1
@@ -31,14 +31,14 @@ def test_collapsed_section_shows_its_text_when_expanded(qtbot: QtBot) -> None:
     view = ResultSectionView()
     qtbot.addWidget(view)
     view.show_section(ResultSection("r", "Reasoning", "Hm.", is_collapsible=True))
-    assert (view.expand.isHidden(), view.content.isHidden()) == (False, True)
+    assert (view.expand.isHidden(), view.value.isHidden()) == (False, True)
 
     view.expand.click()
-    assert not view.content.isHidden()
+    assert not view.value.isHidden()
     view.show_section(ResultSection("r", "Reasoning", "Hm, hm.", is_collapsible=True))
-    assert not view.content.isHidden()
+    assert not view.value.isHidden()
     view.show_section(ResultSection("x", "Reply", "Yes."))
-    assert (view.expand.isHidden(), view.content.isHidden()) == (True, False)
+    assert (view.expand.isHidden(), view.value.isHidden()) == (True, False)
 
 
 def test_batch_rows_count_their_warnings(qtbot: QtBot) -> None:

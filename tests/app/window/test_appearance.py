@@ -20,6 +20,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.inspector.reading_mode import reading_mode
+from app.settings.preferences import Preferences
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT, Theme
 from app.window.bottom_panel import PANELS
@@ -182,3 +184,11 @@ def test_many_tabs_show_part_of_their_names_and_scroll(workbench: Workbench, loo
     assert len(scroll) == 2
     assert all(bar.rect().contains(button.geometry()) for button in scroll)
     assert scroll[1].x() - scroll[0].x() >= 20
+
+
+def test_choice_of_plain_text_is_remembered(workbench: Workbench, preferences: Preferences) -> None:
+    assert reading_mode().is_formatted
+    reading_mode().choose(is_formatted=False)
+    assert preferences.formatted_results is False
+    preferences.set(formatted_results=True)
+    assert reading_mode().is_formatted

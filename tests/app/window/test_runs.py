@@ -69,8 +69,9 @@ def test_one_click_runs_and_shows_the_result(workbench: Workbench, self_refine: 
 
     assert self_refine.session.shown.view_model.outputs == {"text": "words"}
     assert at_end == [()]  # what shows the result is made in an event of its own
-    qtbot.waitUntil(lambda: self_refine.session.selection == ("text",))
     qtbot.waitUntil(lambda: self_refine.inspector.tabs.currentIndex() == 1)
+    assert self_refine.session.selection == ()
+    qtbot.waitUntil(lambda: list(self_refine.inspector.result.sections) == ["result:text"])
     assert workbench.status_bar.state.full_text.startswith("Done · ")
     assert workbench.run_bar.run.isEnabled()
     lines = [line.text for line in self_refine.log.model.lines]
