@@ -22,7 +22,7 @@ NO_SCREEN: Final = (
     "`loopwright run self-refine`."
 )
 NO_QT: Final = (
-    "The window needs PySide6, NodeGraphQt and QtAwesome, and {missing} is not installed. "
+    "The window needs PySide6 and NodeGraphQt, and {missing} is not installed. "
     "Install them with `pip install 'loopwright[app]'`, or use the command line: `loopwright run self-refine`."
 )
 NO_LIBRARY: Final = (
@@ -161,9 +161,8 @@ def window_obstacle(environment: Mapping[str, str]) -> str:
         return import_failure(str(error))
     from importlib.util import find_spec
 
-    for package in ("NodeGraphQt", "qtawesome"):
-        if find_spec(package) is None:
-            return NO_QT.format(missing=package)
+    if find_spec("NodeGraphQt") is None:
+        return NO_QT.format(missing="NodeGraphQt")
     del PySide6
     return NO_X_SERVER.format(display=environment.get("DISPLAY")) if is_x11 and not _x_server_answers() else ""
 

@@ -2,16 +2,13 @@
 
 Widgets ask `Style` for the current theme and follow its signal `changed`; they store no colors.
 
-Icons are drawn from the font Material Design Icons 6, which ships with QtAwesome. The font and its list of names are
-read as files. QtAwesome itself is never imported: it needs QtPy, which creates every Qt class, and that takes a third
-of a second before the first paint.
+Icons are characters of the font Material Design Icons 6, in `resources/icons` with its list of names.
 """
 
 from __future__ import annotations
 
 import json
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -34,13 +31,12 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QMainWindow, QWidge
 from app.theme.stylesheet import style_sheet
 from app.theme.tokens import DARK, FONT_FAMILY, FONT_SIZE, LIGHT, Theme
 from engine.bundled import resources_folder
-from engine.errors import EngineError
 
 FAMILY: Final = "mdi6"
 """Prefix of icon names, as in `mdi6.play`."""
 
 UNKNOWN_ICON: Final = f"{FAMILY}.help-circle-outline"
-_ICON_FILES: Final = "materialdesignicons6-webfont"
+_ICON_FILES: Final = "materialdesignicons6"
 _FONT_SCALE: Final = 0.875
 """Font size as a share of the icon's height: the glyphs are taller than their line."""
 
@@ -103,21 +99,16 @@ class GlyphEngine(QIconEngine):
 @lru_cache(maxsize=1)
 def _code_points() -> dict[str, str]:
     """Return the hexadecimal code point of each icon by name."""
-    return json.loads(_icon_file("charmap-*.json").read_text("utf-8"))
+    return json.loads(_icon_file("json").read_text("utf-8"))
 
 
 @lru_cache(maxsize=1)
 def _font_family() -> str:
-    return QFontDatabase.applicationFontFamilies(QFontDatabase.addApplicationFont(str(_icon_file("*.ttf"))))[0]
+    return QFontDatabase.applicationFontFamilies(QFontDatabase.addApplicationFont(str(_icon_file("ttf"))))[0]
 
 
-def _icon_file(ending: str) -> Path:
-    spec = find_spec("qtawesome")
-    folders = spec.submodule_search_locations if spec is not None else None
-    for folder in folders or ():
-        for file in sorted((Path(folder) / "fonts").glob(f"{_ICON_FILES}-{ending}")):
-            return file
-    raise EngineError("QtAwesome's icons are missing.", "Install them with `pip install --upgrade QtAwesome`.")
+def _icon_file(suffix: str) -> Path:
+    return resources_folder() / "icons" / f"{_ICON_FILES}.{suffix}"
 
 
 ICON_SIZE: Final = 16

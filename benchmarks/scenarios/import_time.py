@@ -18,7 +18,7 @@ _STATEMENTS = {
     "from engine import load, validate, run": ("from engine import load, validate, run", None),
     "import pydantic": ("import pydantic; pydantic.BaseModel", None),
 }
-_HEAVY = ("litellm", "networkx", "numpy", "celpy", "httpx", "keyring", "jsonschema_rs", "Levenshtein")
+_HEAVY = ("litellm", "networkx", "numpy", "lark", "httpx", "keyring", "jsonschema_rs", "Levenshtein")
 _PROGRAM = """
 import json, sys, time
 wall, cpu = time.perf_counter(), time.process_time()

@@ -1,8 +1,8 @@
-"""Parser of expressions: text to syntax tree, with the grammar of cel-python.
+"""Parser of expressions: text to syntax tree.
 
-Only the parser of that package is used. Its `Environment` sets the recursion limit of the whole process. Its
-interpreter exceeds Python's usual limit at 30 parentheses or a sum of 100 terms, rejects `8 >= 8.5` and `1 == null`,
-and takes 0.6 s for the simplest comprehension over 10,000 elements. Its other runner uses `exec`.
+`cel.lark` is the grammar of cel-python 0.5.0, unchanged. The rest of that package is not used: its interpreter exceeds
+Python's usual recursion limit at 30 parentheses or a sum of 100 terms, rejects `8 >= 8.5` and `1 == null`, and takes
+0.6 s for the simplest comprehension over 10,000 elements. Its other runner uses `exec`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import functools
 import re
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from engine.expr.functions import checked
 from engine.expr.scope import MAX_EXPRESSION_LENGTH, ExpressionError
@@ -19,6 +20,8 @@ from engine.formatting import format_count
 from engine.values import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lark import Token, Tree
 
     Node: TypeAlias = Tree[Token]
@@ -170,12 +173,6 @@ def _open_quote(match: re.Match[str]) -> ExpressionError:
     )
 
 
-class _Parser(Protocol):
-    """The part of the parser that is used."""
-
-    def parse(self, text: str) -> Node: ...
-
-
 CHAINS = frozenset({"relation", "addition", "multiplication"})
 """The rules of left-associative operators: `a + b + c` is (a + b) + c."""
 
@@ -215,7 +212,7 @@ def parse(text: str) -> tuple[Node, Scanned]:
     with _lock:
         parser = _parser()
         try:
-            return parser.parse(scanned.text), scanned
+            return parser(scanned.text), scanned
         except UnexpectedToken as error:
             token = cast("Token", error.token)
             if token.type == "$END":
@@ -256,9 +253,23 @@ def start(tree: Node) -> int | None:
 
 
 @functools.cache
-def _parser() -> _Parser:
+def _parser() -> Callable[[str], Node]:
     """Build the parser once; it takes about 0.1 seconds."""
-    from celpy.celparser import CELParser
+    import lark
 
-    CELParser()
-    return cast("_Parser", CELParser.CEL_PARSER)
+    parser: Any = lark.Lark(  # its types are incomplete
+        Path(__file__).with_name("cel.lark").read_text("utf-8"),
+        parser="lalr",
+        start="expr",
+        g_regex_flags=re.MULTILINE,
+        lexer_callbacks={"IDENT": _literal_or_identifier},
+        propagate_positions=True,
+        maybe_placeholders=False,
+        priority="invert",
+    )
+    return parser.parse
+
+
+def _literal_or_identifier(token: Token) -> Token:
+    """Correct the type of `true` and `false`, which the grammar's lexer takes for identifiers."""
+    return token.update(type="BOOL_LIT") if token.value in {"true", "false"} else token

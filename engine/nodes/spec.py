@@ -257,7 +257,7 @@ class NodeSpec(Generic[ConfigT]):
         title: Its name in the window.
         category: Where the palette shows it.
         help: One line on what it does.
-        icon: Name of its icon (QtAwesome's).
+        icon: Name of its icon in Material Design Icons 6, such as `mdi6.counter`.
         config: Its settings.
         inputs: Its input ports for given settings. Must not raise for settings that the config model accepts.
         outputs: Its output ports for given settings, without the `error` port. Must not raise either.

@@ -26,7 +26,7 @@ def test_command_runs_the_command_line(capsys: pytest.CaptureFixture[str]) -> No
 def test_command_line_works_without_qt() -> None:
     program = (
         "import sys\n"
-        "for name in ('PySide6', 'NodeGraphQt', 'qtawesome'): sys.modules[name] = None\n"
+        "for name in ('PySide6', 'NodeGraphQt'): sys.modules[name] = None\n"
         "from app.entry import main\n"
         "sys.exit(main(['--version']))"
     )

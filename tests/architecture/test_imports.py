@@ -9,7 +9,7 @@ import pytest
 from tests.architecture.project import ROOT, in_a_new_process
 
 SLOW = {
-    "Levenshtein", "celpy", "httpx", "jsonschema_rs", "keyring", "lark", "litellm", "networkx", "numpy",
+    "Levenshtein", "httpx", "jsonschema_rs", "keyring", "lark", "litellm", "networkx", "numpy",
     "re2", "rich", "typer", "xllamacpp",
 }  # fmt: skip
 

@@ -4,9 +4,7 @@ import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QFontMetrics, QIcon, QImage
 
-from app.theme import style as style_module
 from app.theme.style import UNKNOWN_ICON, GlyphEngine, Style, glyph, glyph_font
-from engine.errors import EngineError
 
 SIDE = 32
 
@@ -43,9 +41,3 @@ def test_icon_uses_the_resolution_of_the_screen(style: Style) -> None:
     pixmap = QIcon(GlyphEngine("mdi6.square", "#ff0000", "#00ff00")).pixmap(QSize(SIDE, SIDE), 2.0)
     assert pixmap.size() == QSize(2 * SIDE, 2 * SIDE)
     assert pixmap.toImage().pixelColor(SIDE, SIDE) == QColor("#ff0000")
-
-
-def test_missing_icon_files_raise_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style_module, "_ICON_FILES", "no-such-font")
-    with pytest.raises(EngineError, match=r"QtAwesome's icons are missing\. Install them"):
-        style_module._icon_file("*.ttf")

@@ -12,7 +12,7 @@ from engine.errors import EngineError
 from tests.engine.cli.kit import PROGRAM, Program, environment, process, refine, write
 
 COMMANDS = ["run", "validate", "graph", "nodes", "templates", "models"]
-SLOW = ("litellm", "networkx", "numpy", "celpy", "httpx", "keyring", "jsonschema_rs", "Levenshtein", "pydantic")
+SLOW = ("litellm", "networkx", "numpy", "lark", "httpx", "keyring", "jsonschema_rs", "Levenshtein", "pydantic")
 
 
 def test_without_arguments_shows_help(program: Program):

@@ -252,7 +252,7 @@ def test_a_failure_never_counts_as_false(text: str) -> None:
         ("input.items[3]", 12, "The list has 3 elements, and none at 3."),
         ("input.items[-1]", 12, "The list has 3 elements, and none at -1."),
         ("input.items[0.5]", 12, "The list has 3 elements, and none at 0.5."),
-        ("input.items[true]", None, "Cannot take from a list by true."),
+        ("input.items[true]", 12, "Cannot take from a list by true."),
         ("title[0]", 6, "Cannot take from a text by a number."),
         ("1 in 'abc'", 5, "Cannot look for a number in a text with `in`."),
         ("{1: 2}", 0, "A name in an object is a text, but this is a number."),
@@ -359,9 +359,9 @@ limit = sys.getrecursionlimit()
 from engine.expr import compile_expression, compile_template
 assert compile_expression("score").evaluate({"score": 1}) == 1
 assert compile_template("{{ a.b }}").render({"a": {"b": 2}}) == "2"
-assert not {"celpy", "lark", "re2", "pendulum"} & sys.modules.keys()
+assert not {"lark", "re2"} & sys.modules.keys()
 assert compile_expression("'a'.matches('a') && score > 0").evaluate({"score": 1}) is True
-assert "celpy" in sys.modules
+assert "lark" in sys.modules
 assert sys.getrecursionlimit() == limit
 """
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)

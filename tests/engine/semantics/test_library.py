@@ -164,7 +164,7 @@ def test_importing_the_engine_loads_nothing_slow() -> None:
         """
         import sys
         import engine
-        print(sorted({"litellm", "networkx", "numpy", "celpy", "httpx", "keyring", "pydantic"} & set(sys.modules)))
+        print(sorted({"litellm", "networkx", "numpy", "lark", "httpx", "keyring", "pydantic"} & set(sys.modules)))
         """
     )
 
@@ -172,7 +172,7 @@ def test_importing_the_engine_loads_nothing_slow() -> None:
 
 
 def test_a_run_without_expressions_does_not_load_cel() -> None:
-    ended = _script(_SCRIPT + "\n    import sys\n    print(sorted({'litellm', 'numpy', 'celpy'} & set(sys.modules)))\n")
+    ended = _script(_SCRIPT + "\n    import sys\n    print(sorted({'litellm', 'numpy', 'lark'} & set(sys.modules)))\n")
 
     assert ended.stdout.splitlines()[-1] == "[]"
 
