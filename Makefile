@@ -5,7 +5,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+DEV    := $(VENV)/.installed-dev
+# To run the program, developer tools are not needed; where they are installed, they stay.
+INSTALLED := $(if $(wildcard $(DEV)),$(DEV),$(STAMP))
 UV     := $(BIN)/uv
+LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+          --no-emit-index-url --no-emit-find-links
 # Two workers suit small machines; set WORKERS=auto for one a core.
 WORKERS ?= 2
 # `make test ALL=1`, as continuous integration does it, runs the slow tests too and measures coverage.
@@ -13,7 +18,7 @@ TESTS := $(if $(ALL),--cov --cov-report=,-m "not slow")
 
 .PHONY: env run demo test lint bench screenshots docs lock clean
 
-env: $(STAMP)
+env: $(DEV)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -25,46 +30,54 @@ $(UV): | $(BIN)/python
 
 # Bytecode is compiled here, once: imports would otherwise pay for it at every start on machines that write none. uv does
 # that for what it installs; the program itself stays where it is, and is compiled there.
+define install
+$(UV) pip sync --quiet --python $(BIN)/python --require-hashes --no-build-isolation --compile-bytecode $(1)
+$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+$(BIN)/python -m compileall -q engine app
+endef
+
 $(STAMP): requirements.lock pyproject.toml | $(UV)
-	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes --no-build-isolation --compile-bytecode requirements.lock
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
-	$(BIN)/python -m compileall -q engine app
+	$(call install,requirements.lock)
 	@touch $(STAMP)
 
+$(DEV): requirements-dev.lock pyproject.toml | $(UV)
+	$(call install,requirements-dev.lock)
+	@touch $(STAMP) $(DEV)
+
 # Exit code 2 is the program's way to say that no window can be shown; it has told why.
-run: $(STAMP)
+run: $(INSTALLED)
 	@$(BIN)/loopwright || { [ $$? -eq 2 ] && echo "So here is the run without a window." && $(MAKE) --no-print-directory demo; }
 
-demo: $(STAMP)
+demo: $(INSTALLED)
 	$(BIN)/loopwright run templates/self-refine.loop.json
 
-test: $(STAMP)
+test: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 ifdef ALL
 	$(BIN)/coverage report --include='engine/*' --fail-under=95
 	$(BIN)/coverage report --include='app/*' --fail-under=85
 endif
 
-lint: $(STAMP)
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
 
-bench: $(STAMP)
+bench: $(DEV)
 	$(BIN)/python -m benchmarks
 
 # Draws docs/images anew, without a screen; look at each before you commit it.
-screenshots: $(STAMP)
+screenshots: $(DEV)
 	$(BIN)/python -m benchmarks.screenshots
 
-docs: $(STAMP)
+docs: $(DEV)
 	$(BIN)/python -m engine.cli.reference docs/reference docs/providers.md
 
-# The lock holds every platform and every Python from 3.11; it is made from pyproject.toml alone.
+# The locks are made from pyproject.toml alone, for every platform and every Python from 3.11.
 lock: $(UV)
-	$(UV) pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
-	  --no-header --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
+	$(LOCK) --all-extras --group run pyproject.toml -o requirements.lock
+	$(LOCK) --all-extras --group run --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage*

@@ -86,6 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_process(_run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
+def window_main() -> int:
+    """Open the window with the files that are the arguments: the command without a console."""
+    return main([OPEN_COMMAND, *sys.argv[1:]])
+
+
 def _run(arguments: list[str]) -> int:
     for_window = window_arguments(arguments)
     if for_window is None:

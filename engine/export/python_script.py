@@ -147,7 +147,7 @@ def export_python(workflow: Workflow, registry: Registry | None = None) -> Expor
     path = "from pathlib import Path\n" if _uses_folder(permissions) else ""
     imports = (
         "from __future__ import annotations\n\nimport argparse\nimport json\nimport sys\n"
-        f"{path}from typing import Any\n\nfrom engine import {', '.join(names)}\n"
+        f"{path}from typing import Any\n\nfrom loopwright import {', '.join(names)}\n"
     )
     about = docstring([workflow.name or "A workflow", workflow.description, "Exported by Loopwright for its library."])
     text = f"{about}\n\n{imports}\n" + "\n".join(lines) + f"\n{_main(permissions)}"

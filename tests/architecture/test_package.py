@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from configparser import ConfigParser
 from email.parser import Parser
 from pathlib import Path
 
@@ -77,7 +78,23 @@ def test_the_wheel_contains_program_templates_handbook_and_license(wheel: Path):
 
 def test_the_wheel_contains_nothing_else_at_its_top_level(wheel: Path):
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name.partition("/")[0] for name in names} == {"engine", "app", f"loopwright-{engine.__version__}.dist-info"}
+    packages = {"engine", "app", "loopwright"}
+    assert {name.partition("/")[0] for name in names} == {*packages, f"loopwright-{engine.__version__}.dist-info"}
+
+
+def test_the_wheel_has_no_tests_and_no_screenshots(wheel: Path):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert [name for name in names if "tests/" in name or name.endswith((".png", ".gif"))] == []
+
+
+def test_the_wheel_has_commands_with_and_without_a_console(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        points = ConfigParser()
+        points.read_string(archive.read(f"loopwright-{engine.__version__}.dist-info/entry_points.txt").decode())
+    assert {section: dict(points[section]) for section in points.sections()} == {
+        "console_scripts": {"loopwright": "app.entry:main"},
+        "gui_scripts": {"loopwright-window": "app.entry:window_main"},
+    }
 
 
 def test_the_wheel_states_version_license_and_python(wheel: Path):
@@ -94,6 +111,20 @@ def test_the_installed_program_is_the_one_that_runs(installed: Path, tmp_path: P
     output = _do([sys.executable, "-c", "import engine; print(engine.__file__)"], tmp_path, PYTHONPATH=str(installed))
     assert Path(output.strip()).is_relative_to(installed)
     assert _program(installed, tmp_path, "--version") == f"loopwright {engine.__version__}\n"
+
+
+@pytest.mark.parametrize("as_module", [True, False])
+def test_the_program_ignores_modules_of_the_current_folder(installed: Path, tmp_path: Path, as_module: bool):
+    for name in ("app", "engine", "loopwright_unrelated", "typer", "platformdirs"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(99)\n", encoding="utf-8")
+    script = ["-m", "loopwright"] if as_module else [str(installed / "bin" / "loopwright")]
+    output = _do([sys.executable, *script, "templates"], tmp_path, PYTHONPATH=str(installed))
+    assert "self-refine" in output
+
+
+def test_the_library_has_the_public_name(installed: Path, tmp_path: Path):
+    program = "import loopwright, engine; print(loopwright.run is engine.run, loopwright.__all__ == engine.__all__)"
+    assert _do([sys.executable, "-c", program], tmp_path, PYTHONPATH=str(installed)) == "True True\n"
 
 
 def test_the_installed_program_has_its_templates(installed: Path, tmp_path: Path):

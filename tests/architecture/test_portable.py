@@ -9,6 +9,8 @@ import pytest
 
 from tests.architecture.project import ROOT, text_files
 
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
 # Written so that this file does not contain what it searches for.
 _FOREIGN = re.compile(
     r"(?<![\w.])/(?:home|Users|root|work|opt|mnt|srv)/\w"
@@ -41,9 +43,17 @@ def test_similar_text_is_allowed(text: str):
     assert _foreign(text) == []
 
 
-def test_every_package_of_the_lock_file_has_hashes_and_no_address():
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_package_of_a_lock_file_has_hashes_and_no_address(name: str):
+    lock = (ROOT / name).read_text(encoding="utf-8")
     packages = re.split(r"^(?=[a-z0-9])", lock, flags=re.MULTILINE | re.IGNORECASE)[1:]
     assert len(packages) > 50
     assert [package.split("\n")[0] for package in packages if "--hash=sha256:" not in package] == []
     assert "://" not in lock
+
+
+def test_running_the_program_takes_no_developer_tools():
+    pins = [set(re.findall(r"^[\w.-]+==\S+", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)) for name in LOCKS]
+    run, dev = pins
+    assert run < dev
+    assert {name.partition("==")[0] for name in dev - run} >= {"pytest", "pyright", "ruff", "langgraph"}

@@ -26,7 +26,7 @@ def make_run(folder: Path, exit_code: int) -> tuple[int, list[str], str]:
         The exit code, the arguments of each call of the program, and what was printed.
     """
     shutil.copy(MAKEFILE, folder)
-    for name in ("requirements.lock", "pyproject.toml"):
+    for name in ("requirements.lock", "requirements-dev.lock", "pyproject.toml"):
         (folder / name).touch()
         os.utime(folder / name, (0, 0))
     programs = folder / ".venv" / "bin"

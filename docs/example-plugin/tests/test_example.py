@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine import Builder, RunOptions, RunResult, Workflow, run, validate
+from loopwright import Builder, RunOptions, RunResult, Workflow, run, validate
 from engine.extensions import enable_plugin, installed_plugins
 from engine.importing.importers import importers
 from engine.importing.reader import import_text
