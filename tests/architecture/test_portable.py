@@ -53,7 +53,6 @@ def test_every_package_of_a_lock_file_has_hashes_and_no_address(name: str):
 
 
 def test_running_the_program_takes_no_developer_tools():
-    pins = [set(re.findall(r"^[\w.-]+==\S+", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)) for name in LOCKS]
-    run, dev = pins
+    run, dev = (set(re.findall(r"^[\w.-]+==\S+", (ROOT / name).read_text("utf-8"), re.MULTILINE)) for name in LOCKS)
     assert run < dev
     assert {name.partition("==")[0] for name in dev - run} >= {"pytest", "pyright", "ruff", "langgraph"}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from loopwright import Builder, RunOptions, RunResult, Workflow, run, validate
 from engine.extensions import enable_plugin, installed_plugins
 from engine.importing.importers import importers
 from engine.importing.reader import import_text
 from engine.models.catalog import Models
+from loopwright import Builder, RunOptions, RunResult, Workflow, run, validate
 
 
 @pytest.fixture(autouse=True)
