@@ -66,6 +66,10 @@ class Annotation:
         """Return a copy at another position."""
         return replace(self, x=x, y=y)
 
+    def resized(self, width: float, height: float) -> Annotation:
+        """Return a copy of another size, but not too small."""
+        return replace(self, width=round(max(width, SMALLEST[0])), height=round(max(height, SMALLEST[1])))
+
     def to_json(self, before: Mapping[str, Any] | None = None) -> dict[str, Value]:
         """Return the layout entry; unknown keys of `before` are preserved."""
         entry = {**(before or {}), "x": self.x, "y": self.y, "width": self.width, "height": self.height}
@@ -204,9 +208,7 @@ class AnnotationItem(AbstractNodeItem):
             super().mouseMoveEvent(event)
             return
         self.prepareGeometryChange()
-        width = max(event.pos().x(), SMALLEST[0])
-        height = max(event.pos().y(), SMALLEST[1])
-        self.annotation = replace(self.annotation, width=round(width), height=round(height))
+        self.annotation = self.annotation.resized(event.pos().x(), event.pos().y())
         self._hit = self._clickable_area()
         self.update()
 

@@ -115,6 +115,8 @@ class Canvas(QWidget):
         self.viewer.type_dropped.connect(self.add_node)
         self.viewer.hint_changed.connect(self._show_hint)
         self.viewer.hovered.connect(self._hover)
+        self.viewer.pointer_dragged.connect(self.fit_to_view.avoid_pointer)
+        self.session.selection_changed.connect(self.minimap.redraw_soon)
         self.viewer.connecting.connect(self._show_add_button)
         self.view.items_changed.connect(self._show_add_button)
         self.viewer.key_handler = self._key
@@ -141,7 +143,7 @@ class Canvas(QWidget):
             "quick_add": self.popups.quick_add,
             "connect_to": lambda: self.popups.connect_to(self.gestures.connect_ports),
             "add_frame": lambda: commands.add_annotation("frames", self.popups.menu_position),
-            "add_note": lambda: commands.add_annotation("notes", self.popups.position),
+            "add_note": self._add_note,
             "wrap_loop": partial(commands.wrap, LOOP),
             "wrap_iterator": partial(commands.wrap, ITERATOR),
             "unwrap": commands.unwrap,
@@ -303,6 +305,13 @@ class Canvas(QWidget):
         outputs = card.outputs if card is not None and connecting is None else ()
         self.add_button.show_for(port for port in outputs if port.content.known and not port.connected_pipes)
 
+    def _add_note(self) -> None:
+        """Add a note and let the user type its text."""
+        note = self.view.annotations.items.get(self.commands.add_annotation("notes", self.popups.position))
+        if note is not None:
+            self.navigation.choose(note)
+            self.popups.edit(note)
+
     def _toggle_ports(self) -> None:
         for node_id in self.session.selection:
             self.view.toggle_ports(node_id)
@@ -319,12 +328,17 @@ class Canvas(QWidget):
     def _key(self, event: QKeyEvent) -> bool:
         """Move the selection with the arrow keys; with Ctrl or without a selection, navigate instead. Escape deselects.
 
+        With Shift, the arrow keys resize selected frames and notes; Enter edits their text.
         While an older iteration is shown, the window uses the arrow keys to step through iterations.
         """
         if self.session.shown.chosen:
             return False
         if event.key() == Qt.Key.Key_Escape and self.viewer.scene().selectedItems():
             self.viewer.scene().clearSelection()
+            return True
+        annotations = self.view.annotations.selected if not self.session.selection else []
+        if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter} and annotations:
+            self.popups.edit(annotations[0])
             return True
         direction = _ARROWS.get(Qt.Key(event.key()))
         if direction is None:
@@ -333,6 +347,8 @@ class Canvas(QWidget):
         has_selection = bool(self.session.selection or self.view.annotations.selected)
         if modifiers & Qt.KeyboardModifier.ControlModifier or not has_selection:
             self.navigation.go(direction)
+        elif annotations and modifiers & Qt.KeyboardModifier.ShiftModifier:
+            self.commands.resize_annotations(direction[0] * NUDGE, direction[1] * NUDGE)
         else:
             step = FAR_NUDGE if modifiers & Qt.KeyboardModifier.ShiftModifier else NUDGE
             self.commands.nudge(direction[0] * step, direction[1] * step)

@@ -18,9 +18,9 @@ from app.canvas.edge_item import EdgeItem
 from app.canvas.gestures import Gestures
 from app.canvas.loop_edits import insert_into_body
 from app.canvas.node_item import NodeItem
-from app.canvas.operation_builders import with_hidden
+from app.canvas.operation_builders import BODY_ROOM, with_hidden
 from app.canvas.viewer import CanvasViewer
-from app.node_layout import Position, auto_layout, free_position, layout_entries, stored_position
+from app.node_layout import Box, Position, auto_layout, free_position, layout_entries, stored_position
 from app.session import Session
 from app.worker import Worker
 from engine.document.clipboard import PASTE_OFFSET, copy_fragment, paste_fragment
@@ -144,21 +144,25 @@ class EditCommands(QObject):
         """Add a node, with a loop also its exit. Return its id, or None if that is not possible.
 
         On an edge the node is inserted; in a loop's region it becomes part of the body. A loop on a card wraps
-        that card, or the selection if the card is selected. Without a position, the node is connected to the only
-        selected one if nothing follows that one yet.
+        that card, or the selection if the card is selected; on an edge, it wraps the nodes at both ends. Without a
+        position, the node is connected to the only selected one if nothing follows that one yet.
 
         Args:
             node_type: The type, or `tool:NAME` for a tool node with that tool.
-            position: Position, or None for a free one.
+            position: Position, or None for a free one. If other cards are there, the nearest free one below.
         """
         pair = PAIR_BY_START.get(node_type)
         card = self._viewer.card_at(position) if position is not None else None
         if pair is not None and card is not None:
             return self.wrap(pair, self._session.selection if card.isSelected() else [card.content.id])
+        edge = self._viewer.edge_at(position) if position is not None else None
+        if pair is not None and edge is not None:
+            ends = [end.partition(".")[0] for end in edge.ends]
+            if loop_edits.can_wrap(self._gestures.document, ends, pair):
+                return self.wrap(pair, ends)
         added = self._added_node(node_type, position if position is not None else self._default_position())
         if added is None:
             return None
-        edge = self._viewer.edge_at(position) if position is not None else None
         insertion = self._gestures.insertion_operations(edge, added.first, added.last) if edge is not None else None
         loop = self._view.regions.innermost_at(position) if position is not None and not insertion else None
         if position is not None and loop is not None:
@@ -266,7 +270,9 @@ class EditCommands(QObject):
         if spec is None:
             self._session.refused.emit(f"Unknown node type “{node_type[:60]}”. Choose one from the palette.")
             return None
-        return operation_builders.add(self._session.workflow, spec, (position.x(), position.y()), tool=tool)
+        room = BODY_ROOM if spec.type in PAIR_BY_START else 0.0
+        free = self._free_position(position, room)
+        return operation_builders.add(self._session.workflow, spec, (free.x(), free.y()), tool=tool)
 
     def _add(self, added: operation_builders.AddedNode, *more: Operation) -> str | None:
         if not self._session.do(added.with_operations(*more)):
@@ -333,6 +339,15 @@ class EditCommands(QObject):
             if isinstance(item, AnnotationItem)
         ]
         self._move(positions, others)
+
+    def resize_annotations(self, across: float, down: float) -> None:
+        """Make the selected frames and notes larger or smaller."""
+        resized = [
+            item.annotation.resized(item.annotation.width + across, item.annotation.height + down)
+            for item in self._view.annotations.selected
+        ]
+        workflow = self._session.workflow
+        self._do(Batch("Resize frame or note", tuple(annotation.set_in(workflow) for annotation in resized)))
 
     def align(self, edge: str) -> None:
         """Align the selected nodes."""
@@ -404,18 +419,23 @@ class EditCommands(QObject):
         return self._free_position(QPointF(rect.right() + node_layout.COLUMN_GAP, rect.top()))
 
     def _default_position(self) -> QPointF:
-        """Return a free position right of the selection, or in the middle of the view."""
+        """Return a position right of the selection, or in the middle of the view."""
         if self._session.selection:
             return self.position_after(self._session.selection[-1])
-        return self._free_position(self._viewer.center - QPointF(88, 40))
+        return self._viewer.center - QPointF(88, 40)
 
-    def _free_position(self, wish: QPointF) -> QPointF:
-        """Return the position nearest below a wish at which a new card covers no other."""
+    def _free_position(self, preferred: QPointF, room: float = 0.0) -> QPointF:
+        """Return the first position at or below a preferred one where a new card overlaps no other.
+
+        Args:
+            preferred: The preferred position.
+            room: Width of what is between the card and its partner.
+        """
         taken = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
         boxes = self._view.card_boxes()
-        sample = max(boxes.values(), key=lambda box: box.height, default=None)  # the new card is at most as large
-        preferred = (wish.x(), wish.y())
-        return QPointF(*(preferred if sample is None else free_position(sample, preferred, taken, boxes)))
+        width = max((box.width for box in boxes.values()), default=0.0)  # the new card is at most as large
+        height = max((box.height for box in boxes.values()), default=0.0)
+        return QPointF(*free_position(Box(width + room, height), (preferred.x(), preferred.y()), taken, boxes))
 
     def _rects(self) -> dict[str, node_layout.Rect]:
         rects = {node_id: self._view.nodes[node_id].card_rect for node_id in self._session.selection}

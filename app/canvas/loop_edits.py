@@ -115,6 +115,15 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
     return Batch(f"Wrap {what} in {_article(pair.start)}", tuple(operations))
 
 
+def can_wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> bool:
+    """Return whether `wrap` would succeed."""
+    try:
+        wrap(document, node_ids, pair)
+    except OperationError:
+        return False
+    return True
+
+
 def unwrap(document: Document, node_id: str) -> Batch:
     """Remove a loop and its exit, and connect the body to what stands before and after them.
 

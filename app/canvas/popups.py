@@ -281,7 +281,7 @@ class InlineEditor(QObject):
         self.line.selectAll()
 
     def edit_text(self, rect: QRect, text: str, step: Step) -> None:
-        """Edit several lines in place; Ctrl+Enter or a click elsewhere commits."""
+        """Edit several lines in place; Escape, Ctrl+Enter or a click elsewhere commits."""
         self._open(self.area, rect, step)
         self.area.setPlainText(text)
         self.area.selectAll()
@@ -307,17 +307,21 @@ class InlineEditor(QObject):
         self._session.pending_edit.put(None)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Commit on Enter, on losing the focus, and before anything else happens; cancel on Escape."""
+        """Commit on Enter, on losing the focus, and before anything else happens.
+
+        Escape cancels a title. It keeps the text of a note: that may be long, and undo brings the old one back.
+        """
         if watched is not self.line and watched is not self.area:
             if self._is_outside(watched, event):
                 self.commit()
         elif event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             is_enter = event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}
             with_control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
-            if event.key() == Qt.Key.Key_Escape:
+            is_escape = event.key() == Qt.Key.Key_Escape
+            if is_escape and watched is self.line:
                 self.cancel()
                 return True
-            if is_enter and (watched is self.line or with_control):
+            if is_escape or (is_enter and (watched is self.line or with_control)):
                 self.commit()
                 return True
         elif event.type() == QEvent.Type.FocusOut and self.is_open and not self._owns(QApplication.activePopupWidget()):

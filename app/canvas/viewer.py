@@ -269,6 +269,7 @@ class CanvasViewer(ZoomPanView):
         hint_changed: Text beside the mouse; empty for none.
         drag_finished: Items were dropped.
         dragged: Items are being dragged; the item, or None if several.
+        pointer_dragged: The mouse moved to this position of the view with the left button held.
         context_menu_requested: Context menu at a global and a scene position.
         opened: An item was double-clicked.
         empty_double_clicked: Empty canvas was double-clicked at this scene position.
@@ -285,6 +286,7 @@ class CanvasViewer(ZoomPanView):
     hint_changed = Signal(str, QPoint)
     drag_finished = Signal()
     dragged = Signal(object)
+    pointer_dragged = Signal(QPoint)
     context_menu_requested = Signal(QPoint, QPointF)
     opened = Signal(object)
     empty_double_clicked = Signal(QPointF)
@@ -336,6 +338,8 @@ class CanvasViewer(ZoomPanView):
         if is_held and not self._is_dragging and not self._is_far(position) and not self._is_drawing():
             return  # ignore small movements during a click
         super().mouseMoveEvent(event)
+        if is_held:
+            self.pointer_dragged.emit(position)
         if is_held and not self._is_drawing() and self._is_far(position):
             self._is_dragging = True
             selected = self.selected_nodes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
@@ -31,9 +31,14 @@ STEP: Final = 48
 class Minimap(QWidget):
     """Minimap; click, drag or arrow keys scroll the canvas. Hidden while everything is visible.
 
+    Signals:
+        redrawn: The document, the selection or the visible part has changed, and does not change any more.
+
     Attributes:
         has_room: Whether the canvas is large enough for it.
     """
+
+    redrawn = Signal()
 
     def __init__(self, view: DocumentView, viewer: CanvasViewer, parent: QWidget) -> None:
         super().__init__(parent)
@@ -47,7 +52,9 @@ class Minimap(QWidget):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self._timer = QTimer(self, singleShot=True, interval=REDRAW_DELAY_MS)
         self._timer.timeout.connect(self.redraw)
-        view.items_changed.connect(self._later)
+        self._settled = QTimer(self, singleShot=True, interval=REDRAW_DELAY_MS)
+        self._settled.timeout.connect(self.redrawn)
+        view.items_changed.connect(self.redraw_soon)
         viewer.view_moved.connect(self._follow)
         style().changed.connect(self._restyle)
         self._restyle()
@@ -58,6 +65,7 @@ class Minimap(QWidget):
         self._shown = self._view.content_rect
         self.update_visibility()
         self.update()
+        self.redrawn.emit()
 
     def update_visibility(self) -> None:
         """Show the minimap if there is room and the document exceeds the view; keep it while in use."""
@@ -121,8 +129,9 @@ class Minimap(QWidget):
     def _follow(self) -> None:
         self.update_visibility()
         self.update()
+        self._settled.start()
 
-    def _later(self) -> None:
+    def redraw_soon(self) -> None:
         """Redraw after a pause: during a drag, items change too often."""
         self._timer.start()
 
@@ -352,17 +361,52 @@ class FitToView:
         self._view, self._viewer = view, viewer
         self._controls, self._minimap = controls, minimap
         self._fitted: tuple[float, float, float] | None = None
+        self._size = QSize()
         self._fit_again = self.fit_all
+        minimap.redrawn.connect(self._place_minimap)
 
     def place_overlays(self, size: QSize) -> None:
         """Move zoom buttons and minimap into the lower corners of a canvas of a size."""
         controls, minimap = self._controls, self._minimap
         controls.adjustSize()
         controls.move(CORNER, size.height() - controls.height() - CORNER)
-        minimap.move(size.width() - minimap.width() - CORNER, size.height() - minimap.height() - CORNER)
+        self._size = size
+        self._place_minimap()
         is_wide = size.width() > controls.width() + minimap.width() + 4 * CORNER
         minimap.has_room = is_wide and size.height() > 3 * minimap.height()
         minimap.update_visibility()
+
+    def avoid_pointer(self, position: QPoint) -> None:
+        """Move the minimap out of the way of a drag."""
+        around = QRect(position - QPoint(CORNER, CORNER), QSize(2 * CORNER, 2 * CORNER))
+        if self._minimap.geometry().intersects(around.translated(self._viewer.pos())):
+            self._place_minimap(around)
+
+    def _place_minimap(self, busy: QRect | None = None) -> None:
+        """Move the minimap to the lower right corner, or to the upper one if the selection or a drag is there.
+
+        Args:
+            busy: Where the mouse is dragging, in coordinates of the view.
+        """
+        minimap = self._minimap
+        if minimap.underMouse() or minimap.hasFocus():
+            return
+        lower = self._lower_corner
+        corners = (lower, QRect(QPoint(lower.x(), CORNER), minimap.size()))
+        free = (rect for rect in corners if not self._is_in_use(rect.translated(-self._viewer.pos()), busy))
+        minimap.move(next(free, lower).topLeft())
+
+    @property
+    def _lower_corner(self) -> QRect:
+        """Where the minimap is unless it moves out of the way."""
+        width, height = self._minimap.width(), self._minimap.height()
+        return QRect(self._size.width() - width - CORNER, self._size.height() - height - CORNER, width, height)
+
+    def _is_in_use(self, area: QRect, busy: QRect | None) -> bool:
+        if busy is not None and busy.intersects(area):
+            return True
+        part = self._viewer.mapToScene(area).boundingRect()
+        return any(item.sceneBoundingRect().intersects(part) for item in self._viewer.scene().selectedItems())
 
     def fit_all(self) -> None:
         """Fit the whole document; the minimap is hidden then."""
@@ -447,5 +491,5 @@ class FitToView:
 
     def _overlay_rects(self, *, has_map: bool) -> list[QRectF]:
         """Return the rectangles of the controls in view coordinates."""
-        overlays = [self._controls, self._minimap] if has_map else [self._controls]
-        return [QRectF(cover.geometry()).translated(-QPointF(self._viewer.pos())) for cover in overlays]
+        overlays = [self._controls.geometry(), self._lower_corner] if has_map else [self._controls.geometry()]
+        return [QRectF(rect).translated(-QPointF(self._viewer.pos())) for rect in overlays]

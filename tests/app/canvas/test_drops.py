@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from app.canvas.viewer import NODE_MIME, TEMPLATE_MIME
-from tests.app.canvas.conftest import Hand
+from tests.app.canvas.conftest import Hand, MakeCanvas, settle
+from tests.app.canvas.documents import node, workflow
 
 
 def drop(hand: Hand, data: QMimeData, place: QPointF) -> bool:
@@ -46,11 +50,35 @@ def test_node_type_dropped_on_an_edge_is_inserted(hand: Hand) -> None:
     assert "draft.output -> exit.input" in hand.edges()
 
 
-def test_loop_dropped_on_an_edge_is_inserted_with_its_exit(hand: Hand) -> None:
-    middle = (hand.port("exit.output") + hand.port("text.value")) / 2
-    drop(hand, of(NODE_MIME, "loop"), middle)
-    assert "exit.output -> loop_2.input" in hand.edges()
-    assert "exit_2.output -> text.value" in hand.edges()
+def test_loop_dropped_on_an_edge_wraps_the_nodes_at_its_ends(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(
+        workflow(
+            [node("task", "input"), node("draft", "llm"), node("review", "llm"), node("text", "output")],
+            ["task.value -> draft.input", "draft.output -> review.input", "review.output -> text.value"],
+        )
+    )
+    drop(hand, of(NODE_MIME, "loop"), (hand.port("draft.output") + hand.port("review.input")) / 2)
+    settle(hand, qtbot)
+    assert hand.session.structure.bodies["loop"].nodes == {"draft", "review"}
+    assert {"task.value -> loop.input", "exit.output -> text.value"} <= set(hand.edges())
+
+
+def test_loop_dropped_on_an_edge_between_input_and_output_is_inserted(make_canvas: MakeCanvas) -> None:
+    nodes = [node("task", "input"), node("text", "output")]
+    hand = make_canvas(workflow(nodes, ["task.value -> text.value"], {"task": (0, 80), "text": (600, 80)}))
+    drop(hand, of(NODE_MIME, "loop"), (hand.port("task.value") + hand.port("text.value")) / 2)
+    assert {"task.value -> loop.input", "exit.output -> text.value"} <= set(hand.edges())
+
+
+@pytest.mark.parametrize("kind", ["transform", "loop", "llm"])
+def test_dropped_nodes_cover_no_others(hand: Hand, kind: str) -> None:
+    before = {node_id: hand.item(node_id).card_rect for node_id in hand.canvas.view.nodes}
+    drop(hand, of(NODE_MIME, kind), hand.item("task").card_rect.bottomLeft() + QPointF(0, 4))
+    drop(hand, of(NODE_MIME, kind), hand.item("task").card_rect.topLeft() - QPointF(20, 30))
+    cards = {node_id: item.card_rect for node_id, item in hand.canvas.view.nodes.items()}
+    assert cards.items() >= before.items()
+    for one, other in itertools.combinations(cards, 2):
+        assert not cards[one].intersects(cards[other]), f"{one} covers {other}"
 
 
 def test_node_without_input_or_output_is_added_without_inserting_it(hand: Hand) -> None:

@@ -364,3 +364,13 @@ def test_an_empty_document_can_be_tidied(make_canvas: MakeCanvas) -> None:
     hand = make_canvas(workflow([], []))
     hand.canvas.actions_by_name["tidy"].trigger()
     assert hand.session.undo_title is None
+
+
+def test_pasted_and_duplicated_cards_are_in_view(hand: Hand) -> None:
+    hand.session.select(["draft", "loop"])
+    hand.canvas.commands.copy()
+    corner = hand.canvas.viewer.visible_rect.bottomRight() - QPointF(20, 20)
+    hand.canvas.commands.paste(corner)
+    hand.canvas.commands.duplicate()
+    for node_id in hand.session.selection:
+        assert hand.canvas.viewer.visible_rect.contains(hand.item(node_id).card_rect)

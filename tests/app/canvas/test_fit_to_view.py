@@ -18,7 +18,7 @@ from engine.bundled import templates_folder
 from engine.document.files import load
 from engine.document.model import Workflow
 from tests.app.canvas.conftest import Hand, MakeCanvas
-from tests.app.canvas.documents import node, workflow
+from tests.app.canvas.documents import nested, node, workflow
 
 VIEW = QRectF(0, 0, 900, 700)
 CONTROLS = QRectF(16, 640, 180, 44)
@@ -225,3 +225,38 @@ def test_minimap_of_an_empty_document_is_hidden(make_canvas: MakeCanvas, qtbot: 
     hand = make_canvas(Workflow())
     hand.canvas.minimap.redraw()
     assert not hand.canvas.minimap.isVisible()
+
+
+def minimap_in_scene(hand: Hand) -> QRectF:
+    viewer, minimap = hand.canvas.viewer, hand.canvas.minimap
+    return viewer.mapToScene(minimap.geometry().translated(-viewer.pos())).boundingRect()
+
+
+def scroll_under_minimap(hand: Hand, node_id: str) -> None:
+    """Scroll so that a card is where the minimap usually is."""
+    viewer, corner = hand.canvas.viewer, minimap_in_scene(hand).center()
+    viewer.center_at(viewer.center + hand.item(node_id).card_rect.center() - corner)
+
+
+def test_minimap_moves_away_from_the_selected_card_and_back(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(nested())
+    lower = hand.canvas.minimap.geometry()
+    hand.session.select(["step_0"])
+    scroll_under_minimap(hand, "step_0")
+    qtbot.waitUntil(lambda: hand.canvas.minimap.geometry() != lower)
+    assert hand.canvas.minimap.isVisible()
+    assert not minimap_in_scene(hand).intersects(hand.item("step_0").card_rect)
+    hand.session.select([])
+    qtbot.waitUntil(lambda: hand.canvas.minimap.geometry() == lower)
+
+
+def test_minimap_moves_away_from_a_drag(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(nested())
+    lower = hand.canvas.minimap.geometry()
+    target = minimap_in_scene(hand).center()
+    start = hand.port("task.value")
+    hand.press(start)
+    for share in (0.2, 0.6, 1.0):
+        hand.move(start + (target - start) * share)
+    assert not hand.canvas.minimap.geometry().intersects(lower)
+    hand.release(target)

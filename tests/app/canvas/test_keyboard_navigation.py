@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from typing import Any
 
-from app.canvas.annotations import AnnotationItem
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.canvas.annotations import SMALLEST, AnnotationItem
+from app.canvas.canvas_style import FRAME_COLORS
 from tests.app.canvas.conftest import Hand, MakeCanvas
-from tests.app.canvas.documents import node, workflow
+from tests.app.canvas.documents import node, refine, workflow
 
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
@@ -94,3 +101,69 @@ def test_frame_moved_by_keyboard_moves_its_contents(make_canvas: MakeCanvas) -> 
     assert layout["notes"]["note_1"]["x"] == 320
     hand.session.undo()
     assert hand.place("task") == (0, 80)
+
+
+def note_1(hand: Hand) -> dict[str, Any]:
+    return hand.session.workflow.layout["notes"]["note_1"]
+
+
+def test_a_new_note_is_edited_at_once_and_escape_keeps_its_text(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(refine())
+    hand.key(Qt.Key.Key_T, CONTROL | SHIFT)
+    area = hand.canvas.popups.text.area
+    assert area.hasFocus()
+    QTest.keyClicks(area, "Check the facts")
+    QTest.keyClick(area, Qt.Key.Key_Escape)
+    assert note_1(hand)["text"] == "Check the facts"
+    assert chosen(hand) == ["note_1"]
+    assert hand.canvas.viewer.hasFocus()
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_F2, Qt.Key.Key_Return])
+def test_a_note_reached_by_keyboard_is_edited_by_keyboard(make_canvas: MakeCanvas, key: Qt.Key) -> None:
+    hand = make_canvas(FRAMED)
+    for _ in range(4):
+        hand.key(Qt.Key.Key_N)
+    hand.key(key)
+    QTest.keyClicks(hand.canvas.popups.text.area, "By hand")
+    QTest.keyClick(hand.canvas.popups.text.area, Qt.Key.Key_Escape)
+    assert note_1(hand)["text"] == "By hand"
+
+
+def test_a_frame_reached_by_keyboard_is_renamed_by_keyboard(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(FRAMED)
+    hand.key(Qt.Key.Key_N)
+    hand.key(Qt.Key.Key_Return)
+    QTest.keyClicks(hand.canvas.popups.text.line, "Steps")
+    QTest.keyClick(hand.canvas.popups.text.line, Qt.Key.Key_Return)
+    assert hand.session.workflow.layout["frames"]["frame_1"]["title"] == "Steps"
+
+
+def test_shift_and_arrows_resize_a_note_down_to_a_minimum(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(FRAMED)
+    hand.key(Qt.Key.Key_N, SHIFT)
+    hand.key(Qt.Key.Key_N, SHIFT)
+    item = hand.canvas.view.annotations.items["notes", "note_1"]
+    width, height = item.annotation.width, item.annotation.height
+    hand.key(Qt.Key.Key_Right, SHIFT)
+    hand.key(Qt.Key.Key_Down, SHIFT)
+    assert (note_1(hand)["width"], note_1(hand)["height"]) == (width + 8, height + 8)
+    for _ in range(40):
+        hand.key(Qt.Key.Key_Up, SHIFT)
+    assert note_1(hand)["height"] == SMALLEST[1]
+    assert (note_1(hand)["x"], note_1(hand)["y"]) == (item.x(), item.y())
+
+
+def test_the_color_of_a_frame_is_chosen_by_keyboard(make_canvas: MakeCanvas) -> None:
+    hand = make_canvas(FRAMED)
+    hand.key(Qt.Key.Key_N)
+    viewport = hand.canvas.viewer.viewport()
+    middle = viewport.rect().center()
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, middle, viewport.mapToGlobal(middle))
+    QApplication.sendEvent(viewport, event)
+    for key in (Qt.Key.Key_Up, Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Return):
+        popup = QApplication.activePopupWidget()
+        assert popup is not None
+        QTest.keyClick(popup, key)
+    colour = hand.session.workflow.layout["frames"]["frame_1"]["colour"]
+    assert colour == FRAME_COLORS[1]
