@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from app.controllers.run_controller import RunBarPresenter, RunController
     from app.palette import Palette
     from app.session import Session
+    from app.settings.available_models import AvailableModels
     from app.settings.extensions_controller import ExtensionsController
     from app.settings.settings_dialog import SettingsDialog
     from app.window.document_page import DocumentPage
@@ -130,11 +131,19 @@ class Workbench(QObject):
         return self.current.session if self.current is not None else None
 
     @cached_property
+    def models(self) -> AvailableModels:
+        """The models to choose from."""
+        from app.settings.available_models import AvailableModels
+
+        models = AvailableModels(self.preferences, self.engine, self.window)
+        models.setup_requested.connect(self.commands.open_settings)
+        return models
+
+    @cached_property
     def documents(self) -> DocumentController:
         """Opens and closes documents."""
         from app.controllers.document_controller import DocumentController
         from app.controllers.subflow_controller import SubflowController
-        from app.settings.preferences import available_model_names
 
         documents = DocumentController(
             self.window,
@@ -142,7 +151,7 @@ class Workbench(QObject):
             self.preferences,
             self.dialogs,
             self.data_folder,
-            lambda: available_model_names(self.preferences),
+            self.models,
         )
         self.subflows = SubflowController(documents, self.engine)
         documents.opened.connect(self._add_document)
@@ -159,7 +168,7 @@ class Workbench(QObject):
 
         pages = HistoryPages(self.engine, self.store_access, self.documents)
         resuming = ResumeForkController(
-            self.window, self.engine, self.preferences, self.store_access, self.documents, pages
+            self.window, self.engine, self.preferences, self.store_access, self.documents, pages, self.models
         )
         history = HistoryController(
             self.window,
@@ -241,7 +250,12 @@ class Workbench(QObject):
         from app.settings.settings_dialog import SettingsDialog
 
         return SettingsDialog(
-            self.preferences, self.engine, self.window, history=self.store_access, additions=self.extensions
+            self.preferences,
+            self.engine,
+            self.models,
+            self.window,
+            history=self.store_access,
+            additions=self.extensions,
         )
 
     def _connect(self) -> None:

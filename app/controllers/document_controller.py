@@ -16,6 +16,7 @@ from app.controllers.consent_controller import ConsentController
 from app.dialogs import FILTER, FileDialogs, ask_question, confirm_overwrite, import_filter, show_failure
 from app.document_file import FileFingerprint
 from app.engine_thread import EngineThread
+from app.inspector.model_list import ModelSource
 from app.session import Analysis, ReplaceDocument, Session, analyze_document
 from app.settings.preferences import Preferences
 from app.theme.tokens import UNIT
@@ -96,7 +97,7 @@ class DocumentController(QObject):
     Args:
         preferences: The user's settings, for the recent files.
         data_folder: The folder of autosave files that cannot be written beside their document.
-        model_names: Returns the names of the available models.
+        models: The models to choose from.
 
     Attributes:
         all: The open documents, in the order in which they were opened.
@@ -121,7 +122,7 @@ class DocumentController(QObject):
         preferences: Preferences,
         dialogs: FileDialogs,
         data_folder: Path,
-        model_names: Callable[[], list[str]],
+        models: ModelSource,
     ) -> None:
         super().__init__(window)
         self._window = window
@@ -129,7 +130,7 @@ class DocumentController(QObject):
         self._preferences = preferences
         self._dialogs = dialogs
         self.data_folder = data_folder
-        self._model_names = model_names
+        self._models = models
         self.all: list[DocumentPage] = []
         self._reader = Worker(self)
         self.loading: list[Path] = []
@@ -288,7 +289,7 @@ class DocumentController(QObject):
         self.closed.emit(document)
 
     def _add(self, session: Session) -> DocumentPage:
-        document = DocumentPage(session, self._model_names, self.data_folder)
+        document = DocumentPage(session, self._models, self.data_folder)
         document.save_wanted.connect(lambda: self.files.save(document))
         document.save_as_wanted.connect(lambda: self.files.save_as(document))
         FileConflictBar(document, self.files)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -25,8 +24,9 @@ from app.history.resume_dialog import Budget, ResumeInfo, ask_before_resume, bud
 from app.history.run_labels import workflow_name
 from app.history.store_client import StoreClient
 from app.history.stored_session import StoredRun, StoredSession
+from app.inspector.model_list import ModelSource
 from app.runs.run_status import models_in_use
-from app.settings.preferences import Preferences, available_model_names
+from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
 from app.window.run_dialog import PermissionDialog, PermissionFields, Permissions, ToolNeeds, needs_of
 from engine.document.files import loads
@@ -46,6 +46,7 @@ class ResumeForkController(QObject):
 
     Args:
         pages: The tabs in which the runs continue.
+        models: The models to choose from.
 
     Signals:
         refused: Something could not be done; the text says what and why.
@@ -61,6 +62,7 @@ class ResumeForkController(QObject):
         store: StoreClient,
         documents: DocumentController,
         pages: HistoryPages,
+        models: ModelSource,
     ) -> None:
         super().__init__(window)
         self._window = window
@@ -69,6 +71,7 @@ class ResumeForkController(QObject):
         self._store = store
         self._documents = documents
         self._pages = pages
+        self._models = models
         self._consent = ConsentController(window)
 
     def resume(self, summary: RunSummary) -> None:
@@ -156,8 +159,7 @@ class ResumeForkController(QObject):
     def _ask_for_fork(self, found: tuple[RunSummary, ForkPlace, ToolNeeds, Budget]) -> None:
         run, place, needs, budget = found
         fields = self._permission_fields(run, needs, budget)
-        names = partial(available_model_names, self._preferences)
-        dialog = ForkDialog(self._store, run.run_id, place, names, fields, self._window)
+        dialog = ForkDialog(self._store, run.run_id, place, self._models, fields, self._window)
         dialog.wanted.connect(lambda plan: self._run_fork(plan, fields.allowed))
         dialog.open()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from app.history.store_client import StoreClient
 from app.history.stored_session import read_level, read_outline
 from app.inspector.choice_editors import narrow_combo
 from app.inspector.field_spec import FieldSpec, field_specs
+from app.inspector.model_list import ModelComboBox, ModelSource
 from app.inspector.result_text import value_text
 from app.inspector.text_editors import NumberBox, format_number, parse_number
 from app.inspector.text_widgets import GrowingEdit
@@ -335,7 +336,7 @@ class ForkForm(QWidget):
 
     Args:
         place: Where the fork starts.
-        model_names: Lists model names.
+        models: The models to choose from.
 
     Signals:
         edited: The user changed something.
@@ -343,12 +344,10 @@ class ForkForm(QWidget):
 
     edited = Signal()
 
-    def __init__(
-        self, place: ForkPlace, model_names: Callable[[], Sequence[str]], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, place: ForkPlace, models: ModelSource, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._place = place
-        self._model_names = model_names
+        self._models = models
         self._column = vbox(spacing=2, margins=(0, 0, 4, 0), parent=self)
         self.value = self._value_edit()
         self._value_at_first = _text_of(self.value)
@@ -380,7 +379,7 @@ class ForkForm(QWidget):
                 settings[loop.id] = self.loop.settings
         has_value, value = self._changed_value()
         model = self.model.currentText().strip()
-        return Changes(settings, value, has_value, model if model not in {"", UNCHANGED} else None, max_iterations)
+        return Changes(settings, value, has_value, model or None, max_iterations)
 
     def _changed_value(self) -> tuple[bool, Value]:
         text, old = _text_of(self.value), self._place.value
@@ -421,14 +420,9 @@ class ForkForm(QWidget):
             self.prompts[node.id, name], self._prompts_at_first[node.id, name] = edit, edit.text()
         self._column.addWidget(CollapsibleSection(f"Prompts: {node.title or node.id}", inner, is_open=True))
 
-    def _model_box(self) -> QComboBox:
-        box = narrow_combo()
-        box.setEditable(True)
-        box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        box.addItems([UNCHANGED, *self._model_names()])
-        line = box.lineEdit()
-        assert line is not None
-        line.setAccessibleName("Model")
+    def _model_box(self) -> ModelComboBox:
+        box = ModelComboBox(self._models, UNCHANGED)
+        box.line.setAccessibleName("Model")
         box.currentTextChanged.connect(lambda _text: self.edited.emit())
         self._add("Model", box)
         return box
@@ -471,7 +465,7 @@ class ForkDialog(QDialog):
         access: Access to the history.
         run_id: The run to fork.
         place: Where the fork starts; see `read_fork_place`.
-        model_names: Lists model names.
+        models: The models to choose from.
         permissions: Widget with the permissions of the fork.
 
     Signals:
@@ -487,7 +481,7 @@ class ForkDialog(QDialog):
         access: StoreClient,
         run_id: str,
         place: ForkPlace,
-        model_names: Callable[[], Sequence[str]],
+        models: ModelSource,
         permissions: QWidget,
         parent: QWidget | None = None,
     ) -> None:
@@ -502,7 +496,7 @@ class ForkDialog(QDialog):
         self._round = 0
         self.plan: ForkPlan | None = None
         self._permissions = permissions
-        self.form = ForkForm(place, model_names)
+        self.form = ForkForm(place, models)
         self.problem = MessageBar("", "bad")
         self.problem.hide()
         self.reused, self.rerun, self.price = (PlainLabel(wrap=True) for _ in range(3))

@@ -8,10 +8,11 @@ from typing import Any, Final, cast
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.editor import ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldSpec, choice_help
+from app.inspector.model_list import ModelComboBox
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, Switch, hbox, plain_tool_tip
@@ -119,46 +120,24 @@ class NodeEditor(ChoiceEditor):
         return [(nothing, "Automatic", "Uses the only node that fits."), *named]
 
 
-def _model_combo(parent: QWidget, placeholder: str) -> tuple[QComboBox, QLineEdit]:
-    combo = narrow_combo(parent)
-    combo.setEditable(True)
-    combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-    line = combo.lineEdit()
-    assert line is not None
-    line.setPlaceholderText(placeholder)
-    return combo, line
-
-
-def _update_models(combo: QComboBox, names: list[str]) -> None:
-    """Update the available models, and keep the text and the cursor."""
-    line = combo.lineEdit()
-    if line is None or names == [combo.itemText(row) for row in range(combo.count())]:
-        return
-    text, position = line.text(), line.cursorPosition()
-    combo.clear()
-    combo.addItems(names)
-    combo.setCurrentIndex(-1)
-    line.setText(text)
-    line.setCursorPosition(position)
-
-
 class ModelEditor(Editor):
-    """Editable combo box for the name of a model."""
+    """Field for the name of a model, with the list of models."""
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
-        self.combo, self.line = _model_combo(self, "Workflow default")
+        self.combo = ModelComboBox(binding.models, self._placeholder(), self)
+        self.line = self.combo.line
         self.register(self.combo)
         self.register(self.line)
-        self.refresh()
         self.box.addWidget(self.combo)
         self.main_widget = self.combo
         self.line.textEdited.connect(self._typed)
-        self.combo.activated.connect(self._chosen)
+        self.combo.model_chosen.connect(self._chosen)
+        binding.models.changed.connect(lambda: self.line.setPlaceholderText(self._placeholder()))
 
-    def refresh(self) -> None:
-        """Update the available models."""
-        _update_models(self.combo, self.binding.model_names())
+    def _placeholder(self) -> str:
+        default = self.binding.models.default_label
+        return "Workflow default" if self.binding.node_id is not None or not default else f"Default ({default})"
 
     def _display(self, value: Any) -> None:
         position = self.line.cursorPosition()
@@ -168,8 +147,9 @@ class ModelEditor(Editor):
     def _typed(self, text: str) -> None:
         self._commit(text.strip() or (None if self.field.nullable else ""))
 
-    def _chosen(self, row: int) -> None:
-        self._typed(self.combo.itemText(row))
+    def _chosen(self, name: str) -> None:
+        self.binding.session.seal()
+        self._typed(name)
         self.binding.session.seal()
 
 
@@ -263,7 +243,7 @@ class ModelListEditor(Editor):
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
-        self.rows: list[tuple[QComboBox, QToolButton]] = []
+        self.rows: list[tuple[ModelComboBox, QToolButton]] = []
         self._list = QVBoxLayout()
         self._list.setSpacing(UNIT)
         self.box.addLayout(self._list)
@@ -272,11 +252,6 @@ class ModelListEditor(Editor):
         self.box.addWidget(self.add, 0, Qt.AlignmentFlag.AlignLeft)
         self.main_widget = self.add
         self.add.clicked.connect(self._append)
-
-    def refresh(self) -> None:
-        """Update the available models."""
-        for combo, _ in self.rows:
-            _update_models(combo, self.binding.model_names())
 
     def focus_path(self, path: str) -> None:
         """Move the focus to a model."""
@@ -309,19 +284,18 @@ class ModelListEditor(Editor):
         self.layout_changed.emit()
 
     def _add_row(self, index: int) -> None:
-        combo, line = _model_combo(self, "provider/model")
+        combo = ModelComboBox(self.binding.models, "provider/model", self)
         button = QToolButton(self)
         ThemedIcon(button, "mdi6.close", "dim")
         title = f"{self.field.title} {index + 1}"
         self.register(combo, title)
-        self.register(line, title)
+        self.register(combo.line, title)
         describe_widget(button, f"Remove: {title}", f"Remove: {title}")
         box = hbox((combo, 1), button, spacing=1)
         self._list.addLayout(box)
         self.rows.append((combo, button))
-        _update_models(combo, self.binding.model_names())
-        line.textEdited.connect(partial(self._edit, index))
-        combo.textActivated.connect(partial(self._choose, index))
+        combo.line.textEdited.connect(partial(self._edit, index))
+        combo.model_chosen.connect(partial(self._choose, index))
         button.clicked.connect(partial(self._remove, index))
 
     def _edit(self, index: int, text: str) -> None:
@@ -335,7 +309,7 @@ class ModelListEditor(Editor):
 
     def _append(self, _checked: bool = False) -> None:
         names = self._names()
-        new = next((name for name in self.binding.model_names() if name not in names), "")
+        new = next((name for name in self.binding.models.names() if name not in names), "")
         self._commit_step([*names, new])
         self.rows[-1][0].setFocus()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from app.inspector.field_spec import FieldSpec
+from app.inspector.model_list import ModelSource
 from app.session import Session
 from app.theme.style import set_style_properties
 from app.theme.widgets import ignore_wheel_unless_focused, plain_tool_tip, vbox
@@ -73,21 +73,21 @@ class ConfigBinding(QObject):
     Attributes:
         session: The open document.
         node_id: The node; None for the workflow itself.
-        model_names: Returns the names of models to choose from.
+        models: The models to choose from.
         events: The event filter for the widgets of the form.
     """
 
     def __init__(
         self,
         session: Session,
-        model_names: Callable[[], list[str]],
+        models: ModelSource,
         node_id: str | None = None,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self.session = session
         self.node_id = node_id
-        self.model_names = model_names
+        self.models = models
         self.events = FieldEventFilter(session, self)
 
     @property

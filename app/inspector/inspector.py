@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QStackedWidget, QTabBar, QWidget
 
 from app.inspector.form import order_tabs
+from app.inspector.model_list import ModelSource
 from app.inspector.properties_pages import NodePage, WorkflowPage
 from app.inspector.result_page import ResultPage
 from app.runs.loop_status import unit_of
@@ -32,7 +33,7 @@ class Inspector(QWidget):
 
     Args:
         session: The open document.
-        model_names: Returns the names of models to choose from.
+        models: The models to choose from.
 
     Attributes:
         page: The current page of the Properties tab; None if several nodes are selected.
@@ -40,10 +41,10 @@ class Inspector(QWidget):
         result: The Result page.
     """
 
-    def __init__(self, session: Session, model_names: Callable[[], list[str]], parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, models: ModelSource, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self._model_names = model_names
+        self._models = models
         self._pages: dict[str, NodePage] = {}
         self.page: NodePage | WorkflowPage | None = None
         self._node_id: str | None = None
@@ -89,7 +90,7 @@ class Inspector(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self._properties_stack)
         self._stack.addWidget(self._result_scroll)
-        self.workflow_page = self._add_page(lambda parent: WorkflowPage(self._session, self._model_names, parent))
+        self.workflow_page = self._add_page(lambda parent: WorkflowPage(self._session, self._models, parent))
         self.workflow_page.form.advanced_toggled.connect(self._remember_advanced)
         self._several = self._add_page(lambda parent: PlainLabel(parent=parent, wrap=True))
         self._several.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -128,7 +129,7 @@ class Inspector(QWidget):
     def _page_for(self, node_type: str) -> NodePage:
         page = self._pages.get(node_type)
         if page is None:
-            page = self._add_page(lambda parent: NodePage(self._session, self._model_names, node_type, parent))
+            page = self._add_page(lambda parent: NodePage(self._session, self._models, node_type, parent))
             page.rename_requested.connect(self._rename)
             if page.form is not None:
                 page.form.advanced_toggled.connect(self._remember_advanced)

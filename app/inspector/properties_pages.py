@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
@@ -12,6 +10,7 @@ from app.inspector.editor import ConfigBinding, FieldProblem, describe_widget, m
 from app.inspector.field_spec import field_specs
 from app.inspector.form import Form, problems_by_field
 from app.inspector.form_fields import ProblemLines
+from app.inspector.model_list import ModelSource
 from app.inspector.prompt_editor import SYNTAX_ERROR_CODES
 from app.inspector.text_widgets import GrowingEdit
 from app.session import Session
@@ -182,13 +181,11 @@ class NodePage(QWidget):
 
     rename_requested = Signal(str)
 
-    def __init__(
-        self, session: Session, model_names: Callable[[], list[str]], node_type: str, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, session: Session, models: ModelSource, node_type: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
         self.node_type = node_type
-        self.binding = ConfigBinding(session, model_names, parent=self)
+        self.binding = ConfigBinding(session, models, parent=self)
         self.header = NodeHeader(self.binding, self)
         self.id_field = NodeIdField(self.binding, self)
         self.id_field.rename_requested.connect(self.rename_requested)
@@ -264,10 +261,10 @@ class WorkflowPage(QWidget):
         form: The form of the settings.
     """
 
-    def __init__(self, session: Session, model_names: Callable[[], list[str]], parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, models: ModelSource, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self.binding = ConfigBinding(session, model_names, parent=self)
+        self.binding = ConfigBinding(session, models, parent=self)
         self.name = QLineEdit()
         self.name.setObjectName("title")
         self.name.setPlaceholderText("Untitled workflow")

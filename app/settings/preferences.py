@@ -1,4 +1,4 @@
-"""The program's preferences: schema, JSON file in the user's configuration folder, appearance and available models.
+"""The program's preferences: schema, JSON file in the user's configuration folder, and appearance.
 
 The forms of the Settings dialog are generated from the schema. API keys are not preferences: they are in the system
 keyring, in environment variables or in memory.
@@ -7,7 +7,6 @@ keyring, in environment variables or in memory.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -21,10 +20,8 @@ from app.theme.style import style
 from engine.errors import EngineError
 from engine.exits import MAX_ITERATIONS_CAP, set_shown_cap
 from engine.formatting import format_json
-from engine.models.catalog import check_model_name, known_examples
-from engine.models.keys import Keys
-from engine.models.protocol import EMBEDDED_MODEL
-from engine.models.providers import origin_of, provider_named
+from engine.models.catalog import check_model_name
+from engine.models.providers import origin_of
 from engine.safe_file_io import read_text_file, replace_file
 
 MAX_RECENT: Final = 12
@@ -136,6 +133,7 @@ class PreferenceValues(BaseModel):
     recent_files: tuple[str, ...] = Field(default=(), max_length=MAX_RECENT)
     recent_models: tuple[str, ...] = Field(default=(), max_length=MAX_RECENT)
     servers: tuple[CustomServer, ...] = ()
+    search_local_servers: bool = False
     local_models: tuple[str, ...] = ()
     providers_with_key: tuple[str, ...] = ()
     window_geometry: str = ""
@@ -385,40 +383,3 @@ def apply_appearance(preferences: Preferences) -> None:
     """Apply theme and text size now and after every change; calling it again has no effect."""
     if preferences.findChild(_AppearanceApplier) is None:
         _AppearanceApplier(preferences).apply()
-
-
-def available_model_names(preferences: Preferences) -> list[str]:
-    """Return the available models, the most likely choice first.
-
-    These are the default model, recent models, the built-in model, models on custom and local servers, and an example
-    for each provider with an API key.
-    """
-    values = preferences.values
-    default = [values.default_model] if values.default_model else []
-    custom = [server.model for server in values.servers]
-    names = [*default, *values.recent_models, EMBEDDED_MODEL, *custom, *values.local_models]
-    return list(dict.fromkeys([*names, *_examples(values.providers_with_key)]))
-
-
-def is_placeholder(name: str) -> bool:
-    """Return whether a name is only a placeholder (`openrouter/VENDOR/MODEL`)."""
-    return name.rpartition("/")[2] == "MODEL"
-
-
-def _examples(providers_with_key: Iterable[str]) -> list[str]:
-    known = known_examples(_KnownKeys(frozenset(providers_with_key)))
-    return [model.name for model in known if model.available and not is_placeholder(model.name)]
-
-
-class _KnownKeys(Keys):
-    """Knows which providers have a key without accessing the keyring."""
-
-    def __init__(self, providers: frozenset[str]) -> None:
-        super().__init__()
-        self._providers = providers
-
-    def get(self, provider: str) -> str | None:
-        """Return an empty text if there is a key, else None."""
-        known = provider_named(provider)
-        in_environment = any(os.environ.get(variable, "").strip() for variable in known.key_variables)
-        return "" if in_environment or known.name in self._providers else None

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.engine_thread import EngineThread
-from app.settings.preferences import Preferences, is_placeholder
+from app.settings.preferences import Preferences
 from app.settings.settings_widgets import (
     ModelTestCall,
     ModelTestRow,
@@ -34,9 +34,9 @@ from app.theme.style import icon, set_style_properties, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, PlainLabel, hbox, make_read_only, plain_tool_tip, vbox
 from engine.errors import EngineError
-from engine.models.catalog import KnownModel, check_model_name, known_models
+from engine.models.catalog import check_model_name
 from engine.models.keys import Keys, KeySource
-from engine.models.protocol import EMBEDDED_MODEL
+from engine.models.known_models import KnownModel, built_in_model, is_placeholder, known_examples
 from engine.models.providers import PROVIDERS
 
 EMBEDDED_MODEL_NOTE = "Built-in demo model (135M): real, but not reliable"
@@ -69,12 +69,11 @@ class ProviderRow:
 
 def list_providers(keys: Keys, environment: Mapping[str, str] = os.environ) -> list[ProviderRow]:
     """Return the current list. Accesses the keyring, which may be slow: do not call it in the window's thread."""
-    rows = []
-    for model in known_models(keys):
-        provider = PROVIDERS.get(model.name.partition("/")[0])
-        if model.name == EMBEDDED_MODEL:
-            rows.append(ProviderRow("", model.title, model.name, "No key needed", True, problem=model.how_to_get))
-        elif provider is not None and not provider.local and model.available is not None:
+    own = built_in_model()
+    rows = [ProviderRow("", own.title, own.name, "No key needed", True, problem=own.how_to_get)]
+    for model in known_examples(keys):
+        provider = PROVIDERS[model.name.partition("/")[0]]
+        if not provider.local:
             rows.append(_row(model, provider.name, provider.key_variables, keys, environment))
     return rows
 

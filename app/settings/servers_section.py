@@ -1,21 +1,15 @@
 """Servers section of the settings: models on local servers, and on OpenAI-compatible servers by address.
 
-Local servers (Ollama, LM Studio and llama.cpp) are searched only on request, at their default ports or at the addresses
-in their environment variables. No user data is sent, and responses are limited in size and time and are not trusted.
+Servers on this computer (Ollama, LM Studio and llama.cpp) are searched only while the user allows it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
-from pydantic_core import from_json
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import QFormLayout, QLineEdit, QListWidget, QListWidgetItem, QWidget
 
 from app.engine_thread import EngineThread
@@ -32,128 +26,13 @@ from app.settings.settings_widgets import (
 )
 from app.theme.style import ThemedIcon, set_style_properties, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import CollapsibleSection, PlainLabel, hbox, vbox
+from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, Switch, hbox, vbox
 from engine.errors import EngineError
 from engine.formatting import format_count
 from engine.models.catalog import Models
 from engine.models.keys import Keys, KeyStoreError
-from engine.models.providers import AddressError, Provider, origin_of, provider_named
-
-if TYPE_CHECKING:
-    import httpx
-
-
-TIMEOUT_S: Final = 1.5
-MAX_BYTES: Final = 2_000_000
-MAX_MODELS: Final = 200
-_NAME: Final = re.compile(r"[A-Za-z0-9_@~][A-Za-z0-9_.:@+/-]{0,199}")
-
-
-@dataclass(frozen=True, slots=True)
-class LocalServer:
-    """Result of querying a server.
-
-    Attributes:
-        title: Name of the server.
-        address: Its address.
-        models: Names of its models, as used in workflows.
-        problem: Why it has no models, in a sentence; empty if it has some.
-        is_running: Whether a server responded at all.
-    """
-
-    title: str
-    address: str
-    models: tuple[str, ...]
-    problem: str = ""
-    is_running: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """A kind of server: prefix of its model names, title, and path of its model list."""
-
-    prefix: str
-    title: str
-    path: str
-
-
-_KINDS: Final = (
-    _Kind("ollama_chat", "Ollama", "/api/tags"),
-    _Kind("lm_studio", "LM Studio", "/models"),
-    _Kind("llamafile", "llama.cpp", "/models"),
-)
-
-
-async def find_local_servers(environment: Mapping[str, str] = os.environ) -> list[LocalServer]:
-    """Query all kinds of servers concurrently. Takes at most `TIMEOUT_S` and never fails."""
-    import httpx
-
-    async with httpx.AsyncClient(trust_env=False, timeout=TIMEOUT_S, headers={"Accept-Encoding": "identity"}) as client:
-        return list(await asyncio.gather(*(_ask(client, kind, environment) for kind in _KINDS)))
-
-
-async def _ask(client: httpx.AsyncClient, kind: _Kind, environment: Mapping[str, str]) -> LocalServer:
-    import httpx
-
-    address = _address(provider_named(kind.prefix), environment)
-    try:
-        origin_of(address)
-        async with asyncio.timeout(TIMEOUT_S):
-            content = await _read(client, address.rstrip("/") + kind.path)
-    except AddressError as error:
-        return LocalServer(kind.title, address, (), str(error))
-    except (httpx.ConnectError, httpx.ConnectTimeout):
-        return LocalServer(kind.title, address, (), f"{kind.title} is not running at {address}.", False)
-    except (TimeoutError, httpx.TimeoutException):
-        return LocalServer(kind.title, address, (), f"{kind.title} at {address} did not respond in time.")
-    except (httpx.HTTPError, httpx.InvalidURL):
-        return LocalServer(kind.title, address, (), f"The server at {address} is not {kind.title}.")
-    names = None if content is None else _names(content)
-    if names is None:
-        return LocalServer(kind.title, address, (), f"The server at {address} is not {kind.title}.")
-    problem = "" if names else f"{kind.title} is running at {address} but has no models."
-    return LocalServer(kind.title, address, tuple(f"{kind.prefix}/{name}" for name in names), problem)
-
-
-def _address(provider: Provider, environment: Mapping[str, str]) -> str:
-    chosen = next((environment[name] for name in provider.address_variables if environment.get(name)), None)
-    # `localhost` may resolve to two addresses that are tried one after the other.
-    return chosen or provider.addresses[0].replace("//localhost", "//127.0.0.1")
-
-
-async def _read(client: httpx.AsyncClient, address: str) -> bytes | None:
-    """Return the body of a successful response of acceptable size, else None."""
-    async with client.stream("GET", address) as response:
-        if response.status_code != 200:
-            return None
-        content = b""
-        async for piece in response.aiter_raw():
-            content += piece
-            if len(content) > MAX_BYTES:
-                return None
-        return content
-
-
-def _names(content: bytes) -> list[str] | None:
-    """Return the model names of a response in the format of Ollama or OpenAI, else None."""
-    try:
-        parsed: Any = from_json(content)
-    except ValueError:
-        return None
-    if not isinstance(parsed, dict):
-        return None
-    entries, key = (parsed.get("models"), "name") if "data" not in parsed else (parsed["data"], "id")
-    if not isinstance(entries, list):
-        return None
-    named = [str(entry.get(key, "")) for entry in entries if isinstance(entry, dict)]
-    return list(dict.fromkeys(filter(None, map(_callable_name, named))))[:MAX_MODELS]
-
-
-def _callable_name(name: str) -> str:
-    """Return the name to call the model by; llama.cpp may report a file path, but accepts any name."""
-    short = re.split(r"[/\\]", name)[-1] if name.startswith(("/", ".")) or "\\" in name else name
-    return short if _NAME.fullmatch(short) else ""
-
+from engine.models.local_servers import LocalServer, find_local_servers, local_server_title
+from engine.models.providers import origin_of
 
 PREFIX = "openai/"
 """Prefix of the names of models with an OpenAI-compatible API."""
@@ -297,7 +176,7 @@ class _Served:
 
     @property
     def label(self) -> str:
-        server = self.address or f"{provider_named(self.model.partition('/')[0]).title} on this computer"
+        server = self.address or f"{local_server_title(self.model)} on this computer"
         return f"{self.model}   ·   {server}"
 
 
@@ -309,7 +188,9 @@ class ServersSection(QWidget):
         self._preferences = preferences
         self._engine = engine
         self._served: list[_Served] = []
-        self.find_servers = make_button("Find local servers", self._find_servers)
+        self.consent = Switch("Look for models on this computer")
+        self.consent.toggled.connect(self._allow_search)
+        self.find_servers = make_button("Search again", self._find_servers)
         ThemedIcon(self.find_servers, "mdi6.magnify")
         self.found = StatusLabel()
         self.list = QListWidget()
@@ -326,6 +207,7 @@ class ServersSection(QWidget):
         preferences.changed.connect(self._follow)
         style().changed.connect(self._size)
         self._fill()
+        self._show_consent()
 
     @property
     def chosen(self) -> _Served | None:
@@ -334,9 +216,21 @@ class ServersSection(QWidget):
         return self._served[index] if 0 <= index < len(self._served) else None
 
     def _lay_out(self) -> None:
-        ask = hbox((self.find_servers, Qt.AlignmentFlag.AlignTop), (self.found, 1), spacing=3)
-        ask.addStretch(0)
-        vbox(ask, self.list, self.model_test, self.fold, spacing=3, parent=self)
+        text = "Asks Ollama, LM Studio and llama.cpp for their models when a list of models opens. Sends nothing else."
+        consent = vbox(
+            hbox(self.consent, STRETCH, self.find_servers, spacing=3),
+            PlainLabel(text, look="dim small", wrap=True),
+            self.found,
+            spacing=1,
+        )
+        vbox(consent, self.list, self.model_test, self.fold, spacing=3, parent=self)
+
+    def _allow_search(self, is_allowed: bool) -> None:
+        self._preferences.set(search_local_servers=is_allowed)
+        if is_allowed:
+            self._find_servers()
+        else:
+            self.found.say("")
 
     def _find_servers(self) -> None:
         self.find_servers.setEnabled(False)
@@ -345,6 +239,8 @@ class ServersSection(QWidget):
 
     def _show_found(self, servers: list[LocalServer]) -> None:
         self.find_servers.setEnabled(True)
+        if not self._preferences.values.search_local_servers:  # withdrawn meanwhile
+            return
         models = tuple(model for server in servers for model in server.models)
         head = f"Found {format_count(len(models), 'model')}." if models else "No models found."
         absent = ", ".join(server.title for server in servers if not server.is_running)
@@ -359,6 +255,14 @@ class ServersSection(QWidget):
     def _follow(self, names: frozenset[str]) -> None:
         if names & {"servers", "local_models"}:
             self._fill()
+        if "search_local_servers" in names:
+            self._show_consent()
+
+    def _show_consent(self) -> None:
+        is_allowed = self._preferences.values.search_local_servers
+        with QSignalBlocker(self.consent):
+            self.consent.setChecked(is_allowed)
+        self.find_servers.setVisible(is_allowed)
 
     def _fill(self) -> None:
         values, chosen = self._preferences.values, self.chosen

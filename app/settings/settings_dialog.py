@@ -21,13 +21,13 @@ from PySide6.QtWidgets import (
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreClient
 from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
+from app.inspector.model_list import ModelComboBox, ModelSource
 from app.settings.extensions_controller import ExtensionsController
 from app.settings.extensions_section import McpServersSection, PluginsSection
 from app.settings.preferences import (
     Preferences,
     PreferenceValues,
     apply_appearance,
-    available_model_names,
     validation_error,
 )
 from app.settings.providers_section import EMBEDDED_MODEL_NOTE, ProvidersSection
@@ -223,51 +223,22 @@ def _declared(page: str) -> list[tuple[str, FieldSpec, dict[str, Any]]]:
     ]
 
 
-class ModelComboBox(QComboBox):
-    """Editable combo box that updates its list when it opens.
-
-    Signals:
-        opening: The list is about to open.
-    """
-
-    opening = Signal()
-
-    def showPopup(self) -> None:
-        """Emit `opening` first."""
-        self.opening.emit()
-        super().showPopup()
-
-
 class DefaultModelChooser(QWidget):
     """Combo box for the default model, with a note about the model."""
 
-    def __init__(self, preferences: Preferences, parent: QWidget | None = None) -> None:
+    def __init__(self, preferences: Preferences, models: ModelSource, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._preferences = preferences
-        self.box = ModelComboBox()
-        self.box.setEditable(True)
-        self.box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.box = ModelComboBox(models, f"{default_model_name()} (default)", with_setup=False)
         self.box.setAccessibleName("Default model")
-        self.box.opening.connect(self._update_models)
-        line = self.box.lineEdit()
-        assert line is not None
-        line.setAccessibleName("Default model")
-        line.setPlaceholderText(f"{default_model_name()} (default)")
-        line.textEdited.connect(self._set)
-        line.editingFinished.connect(self._remember)
-        self.box.textActivated.connect(self._choose)
+        self.box.line.setAccessibleName("Default model")
+        self.box.line.textEdited.connect(self._set)
+        self.box.line.editingFinished.connect(self._remember)
+        self.box.model_chosen.connect(self._choose)
         self.note = StatusLabel()
         vbox(self.box, self.note, spacing=2, parent=self)
         preferences.changed.connect(self._follow)
-        self._update_models()
         self._show()
-
-    def _update_models(self) -> None:
-        text = self.box.currentText()
-        self.box.clear()
-        self.box.addItems(available_model_names(self._preferences))
-        self.box.setCurrentIndex(self.box.findText(text))
-        self.box.setEditText(text)
 
     def _set(self, text: str) -> None:
         name = text.strip() or None
@@ -398,6 +369,7 @@ class SettingsDialog(QDialog):
 
     Args:
         preferences: The preferences to edit.
+        models: The models to choose from.
         history: Access to the history, or None.
         additions: MCP servers and plugins; None to create an own controller.
     """
@@ -406,6 +378,7 @@ class SettingsDialog(QDialog):
         self,
         preferences: Preferences,
         engine: EngineThread,
+        models: ModelSource,
         parent: QWidget | None = None,
         *,
         history: StoreClient | None = None,
@@ -422,7 +395,7 @@ class SettingsDialog(QDialog):
         self.setWindowTitle("Settings")
         apply_appearance(preferences)
         self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
-        self.default_model = DefaultModelChooser(preferences)
+        self.default_model = DefaultModelChooser(preferences, models)
         self.providers = ProvidersSection(preferences, engine)
         self.servers = ServersSection(preferences, engine)
         self.forms: dict[str, PreferencesForm] = {}

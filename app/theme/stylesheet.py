@@ -3,7 +3,7 @@
 Widgets select their style through properties, set with `app.theme.style.set_style_properties`:
 `panel`, `card` (surfaces), `dim`, `small`, `title`, `heading`, `section` (type), `primary`, `quiet`, `link`,
 `row` (buttons), `invalid` (fields), `bare` (views without a frame; `rows` if the rows draw the focus themselves,
-`solid` for fast scrolling), and `badge`, `hint` and `tone` with a kind. No Qt here.
+`solid` for fast scrolling), `grouped` (lists with headings), and `badge`, `hint` and `tone` with a kind. No Qt here.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ QTableView::item {{ padding: 0px 8px; border: none; }}
 QAbstractItemView::item:hover {{ background: {theme.hover}; }}
 QAbstractItemView::item:selected {{ background: {theme.selection}; color: {theme.text}; }}
 QAbstractItemView::item:disabled {{ color: {theme.faint}; }}
+QListView[grouped="true"]::item:disabled {{ color: {theme.dim}; }}
 QHeaderView {{ background: {theme.panel}; border: none; }}
 QHeaderView::section {{
   background: {theme.panel}; color: {theme.dim}; border: none; border-bottom: 1px solid {theme.line};

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Final, TypeVar, cast
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -27,7 +27,9 @@ from PySide6.QtWidgets import (
     QSizePolicy,
     QSlider,
     QStyle,
+    QStyledItemDelegate,
     QStyleOptionButton,
+    QStyleOptionViewItem,
     QTableView,
     QToolButton,
     QVBoxLayout,
@@ -411,6 +413,34 @@ class _WheelFilter(QObject):
             event.ignore()
             return True
         return False
+
+
+class HintDelegate(QStyledItemDelegate):
+    """Draws the rows of a list with the accessible description of each at the right, dim."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
+        """Shorten the text so that it leaves room for the hint."""
+        super().initStyleOption(option, index)
+        hint = _hint(index)
+        if hint:
+            metrics = QFontMetrics(option.font)
+            room = option.rect.width() - metrics.horizontalAdvance(hint) - 9 * UNIT
+            option.text = metrics.elidedText(option.text, Qt.TextElideMode.ElideMiddle, room)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """Draw the row and its hint."""
+        super().paint(painter, option, index)
+        painter.save()
+        painter.setPen(QColor(style().theme.dim))
+        place = option.rect.adjusted(0, 0, -3 * UNIT, 0)
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, _hint(index))
+        painter.restore()
+
+
+def _hint(index: QModelIndex | QPersistentModelIndex) -> str:
+    return index.data(Qt.ItemDataRole.AccessibleDescriptionRole) or ""
 
 
 def make_read_only(table: QTableView) -> None:

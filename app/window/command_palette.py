@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt
-from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QPainter
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
@@ -16,8 +16,6 @@ from PySide6.QtWidgets import (
     QListWidgetItem,
     QPushButton,
     QScrollArea,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
 )
@@ -25,10 +23,9 @@ from PySide6.QtWidgets import (
 from app.search import match_score
 from app.theme.style import style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
+from app.theme.widgets import STRETCH, HintDelegate, PlainLabel, hbox, vbox
 
 MOST_SHOWN: Final = 50
-_Index = QModelIndex | QPersistentModelIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +51,6 @@ def matching(entries: Iterable[PaletteEntry], typed: str) -> list[PaletteEntry]:
     return [entry for _, entry in found]
 
 
-class _WithHint(QStyledItemDelegate):
-    """Draws the hint at the right, dim."""
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        """Draw the row and its hint."""
-        super().paint(painter, option, index)
-        painter.save()
-        painter.setPen(QColor(style().theme.dim))
-        place = option.rect.adjusted(0, 0, -3 * UNIT, 0)
-        hint = index.data(Qt.ItemDataRole.AccessibleDescriptionRole) or ""
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, hint)
-        painter.restore()
-
-
 class CommandPalette(QDialog):
     """A search field with a list of results."""
 
@@ -83,7 +66,7 @@ class CommandPalette(QDialog):
         self.list = QListWidget(self)
         self.list.setAccessibleName("Results")
         self.list.setProperty("bare", True)
-        self.list.setItemDelegate(_WithHint(self.list))
+        self.list.setItemDelegate(HintDelegate(self.list))
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         vbox(self.field, self.list, spacing=2, margins=2, parent=self)

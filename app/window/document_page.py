@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app.document_file import FileWatcher
 from app.history.iterations_panel import IterationsPanel
+from app.inspector.model_list import ModelSource
 from app.runs.run_view_model import node_of
 from app.session import ReplaceDocument, Session
 from app.theme.widgets import MessageBars, vbox
@@ -27,7 +28,7 @@ class DocumentPage(QWidget):
 
     Args:
         session: The document; the page becomes its owner.
-        model_names: Returns the available models, for the inspector.
+        models: The models to choose from.
         data_folder: The folder of autosave files that cannot be written beside their document.
 
     Signals:
@@ -48,7 +49,7 @@ class DocumentPage(QWidget):
     def __init__(
         self,
         session: Session,
-        model_names: Callable[[], list[str]],
+        models: ModelSource,
         data_folder: Path,
         parent: QWidget | None = None,
     ) -> None:
@@ -65,7 +66,7 @@ class DocumentPage(QWidget):
         self.is_closed = False
         self.bars = MessageBars(self)
         self.canvas = Canvas(session)
-        self.inspector = Inspector(session, model_names)
+        self.inspector = Inspector(session, models)
         self.inspector.installEventFilter(self)
         self.iterations = IterationsPanel(session)
         self.log = LogPanel(session)

@@ -22,6 +22,7 @@ from engine.text_sanitizing import one_line, shown
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from engine.models.known_models import KnownModel
     from engine.nodes.spec import AnySpec, Port
     from engine.tools.tool import AnyTool
 
@@ -179,36 +180,61 @@ ProviderName = Annotated[
 @models_app.callback(invoke_without_command=True)
 def models_command(
     context: typer.Context,
+    search: Annotated[
+        str, typer.Option("--filter", metavar="TEXT", help="List only models whose name or provider contains TEXT.")
+    ] = "",
+    local: Annotated[
+        bool,
+        typer.Option("--local", help="Ask Ollama, LM Studio and llama.cpp on this machine for models."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the list as one JSON object.")] = False,
 ) -> int:
-    """List models, and which providers have an API key. Keys are never shown.
+    """List models with their prices and context lengths, and which providers have an API key. Keys are never shown.
 
-    Example: loopwright models
+    All models of a provider with a key are listed, and one example of the others. Prices are for a million input and
+    output tokens. Servers on this machine are contacted only with --local.
+
+    Example: loopwright models --filter mini
     """
     if context.invoked_subcommand is not None:
         return ExitCode.DONE
-    from engine.models.catalog import default_model_name, known_models
+    from engine.models.catalog import default_model_name
     from engine.models.keys import Keys
+    from engine.models.known_models import known_models
+    from engine.models.local_servers import find_local_servers
+    from engine.runner.event_loop import run_in_background_loop
 
+    servers = run_in_background_loop(find_local_servers()) if local else None
+    known = [model for model in known_models(Keys(), servers) if model.matches(search)]
     default = default_model_name()
-    known = known_models(Keys())
     if as_json:
-        names = ("name", "title", "note", "available", "how_to_get")
-        write_json({"default": default, "models": [{name: getattr(model, name) for name in names} for model in known]})
+        write_json({"default": default, "models": [_model_to_json(model) for model in known]})
         return ExitCode.DONE
     rows = [
         (
             model.name,
             model.title,
             {True: "yes", False: "no", None: "?"}[model.available],
+            model.price_text,
+            model.context_text,
             ". ".join(filter(None, (model.note, model.how_to_get))),
         )
         for model in known
     ]
-    out().table(("Model", "Provider", "Ready", "Notes"), rows)
+    out().table(("Model", "Provider", "Ready", "Price in / out", "Context", "Notes"), rows)
     out().line()
     out().line(f"Default model: {default}")
     return ExitCode.DONE
+
+
+def _model_to_json(model: KnownModel) -> dict[str, object]:
+    price = model.price
+    return {
+        **{name: getattr(model, name) for name in ("name", "title", "note", "available", "how_to_get")},
+        "input_usd_per_million_tokens": None if price is None else round(price.input_usd_per_token * 1e6, 6),
+        "output_usd_per_million_tokens": None if price is None else round(price.output_usd_per_token * 1e6, 6),
+        "context_tokens": model.context_tokens,
+    }
 
 
 @models_app.command("set-key")

@@ -15,12 +15,12 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from engine.models.keys import Keys, KeyStoreError
+from engine.models.keys import Keys
 from engine.models.protocol import (
     EMBEDDED_MODEL,
     RECORDED_PREFIX,
@@ -37,7 +37,6 @@ from engine.models.protocol import (
     clean_request,
     estimated_usage,
 )
-from engine.models.providers import PROVIDERS, Provider
 from engine.models.reply_text import ReplyText
 from engine.models.tool_calls import PartialCalls
 from engine.values import clean_text
@@ -404,91 +403,3 @@ class PluginModel:
 def _is_usage(usage: Any) -> bool:
     counts = (usage.input_tokens, usage.output_tokens) if isinstance(usage, Usage) else (None,)
     return all(type(count) is int and count >= 0 for count in counts)
-
-
-_EXAMPLES = {
-    "openai": "gpt-4o-mini",
-    "anthropic": "claude-haiku-4-5",
-    "gemini": "gemini-2.5-flash",
-    "mistral": "ministral-14b-latest",
-    "groq": "openai/gpt-oss-20b",
-    "deepseek": "deepseek-chat",
-    "openrouter": "VENDOR/MODEL",
-    "together_ai": "meta-llama/Llama-3.3-70B-Instruct-Turbo",
-    "xai": "grok-4.3",
-    "cohere": "command-a-03-2025",
-    "perplexity": "sonar",
-    "fireworks_ai": "accounts/fireworks/models/llama-v3p1-8b-instruct",
-    "cerebras": "gpt-oss-120b",
-    "ollama_chat": "llama3.2",
-    "lm_studio": "MODEL",
-    "llamafile": "MODEL",
-    "hosted_vllm": "MODEL",
-}
-"""A model of each provider that `loopwright models` lists."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownModel:
-    """A model, or an example of a provider's models, for a list.
-
-    Attributes:
-        name: Its name for documents and the command line.
-        title: Its name for people.
-        note: What people should know about it; may be empty.
-        available: Whether it can be called now; None if only its server knows.
-        how_to_get: What is missing or required; may be empty.
-    """
-
-    name: str
-    title: str
-    note: str
-    available: bool | None
-    how_to_get: str
-
-
-def known_models(keys: Keys) -> list[KnownModel]:
-    """List the models that can be called, and what the others require.
-
-    Looks for keys, also in the system's keyring, which may take a while; uses no network.
-    """
-    return [
-        _known_embedded(),
-        *known_examples(keys),
-        KnownModel("openai/MODEL", "Any OpenAI-compatible server", "", None, "Give its address as api_base."),
-        KnownModel(
-            f"{SCRIPTED_PREFIX}FILE", "Scripted", "its replies come from a file", True, "See docs/scripted-model.md."
-        ),
-        KnownModel(
-            f"{RECORDED_PREFIX}RUN", "Recorded", "its replies come from an earlier run", True, "See docs/history.md."
-        ),
-    ]
-
-
-def known_examples(keys: Keys) -> list[KnownModel]:
-    """An example of each provider, and whether it can be called; looks for keys like `known_models`."""
-    return [_known_example(prefix, PROVIDERS[prefix], keys) for prefix in _EXAMPLES]
-
-
-def _known_embedded() -> KnownModel:
-    from engine.models.embedded import EMBEDDED_NOTE, find_runtime, find_weights
-
-    missing = ""
-    try:
-        find_weights()
-        find_runtime()
-    except ModelError as error:
-        missing = str(error)
-    return KnownModel(EMBEDDED_MODEL, "Built-in demo model (135M)", EMBEDDED_NOTE, not missing, missing)
-
-
-def _known_example(prefix: str, provider: Provider, keys: Keys) -> KnownModel:
-    name = f"{prefix}/{_EXAMPLES[prefix]}"
-    if provider.local:
-        return KnownModel(name, provider.title, "runs on your own machine", None, f"Start {provider.title}.")
-    try:
-        available = keys.get(provider.name) is not None
-    except KeyStoreError as error:
-        return KnownModel(name, provider.title, "", False, str(error))
-    missing = f"Put a key into {provider.key_variables[0]} or the system keyring."
-    return KnownModel(name, provider.title, "", available, "" if available else missing)

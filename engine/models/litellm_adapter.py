@@ -16,17 +16,17 @@ import contextlib
 import importlib
 import inspect
 import os
-import re
 import threading
 import warnings
 import weakref
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from engine.models.keys import Endpoint, Keys, find_endpoint
-from engine.models.protocol import LongPrice, ModelError, ModelErrorKind, OnText, Price, Reply, Request, clean_request
+from engine.models.price_list import price_of_entry
+from engine.models.protocol import ModelError, ModelErrorKind, OnText, Price, Reply, Request, clean_request
 from engine.models.providers import AddressError, origin_of, provider_named
 from engine.models.quirks import Change, Changes, apply_changes, change_warnings, next_change, response_format
 from engine.models.reply_parser import ReplyParser
@@ -130,10 +130,6 @@ async def _close_clients(cache: Any) -> None:
                 await closing
 
 
-_ABOVE: Final = re.compile(r"(?:input|output)_cost_per_token_above_(\d+)k_tokens")
-"""Keys of higher prices above a number of thousand tokens; keys of other kinds of calls have a longer name."""
-
-
 def local_price(litellm: ModuleType, name: str, api_base: str | None, environment: Mapping[str, str]) -> Price | None:
     """The price of a model.
 
@@ -159,25 +155,7 @@ def local_price(litellm: ModuleType, name: str, api_base: str | None, environmen
     entry = listed.get(name) or listed.get(model) or {}
     if not str(entry.get("litellm_provider", "")).startswith(prefix):
         return None
-    read, written = _usd(entry, "input_cost_per_token"), _usd(entry, "output_cost_per_token")
-    if read is None or written is None:
-        return None
-    return Price(read, written, _usd(entry, "input_cost_per_request") or 0.0, _long_prices(entry, read, written))
-
-
-def _long_prices(entry: Mapping[str, Any], read: float, written: float) -> tuple[LongPrice, ...]:
-    """The prices above numbers of tokens; without a higher price there, the usual one."""
-    prices: list[LongPrice] = []
-    for thousands in sorted({int(found[1]) for key in entry if (found := _ABOVE.fullmatch(key))}):
-        read = _usd(entry, f"input_cost_per_token_above_{thousands}k_tokens") or read
-        written = _usd(entry, f"output_cost_per_token_above_{thousands}k_tokens") or written
-        prices.append(LongPrice(thousands * 1000, read, written))
-    return tuple(prices)
-
-
-def _usd(entry: Mapping[str, Any], key: str) -> float | None:
-    value = entry.get(key)
-    return float(value) if isinstance(value, int | float) else None
+    return price_of_entry(entry)
 
 
 def _is_one_of(address: str, addresses: tuple[str, ...]) -> bool:

@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.history.fork_dialog import ForkDialog, ForkForm, ForkPlace, LoopSettingsForm, read_fork_place
 from app.history.store_client import StoreClient
+from app.inspector.model_list import ModelSource
 from app.theme.widgets import PlainLabel
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
@@ -28,7 +29,7 @@ CTRL = Qt.KeyboardModifier.ControlModifier
 
 
 def form_of(place: ForkPlace, qtbot: QtBot) -> ForkForm:
-    form = ForkForm(place, lambda: ["embedded", "openai/x"])
+    form = ForkForm(place, ModelSource(["embedded", "openai/x"]))
     qtbot.addWidget(form)
     return form
 
@@ -64,7 +65,7 @@ def test_form_shows_original_values_and_reports_no_changes(store: Store, tmp_pat
         ("critique", "system"): "",
         ("critique", "prompt"): "Judge: {{input}}",
     }
-    assert form.model.currentText() == "Unchanged"
+    assert (form.model.currentText(), form.model.line.placeholderText()) == ("", "Unchanged")
     assert form.loop is not None
     assert form.loop.condition is not None
     assert form.loop.condition.currentData() == ""
@@ -345,7 +346,7 @@ def test_wheel_scrolls_the_form_without_changing_fields(
 ) -> None:
     run_id = run_and_store(store, refine(), refine_script(tmp_path / "s.json"))
     place = read_fork_place(store, run_id, "loop[1]")
-    dialog = ForkDialog(access, run_id, place, lambda: ["embedded", "openai/x"], QWidget())
+    dialog = ForkDialog(access, run_id, place, ModelSource(["embedded", "openai/x"]), QWidget())
     qtbot.addWidget(dialog)
     with qtbot.waitSignal(dialog.planned):
         dialog.show()

@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.inspector.editor import Editor
 from app.inspector.inspector import Inspector
+from app.inspector.model_list import ModelSource
 from app.inspector.properties_pages import NodePage
 from app.session import Session
 from engine.document.builder import Builder
@@ -89,7 +90,7 @@ OpenInspector = Callable[..., Bench]
 def open_inspector(qtbot: QtBot, make_session: MakeSession) -> OpenInspector:
     def make(workflow: Workflow | None = None) -> Bench:
         session = make_session(workflow)
-        inspector = Inspector(session, lambda: list(MODELS))
+        inspector = Inspector(session, ModelSource(MODELS))
         qtbot.addWidget(inspector)
         inspector.resize(340, 900)
         with qtbot.waitActive(inspector):

@@ -48,7 +48,10 @@ def test_fallback_models_can_be_added_chosen_typed_and_removed(one_node: OneNode
     line.selectAll()
     QTest.keyClicks(line, "a/b")
     assert bench.config("it")["fallback_models"] == [MODELS[0], "a/b"]
-    choose(editor.rows[0][0], 2)
+    first = editor.rows[0][0]
+    QTest.keyClick(first, Key.Key_Down)
+    QTest.keyClick(first.list.filter, Key.Key_Down)
+    QTest.keyClick(first.list.filter, Key.Key_Return)
     assert bench.config("it")["fallback_models"] == [MODELS[1], "a/b"]
     QTest.mouseClick(editor.rows[0][1], Qt.MouseButton.LeftButton)
     assert bench.config("it")["fallback_models"] == ["a/b"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
 from app.engine_thread import EngineThread
+from app.settings.available_models import AvailableModels
 from app.settings.preferences import Preferences
 from app.settings.settings_dialog import SettingsDialog
 from app.theme.style import style
@@ -62,13 +64,29 @@ def preferences(qtbot: QtBot, tmp_path: Path) -> Iterator[Preferences]:
 
 
 @pytest.fixture
-def dialog(preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot) -> SettingsDialog:
+def models(preferences: Preferences, engine_thread: EngineThread) -> AvailableModels:
+    """The window's source of models."""
+    return AvailableModels(preferences, engine_thread, preferences)
+
+
+@pytest.fixture
+def dialog(
+    preferences: Preferences, engine_thread: EngineThread, models: AvailableModels, qtbot: QtBot
+) -> SettingsDialog:
     """The visible dialog, after the list of keys is loaded."""
-    dialog = SettingsDialog(preferences, engine_thread)
+    dialog = SettingsDialog(preferences, engine_thread, models)
     qtbot.addWidget(dialog)
     with qtbot.waitSignal(dialog.providers.refreshed):
         dialog.show_page("models")
     return dialog
+
+
+@pytest.fixture
+def nowhere() -> str:
+    """An address without a server."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{held.getsockname()[1]}/v1"
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
+from app.inspector.model_list import ModelSource
 from app.palette import palette_entries
 from app.settings import extensions_controller
 from app.settings.extensions_section import McpServersSection, PluginsSection
@@ -49,7 +50,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def dialog(file: Path, preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot) -> SettingsDialog:
-    dialog = SettingsDialog(preferences, engine_thread)
+    dialog = SettingsDialog(preferences, engine_thread, ModelSource())
     qtbot.addWidget(dialog)
     return dialog
 
@@ -171,7 +172,7 @@ def test_plugin_is_enabled_and_a_broken_one_shows_its_error(
 ) -> None:
     site = write_plugin(write_plugin(tmp_path / "site", "windowed", PLUGIN), "broken", "1 / 0")
     monkeypatch.syspath_prepend(str(site))
-    dialog = SettingsDialog(preferences, engine_thread)
+    dialog = SettingsDialog(preferences, engine_thread, ModelSource())
     qtbot.addWidget(dialog)
     dialog.show_page("plugins")
     section = dialog.plugins

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
+from app.inspector.model_list import ModelSource
 from app.settings.preferences import Preferences
 from app.settings.providers_section import KeyDialog, ProvidersSection, list_providers
 from app.settings.settings_dialog import SettingsDialog
@@ -148,7 +149,7 @@ def test_environment_key_takes_precedence_and_cannot_be_removed(
     preferences: Preferences, engine_thread: EngineThread, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    dialog = SettingsDialog(preferences, engine_thread)
+    dialog = SettingsDialog(preferences, engine_thread, ModelSource())
     qtbot.addWidget(dialog)
     with qtbot.waitSignal(dialog.providers.refreshed):
         dialog.show()

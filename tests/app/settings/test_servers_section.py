@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -39,7 +37,7 @@ def _fill(section: ServersSection, address: str, model: str, key: str = "") -> N
         QTest.keyClicks(field, text)
 
 
-def test_local_servers_are_queried_only_on_request(
+def test_local_servers_are_queried_only_with_consent_which_can_be_withdrawn(
     section: ServersSection, preferences: Preferences, wire: WireServer, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("LM_STUDIO_API_BASE", "LLAMAFILE_API_BASE", "OLLAMA_API_BASE"):
@@ -47,7 +45,9 @@ def test_local_servers_are_queried_only_on_request(
     assert wire.requests == []
     assert not section.list.isVisible()
 
-    qtbot.mouseClick(section.find_servers, LEFT)
+    assert not section.find_servers.isVisible()
+    qtbot.mouseClick(section.consent, LEFT)
+    assert preferences.search_local_servers
     assert not section.find_servers.isEnabled()
     qtbot.waitUntil(section.find_servers.isEnabled)
 
@@ -58,17 +58,22 @@ def test_local_servers_are_queried_only_on_request(
     assert any(
         text.startswith("lm_studio/plain") and text.endswith("LM Studio on this computer") for text in _texts(section)
     )
+    asked = len(wire.requests)
+
+    qtbot.mouseClick(section.consent, LEFT)
+    assert not preferences.search_local_servers
+    assert preferences.local_models == ()
+    assert section.found.text() == ""
+    assert not section.find_servers.isVisible()
+    assert len(wire.requests) == asked
 
 
 def test_servers_that_do_not_run_are_listed(
-    section: ServersSection, preferences: Preferences, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    section: ServersSection, preferences: Preferences, nowhere: str, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        nowhere = f"http://127.0.0.1:{held.getsockname()[1]}"
     for variable in ("LM_STUDIO_API_BASE", "LLAMAFILE_API_BASE", "OLLAMA_API_BASE"):
         monkeypatch.setenv(variable, nowhere)
-    preferences.set(local_models=("ollama_chat/a",))
+    preferences.set(local_models=("ollama_chat/a",), search_local_servers=True)
 
     QTest.keyClick(section.find_servers, Qt.Key.Key_Space)
     qtbot.waitUntil(section.find_servers.isEnabled)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, 
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
+from app.inspector.model_list import ModelSource
 from app.settings.preferences import Preferences, apply_appearance
 from app.settings.settings_dialog import PAGES, SettingsDialog
 from app.theme.style import style
@@ -192,19 +193,20 @@ def test_chosen_model_becomes_a_recent_model(dialog: SettingsDialog, preferences
     _retype(line, "gpt-4o")
     QTest.keyClick(line, Key.Key_Return)
     assert preferences.recent_models == ("openai/gpt-4o",), "there is no such model"
-    chooser.box.showPopup()
-    chooser.box.hidePopup()
-    chooser.box.textActivated.emit("groq/x")
+    chooser.box.model_chosen.emit("groq/x")
     assert preferences.recent_models == ("groq/x", "openai/gpt-4o")
 
 
-def test_model_list_is_updated_when_it_opens(dialog: SettingsDialog, preferences: Preferences) -> None:
+def test_model_list_follows_the_preferences_and_offers_no_settings(
+    dialog: SettingsDialog, preferences: Preferences
+) -> None:
     box = dialog.default_model.box
     preferences.set(local_models=("ollama_chat/llama3.2",))
     box.showPopup()
-    assert box.findText("ollama_chat/llama3.2") >= 0
-    QTest.keyClick(box.view(), Key.Key_End)
-    QTest.keyClick(box.view(), Key.Key_Return)
+    assert box.list is not None
+    assert not box.list.setup.isVisible()
+    QTest.keyClicks(box.list.filter, "llama3.2")
+    QTest.keyClick(box.list.filter, Key.Key_Return)
     assert preferences.default_model == "ollama_chat/llama3.2"
 
 
@@ -220,7 +222,7 @@ def test_closing_the_dialog_saves_the_preferences(
 def test_damaged_file_is_reported_above_the_pages(engine_thread: EngineThread, tmp_path: Path, qtbot: QtBot) -> None:
     path = tmp_path / "settings.json"
     path.write_text("{")
-    dialog = SettingsDialog(Preferences(path), engine_thread)
+    dialog = SettingsDialog(Preferences(path), engine_thread, ModelSource())
     qtbot.addWidget(dialog)
     with qtbot.waitSignal(dialog.providers.refreshed):
         dialog.show()
@@ -300,14 +302,16 @@ def test_history_limit_applies_only_after_editing(dialog: SettingsDialog, prefer
     assert heard[2:] == [(50, 5000)]
 
 
-def test_completed_model_name_is_used(dialog: SettingsDialog, preferences: Preferences) -> None:
+def test_completed_model_name_is_used(dialog: SettingsDialog, preferences: Preferences, qtbot: QtBot) -> None:
     preferences.set(local_models=("ollama_chat/llama3",))
-    box = dialog.default_model.box
-    box.showPopup()
-    box.hidePopup()
-    _retype(box.lineEdit(), "ollama_chat/ll")
-    QTest.keyClick(box.lineEdit(), Key.Key_Tab)
-    assert preferences.default_model == box.currentText()
+    line = dialog.default_model.box.line
+    _retype(line, "llama")
+    popup = line.completer().popup()
+    qtbot.waitUntil(popup.isVisible)
+    QTest.keyClick(popup, Key.Key_Down)
+    QTest.keyClick(popup, Key.Key_Return)
+    assert line.text() == "ollama_chat/llama3"
+    assert preferences.default_model == "ollama_chat/llama3"
 
 
 @pytest.mark.parametrize("page", ["models", "appearance"])

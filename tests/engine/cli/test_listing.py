@@ -14,6 +14,7 @@ import pytest
 from engine.bundled import templates_folder
 from engine.nodes.node_registry import builtin_registry
 from tests.engine.cli.kit import Program
+from tests.engine.wire.server import WireServer
 
 TYPES = [spec.type for spec in builtin_registry()]
 
@@ -111,8 +112,9 @@ def ring(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryKeyring]:
 
 
 def ready(program: Program, name: str) -> object:
-    (model,) = [model for model in program("models", "--json").json["models"] if model["name"].startswith(name)]
-    return model["available"]
+    listed = [model for model in program("models", "--json").json["models"] if model["name"].startswith(name)]
+    (available,) = {model["available"] for model in listed}
+    return available
 
 
 def test_models_shows_which_providers_have_a_key_but_never_the_key(
@@ -133,6 +135,35 @@ def test_models_lists_the_built_in_model_as_default_with_a_note(program: Program
     assert "tiny: good for trying the program, not for good answers" in ended.out
     assert ended.out.endswith("Default model: embedded:smollm2-135m\n")
     assert program("models", "--json").json["default"] == "embedded:smollm2-135m"
+
+
+def test_models_of_a_provider_with_a_key_have_prices_and_can_be_filtered(
+    program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret-123")
+    listed = program("models", "--filter", "HAIKU anthropic", "--json").json["models"]
+    assert len(listed) > 1
+    assert all(model["name"].startswith("anthropic/") and "haiku" in model["name"] for model in listed)
+    assert all(0 < model["input_usd_per_million_tokens"] < model["output_usd_per_million_tokens"] for model in listed)
+    assert all(model["context_tokens"] >= 100_000 for model in listed)
+    lines = program("models", "--filter", "haiku").out.splitlines()
+    assert len(lines) == len(listed) + 3
+    assert lines[0].split() == ["Model", "Provider", "Ready", "Price", "in", "/", "out", "Context", "Notes"]
+
+
+def test_servers_on_this_machine_are_asked_only_with_local(
+    program: Program, ring: MemoryKeyring, wire: WireServer, monkeypatch: pytest.MonkeyPatch
+):
+    for variable in ("OLLAMA_API_BASE", "LM_STUDIO_API_BASE", "LLAMAFILE_API_BASE"):
+        monkeypatch.setenv(variable, wire.base_url)
+    program("models")
+    assert wire.requests == []
+    listed = {model["name"]: model for model in program("models", "--local", "--json").json["models"]}
+    assert len(wire.requests) == 3
+    assert listed["lm_studio/plain"]["available"] is True
+    assert listed["lm_studio/plain"]["input_usd_per_million_tokens"] == 0
+    assert listed["ollama_chat/MODEL"]["available"] is False
+    assert wire.base_url in listed["ollama_chat/MODEL"]["how_to_get"]
 
 
 def test_key_is_stored_and_removed(program: Program, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch):

@@ -14,14 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.models import catalog, embedded
 from engine.models.catalog import (
     EMBEDDED_MODEL,
     LITELLM_PREFIXES,
     Models,
     check_model_name,
     default_model_name,
-    known_models,
 )
 from engine.models.embedded import EmbeddedModel
 from engine.models.keys import Keys
@@ -201,55 +199,12 @@ def test_prefixes_match_the_installed_litellm() -> None:
     assert members | by_data.keys() == LITELLM_PREFIXES
 
 
-def test_example_models_exist() -> None:
-    file = installed("litellm") / "model_prices_and_context_window_backup.json"
-    priced = json.loads(file.read_text(encoding="utf-8"))
-    for prefix, model in catalog._EXAMPLES.items():
-        check_model_name(f"{prefix}/{model}")
-        if not catalog.PROVIDERS[prefix].local and "MODEL" not in model:
-            assert f"{prefix}/{model}" in priced or model in priced, prefix
-
-
 def test_default_model_is_the_users_or_the_built_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert default_model_name({}) == EMBEDDED_MODEL
     assert default_model_name({"LOOPWRIGHT_MODEL": "  "}) == EMBEDDED_MODEL
     assert default_model_name({"LOOPWRIGHT_MODEL": "openai/gpt-4o"}) == "openai/gpt-4o"
     monkeypatch.setenv("LOOPWRIGHT_MODEL", "groq/x")
     assert default_model_name() == "groq/x"
-
-
-def test_known_models_report_availability_and_remedies() -> None:
-    known = {model.name: model for model in known_models(Keys({"OPENAI_API_KEY": "sk-secret-value"}))}
-    built_in = known[EMBEDDED_MODEL]
-    assert (built_in.available, built_in.how_to_get) == (True, "")
-    assert built_in.note == "tiny: good for trying the program, not for good answers"
-    openai = known["openai/gpt-4o-mini"]
-    assert (openai.title, openai.available, openai.how_to_get) == ("OpenAI", True, "")
-    anthropic = known["anthropic/claude-haiku-4-5"]
-    assert (anthropic.available, anthropic.how_to_get) == (
-        False,
-        "Put a key into ANTHROPIC_API_KEY or the system keyring.",
-    )
-    ollama = known["ollama_chat/llama3.2"]
-    assert (ollama.available, ollama.how_to_get) == (None, "Start Ollama.")
-    assert known["scripted:FILE"].available
-    assert known["openai/MODEL"].how_to_get == "Give its address as api_base."
-    assert "sk-secret-value" not in repr(known)
-
-
-def test_missing_built_in_model_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "RUNTIME_PACKAGE", "no_such_package")
-    built_in = known_models(Keys({}))[0]
-    assert built_in.available is False
-    assert "no_such_package" in built_in.how_to_get
-    assert "make env" in built_in.how_to_get
-
-
-def test_invalid_key_is_reported_without_showing_it() -> None:
-    known = {model.title: model for model in known_models(Keys({"GROQ_API_KEY": "two words"}))}
-    assert known["Groq"].available is False
-    assert "GROQ_API_KEY" in known["Groq"].how_to_get
-    assert "two words" not in repr(known)
 
 
 def test_catalog_imports_nothing_slow() -> None:

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from app.settings.servers_section import MAX_BYTES, MAX_MODELS, find_local_servers
+from engine.models.local_servers import MAX_BYTES, MAX_MODELS, find_local_servers
 from tests.engine.wire.server import WireServer
 
 Serve = Callable[..., str]
@@ -121,7 +121,7 @@ async def test_servers_without_models_and_with_very_many(serve: Serve, nowhere: 
 
 
 async def test_unresponsive_server_times_out(nowhere: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.settings.servers_section.TIMEOUT_S", 0.05)
+    monkeypatch.setattr("engine.models.local_servers.TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         found = (await find_local_servers(_at(nowhere, OLLAMA_API_BASE=address)))[0]
@@ -140,7 +140,7 @@ async def test_default_address_is_this_computer(monkeypatch: pytest.MonkeyPatch)
     async def read(_client: object, address: str) -> None:
         asked.append(address)
 
-    monkeypatch.setattr("app.settings.servers_section._read", read)
+    monkeypatch.setattr("engine.models.local_servers._read", read)
     await find_local_servers({})
 
     assert asked == [
