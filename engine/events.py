@@ -269,6 +269,7 @@ class NodeCompleted(Event):
         error: Why it failed, where its settings let the run continue.
         output_key: The name under which `state` holds its output from now on; empty for none.
         exits_loop: Whether it ended the loop around it.
+        pinned: Whether its pinned values were used and it did not run.
     """
 
     type: ClassVar[str] = "node.completed"
@@ -283,6 +284,7 @@ class NodeCompleted(Event):
     error: str = ""
     output_key: str = ""
     exits_loop: bool = False
+    pinned: bool = False
 
 
 @immutable

@@ -37,6 +37,7 @@ _STATUS_STYLES: Final[dict[NodeState, tuple[str, str, str]]] = {
     NodeState.CANCELLED: ("mdi6.stop-circle-outline", "dim", "stopped"),
     NodeState.INTERRUPTED: ("mdi6.stop-circle-outline", "dim", "interrupted"),
     NodeState.CACHED: ("mdi6.history", "good", "cached"),
+    NodeState.PINNED: ("mdi6.pin", "accent", "pinned"),
     NodeState.FAILED: ("mdi6.alert-circle-outline", "bad", "failed"),
     NodeState.WAITING: ("mdi6.account-question-outline", "warning", "waiting for input"),
 }

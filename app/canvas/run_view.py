@@ -29,7 +29,7 @@ from engine.formatting import format_count, format_duration, format_money, forma
 from engine.nodes.spec import ITERATOR, PAIR_BY_START, AnySpec, is_body_port
 from engine.nodes.subflow import SUBFLOW
 from engine.plan.structure import Structure
-from engine.run_state.state import NodeExecution, NodeState
+from engine.run_state.state import FINISHED, NodeExecution, NodeState
 from engine.runner.iterator_run import FAILED
 from engine.values import Value
 
@@ -37,7 +37,6 @@ PREVIEW: Final = 160
 """Maximum length of a value's preview on a card."""
 
 _WITHOUT_OUTPUT: Final = frozenset({NodeState.SKIPPED, NodeState.CANCELLED, NodeState.INTERRUPTED})
-_FINISHED: Final = frozenset({NodeState.COMPLETED, NodeState.CACHED})
 
 
 class RunDecorations:
@@ -58,7 +57,7 @@ class RunDecorations:
             state = NodeState.WAITING
         bar = self._bar(node.id) if node.type in PAIR_BY_START else None
         notes: list[str] = []
-        if state in _FINISHED or state is NodeState.FAILED:
+        if state in FINISHED or state is NodeState.FAILED:
             notes.append(_duration(execution.duration_s))
         elif state is NodeState.RUNNING and bar is not None:
             notes.append(self._counter(node, bar))
@@ -66,7 +65,7 @@ class RunDecorations:
             notes.append(f"attempt {execution.retries + 1}")
         if bar is not None and bar.failed:
             notes.append(f"{bar.failed} failed")
-        if execution.warnings and state in _FINISHED:
+        if execution.warnings and state in FINISHED:
             notes.append(format_count(len(execution.warnings), "warning"))
         return NodeStatus(state, " · ".join(filter(None, notes)), self._line(node, spec, execution), bar)
 
@@ -133,13 +132,13 @@ class RunDecorations:
         if loop is not None:
             state = self._run.node(loop, self._chosen).state
             dead = EdgeFlow.DEAD if state in _WITHOUT_OUTPUT else EdgeFlow.NONE
-            return EdgeFlow.CARRIED if state in _FINISHED else dead
+            return EdgeFlow.CARRIED if state in FINISHED else dead
         execution = self._run.node(source, self._chosen)
         if is_body_port(kind, port) and self._run.loop(source, self._chosen).current >= 0:
             return EdgeFlow.CARRIED
         if execution.state in _WITHOUT_OUTPUT:
             return EdgeFlow.DEAD
-        if execution.state not in _FINISHED:
+        if execution.state not in FINISHED:
             return EdgeFlow.NONE
         return EdgeFlow.CARRIED if port in execution.outputs else EdgeFlow.DEAD
 
@@ -165,7 +164,7 @@ class RunDecorations:
             return preview(question.message) if question is not None else self._running_line(node, execution)
         if execution.error and execution.state is not NodeState.SKIPPED:
             return preview(execution.error)
-        if execution.state not in _FINISHED or node.type in PAIR_BY_START:
+        if execution.state not in FINISHED or node.type in PAIR_BY_START:
             return ""
         return preview(spec.recorded(dict(execution.outputs))) if spec is not None and execution.outputs else ""
 

@@ -39,7 +39,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.problems import Problem, Severity
 from engine.formatting import format_count, format_duration, format_money
-from engine.run_state.state import LoopExecution, NodeExecution, NodeState
+from engine.run_state.state import FINISHED, LoopExecution, NodeExecution, NodeState
 
 
 class ResultSectionView(QWidget):
@@ -121,7 +121,7 @@ NOTE_SENT: Final = "Sent. The node's next model call will include it."
 def state_color(state: NodeState) -> str:
     """Return the color of a node's state in the current theme."""
     theme = style().theme
-    if state in {NodeState.COMPLETED, NodeState.CACHED}:
+    if state in FINISHED:
         return theme.good
     colors = {NodeState.RUNNING: theme.accent, NodeState.FAILED: theme.bad, NodeState.WAITING: theme.warning}
     return colors.get(state, theme.dim)

@@ -26,6 +26,7 @@ _STATES: Final = {
     NodeState.CANCELLED: "Stopped",
     NodeState.INTERRUPTED: "Interrupted",
     NodeState.CACHED: "Done (reused from an earlier run)",
+    NodeState.PINNED: "Pinned: the node did not run",
     NodeState.FAILED: "Failed",
     NodeState.WAITING: "Waiting for you",
 }
@@ -38,6 +39,7 @@ STATE_ICONS: Final = {
     NodeState.CANCELLED: "mdi6.stop-circle-outline",
     NodeState.INTERRUPTED: "mdi6.stop-circle-outline",
     NodeState.CACHED: "mdi6.check-circle-outline",
+    NodeState.PINNED: "mdi6.pin-outline",
     NodeState.FAILED: "mdi6.alert-circle-outline",
     NodeState.WAITING: "mdi6.account-question-outline",
 }

@@ -29,6 +29,7 @@ _ITERATIONS: Final = re.compile(r"(?:\w+\[\d+\]\.)*")
 _STATUS_OF_SUBFLOW: Final = {
     NodeState.COMPLETED: "completed",
     NodeState.CACHED: "completed",
+    NodeState.PINNED: "completed",
     NodeState.FAILED: "failed",
     NodeState.SKIPPED: "cancelled",
     NodeState.CANCELLED: "cancelled",

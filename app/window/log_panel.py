@@ -175,7 +175,8 @@ def _completed(event: NodeCompleted) -> Iterator[tuple[str, str]]:
     figures = [format_duration(event.duration_s)]
     if event.usage is not None:
         figures += [format_tokens(event.usage), format_money(event.cost_usd)]
-    yield "info", f"{'cache hit' if event.cached else 'done'} ({', '.join(figures)})"
+    how = "cache hit" if event.cached else "done"
+    yield "info", "pinned" if event.pinned else f"{how} ({', '.join(figures)})"
     yield from (("warning", warning) for warning in (event.error, *event.warnings) if warning)
 
 

@@ -37,6 +37,7 @@ from engine.events import (
 )
 from engine.exits.loop_conditions import format_exit
 from engine.formatting import (
+    format_count,
     format_duration,
     format_money,
     format_percent,
@@ -453,7 +454,7 @@ def event_line(event: AnyEvent, state: RunState, document: Workflow | None, note
     lines: list[str] = []
     match event:
         case RunStarted():
-            lines = [_start_line(event, note_of)]
+            lines = [_start_line(event, note_of), *(pin_notice(document) if document is not None else ())]
         case LoopIterationCompleted():
             place = f"{event.path}[{event.index}]"
             own = (text.removeprefix(f"{place}: ") for text in event.warnings if not text.startswith(f"{place}."))
@@ -500,7 +501,16 @@ def _start_line(event: RunStarted, note_of: NoteOf) -> str:
     return f"Running {event.workflow or 'the workflow'}{' with ' if models else ''}{models}."
 
 
+def pin_notice(document: Workflow) -> list[str]:
+    """The line that says which nodes are pinned; none if no node is."""
+    names = [one_line(node.title or node.id, 40) for node in document.pinned_nodes]
+    verb = "is pinned and does" if len(names) == 1 else "are pinned and do"
+    return [f"{format_count(len(names), 'node')} {verb} not run: {', '.join(names)}."] if names else []
+
+
 def _node_line(event: NodeCompleted) -> str:
+    if event.pinned:
+        return f"{event.path}: pinned"
     figures = [format_duration(event.duration_s)]
     if event.usage is not None:
         figures += [format_tokens(event.usage), format_money(event.cost_usd)]

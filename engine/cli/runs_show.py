@@ -244,7 +244,10 @@ def _write_value(screen: Screen, name: str, value: Value) -> None:
 
 def _write_node_head(screen: Screen, node: NodeExecution) -> None:
     """Write the path, state and cost of a node, with warnings and the error."""
-    figures = [node.node_type, "completed, from an earlier output" if node.is_cached else node.state]
+    state = (
+        "completed, from an earlier output" if node.is_cached else "completed, pinned" if node.is_pinned else node.state
+    )
+    figures = [node.node_type, state]
     figures += [format_duration(node.duration_s)] if node.duration_s is not None else []
     figures += [format_tokens(node.usage), format_money(node.cost_usd)] if node.usage is not None else []
     figures += [f"state.{node.output_key}"] if node.output_key else []
@@ -347,8 +350,9 @@ def _node_json(node: NodeExecution) -> dict[str, Any]:
     return {
         "path": node.path,
         "type": node.node_type,
-        "state": NodeState.COMPLETED if node.is_cached else node.state,
+        "state": NodeState.COMPLETED if node.has_completed else node.state,
         "cached": node.is_cached,
+        "pinned": node.is_pinned,
         "inputs": dict(node.inputs),
         "outputs": dict(node.outputs),
         "calls": calls,

@@ -65,6 +65,7 @@ class Builder:
         id: str | None = None,  # noqa: A002 # as in the document
         title: str = "",
         enabled: bool = True,
+        pinned: Mapping[str, Value] | None = None,
         config: Mapping[str, Value] | None = None,
         **fields: Value,
     ) -> NodeHandle:
@@ -75,6 +76,7 @@ class Builder:
             id: Its id; by default generated from the title or the type.
             title: Its title.
             enabled: Whether it takes part in runs.
+            pinned: Values by output port that runs use instead of running it.
             config: Config fields by name, also those of earlier versions of the program.
             fields: Config fields as keyword arguments. A trailing underscore is removed, for names that are Python
                 keywords or parameters of this method: `from_`, `id_`.
@@ -93,7 +95,9 @@ class Builder:
             values[key] = value
         node_id = unique_id(self._workflow, title or node_type) if id is None else id
         copied = upgraded_config(node_type, _own_copy(values, f'The config of node "{shown(node_id)}"', 3))
-        self._do(AddNode(Node(id=node_id, type=node_type, title=title, config=copied, enabled=enabled)))
+        held = _own_copy(dict(pinned or {}), f'The pinned values of node "{shown(node_id)}"', 3)
+        node = Node(id=node_id, type=node_type, title=title, config=copied, enabled=enabled, pinned=held)
+        self._do(AddNode(node))
         return NodeHandle(node_id)
 
     def connect(self, source: str, target: str) -> None:

@@ -42,6 +42,7 @@ class Node(_Part):
         title: Its display name; if empty, the title of its type.
         config: Its settings as in the file; the type's config model validates them.
         enabled: A disabled node passes its single input through, or is skipped.
+        pinned: Values by output port that runs use instead of running the node; empty for none.
     """
 
     id: str
@@ -49,12 +50,14 @@ class Node(_Part):
     title: str = ""
     config: dict[str, Any] = Field(default_factory=dict)
     enabled: bool = True
+    pinned: dict[str, Any] = Field(default_factory=dict)
 
     def to_json(self) -> dict[str, Value]:
         """The node as a JSON object; see `Workflow.to_json`."""
         usual: dict[str, Value] = {} if self.enabled else {"enabled": False}
+        pinned: dict[str, Value] = {"pinned": self.pinned} if self.pinned else {}
         known = {"id": self.id, "type": self.type, "title": self.title, "config": self.config}
-        return {**known, **usual, **(self.model_extra or {})}
+        return {**known, **usual, **pinned, **(self.model_extra or {})}
 
 
 class Edge(_Part):
@@ -124,6 +127,11 @@ class Workflow(_Part):
         for edge in self.edges:
             found.setdefault(edge.target[0], []).append(edge)
         return found
+
+    @property
+    def pinned_nodes(self) -> tuple[Node, ...]:
+        """The enabled nodes with pinned values."""
+        return tuple(node for node in self.nodes if node.pinned and node.enabled)
 
     def node(self, node_id: str) -> Node:
         """The node with that id.

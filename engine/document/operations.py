@@ -432,6 +432,7 @@ class AddNode:
         _require_free_id(workflow, self.node.id)
         # The config is inside of the root, the list of nodes and the node.
         require_json(self.node.config, f'The config of node "{self.node.id}"', 3)
+        require_json(self.node.pinned, f'The pinned values of node "{self.node.id}"', 3)
         require_json(self.node.model_extra, f'Node "{self.node.id}"', 2)
         nodes = list(workflow.nodes)
         nodes.insert(len(nodes) if self.index is None else self.index, self.node)
@@ -558,6 +559,29 @@ class SetEnabled:
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
         """Fail if there is no such node."""
         return _with_node(workflow, self.title, self.node_id, enabled=self.enabled)
+
+
+@dataclass(frozen=True, slots=True)
+class SetPinned:
+    """Pins values to the outputs of a node, which runs use instead of running it; or unpins it.
+
+    Attributes:
+        node_id: The node.
+        pinned: The values by output port; empty to unpin the node.
+    """
+
+    node_id: str
+    pinned: Mapping[str, Value]
+
+    @property
+    def title(self) -> str:
+        """See `Operation.title`."""
+        return f"{'Pin' if self.pinned else 'Unpin'} {shown(self.node_id)}"
+
+    def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
+        """Fail if there is no such node, or if a value is not JSON."""
+        require_json(dict(self.pinned), f'The pinned values of node "{shown(self.node_id)}"', 3)
+        return _with_node(workflow, self.title, self.node_id, pinned=dict(self.pinned))
 
 
 def _require_free_id(workflow: Workflow, node_id: str) -> None:

@@ -66,6 +66,10 @@ class LoopWriter:
         lines = [read, condition, f"    return skip_loop({names}, NOTHING, '')"]
         if not self._node.enabled:
             return [*lines, f"return skip_loop({names}, inputs['input'], 'disabled')"]
+        if self._node.pinned is not None:
+            result = {"output": self._node.pinned["output"]} if "output" in self._node.pinned else {}
+            values = literal({self._node.id: self._node.pinned, self._end: result}, "    ")
+            return [*lines, f"return {{'_values': {values}, '_loops': {{{self._node.id!r}: {{'continues': False}}}}}}"]
         config = self._config
         if config.condition.strip():
             condition = self._outside.expression(config.condition)

@@ -252,10 +252,10 @@ class _Graph:
 
     def add(self, node: NodePlan, scope: Scope, kind: str = "node") -> None:
         """Add a step of a node."""
-        takes_turns = node.spec.type == "agent" and node.config.turn_strategy == TOOL_CALLING
+        takes_turns = node.does_work and node.spec.type == "agent" and node.config.turn_strategy == TOOL_CALLING
         can_be_repeated = node.spec.type not in {"loop", "exit", "iterator"} and (not takes_turns or kind == "turn")
         config, retry = node.config, ""
-        if node.enabled and can_be_repeated and config.on_error == "fail" and config.retries:
+        if node.does_work and can_be_repeated and config.on_error == "fail" and config.retries:
             policy = f"RetryPolicy(max_attempts={config.retries + 1}, initial_interval={config.retry_delay_s!r})"
             retry = f", retry_policy={policy}"
         name = node.id if kind == "node" else f"{node.id}.{kind}"

@@ -30,6 +30,7 @@ from engine.nodes.tool import ToolConfig
 from engine.nodes.transform import TransformConfig
 from engine.nodes.validator import ValidatorConfig
 from engine.plan.execution_plan import NodePlan
+from engine.runner.named_state import NAMED_PORT
 from engine.values import Value
 
 SINGLE_CALL: Final = "single_call"
@@ -71,7 +72,7 @@ class NodeWriter:
             kind: The beginning of the function's name.
         """
         try:
-            lines = body() if body is not None else self._lines(node, scope)
+            lines = self._function_lines(node, scope, body)
         except UnsupportedError as error:
             message = f'"{node.title}" ({node.spec.type}, {node.id}) is left out. {error.message}'
             self.left_out.append(message)
@@ -83,6 +84,11 @@ class NodeWriter:
         head = f"{_decorator(node, scope)}def {kind}_{node.id}{scope.suffix}(state: State) -> Update:"
         lines = [one_line_docstring(f"{node.title} ({node.spec.type})."), *lines]
         return f"{head}\n" + "".join(f"    {line}\n" for line in lines)
+
+    def _function_lines(self, node: NodePlan, scope: Scope, body: Callable[[], list[str]] | None) -> list[str]:
+        if node.pinned is not None and node.loop is None:
+            return pinned_lines(node, scope)
+        return body() if body is not None else self._lines(node, scope)
 
     def _lines(self, node: NodePlan, scope: Scope) -> list[str]:
         if not node.enabled:
@@ -233,6 +239,14 @@ def bypass_lines(node: NodePlan, scope: Scope) -> list[str]:
     return [*scope.inputs(node), f"return node_outputs({node.id!r}, {{{used[0]!r}: {value}}})"]
 
 
+def pinned_lines(node: NodePlan, scope: Scope) -> list[str]:
+    """The lines of a node that returns its pinned values."""
+    if node.iterator is not None or node.exit_of is not None:
+        raise UnsupportedError("A pinned aggregator cannot be exported.")
+    key = f", {node.output_key!r}" if node.output_key and NAMED_PORT in (node.pinned or {}) else ""
+    return [*scope.inputs(node), f"return node_outputs({node.id!r}, {literal(node.pinned, '    ')}{key})"]
+
+
 def return_output(node: NodePlan, key: str, scope: Scope | None = None, ports: str = "'output': output") -> str:
     """The line that returns a node's output; with a scope, its model remembers the messages."""
     outputs = f"node_outputs({node.id!r}, {{{ports}}}{f', {key!r}' if key else ''})"
@@ -243,7 +257,7 @@ def return_output(node: NodePlan, key: str, scope: Scope | None = None, ports: s
 
 def _decorator(node: NodePlan, scope: Scope) -> str:
     config = node.config
-    if not node.enabled or config.on_error == "fail" or node.spec.type in {*_REPEATING, "agent"}:
+    if not node.does_work or config.on_error == "fail" or node.spec.type in {*_REPEATING, "agent"}:
         return ""
     ports = node.spec.outputs(config)
     port, value = ("error", "") if config.on_error == "branch" else (ports[0].name if ports else "value", "")
@@ -257,7 +271,7 @@ def _decorator(node: NodePlan, scope: Scope) -> str:
 def _ignored_settings(node: NodePlan) -> Iterator[str]:
     """A sentence for each setting of a node that the module ignores."""
     config, name = node.config, f'"{node.title}" ({node.id})'
-    if node.spec.type in _REPEATING or not node.enabled:
+    if node.spec.type in _REPEATING or not node.does_work:
         return
     if config.timeout_s is not None:
         yield f"{name} has no time limit."
@@ -291,7 +305,7 @@ class AgentWriter:
     @property
     def takes_turns(self) -> bool:
         """Whether it is three steps of the graph; otherwise it is one, like other nodes."""
-        return self._node.enabled and self._config.turn_strategy == TOOL_CALLING
+        return self._node.does_work and self._config.turn_strategy == TOOL_CALLING
 
     def functions(self) -> list[str]:
         """The functions of its steps: `node`, `turn` and `call` if it takes turns, else `node`."""

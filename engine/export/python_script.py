@@ -140,7 +140,9 @@ def export_python(workflow: Workflow, registry: Registry | None = None) -> Expor
         arguments = [repr(node.type), f"id={node.id!r}"]
         arguments += [f"title={node.title!r}"] if node.title else []
         arguments += [] if node.enabled else ["enabled=False"]
+        pinned: Value = node.pinned
         arguments += [f"config={literal(config)}"] if node.config else []
+        arguments += [f"pinned={literal(pinned)}"] if node.pinned else []
         lines.append(f"flow.add({', '.join(arguments)})")
     lines += [f"flow.connect({edge.from_!r}, {edge.to!r})" for edge in workflow.edges]
     names = ["Builder", "EngineError", "RunError", *(["RunOptions"] if permissions else []), "run_blocking"]

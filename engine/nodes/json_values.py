@@ -80,6 +80,11 @@ def convert(value: Value, target: PortType) -> Value:
     )
 
 
+def fits(value: Value, target: PortType) -> bool:
+    """Whether a value has a port's type, without conversion."""
+    return isinstance(value, str) if target is PortType.TEXT else _fits(value, target)
+
+
 def _fits(value: Value, target: PortType) -> bool:
     if target is PortType.NUMBER:
         return isinstance(value, (int, float)) and not isinstance(value, bool)

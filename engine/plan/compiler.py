@@ -34,6 +34,7 @@ from engine.nodes.spec import (
     ModelChoice,
     NodeConfig,
     NodeSpec,
+    Outputs,
     Port,
     PortType,
     is_body_port,
@@ -101,7 +102,7 @@ def plan_for(document: Workflow | Plan, registry: Registry | None, max_iteration
 
 def _models(structure: Structure) -> Iterator[ModelChoice]:
     for node in structure.resolution.nodes.values():
-        if node.id in structure.disabled:
+        if node.id in structure.disabled or node.id in structure.replaced_by_pins:
             continue
         choice = node.spec.model(node.config)
         if choice is not None:
@@ -244,7 +245,14 @@ class _GraphCompiler:
             result_name=(config.name or resolved.id) if isinstance(config, OutputConfig) else None,
             subflow=self._subflow(resolved.id),
             output_key=config.__dict__.get("output_key", ""),  # `getattr` is slow where a model has no such field
+            pinned=self._pinned(resolved),
         )
+
+    def _pinned(self, resolved: Resolved) -> Outputs | None:
+        body = self.structure.bodies.get(resolved.id)
+        if body is not None and body.kind is ITERATOR:
+            return {} if body.exit in self.structure.replaced_by_pins else None
+        return dict(resolved.node.pinned) if resolved.node.pinned and resolved.node.enabled else None
 
     def _inputs(self, resolved: Resolved) -> tuple[InputPlan, ...]:
         sources: dict[str, list[int]] = {}

@@ -15,7 +15,7 @@ from engine.expr import Expression
 from engine.nodes.input import InputConfig
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.loop import LoopConfig
-from engine.nodes.spec import AnySpec, ModelChoice, PortType
+from engine.nodes.spec import AnySpec, ModelChoice, Outputs, PortType
 from engine.plan.structure import Structure
 from engine.values import Value, immutable
 
@@ -64,6 +64,8 @@ class NodePlan:
         output_key: The name under which the state holds its output; empty for none.
         result_name: For an output, the name of the workflow's result.
         subflow: For a subflow, what it runs.
+        pinned: Outputs that are used instead of running it; None to run it. An iterator with a pinned aggregator has no
+            outputs.
     """
 
     position: int
@@ -85,12 +87,18 @@ class NodePlan:
     output_key: str = ""
     iterator: IteratorPlan | None = None
     subflow: SubflowPlan | None = None
+    pinned: Outputs | None = None
 
     @property
     def body(self) -> GraphPlan | None:
         """The graph inside it: the body of a loop or iterator, the workflow of a subflow; None for other nodes."""
         inside = self.loop or self.iterator or self.subflow
         return inside.body if inside is not None else None
+
+    @property
+    def does_work(self) -> bool:
+        """Whether it runs when it is reached: it is neither disabled nor pinned."""
+        return self.enabled and self.pinned is None
 
     @property
     def is_repeated(self) -> bool:

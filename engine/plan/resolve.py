@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from engine.document.model import NODE_ID_PATTERN, Edge, Node, Workflow
-from engine.document.problems import Problem, Severity, config_errors, has_errors
+from engine.document.problems import Problem, Severity, config_errors, has_errors, kind_of
 from engine.errors import did_you_mean
-from engine.nodes.json_values import can_ever_fit
+from engine.nodes.json_values import can_ever_fit, fits
 from engine.nodes.node_registry import Registry
-from engine.nodes.spec import AnySpec, NodeConfig, Port
+from engine.nodes.spec import AnySpec, NodeConfig, Port, is_body_port
 from engine.text_sanitizing import shown
 
 _ID: Final = re.compile(NODE_ID_PATTERN)
@@ -88,7 +89,9 @@ def resolve(workflow: Workflow, registry: Registry) -> Resolution:
         faults = list(_config_problems(node, spec, config))
         resolution.problems.extend(faults)
         takes_any_port = bool(faults) and not node.enabled and has_errors(faults)
-        resolution.nodes[node.id] = Resolved(node, spec, config, takes_any_port=takes_any_port)
+        resolved = resolution.nodes[node.id] = Resolved(node, spec, config, takes_any_port=takes_any_port)
+        if node.pinned:
+            resolution.problems.extend(_pin_problems(resolved))
     return resolution
 
 
@@ -151,6 +154,39 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
     for fault in spec.problems(config):
         place = {"node": node.id, "field": fault.field}
         yield Problem(fault.code, fault.message, fault.remedy, fault.severity, **place, correction=fault.correction)
+
+
+def _pin_problems(resolved: Resolved) -> Iterator[Problem]:
+    """Yield what prevents a run from using the pinned values of a node."""
+    spec, pinned = resolved.spec, resolved.node.pinned
+    found = partial(Problem, "bad-pin", node=resolved.id, field="pinned")
+    if spec.type in _UNPINNABLE:
+        yield found(f"A node of the type {spec.title} cannot be pinned.", _UNPINNABLE[spec.type])
+        return
+    ports = {name: port for name, port in resolved.outputs.items() if not is_body_port(spec.type, name)}
+    for name, value in pinned.items():
+        port = ports.get(name)
+        if port is None:
+            message = f'"{resolved.title}" is pinned at "{shown(name, 60)}", which is none of its output ports.'
+            yield found(message, f"Edit the pinned value, or unpin the node. It has: {', '.join(ports)}.", port=name)
+        elif not fits(value, port.type):
+            message = (
+                f'The value pinned at "{name}" of "{resolved.title}" is {kind_of(value)}, and not of type {port.type}.'
+            )
+            yield found(message, "Edit the pinned value, or unpin the node.", port=name)
+    branches = [name for name in pinned if name in ports and ports[name].branch]
+    if len(branches) > 1:
+        message = f'"{resolved.title}" is pinned at several branches: {", ".join(branches)}.'
+        yield found(message, "Keep one of them.")
+
+
+_UNPINNABLE: Final = {
+    "input": "Set its default value instead.",
+    "output": "Unpin it, and pin the node before it.",
+    "exit": "Unpin it, and pin its loop.",
+    "iterator": "Unpin it, and pin its aggregator.",
+}
+"""What to do instead for the node types that cannot be pinned."""
 
 
 @dataclass(frozen=True, slots=True)

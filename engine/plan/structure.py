@@ -173,6 +173,15 @@ class Structure:
             return frozenset()
         return frozenset(node for node in self.workflow.nodes_by_id if self._is_within(node, own))
 
+    @cached_property
+    def replaced_by_pins(self) -> frozenset[str]:
+        """The enabled nodes that do not run because they, or the loop or iterator around them, are pinned."""
+        pinned = {node.id for node in self.workflow.nodes_by_id.values() if node.pinned and node.enabled}
+        if not pinned:
+            return frozenset()
+        starts = pinned | {self.loop_of[node] for node in pinned if node in self.loop_of}
+        return frozenset(node for node in self.workflow.nodes_by_id if self._is_within(node, starts))
+
     def _is_within(self, node: str | None, starts: set[str]) -> bool:
         while node is not None and node not in starts:
             node = self.parent.get(node)

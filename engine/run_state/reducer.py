@@ -330,7 +330,8 @@ def _node_completed(state: RunState, event: NodeCompleted) -> None:
         state.warnings.add(event.path, f"It failed, and its value on error is used: {event.error}")
     if state.has_nodes:
         node = state.nodes[event.path]
-        node.state = NodeState.CACHED if event.cached else NodeState.COMPLETED
+        reused = NodeState.CACHED if event.cached else NodeState.COMPLETED
+        node.state = NodeState.PINNED if event.pinned else reused
         node.outputs, node.output_key = event.outputs, event.output_key
 
 

@@ -124,7 +124,8 @@ _OVER = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 class NodeState(StrEnum):
     """The state of one execution of a node.
 
-    `waiting`: for a person. `cached`: completed with a reused output. `cancelled`: stopped with what it was part of.
+    `waiting`: for a person. `cached`: completed with a reused output. `pinned`: completed with its
+    pinned value. `cancelled`: stopped with what it was part of.
     `interrupted`: the run was interrupted, and the node has not started again.
     """
 
@@ -133,13 +134,16 @@ class NodeState(StrEnum):
     WAITING = "waiting"
     COMPLETED = "completed"
     CACHED = "cached"
+    PINNED = "pinned"
     FAILED = "failed"
     SKIPPED = "skipped"
     CANCELLED = "cancelled"
     INTERRUPTED = "interrupted"
 
 
-_ENDED = frozenset({NodeState.COMPLETED, NodeState.CACHED, NodeState.FAILED, NodeState.SKIPPED})
+FINISHED: Final = frozenset({NodeState.COMPLETED, NodeState.CACHED, NodeState.PINNED})
+"""States of a node that has outputs."""
+_ENDED = FINISHED | {NodeState.FAILED, NodeState.SKIPPED}
 
 
 class Detail(Enum):
@@ -214,9 +218,14 @@ class NodeExecution:
         return self.state is NodeState.CACHED
 
     @property
+    def is_pinned(self) -> bool:
+        """Whether its pinned value was used."""
+        return self.state is NodeState.PINNED
+
+    @property
     def has_completed(self) -> bool:
-        """Whether it completed, with a new or a reused output."""
-        return self.state is NodeState.COMPLETED or self.state is NodeState.CACHED
+        """Whether it completed, with a new, a reused or a pinned output."""
+        return self.state in FINISHED
 
     @property
     def has_ended(self) -> bool:

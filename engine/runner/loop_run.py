@@ -480,7 +480,7 @@ async def run_loop(outer: GraphRun, node: NodePlan, inputs: dict[str, Value]) ->
     known = replay.outputs(path) if replay is not None else None
     if replay is not None and known is not None:
         replay.charge(path, scope.budget)
-        return _pass_to_exit(outer, node, known)
+        return pass_to_exit(outer, node, known)
     budget = Budget(path, scope.budget, node.config.budget_usd)
 
     async def attempt(number: int) -> Outputs:
@@ -493,11 +493,11 @@ async def run_loop(outer: GraphRun, node: NodePlan, inputs: dict[str, Value]) ->
         return outputs
 
     outputs = await run_container(scope, node, inputs, attempt, fallback_outputs, budget=budget)
-    return _pass_to_exit(outer, node, outputs)
+    return pass_to_exit(outer, node, outputs)
 
 
-def _pass_to_exit(outer: GraphRun, node: NodePlan, outputs: Outputs) -> Outputs:
-    if "output" in outputs:
-        assert node.loop is not None
+def pass_to_exit(outer: GraphRun, node: NodePlan, outputs: Outputs) -> Outputs:
+    """Pass the output of a loop to its exit; of other nodes nothing."""
+    if node.loop is not None and "output" in outputs:
         outer.exit_values[node.loop.exit] = outputs["output"]
     return outputs

@@ -15,7 +15,7 @@ from engine.events import NodeCompleted, NodeFailed, NodeSkipped, NodeStarted
 from engine.nodes.context import NodeContext
 from engine.nodes.json_values import ConversionError, convert
 from engine.nodes.spec import ModelCall, NodeError, Outputs
-from engine.plan.execution_plan import NodePlan, SubflowPlan
+from engine.plan.execution_plan import NodePlan
 from engine.runner.budget import Budget, BudgetError
 from engine.runner.declared_inputs import read_parameters
 from engine.runner.named_state import NAMED_PORT, StateView
@@ -165,6 +165,22 @@ def _emit_failed(
     emit(NodeFailed, context.path, kind, error.message, error.remedy, duration, *figures)
 
 
+async def use_pinned(scope: RunScope, node: NodePlan, pinned: Outputs, inputs: dict[str, Value]) -> Outputs:
+    """Report the pinned outputs of a node instead of running it."""
+    run_context, path, kind = scope.run_context, scope.prefix + node.id, node.spec.type
+    known = run_context.replay.outputs(path) if run_context.replay is not None else None
+    if known is None:
+        if run_context.paused:
+            await run_context.wait_while_paused()
+        known, key = pinned, node.output_key if NAMED_PORT in pinned else ""
+        run_context.event_log.emit(NodeStarted, path, kind, inputs)
+        complete = partial(NodeCompleted, output_key=key, pinned=True)
+        run_context.event_log.emit(complete, path, kind, pinned, None, 0.0, 0.0)
+        if key:
+            run_context.state.set(path, key, pinned)
+    return _record_outputs(scope, node, known, ())
+
+
 def skip_node(scope: RunScope, node: NodePlan, reason: str) -> None:
     """Report that a node does not run and has no outputs."""
     path, replay = scope.prefix + node.id, scope.run_context.replay
@@ -248,7 +264,7 @@ async def run_container(
     return outputs
 
 
-async def run_subflow(scope: RunScope, node: NodePlan, subflow: SubflowPlan, inputs: dict[str, Value]) -> Outputs:
+async def run_subflow(scope: RunScope, node: NodePlan, inputs: dict[str, Value]) -> Outputs:
     """Run the workflow of a subflow in a scope of its own.
 
     It shares the budget, the concurrency limit and the state of the run. Its nodes report under its path
@@ -261,7 +277,8 @@ async def run_subflow(scope: RunScope, node: NodePlan, subflow: SubflowPlan, inp
         NodeFailure: A node in it failed, and that ends whatever the subflow is part of.
         BudgetError: The budget is used up.
     """
-    path, replay = scope.prefix + node.id, scope.run_context.replay
+    path, replay, subflow = scope.prefix + node.id, scope.run_context.replay, node.subflow
+    assert subflow is not None
 
     async def attempt(_number: int = 1) -> Outputs:
         parameters = {name: value for name, value in convert_inputs(node, inputs).items() if name in subflow.parameters}

@@ -37,8 +37,8 @@ from engine.runner.event_log import EventLog
 from engine.runner.event_loop import run_in_background_loop
 from engine.runner.human_input import Mailbox, Note
 from engine.runner.iterator_run import run_aggregator, run_iterator
-from engine.runner.loop_run import run_loop
-from engine.runner.node_execution import bypass_node, run_node, run_subflow, skip_node
+from engine.runner.loop_run import pass_to_exit, run_loop
+from engine.runner.node_execution import bypass_node, run_node, run_subflow, skip_node, use_pinned
 from engine.runner.options import Catalog, RunOptions, options_to_json
 from engine.runner.replay import CallLog, Replay
 from engine.runner.retry import NodeFailure, unexpected_error
@@ -211,17 +211,19 @@ async def execute(run: GraphRun, node: NodePlan) -> Outputs | None:
     inputs = _inputs(run, node)
     if inputs is None:
         return skip_node(run.scope, node, "Nothing live reached it.")
+    if node.pinned is not None:
+        return pass_to_exit(run, node, await use_pinned(run.scope, node, node.pinned, inputs))
     if node.is_repeated:
         return await (run_loop if node.loop is not None else run_iterator)(run, node, inputs)
     if not node.enabled:
         return bypass_node(run.scope, node, inputs)
-    if node.subflow is not None:
-        return await run_subflow(run.scope, node, node.subflow, inputs)
-    return await run_node(run.scope, node, inputs)
+    return await (run_subflow if node.subflow is not None else run_node)(run.scope, node, inputs)
 
 
 async def _run_exit(run: GraphRun, node: NodePlan, start: NodePlan) -> Outputs | None:
     """Run an exit or an aggregator after its loop or iterator."""
+    if node.pinned is not None and run.outputs[start.position] is not None:
+        return await use_pinned(run.scope, node, node.pinned, {})
     if start.iterator is not None:
         return await run_aggregator(run, node, start)
     if node.position not in run.exit_values:

@@ -43,6 +43,20 @@ def test_run_shows_iterations_exit_reason_and_result(program: Program, tmp_path:
     assert re.fullmatch(r"Stored as [0-9a-f]{12}: see 'loopwright runs show [0-9a-f]{12}'\.", lines[-1])
 
 
+def test_pinned_nodes_are_named_and_cost_nothing(program: Program, tmp_path: Path):
+    workflow, history = refine(2), tmp_path / "history"
+    workflow["nodes"][2]["pinned"] = {"output": "By hand."}
+    ended = program("run", write(tmp_path, workflow), "--store", history)
+    assert ended.code == 0
+    lines = ended.out.splitlines()
+    assert lines[:2] == ["Running Sample.", "1 node is pinned and does not run: draft."]
+    assert "loop[0].draft: pinned" in lines
+    assert lines[-6:-3] == ["", "answer:", "By hand."]
+    run_id = lines[-1].split()[2].rstrip(":")
+    shown = program("runs", "--store", history, "show", run_id, "--iteration", "loop[1].draft", "--json").json
+    assert (shown["state"], shown["pinned"], shown["cost_usd"]) == ("completed", True, 0.0)
+
+
 def test_json_is_the_only_output_on_standard_output(program: Program, tmp_path: Path):
     model = scripted(tmp_path, "One.", "Two é\x1b[2J.")
     ended = program("run", write(tmp_path, refine(2)), "--model", model, "--json")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.document.model import VERSION, Edge, Node, Workflow
 
-NODE_FIELDS = frozenset({"id", "type", "title", "config", "enabled"})
+NODE_FIELDS = frozenset({"id", "type", "title", "config", "enabled", "pinned"})
 EDGE_FIELDS = frozenset({"from", "to"})
 WORKFLOW_FIELDS = frozenset({"format", "version", "name", "description", "settings", "nodes", "edges", "layout"})
 NODE_TYPES = ("input", "output", "llm", "router", "transform", "loop", "exit", "not_yet_invented")
@@ -89,6 +89,7 @@ def workflows(draw: st.DrawFn, max_nodes: int = 5) -> Workflow:
                 "title": draw(texts()),
                 "config": draw(configs(names)),
                 "enabled": draw(st.booleans()),
+                "pinned": draw(st.dictionaries(keys(), values(), max_size=2)),
                 **draw(_unknown(NODE_FIELDS)),
             }
         )

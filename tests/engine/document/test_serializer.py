@@ -46,6 +46,8 @@ def as_dumped(part: Node | Edge | Workflow) -> dict[str, Any]:
     dumped = part.model_dump(by_alias=True)
     if isinstance(part, Node) and part.enabled:
         del dumped["enabled"]
+    if isinstance(part, Node) and not part.pinned:
+        del dumped["pinned"]
     return dumped
 
 

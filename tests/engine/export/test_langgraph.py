@@ -24,9 +24,12 @@ from tests.engine.export.kit import ALLOWED_IMPORTS, Both, echo, imports_of, mod
 from tests.engine.semantics.agents import agent
 from tests.engine.semantics.documents import (
     around,
+    each,
     entry,
     flow,
     formula,
+    gather,
+    held,
     judge,
     leave,
     llm,
@@ -319,6 +322,28 @@ async def test_disabled_nodes_pass_their_input_on_or_are_skipped():
     both = await Both(flow(*parts, edges="text -> one -> out\ntext -> two.input\ntext -> two.more\ntwo -> gone")).play()
     both.check()
     assert both.theirs == {"out": "seed"}
+
+
+async def test_pinned_nodes_are_not_called():
+    body = (loop(max_iterations=2), held(llm("draft"), output="pinned"), llm("polish"), leave())
+    more = (
+        held(loop("again"), output="kept", count=3),
+        llm("never"),
+        leave("end", "again"),
+        transform("tell", "{{n}}"),
+    )
+    edges = "text -> loop -> draft -> polish -> exit -> out\ntext -> again -> never -> end\nagain.count -> tell.n"
+    workflow = flow(entry(), *body, *more, result(), result("told"), edges=f"{edges}\ntell -> told")
+    both = await Both(workflow).play()
+    both.check()
+    assert {node for node, _ in both.their_calls} == {"polish"}
+    assert both.theirs["told"] == "3"
+
+
+def test_a_pinned_aggregator_is_listed_as_left_out():
+    parts = (entry("items", type="json", default=["a"]), each(), llm("draft"), held(gather(), output=["x"]), result())
+    exported = export_langgraph(flow(*parts, edges="items -> each -> draft -> gather -> out"))
+    assert any("gather" in sentence and "pinned" in sentence for sentence in exported.left_out)
 
 
 async def test_problems_of_disabled_nodes_are_not_exported():

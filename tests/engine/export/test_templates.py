@@ -14,6 +14,7 @@ from engine.bundled import templates_folder
 from engine.export.python_script import export_python
 from engine.models.protocol import Reply, ToolCall
 from tests.engine.export.kit import ALLOWED_IMPORTS, Both, echo, imports_of, module_of
+from tests.engine.semantics.documents import entry, flow, held, llm, result
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -76,6 +77,11 @@ async def test_a_template_as_a_langgraph_module_gives_the_same_result(file: Path
     both.theirs = both.run_module({}, PROVIDED)
     both.check(in_order=name_of(file) != "map-reduce-summary")
     assert both.their_calls
+
+
+def test_pinned_values_are_in_a_python_script():
+    workflow = flow(entry(), held(llm("draft"), output="x"), result(), edges="text -> draft -> out")
+    assert module_of(export_python(workflow).text).workflow.to_json() == workflow.to_json()
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)

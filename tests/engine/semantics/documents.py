@@ -26,6 +26,7 @@ class Part:
     type: str
     config: Mapping[str, Any]
     enabled: bool = True
+    pinned: Mapping[str, Any] | None = None
 
 
 def part(node_id: str, node_type: str, **config: Any) -> Part:
@@ -87,6 +88,11 @@ def off(node: Part) -> Part:
     return replace(node, enabled=False)
 
 
+def held(node: Part, **pinned: Any) -> Part:
+    """The node with values pinned to its outputs."""
+    return replace(node, pinned=pinned)
+
+
 def edge_pairs(text: str, types: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
     """The edges in a text: `a -> b.port -> c`, one chain per line. A missing port is the default port of the type."""
     known = types or {}
@@ -107,7 +113,7 @@ def flow(*parts: Part, edges: str = "", settings: Mapping[str, Any] | None = Non
     """A workflow built with the public builder."""
     builder = Builder("test", settings=settings)
     for node in parts:
-        builder.add(node.type, id=node.id, enabled=node.enabled, config=node.config)
+        builder.add(node.type, id=node.id, enabled=node.enabled, config=node.config, pinned=node.pinned)
     for source, target in edge_pairs(edges, {node.id: node.type for node in parts}):
         builder.connect(source, target)
     return builder.build()
