@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from engine.nodes.context import Answer
     from engine.plan.compiler import compile_workflow as compile  # noqa: A004 - the public name
     from engine.plan.execution_plan import Plan
+    from engine.plan.parts import Extent, Part
     from engine.plan.validation import validate
     from engine.run_state.result import LoopResult, RunError, RunResult
     from engine.runner.declared_inputs import InputError
     from engine.runner.options import RunOptions
     from engine.runner.run import Run, run, run_blocking, start
     from engine.store import open_store
+    from engine.store.partial_runs import PartialRunPlan, last_run, plan_partial_run, start_partial_run
     from engine.store.resume import Changes, ForkPlan, fork, plan_fork, resume, resume_with
     from engine.store.store_protocol import Store, StoreError
 
@@ -56,6 +58,7 @@ _HOMES = {
     "engine.nodes.context": ("Answer",),
     "engine.plan.compiler": ("compile",),
     "engine.plan.execution_plan": ("Plan",),
+    "engine.plan.parts": ("Extent", "Part"),
     "engine.plan.validation": ("validate",),
     "engine.runner.options": ("RunOptions",),
     "engine.runner.declared_inputs": ("InputError",),
@@ -63,6 +66,7 @@ _HOMES = {
     "engine.runner.run": ("Run", "run", "run_blocking", "start"),
     "engine.store.store_protocol": ("Store", "StoreError"),
     "engine.store": ("open_store",),
+    "engine.store.partial_runs": ("PartialRunPlan", "last_run", "plan_partial_run", "start_partial_run"),
     "engine.store.resume": ("Changes", "ForkPlan", "fork", "plan_fork", "resume", "resume_with"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -77,10 +81,13 @@ __all__ = [
     "DocumentError",
     "EngineError",
     "Exported",
+    "Extent",
     "ForkPlan",
     "ImportResult",
     "InputError",
     "LoopResult",
+    "Part",
+    "PartialRunPlan",
     "Plan",
     "Problem",
     "Run",
@@ -98,10 +105,12 @@ __all__ = [
     "import_file",
     "import_text",
     "inputs_of_table",
+    "last_run",
     "load",
     "loads",
     "open_store",
     "plan_fork",
+    "plan_partial_run",
     "read_table",
     "resume",
     "resume_with",
@@ -110,6 +119,7 @@ __all__ = [
     "run_blocking",
     "save",
     "start",
+    "start_partial_run",
     "validate",
 ]
 

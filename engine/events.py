@@ -70,6 +70,8 @@ class RunStarted(Event):
         edits: Values that a person set, by place: an iteration's input or a node's output.
         strategies: The turn strategies of its agents, each once.
         state_order: Of a fork, the order in which its parent set and read the named state.
+        extent: Of a run of a part of the workflow, how much runs (`engine.plan.parts.Extent`); else empty.
+        target: The node of that part.
     """
 
     type: ClassVar[str] = "run.started"
@@ -81,6 +83,8 @@ class RunStarted(Event):
     edits: dict[str, Value] = field(default_factory=dict[str, Value])
     strategies: tuple[str, ...] = ()
     state_order: tuple[str, ...] = ()
+    extent: str = ""
+    target: str = ""
 
 
 @immutable

@@ -90,12 +90,13 @@ def _with_subflows(workflow: Workflow, path: Path) -> Workflow:
     return refreshed
 
 
-def parse_inputs(workflow: Workflow, given: Sequence[str]) -> dict[str, Value]:
+def parse_inputs(workflow: Workflow, given: Sequence[str], *, may_miss: bool = False) -> dict[str, Value]:
     """Parse the values of `-i` options.
 
     Args:
         workflow: The workflow with the inputs.
         given: `NAME=VALUE`, `NAME=@file`, or `NAME=@@…` for a value that begins with `@`.
+        may_miss: Whether inputs without a default may be left out.
 
     Raises:
         InputError: An input is malformed, unknown, repeated, missing or of the wrong type, or its file is unreadable.
@@ -112,7 +113,7 @@ def parse_inputs(workflow: Workflow, given: Sequence[str]) -> dict[str, Value]:
             raise InputError(f'The input "{shown(name, 60)}" is given twice.', "Give it once.")
         values[name] = value_of_text(text_or_file(value, f'the input "{shown(name, 60)}"'), declared[name])
     missing = [item.name for item in declared.values() if item.default is None and item.name not in values]
-    if missing:
+    if missing and not may_miss:
         names = ", ".join(f'"{shown(name, 60)}"' for name in missing)
         raise InputError(
             f"No value is given for {'the input' if len(missing) == 1 else 'the inputs'} {names}.",

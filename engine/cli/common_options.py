@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from engine import RunOptions
     from engine.document.model import Workflow
     from engine.models.catalog import Models
+    from engine.plan.parts import Part
     from engine.store.store_protocol import RunSummary, Store
 
 
@@ -46,6 +47,16 @@ Allow = Annotated[
 ]
 EventLines = Annotated[bool, typer.Option("--events", help="Write events as JSON, one object per line.")]
 ResultJson = Annotated[bool, typer.Option("--json", help="Write the result as one JSON object.")]
+UntilNode = Annotated[
+    str | None, typer.Option("--until", metavar="NODE", help="Run only up to this node: it and what it needs.")
+]
+OnlyNode = Annotated[
+    str | None, typer.Option("--only", metavar="NODE", help="Run only this node, with the values of the last run.")
+]
+FromNode = Annotated[
+    str | None,
+    typer.Option("--from", metavar="NODE", help="Run this node and all after it, with the values of the last run."),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 StorePath = Annotated[
     Path | None,
@@ -119,6 +130,21 @@ def with_run_flags(*omitted: str) -> Callable[[Callable[..., int]], Callable[...
         return run
 
     return decorate
+
+
+def chosen_part(until: str | None, only: str | None, from_node: str | None) -> Part | None:
+    """Return the part of a workflow that options choose; None for all of it.
+
+    Raises:
+        EngineError: Several are given.
+    """
+    from engine.plan.parts import Extent, Part
+
+    given = ((Extent.UNTIL, until), (Extent.ONLY, only), (Extent.FROM, from_node))
+    parts = [Part(extent, node) for extent, node in given if node is not None]
+    if len(parts) > 1:
+        raise EngineError("Several parts of the workflow are chosen.", "Use only one of --until, --only and --from.")
+    return parts[0] if parts else None
 
 
 def can_ask() -> bool:

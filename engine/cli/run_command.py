@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,11 +14,15 @@ from engine.cli.common_options import (
     NO_FLAGS,
     Allow,
     EventLines,
+    FromNode,
+    OnlyNode,
     ResultJson,
     RunFlags,
     SourceName,
     StorePath,
+    UntilNode,
     ask_consent,
+    chosen_part,
     models_with,
     with_run_flags,
 )
@@ -25,9 +30,11 @@ from engine.cli.output import count_problems, err, write_problems
 from engine.text_sanitizing import shown
 
 if TYPE_CHECKING:
-    from engine import RunOptions
+    from engine import Run, RunOptions
     from engine.document.model import Workflow
+    from engine.plan.parts import Part
     from engine.store.store_protocol import Store
+    from engine.values import Value
 
 
 @with_run_flags()
@@ -42,6 +49,9 @@ def run_command(
             help="Value of an input. @FILE reads it from a UTF-8 file; @@ escapes a leading @. Repeatable.",
         ),
     ] = None,
+    until: UntilNode = None,
+    only: OnlyNode = None,
+    from_node: FromNode = None,
     flags: RunFlags = NO_FLAGS,
     allow: Allow = False,
     events: EventLines = False,
@@ -53,6 +63,9 @@ def run_command(
 
     Shows the progress of loops, running nodes, tokens and cost. Ctrl+C cancels the run and stores what is finished; a
     second Ctrl+C ends the program at once. The run is stored in the history: see `loopwright runs`.
+
+    With --until, --only or --from, a part of the workflow runs, with the inputs and stored outputs of the last run of
+    FILE where nothing before them has changed. A node in a loop stands for the whole loop.
 
     Example: loopwright run self-refine -i task="Explain tides" --model openai/gpt-4o-mini
     """
@@ -68,18 +81,36 @@ def run_command(
 
             source = open_source(file)
             options = replace(flags.options(), source=str(source.path.absolute()))
-            check_document(source.workflow, file, options)
-            inputs = parse_inputs(source.workflow, given or ())
+            part = chosen_part(until, only, from_node)
+            if part is None:
+                check_document(source.workflow, file, options)
+            inputs = parse_inputs(source.workflow, given or (), may_miss=part is not None)
             # Templates are trusted, also when their runs are resumed.
             confirms = ask_consent(source.workflow, allow=allow or source.is_template)
-            opened = None if no_store else open_history(store)
-            options = replace(options, store=opened, confirm_calls=confirms)
+            opened = open_history(store) if part is not None or not no_store else None
+            options = replace(options, store=None if no_store else opened, confirm_calls=confirms)
             begin = partial(start, source.workflow, inputs)
+            if part is not None:
+                begin = _begin_part(opened, source.workflow, part, inputs, options)
             monitored = run_in_new_loop(monitor(begin, options, models_with(store, opened), output))
     finally:
         if opened is not None:
             opened.close()
-    return report(monitored, output, is_stored=opened is not None)
+    return report(monitored, output, is_stored=options.store is not None)
+
+
+def _begin_part(
+    store: Store | None, workflow: Workflow, part: Part, inputs: Mapping[str, Value], options: RunOptions
+) -> Callable[[RunOptions], Run]:
+    """Plan a run of a part with the last run of the file, and say what is used again. Return what starts it."""
+    from engine.store.partial_runs import last_run, plan_partial_run, start_partial_run
+
+    last = last_run(store, options.source) if store is not None else None
+    planned = plan_partial_run(store, workflow, part, inputs, options, last=last)
+    needed = [node.id for node in planned.plan.graph.nodes if node.id in planned.reused and node.exit_of is None]
+    if needed and last is not None:
+        err().line(f"Stored outputs of run {last.run_id} are used for: {', '.join(needed)}.")
+    return partial(start_partial_run, store, planned)
 
 
 def open_history(path: Path | None) -> Store | None:

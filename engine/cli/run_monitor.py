@@ -11,10 +11,10 @@ import itertools
 import re
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from engine.cli.common_options import can_ask
 from engine.cli.exit_codes import ExitCode, Interrupts
@@ -48,6 +48,7 @@ from engine.formatting import (
 )
 from engine.nodes.context import Answer
 from engine.nodes.spec import ITERATOR, PAIR_BY_START
+from engine.plan.parts import part_of
 from engine.run_state.reducer import apply
 from engine.run_state.state import (
     SETTLE_S,
@@ -61,13 +62,14 @@ from engine.run_state.state import (
 )
 from engine.store.exit_explanation import explain_exit, loop_config
 from engine.text_sanitizing import harmless, one_line
-from engine.values import to_text
+from engine.values import Value, to_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from engine import Run, RunOptions, RunResult
     from engine.models.catalog import Models
+    from engine.plan.parts import Part
 
 _PREVIEW_CHARACTERS: Final = 100
 _COMPARED_CHARACTERS: Final = 10_000
@@ -109,12 +111,23 @@ class MonitoredRun:
         is_stored: Whether the history has all of it, if it was to be stored.
         questions: The open questions, by path.
         cancelled_code: The exit code for a cancelled run.
+        part: Of a run of a part, the part.
+        part_outputs: The outputs of its node by port.
     """
 
     result: RunResult
     is_stored: bool
     questions: dict[str, NodeWaiting] = field(default_factory=dict[str, "NodeWaiting"])
     cancelled_code: int = ExitCode.INTERRUPTED
+    part: Part | None = None
+    part_outputs: Mapping[str, Value] = field(default_factory=dict[str, Value])
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as a JSON object; of a run of a part with the outputs of its node."""
+        if self.part is None:
+            return self.result.to_json()
+        part = {"extent": self.part.extent, "node": self.part.node, "outputs": dict(self.part_outputs)}
+        return {**self.result.to_json(), "part": part}
 
 
 async def monitor(
@@ -157,7 +170,9 @@ async def monitor(
                 # No effect on a run that has ended; a run that nobody can see any more is cancelled.
                 run.cancel()
                 result = await run.result()
-        return MonitoredRun(result, state.is_stored, state.questions, interrupts.code)
+        target = state.nodes.get(state.part.node) if state.part is not None else None
+        outputs = dict(target.outputs) if target is not None else dict[str, Value]()
+        return MonitoredRun(result, state.is_stored, state.questions, interrupts.code, state.part, outputs)
     finally:
         await models.close()
 
@@ -296,9 +311,9 @@ def report(monitored: MonitoredRun, output: OutputFormat, *, is_stored: bool = T
     if result.status == "running":
         return _report_waiting(monitored, output, is_stored=is_stored)
     if output.as_json:
-        write_json(result.to_json())
+        write_json(monitored.to_json())
     if not output.for_machines:
-        _write_result(output.screen(), result)
+        _write_result(output.screen(), result, monitored.part_outputs)
         if is_stored:
             output.screen().line(f"Stored as {result.run_id}: see 'loopwright runs show {result.run_id}'.")
         for warning in result.warnings[:_MAX_WARNINGS]:
@@ -313,8 +328,8 @@ def report(monitored: MonitoredRun, output: OutputFormat, *, is_stored: bool = T
     return {"completed": ExitCode.DONE, "cancelled": monitored.cancelled_code}.get(result.status, ExitCode.FAILED)
 
 
-def _write_result(screen: Screen, result: RunResult) -> None:
-    for name, value in result.outputs.items():
+def _write_result(screen: Screen, result: RunResult, part_outputs: Mapping[str, Value]) -> None:
+    for name, value in (result.outputs or part_outputs).items():
         screen.line()
         screen.line(f"{name}:", style="bold")
         screen.line(format_value(value))
@@ -330,7 +345,7 @@ def _report_waiting(monitored: MonitoredRun, output: OutputFormat, *, is_stored:
     run_id, questions = monitored.result.run_id, monitored.questions
     if output.as_json:
         asked = {path: question.to_json() for path, question in questions.items()}
-        write_json({**monitored.result.to_json(), "status": "waiting", "waiting": asked})
+        write_json({**monitored.to_json(), "status": "waiting", "waiting": asked})
     screen = err()
     if not is_stored:
         screen.line(
@@ -497,8 +512,9 @@ def _model_line(models: tuple[str, ...], note_of: NoteOf) -> str:
 
 
 def _start_line(event: RunStarted, note_of: NoteOf) -> str:
-    models = _model_line(event.models, note_of)
-    return f"Running {event.workflow or 'the workflow'}{' with ' if models else ''}{models}."
+    models, part = _model_line(event.models, note_of), part_of(event.extent, event.target)
+    where = "" if part is None else f" {part}"
+    return f"Running {event.workflow or 'the workflow'}{where}{' with ' if models else ''}{models}."
 
 
 def pin_notice(document: Workflow) -> list[str]:

@@ -9,7 +9,7 @@ A stand-in replaces a disabled node with problems of its own, so that people can
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,13 +51,18 @@ from engine.plan.execution_plan import (
     SubflowPlan,
 )
 from engine.plan.graph_algorithms import Graph, make_graph
+from engine.plan.parts import Part, everything_in, is_outside, part_nodes
 from engine.plan.resolve import Link, Resolved
 from engine.plan.structure import Structure, analyse
 from engine.plan.validation import affects_only_node, validate_structure
 
 
 def compile_workflow(
-    workflow: Workflow, registry: Registry | None = None, *, max_iterations_cap: int = MAX_ITERATIONS_CAP
+    workflow: Workflow,
+    registry: Registry | None = None,
+    *,
+    max_iterations_cap: int = MAX_ITERATIONS_CAP,
+    part: Part | None = None,
 ) -> Plan:
     """Compile a document into the plan that its runs follow.
 
@@ -65,29 +70,38 @@ def compile_workflow(
         workflow: The document.
         registry: The node types; None for the built-in ones.
         max_iterations_cap: The most iterations of any loop.
+        part: The part that runs; None for the whole workflow. Errors of nodes outside of it do not matter.
 
     Raises:
         DocumentError: The document has errors; its `problems` list all of them, warnings included.
+        EngineError: There is no such part.
     """
-    return compile_structure(analyse(workflow, registry), max_iterations_cap=max_iterations_cap)
+    return compile_structure(analyse(workflow, registry), max_iterations_cap=max_iterations_cap, part=part)
 
 
-def compile_structure(structure: Structure, *, max_iterations_cap: int = MAX_ITERATIONS_CAP) -> Plan:
+def compile_structure(
+    structure: Structure, *, max_iterations_cap: int = MAX_ITERATIONS_CAP, part: Part | None = None
+) -> Plan:
     """Compile a document that was analysed before; see `compile_workflow`."""
     problems = validate_structure(structure, max_iterations_cap=max_iterations_cap)
+    only = part_nodes(structure, part).all if part is not None and structure.order else None
+    inside = structure.workflow.nodes_by_id.keys() if only is None else everything_in(structure, only)
+    if only is not None:
+        problems = [problem for problem in problems if not is_outside(problem, structure, inside)]
     if has_errors(problems):
         errors = [problem for problem in problems if problem.severity == "error"]
         count = format_count(len(errors), "problem")
         raise DocumentError(
             f"The workflow does not run: it has {count}. The first: {errors[0].message}", errors[0].remedy, problems
         )
-    planned = _Planned(structure, _with_stand_ins(structure, problems), max_iterations_cap)
+    planned = _Planned(structure, _with_stand_ins(structure, problems), max_iterations_cap, only)
     return Plan(
         graph=_GraphCompiler(planned).build(),
-        models=tuple(dict.fromkeys(_models(structure))),
-        parameters=_parameters(structure),
+        models=tuple(dict.fromkeys(_models(structure, inside))),
+        parameters=_parameters(structure, inside),
         structure=structure,
         max_iterations_cap=max_iterations_cap,
+        part=part,
     )
 
 
@@ -97,32 +111,35 @@ def plan_for(document: Workflow | Plan, registry: Registry | None, max_iteration
         return compile_workflow(document, registry, max_iterations_cap=max_iterations_cap)
     if document.max_iterations_cap == max_iterations_cap:
         return document
-    return compile_structure(document.structure, max_iterations_cap=max_iterations_cap)
+    return compile_structure(document.structure, max_iterations_cap=max_iterations_cap, part=document.part)
 
 
-def _models(structure: Structure) -> Iterator[ModelChoice]:
+def _models(structure: Structure, inside: Collection[str]) -> Iterator[ModelChoice]:
     for node in structure.resolution.nodes.values():
-        if node.id in structure.disabled or node.id in structure.replaced_by_pins:
+        if node.id not in inside or node.id in structure.disabled or node.id in structure.replaced_by_pins:
             continue
         choice = node.spec.model(node.config)
         if choice is not None:
             yield from choice.chain
         if node.id in structure.subflows:
-            yield from _models(structure.subflows[node.id])
+            inner = structure.subflows[node.id]
+            yield from _models(inner, inner.workflow.nodes_by_id)
 
 
-def _parameters(structure: Structure) -> dict[str, InputConfig]:
-    nodes = (node for node in structure.resolution.nodes.values() if node.id not in structure.disabled)
+def _parameters(structure: Structure, inside: Collection[str]) -> dict[str, InputConfig]:
+    known = structure.resolution.nodes.values()
+    nodes = (node for node in known if node.id in inside and node.id not in structure.disabled)
     return {node.config.name or node.id: node.config for node in nodes if isinstance(node.config, InputConfig)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A document without errors, and its nodes with stand-ins for faulty disabled ones."""
+    """A document without errors, its nodes with stand-ins for faulty disabled ones, and the outermost ones that run."""
 
     structure: Structure
     nodes: dict[str, Resolved]
     cap: int
+    only: Collection[str] | None = None
 
     def subflow(self, node: str) -> _Planned | None:
         """The workflow of a subflow; None for other nodes and for disabled subflows."""
@@ -162,8 +179,10 @@ class _GraphCompiler:
     def _synthetic_graph(self) -> Graph:
         """The graph of this level: loops stand for nested bodies, synthetic nodes replace this loop's ends."""
         nodes = self.structure.members.get(self.loop, ())
+        if self.body is None and self.planned.only is not None:
+            nodes = [node for node in nodes if node in self.planned.only]
         graph = make_graph(nodes if self.body is None else (*nodes, LOOP_INPUT, LOOP_OUTPUT))
-        if self.body is None and not self.structure.bodies:
+        if self.body is None and not self.structure.bodies and self.planned.only is None:
             graph.add_edges_from((link.source, link.target) for link in self.structure.links)
             return graph
         graph.add_edges_from(self._edges(graph))
@@ -256,7 +275,10 @@ class _GraphCompiler:
 
     def _inputs(self, resolved: Resolved) -> tuple[InputPlan, ...]:
         sources: dict[str, list[int]] = {}
+        is_pinned = self._pinned(resolved) is not None
         for link in self.structure.links_to.get(resolved.id, ()):
+            if is_pinned and self.body is None and self._here(link.source) not in self.graph:
+                continue  # a part has nothing before a pinned node
             sources.setdefault(link.target_port, []).append(self._slot(link.source, link.source_port))
         return tuple(
             InputPlan(
@@ -266,7 +288,8 @@ class _GraphCompiler:
                 None if port.type is PortType.ANY else port.type,
             )
             for port in resolved.inputs.values()
-            if port.name in sources or port.required  # an open one that is required makes a loop be skipped
+            # An open one that is required makes a loop be skipped.
+            if port.name in sources or (port.required and not is_pinned)
         )
 
     def _loop(self, resolved: Resolved) -> LoopPlan:
@@ -298,7 +321,13 @@ class _GraphCompiler:
 
     def _subflow(self, node: str) -> SubflowPlan | None:
         inner = self.planned.subflow(node)
-        return None if inner is None else SubflowPlan(_GraphCompiler(inner).build(), _parameters(inner.structure))
+        return (
+            None
+            if inner is None
+            else SubflowPlan(
+                _GraphCompiler(inner).build(), _parameters(inner.structure, inner.structure.workflow.nodes_by_id)
+            )
+        )
 
     def _tells_iteration(self, resolved: Resolved) -> bool:
         """Whether the node gets the iteration note: it is the first node of a loop that takes one."""

@@ -16,6 +16,7 @@ from engine.nodes.input import InputConfig
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import AnySpec, ModelChoice, Outputs, PortType
+from engine.plan.parts import Part
 from engine.plan.structure import Structure
 from engine.values import Value, immutable
 
@@ -200,6 +201,7 @@ class Plan:
         parameters: The settings of its inputs, by name.
         structure: The analysed document.
         max_iterations_cap: The most iterations of any loop.
+        part: The part of the document that it runs; None for the whole.
     """
 
     graph: GraphPlan
@@ -207,6 +209,7 @@ class Plan:
     parameters: dict[str, InputConfig]
     structure: Structure
     max_iterations_cap: int
+    part: Part | None = None
 
     @property
     def workflow(self) -> Workflow:

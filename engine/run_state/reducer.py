@@ -45,6 +45,7 @@ from engine.events import (
     missing_start,
 )
 from engine.nodes.spec import PAIR_BY_START
+from engine.plan.parts import part_of
 from engine.run_state.state import (
     CONTAINERS,
     Detail,
@@ -89,6 +90,7 @@ def end_open_nodes(state: RunState, end: NodeState, *inside: str) -> None:
 def _run_started(state: RunState, event: RunStarted) -> None:
     state.workflow, state.models, state.started = event.workflow, event.models, event.time
     state.inputs, state.parent, state.forked_at = event.inputs, event.parent, event.forked_at
+    state.part = part_of(event.extent, event.target)
     state.active_since = event.time
 
 

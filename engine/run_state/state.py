@@ -33,6 +33,7 @@ from engine.formatting import format_spending
 from engine.models.protocol import Usage
 from engine.nodes.spec import PAIR_BY_START, ModelCall
 from engine.nodes.subflow import SUBFLOW
+from engine.plan.parts import Part
 from engine.values import Value
 
 _ITERATION_END: Final = re.compile(r"\]")
@@ -328,6 +329,7 @@ class RunState:
         inputs: The run's parameters, by name.
         parent: The run that it was forked from; empty for any other.
         forked_at: The place in the parent.
+        part: The part of the workflow that runs; None for all of it.
         outputs: Named results; of a failed or cancelled run, those that were ready.
         remedy: What to do about the error.
         failed_node: The path of the node that failed.
@@ -366,6 +368,7 @@ class RunState:
     inputs: Mapping[str, Value] = field(default_factory=dict[str, Value])
     parent: str = ""
     forked_at: str = ""
+    part: Part | None = None
     outputs: Mapping[str, Value] = field(default_factory=dict[str, Value])
     remedy: str = ""
     failed_node: str = ""

@@ -93,6 +93,12 @@ def without_disabled(workflow: Workflow, given: Mapping[str, Value]) -> dict[str
     return {name: value for name, value in given.items() if name in declared or name not in off}
 
 
+def given_inputs(workflow: Workflow, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the inputs of an earlier run without those that were the defaults of its workflow."""
+    defaults = {item.name: item.default for item in declared_inputs(workflow)}
+    return {name: value for name, value in values.items() if value != defaults.get(name)}
+
+
 def declared_inputs(workflow: Workflow, *, is_enabled: bool = True) -> list[DeclaredInput]:
     """Return the enabled (or disabled) inputs of a workflow; inputs with invalid settings are left out."""
     found: list[DeclaredInput] = []

@@ -239,9 +239,25 @@ def events_before(
     """
     events = list(with_loop_starts(past))
     kept = _reused_events(events, plan, point)
+    return _copied(with_notes(kept, events, point.place, reuses_node=point.reuses_node), run_id, first_seq)
+
+
+def events_of_nodes(past: Iterable[AnyEvent], nodes: Collection[str], run_id: str) -> list[AnyEvent]:
+    """Return the events of some outermost nodes, and of everything in them, as the past of another run.
+
+    Args:
+        past: Events of the run that executed them.
+        nodes: Their ids.
+        run_id: The other run; its first event is its start.
+    """
+    kept = (event for event in latest_executions(past) if parse_place(event.path).steps[0].node in nodes)
+    return _copied(kept, run_id, 1)
+
+
+def _copied(events: Iterable[AnyEvent], run_id: str, first_seq: int) -> list[AnyEvent]:
     return [
         replace(_without_cost(event), run_id=run_id, seq=seq)  # pyright: ignore[reportArgumentType] - the type stays
-        for seq, event in enumerate(with_notes(kept, events, point.place, reuses_node=point.reuses_node), first_seq)
+        for seq, event in enumerate(events, first_seq)
     ]
 
 

@@ -177,6 +177,14 @@ def stored_options(prepared: PreparedRun) -> dict[str, Value]:
     return options_to_json(prepared.options, default.model.name if default is not None else None)
 
 
+def default_model_of(options: RunOptions) -> str:
+    """Return the model of nodes and workflows that name none, as `stored_options` stores it."""
+    from engine.models.catalog import default_model_name
+
+    catalog = options.models if options.models is not None else _new_catalog()
+    return options.default_model or catalog.get(default_model_name()).name
+
+
 def _new_catalog() -> Catalog:
     from engine.models.catalog import Models
 
@@ -294,7 +302,11 @@ class Run:
         self._result: RunResult | None = None
         self._has_started = self._is_ending = False
         if not past:
-            run_started = partial(RunStarted, strategies=strategies_of(prepared.plan.graph))
+            part = prepared.plan.part
+            extent, target = (part.extent.value, part.node) if part is not None else ("", "")
+            run_started = partial(
+                RunStarted, strategies=strategies_of(prepared.plan.graph), extent=extent, target=target
+            )
             self._event_log.emit(run_started, "", prepared.workflow.name, prepared.parameters, prepared.model_names)
         elif not origin.is_fork:
             self._event_log.emit(RunResumed, "")

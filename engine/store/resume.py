@@ -28,6 +28,7 @@ from engine.exits import MAX_ITERATIONS_CAP
 from engine.nodes.node_registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, LoopPlan, Plan
+from engine.plan.parts import part_of
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail, LoopExecution
 from engine.runner.declared_inputs import without_disabled
@@ -133,7 +134,8 @@ def resume(
             refuse_unknown_calls(run, CallLog(past).in_flight.values())
         given = options_with_stored(replace(options or RunOptions(), store=store), store.options(run.run_id))
         workflow = loads(store.document(run.run_id), source=f"run {run.run_id}")
-        ready = prepare(workflow, without_disabled(workflow, started.inputs), given)
+        plan = _compiled(workflow, started, given.registry, given.max_iterations_cap)
+        ready = prepare(plan, without_disabled(workflow, started.inputs), given)
     except BaseException:
         journal.close()
         raise
@@ -189,8 +191,8 @@ def plan_fork(
     cap = options_with_stored(
         RunOptions(max_iterations_cap=max_iterations_cap), store.options(parent.run_id)
     ).max_iterations_cap
-    plan = compile_workflow(workflow, registry, max_iterations_cap=cap)
     past = list(store.events(parent.run_id))
+    plan = _compiled(workflow, _started(past, parent), registry, cap)
     keeps = _keeps_node(place, changes)
     point = fork_point(plan, place, reuses_node=keeps)
     latest_events = latest_executions(past)
@@ -242,8 +244,10 @@ def fork(
     if changes.model is not None:
         given = replace(given, model=changes.model)
     inputs = without_disabled(plan.workflow, started.inputs)
-    compiled = plan.plan if plan.plan is not None and plan.plan.workflow is plan.workflow else plan.workflow
-    ready = prepare(compiled, inputs, options_with_stored(given, store.options(parent.run_id)))
+    given = options_with_stored(given, store.options(parent.run_id))
+    compiled = plan.plan if plan.plan is not None and plan.plan.workflow is plan.workflow else None
+    compiled = compiled or _compiled(plan.workflow, started, given.registry, given.max_iterations_cap)
+    ready = prepare(compiled, inputs, given)
     place = parse_place(plan.at) if plan.at else None
     keeps = place is not None and _keeps_node(place, changes)
     run_id = new_run_id()
@@ -257,7 +261,8 @@ def fork(
         edits[plan.at] = changes.value
     name, models = plan.workflow.name, ready.model_names
     order = state_order(past, ready.plan, point)
-    begins = partial(RunStarted, strategies=strategies_of(ready.plan.graph), state_order=order)
+    part = {"extent": started.extent, "target": started.target} if compiled.part is not None else {}
+    begins = partial(RunStarted, strategies=strategies_of(ready.plan.graph), state_order=order, **part)
     first = begins(run_id, 0, time.time(), "", name, ready.parameters, models, parent.run_id, plan.at, edits)
     source = ready.options.source or parent.source
     kept = mark_imported(stored_options(ready), imported=is_imported(store, parent.run_id))
@@ -265,6 +270,14 @@ def fork(
     calls = CallLog(event for event in past if event.path and point.is_reused(parse_place(event.path).steps))
     beginning = replace(stored_origin(ready.options, head, [first, *before]), calls=calls)
     return Run(ready, beginning, on_event)
+
+
+def _compiled(workflow: Workflow, started: RunStarted, registry: Registry | None, cap: int) -> Plan:
+    """Compile a workflow, or the part of it that the run executes if the workflow still has that node."""
+    part = part_of(started.extent, started.target)
+    if part is not None and part.node not in workflow.nodes_by_id:
+        part = None
+    return compile_workflow(workflow, registry, max_iterations_cap=cap, part=part)
 
 
 def _started(past: Sequence[AnyEvent], run: RunSummary) -> RunStarted:

@@ -144,6 +144,7 @@ class RunFilter:
         parent: Forked from this run.
         pinned: Only pinned ones.
         strategy: With an agent of this turn strategy.
+        source: Of exactly this workflow file.
     """
 
     workflow: str = ""
@@ -153,6 +154,7 @@ class RunFilter:
     parent: str = ""
     pinned: bool = False
     strategy: str = ""
+    source: str = ""
 
 
 EVERY_RUN: Final = RunFilter()

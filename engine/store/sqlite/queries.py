@@ -147,6 +147,7 @@ _WHERE: Final = f"""
         AND (:until IS NULL OR started < :until)
         AND (:parent = '' OR parent = :parent)
         AND (NOT :pinned OR pinned)
+        AND (:source = x'' OR source = :source)
         AND (:strategy = '' OR EXISTS (
             SELECT 1 FROM events, json_each(json_extract(events.body, '$[{_STRATEGIES}]'))
             WHERE events.id = number << {SEQ_BITS} AND value = :strategy
@@ -301,4 +302,5 @@ def _parameters(connection: sqlite3.Connection, which: RunFilter) -> dict[str, A
         "parent": plain(which.parent),
         "pinned": which.pinned,
         "strategy": plain(which.strategy),
+        "source": to_bytes(which.source),
     }

@@ -352,3 +352,57 @@ def test_warnings_are_repeated_at_the_end(program: Program, tmp_path: Path):
     flagged = refine(2, until="size(output) > 1000", on_max_iterations="return_with_flag")
     ended = program("run", write(tmp_path, flagged), "-m", model)
     assert (ended.code, ended.err) == (0, "Warning: loop: It did not converge within 2 iterations.\n")
+
+
+def chain(folder: Path, **draft: Any) -> Path:
+    """A workflow of two model nodes: task -> plan -> draft -> answer."""
+    nodes = [
+        {"id": "task", "type": "input"},
+        {"id": "plan", "type": "llm", "config": {"prompt": "Plan: {{input}}", "retries": 0}},
+        {"id": "draft", "type": "llm", "config": {"prompt": "Draft: {{input}}", "retries": 0, **draft}},
+        {"id": "answer", "type": "output"},
+    ]
+    return write(
+        folder, document(nodes, ["task.value > plan.input", "plan.output > draft.input", "draft.output > answer.value"])
+    )
+
+
+def echo_model(folder: Path) -> str:
+    """A model that names the node in its reply."""
+    rules = [{"node": "plan", "replies": ["The plan."]}, {"node": "draft", "replies": ["The draft."]}]
+    return f"scripted:{write(folder, {'rules': rules}, 'script.json')}"
+
+
+def test_a_part_of_a_workflow_runs_with_values_of_the_last_run(program: Program, tmp_path: Path):
+    run = ("run", chain(tmp_path), "--model", echo_model(tmp_path), "--store", tmp_path / "history")
+    first = program(*run, "-i", "task=x", "--until", "plan")
+    assert (first.code, first.err) == (0, "")
+    assert "Running Sample up to plan" in first.out
+    assert "\noutput:\nThe plan.\n" in first.out
+    assert "answer:" not in first.out
+    second = program(*run, "--only", "draft", "--json")
+    assert second.code == 0
+    assert "are used for: task, plan." in second.err
+    assert second.json["part"] == {"extent": "only", "node": "draft", "outputs": second.json["part"]["outputs"]}
+    assert second.json["part"]["outputs"]["output"] == "The draft."
+    assert second.json["outputs"] == {}
+    third = program(*run, "--from", "draft", "--json")
+    assert third.json["outputs"] == {"answer": "The draft."}
+
+
+def test_missing_values_are_refused_with_the_way_to_get_them(program: Program, tmp_path: Path):
+    run = ("run", chain(tmp_path), "--model", echo_model(tmp_path), "--store", tmp_path / "history")
+    ended = program(*run, "-i", "task=x", "--only", "draft")
+    assert ended.code == 2
+    assert "plan" in ended.err
+    assert "--until" in ended.err
+    several = program(*run, "--only", "draft", "--from", "draft")
+    assert (several.code, "--only" in several.err) == (2, True)
+    nowhere = program(*run, "--until", "nowhere")
+    assert (nowhere.code, "nowhere" in nowhere.err) == (2, True)
+
+
+def test_a_part_runs_although_other_nodes_have_errors(program: Program, tmp_path: Path):
+    run = ("run", chain(tmp_path, temperature="warm"), "--model", echo_model(tmp_path), "--store", tmp_path / "history")
+    assert program(*run, "-i", "task=x", "--until", "plan").code == 0
+    assert program(*run, "-i", "task=x", "--until", "draft").code == 2

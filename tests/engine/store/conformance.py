@@ -266,6 +266,8 @@ class StoreConformance:
         assert ids() == ["c", "b", "a"]
         assert ids(workflow="übung") == ["a"]
         assert ids(workflow="straße") == ["b"]
+        assert ids(source="/x/Übung.loop.json") == ["a"]
+        assert ids(source="/x/übung.loop.json") == ids(source="Übung") == []
         assert ids(workflow="efin") == ["c", "a"]
         assert ids(workflow="100%") == []
         assert ids(statuses=frozenset({RunStatus.INTERRUPTED, RunStatus.FAILED})) == ["c", "b"]

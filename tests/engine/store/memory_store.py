@@ -228,6 +228,7 @@ def _matches(summary: RunSummary, which: RunFilter) -> bool:
         and (which.until is None or summary.started < which.until)
         and (not which.parent or summary.parent == which.parent)
         and (not which.pinned or summary.pinned)
+        and which.source in {"", summary.source}
     )
 
 

@@ -1,0 +1,231 @@
+"""Parts of a workflow that run alone, and the nodes whose earlier outputs an edit has made stale.
+
+Both look at the outermost level: a loop or an iterator stands for everything in it, and a node in it, or its exit, for
+the whole loop. A node depends on the nodes whose edges lead to it, and on those that set a named state that it reads
+(`state.NAME`), unless they come after it. A pinned node depends on nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from engine.document.model import Node
+from engine.document.problems import Problem
+from engine.errors import EngineError
+from engine.nodes.spec import LOOP, ModelChoice
+from engine.plan.graph_algorithms import Graph, leading_to, make_graph, reachable
+from engine.plan.resolve import Resolved
+from engine.plan.structure import Structure
+from engine.text_sanitizing import shown
+
+
+class Extent(StrEnum):
+    """How much of a workflow runs: a node with all that it needs, the node only, or it with all that depends on it."""
+
+    UNTIL = "until"
+    ONLY = "only"
+    FROM = "from"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a workflow: a node, and how much around it."""
+
+    extent: Extent
+    node: str
+
+    def __str__(self) -> str:
+        return f"{_EXTENT_TEXTS[self.extent]} {self.node}"
+
+
+_EXTENT_TEXTS: Final = {Extent.UNTIL: "up to", Extent.ONLY: "only", Extent.FROM: "from"}
+
+
+def part_of(extent: str, node: str) -> Part | None:
+    """Return the part with that extent, or None for the whole workflow."""
+    return Part(Extent(extent), node) if extent in set(Extent) and node else None
+
+
+@dataclass(frozen=True, slots=True)
+class PartNodes:
+    """The outermost nodes of a part.
+
+    Attributes:
+        targets: The nodes that run in any case.
+        needed: The nodes before them, whose outputs they need.
+        after: The nodes that depend on them and are not part of it.
+    """
+
+    targets: frozenset[str]
+    needed: frozenset[str]
+    after: frozenset[str]
+
+    @property
+    def all(self) -> frozenset[str]:
+        """The nodes that take part."""
+        return self.targets | self.needed
+
+
+def part_nodes(structure: Structure, part: Part) -> PartNodes:
+    """Find the nodes of a part.
+
+    Raises:
+        EngineError: There is no such node.
+    """
+    if part.node not in structure.workflow.nodes_by_id:
+        ids = ", ".join(structure.workflow.nodes_by_id)
+        raise EngineError(f'There is no node "{shown(part.node, 60)}".', f"There are: {ids}.")
+    graph = _dependencies(structure)
+    targets = _with_ends(structure, {outermost(structure, part.node)})
+    after = reachable(graph, targets) - targets
+    if part.extent is Extent.FROM:
+        targets, after = targets | after, set[str]()
+    before = set[str]().union(*(leading_to(graph, target) for target in targets))
+    needed = _with_ends(structure, before) - targets
+    return PartNodes(frozenset(targets), frozenset(needed), frozenset(after))
+
+
+def _with_ends(structure: Structure, nodes: set[str]) -> set[str]:
+    """Add the exits of loops and the aggregators of iterators, which run with them."""
+    return nodes | {structure.bodies[node].exit for node in nodes if node in structure.bodies}
+
+
+def nodes_after(structure: Structure, nodes: Iterable[str]) -> frozenset[str]:
+    """Return these outermost nodes and all that depend on them."""
+    return frozenset(reachable(_dependencies(structure), nodes))
+
+
+def outermost(structure: Structure, node: str) -> str:
+    """Return the outermost node that a node stands for: the loop or iterator around it, the loop of an exit, itself."""
+    node = _around(structure, node)
+    loop = structure.loop_of.get(node)
+    return loop if loop is not None and structure.bodies[loop].kind is LOOP else node
+
+
+def everything_in(structure: Structure, nodes: Iterable[str]) -> frozenset[str]:
+    """Return nodes and everything in the bodies of the loops and iterators among them."""
+    found: set[str] = set()
+    for node in nodes:
+        found.add(node)
+        body = structure.bodies.get(node)
+        if body is not None:
+            found |= body.nodes
+    return frozenset(found)
+
+
+def is_outside(problem: Problem, structure: Structure, nodes: Collection[str]) -> bool:
+    """Whether a problem cannot affect a part: it is about a node that does not take part.
+
+    Args:
+        problem: A problem of the document.
+        structure: The document.
+        nodes: All nodes of the part, at any depth.
+    """
+    place = problem.node if problem.node is not None else (problem.edge or "").rpartition(" -> ")[2].partition(".")[0]
+    return bool(structure.order) and place in structure.workflow.nodes_by_id and place not in nodes
+
+
+def stale_nodes(
+    before: Structure, after: Structure, *, models: Callable[[Structure, ModelChoice], object] | None = None
+) -> frozenset[str]:
+    """Return the outermost nodes whose earlier outputs are not what a run of the edited document would give.
+
+    A node is stale if it was edited or connected in another way, if something in it was, or if it depends on a stale
+    node. Titles and the layout do not count.
+
+    Args:
+        before: The document of the earlier run.
+        after: The document now.
+        models: Returns what a model choice stands for in either document; by default that of the settings.
+    """
+    called = models or _model_in_settings
+    changed = [
+        node
+        for node in after.members.get(None, ())
+        if after is not before and _definition(before, node, called) != _definition(after, node, called)
+    ]
+    return nodes_after(after, changed)
+
+
+def _model_in_settings(structure: Structure, choice: ModelChoice) -> object:
+    return choice.name or structure.workflow.settings.get("model")
+
+
+def _definition(structure: Structure, node: str, called: Callable[[Structure, ModelChoice], object]) -> object:
+    """Return everything that the outputs of an outermost node depend on, apart from the nodes before it."""
+    nodes = structure.workflow.nodes_by_id
+    if node not in nodes or structure.parent.get(node) is not None:
+        return None
+    pinned = nodes[node].pinned if nodes[node].enabled else {}
+    if pinned:
+        return pinned
+    body = structure.bodies.get(node)
+    members = [node, *(() if body is None else sorted(body.nodes))]
+    ends = members if body is None else [*members, body.exit]
+    incoming = [
+        (link.source, link.source_port, link.target, link.target_port)
+        for end in ends
+        for link in structure.links_to.get(end, ())
+    ]
+    return [_own_definition(structure, nodes[member], called) for member in members], incoming
+
+
+def _own_definition(structure: Structure, node: Node, called: Callable[[Structure, ModelChoice], object]) -> object:
+    config = {key: value for key, value in node.config.items() if (node.type, key) != ("input", "description")}
+    choices = (resolved.spec.model(resolved.config) for resolved in _with_subflow(structure, node.id))
+    models = [called(structure, one) for choice in choices if choice is not None for one in choice.chain]
+    return node.type, config, node.enabled, node.pinned, models
+
+
+def _with_subflow(structure: Structure, node_id: str) -> Iterator[Resolved]:
+    """Yield a node, and all nodes in it if it is a subflow."""
+    resolved = structure.resolution.nodes.get(node_id)
+    if resolved is not None:
+        yield resolved
+    inner = structure.subflows.get(node_id)
+    for node in inner.workflow.nodes_by_id if inner is not None else ():
+        yield from _with_subflow(inner, node) if inner is not None else ()
+
+
+def _dependencies(structure: Structure) -> Graph:
+    """The outermost nodes, with an edge to each node from those that it depends on."""
+    graph = make_graph(structure.members.get(None, ()))
+    pinned = structure.replaced_by_pins
+    for link in structure.links:
+        source, target = (
+            _around(structure, link.source),
+            _around(structure, structure.loop_of.get(link.target, link.target)),
+        )
+        if source != target and target not in pinned:
+            graph.add_edge(source, target)
+    graph.add_edges_from((body.loop, body.exit) for body in structure.bodies.values() if body.loop in graph)
+    for reader, writer in _state_dependencies(structure, graph):
+        graph.add_edge(writer, reader)
+    return graph
+
+
+def _around(structure: Structure, node: str) -> str:
+    """Return the outermost loop or iterator around a node, or the node itself."""
+    while (loop := structure.parent.get(node)) is not None:
+        node = loop
+    return node
+
+
+def _state_dependencies(structure: Structure, graph: Graph) -> Iterator[tuple[str, str]]:
+    """Yield each outermost node that reads a named state, with each node that sets it and does not come after it."""
+    writers: dict[str, set[str]] = {}
+    readers: list[tuple[str, str]] = []
+    for node in graph:
+        for member in everything_in(structure, [node]):
+            for resolved in _with_subflow(structure, member):
+                key = resolved.node.config.get("output_key")
+                if isinstance(key, str) and key:
+                    writers.setdefault(key, set()).add(node)
+                paths = (path for text in resolved.spec.texts(resolved.config) for path in text.paths)
+                readers += [(node, path[1]) for path in paths if path[0] == "state" and len(path) > 1]
+    for reader, key in readers if writers else ():
+        if reader not in structure.replaced_by_pins and key in writers:
+            yield from ((reader, writer) for writer in writers[key] - reachable(graph, [reader]))
