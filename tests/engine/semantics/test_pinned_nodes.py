@@ -12,7 +12,6 @@ from engine.models.catalog import Models
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import NodeState
 from engine.runner.run import prepare
-from engine.store.memory import MemoryStore
 from engine.store.resume import Changes, fork, plan_fork
 from tests.engine.semantics.documents import (
     Part,
@@ -33,6 +32,7 @@ from tests.engine.semantics.documents import (
     transform,
 )
 from tests.engine.semantics.kit import Played, begin, finish, options, play
+from tests.engine.store.memory_store import MemoryStore
 
 TWO = flow(
     entry(),

@@ -11,7 +11,6 @@ from engine.document.operations import Connect, Disconnect, Operation, SetConfig
 from engine.events import LoopStarted, NodeCompleted, RunStarted
 from engine.plan.parts import Extent, Part
 from engine.runner.declared_inputs import InputError
-from engine.store.memory import MemoryStore
 from engine.store.partial_runs import MissingValuesError, last_run, plan_partial_run, start_partial_run
 from engine.store.resume import fork, plan_fork, resume
 from engine.store.store_protocol import RunSummary
@@ -30,6 +29,7 @@ from tests.engine.semantics.documents import (
 )
 from tests.engine.semantics.kit import Played, begin, finish, options
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel
+from tests.engine.store.memory_store import MemoryStore
 from tests.engine.store.test_resume import gone_on
 
 CHAIN = flow(
