@@ -72,7 +72,7 @@ screenshots: $(DEV)
 	$(BIN)/python -m benchmarks.screenshots
 
 docs: $(DEV)
-	$(BIN)/python -m engine.cli.reference docs/reference docs/providers.md
+	$(BIN)/python -m benchmarks.reference_pages
 
 # The locks are made from pyproject.toml alone, for every platform and every Python from 3.11.
 lock: $(UV)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.reference_pages import pages
 from engine import DocumentError, loads, validate
-from engine.cli.reference import pages
 from engine.document.files import dumps
 from engine.document.model import Workflow
 from engine.document.problems import has_errors

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from engine.cli import reference
-from engine.cli.reference import main, pages, providers_page, write_pages
+from benchmarks import reference_pages
+from benchmarks.reference_pages import main, pages, providers_page, write_pages
 from engine.models.quirks import QUIRKS
 
 COMMITTED = Path(__file__).parents[3] / "docs" / "reference"
@@ -18,10 +16,9 @@ def test_committed_reference_is_up_to_date():
     assert found == pages(), "run `make docs`"
 
 
-def test_committed_providers_page_is_up_to_date(tmp_path: Path):
+def test_committed_providers_page_is_up_to_date():
     assert (COMMITTED.parent / "providers.md").read_text("utf-8") == providers_page(), "run `make docs`"
-    assert main([str(tmp_path / "reference"), str(tmp_path / "providers.md")]) == 0
-    lines = (tmp_path / "providers.md").read_text("utf-8").splitlines()
+    lines = providers_page().splitlines()
     heads_and_rules = 2 * len(QUIRKS)
     assert sum(line.startswith("|") for line in lines) == sum(map(len, QUIRKS.values())) + heads_and_rules
 
@@ -55,22 +52,13 @@ def test_only_obsolete_generated_pages_are_removed(tmp_path: Path):
     assert own.read_text("utf-8") == "mine"
 
 
-def test_reference_runs_as_a_module(tmp_path: Path):
-    done = subprocess.run(
-        [sys.executable, "-m", "engine.cli.reference", str(tmp_path)], capture_output=True, check=True, text=True
-    )
-    assert done.stdout == f"{len(pages())} pages in {tmp_path}\n"
-    assert (tmp_path / "README.md").read_text("utf-8") == pages()["README.md"]
-
-
-def test_unwritable_and_missing_folder_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    (tmp_path / "file").write_text("")
-    assert main([str(tmp_path / "file")]) == 1
-    assert "The pages cannot be written to" in capsys.readouterr().err
-    assert main([]) == 2
-    assert "Usage: " in capsys.readouterr().err
+def test_make_docs_writes_the_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    main([str(tmp_path)])
+    assert capsys.readouterr().out == f"{len(pages())} pages in {tmp_path / 'reference'}\n"
+    assert (tmp_path / "reference" / "README.md").read_text("utf-8") == pages()["README.md"]
+    assert (tmp_path / "providers.md").read_text("utf-8") == providers_page()
 
 
 def test_tags_in_code_are_not_escaped() -> None:
     assert "`<think>`" in providers_page()
-    assert reference._cell("a < b | `<c>`") == "a &lt; b \\| `<c>`"  # pyright: ignore[reportPrivateUsage]
+    assert reference_pages._cell("a < b | `<c>`") == "a &lt; b \\| `<c>`"  # pyright: ignore[reportPrivateUsage]

@@ -1,12 +1,12 @@
-"""Reference pages, generated from declarations: `python -m engine.cli.reference FOLDER [PROVIDERS_PAGE]`.
+"""`python -m benchmarks.reference_pages`: write `docs/reference` and `docs/providers.md` from the declarations.
 
 There is a page for each node type and each command, and one each for tools, import formats and model servers.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,15 @@ from typing import Any
 import typer
 from pydantic import BaseModel
 
+from benchmarks.processes import ROOT
 from engine.cli.catalog_commands import default_ports, fields, port_notes
-from engine.cli.exit_codes import ExitCode
-from engine.cli.output import err, out, prepare_streams
 from engine.importing.importers import importers
 from engine.models.quirks import QUIRKS
 from engine.nodes.node_registry import builtin_registry
 from engine.nodes.spec import AnySpec, Port
 from engine.tools.registry import builtin_tools
 
-_MOST_ARGUMENTS = 2
+DOCS = ROOT / "docs"
 _ABOUT_PROVIDERS = (
     "Model servers differ in what they accept and in how they answer. This page lists the differences and how the "
     "program handles each. When a server refuses a setting, a role or a format, the program sends the request again "
@@ -209,22 +208,15 @@ def _paragraphs(help_text: str | None) -> list[str]:
     return [" ".join(part.split()) for part in inspect.cleandoc(help_text or "").split("\n\n")]
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the pages to the given folder, and the page on model servers to the given file."""
-    prepare_streams()
-    if not 1 <= len(arguments) <= _MOST_ARGUMENTS:
-        err().line("Usage: python -m engine.cli.reference FOLDER [PROVIDERS_PAGE]")
-        return ExitCode.REFUSED
-    try:
-        count = write_pages(Path(arguments[0]))
-        for file in arguments[1:]:
-            Path(file).write_text(providers_page(), encoding="utf-8", newline="\n")
-    except (OSError, ValueError) as error:
-        err().line(f"The pages cannot be written to {arguments[0]}: {error}.")
-        return ExitCode.FAILED
-    out().line(f"{count} pages in {arguments[0]}")
-    return ExitCode.DONE
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write all pages."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.reference_pages", description="Write reference pages.")
+    parser.add_argument("folder", nargs="?", type=Path, default=DOCS, help="where to; docs without it")
+    folder = parser.parse_args(arguments).folder
+    count = write_pages(folder / "reference")
+    (folder / "providers.md").write_text(providers_page(), encoding="utf-8", newline="\n")
+    print(f"{count} pages in {folder / 'reference'}")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()
