@@ -67,7 +67,7 @@ lint: $(DEV)
 bench: $(DEV)
 	$(BIN)/python -m benchmarks
 
-# Draws docs/images anew, without a screen; look at each before you commit it.
+# Draws docs/images again, without a screen; look at each before you commit it.
 screenshots: $(DEV)
 	$(BIN)/python -m benchmarks.screenshots
 

@@ -90,5 +90,5 @@ class Contender:
 def environment(**more: str) -> dict[str, str]:
     """The environment of a worker: that of this process, with tracing off."""
     switched_off = ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2")
-    kept: Mapping[str, str] = {name: value for name, value in os.environ.items() if name not in switched_off}
-    return {**kept, **more}
+    inherited: Mapping[str, str] = {name: value for name, value in os.environ.items() if name not in switched_off}
+    return {**inherited, **more}

@@ -1,6 +1,6 @@
 """Load the user's MCP servers and plugins when the program starts, and change them in the settings.
 
-Slow work (reading the file, loading a plugin, asking a server) is done in the engine's thread.
+Slow work (reading the file, loading a plugin, starting a server) runs in the engine's thread.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class InstalledExtensions:
     Attributes:
         extensions: The content of the extensions file.
         plugins: The installed plugins.
-        tools: Number of tools of each server that has been asked.
-        remarks: What could not be loaded and why, a sentence each.
+        tools: Number of tools of each server whose tools have been listed.
+        remarks: What could not be loaded and why, in sentences.
     """
 
     extensions: Extensions = field(default_factory=Extensions)
@@ -50,7 +50,7 @@ class InstalledExtensions:
 
 
 class ExtensionsController(QObject):
-    """Holds the user's servers and plugins, and changes them.
+    """Manages the user's MCP servers and plugins.
 
     Signals:
         changed: Something was added or removed.
@@ -69,7 +69,7 @@ class ExtensionsController(QObject):
         self.added = InstalledExtensions()
 
     def load(self, then: Callable[[], object]) -> None:
-        """Load the servers and plugins of the file, then call `then`; at once if there is no file."""
+        """Load the servers and plugins of the extensions file, then call `then`. Without a file, call it at once."""
         if not self.path.is_file():
             then()
             return
@@ -81,25 +81,25 @@ class ExtensionsController(QObject):
         self._do(_load(self.path), lambda _error: done(), done)
 
     def refresh(self, failed: Callable[[EngineError], object]) -> None:
-        """Read again what is installed and set up; nothing is loaded or asked."""
+        """Reload the lists of servers and plugins. Starts no server and loads no plugin."""
         self._do(_read(self.path, self.added.remarks), failed)
 
     def put_server(
         self, name: str, server: McpServer, secrets: Mapping[str, str], failed: Callable[[EngineError], object]
     ) -> None:
-        """Add or change a server, and ask it for its tools; `secrets` are stored in the keyring, by variable."""
+        """Add or change a server, list its tools, and store `secrets` in the keyring, by variable."""
         self._do(_put_server(self.path, name, server, secrets), failed)
 
     def remove_server(self, name: str, failed: Callable[[EngineError], object]) -> None:
         """Remove a server."""
         self._do(_remove_server(self.path, name), failed)
 
-    def ask_server(self, name: str, failed: Callable[[EngineError], object]) -> None:
-        """Start a server and ask it for its tools."""
-        self._do(_ask_server(self.path, name), failed)
+    def list_tools(self, name: str, failed: Callable[[EngineError], object]) -> None:
+        """Start a server and list its tools."""
+        self._do(_list_tools(self.path, name), failed)
 
     def set_plugin(self, name: str, failed: Callable[[EngineError], object], *, enabled: bool) -> None:
-        """Enable a plugin, which loads it, or disable it from the next start on."""
+        """Enable and load a plugin, or disable it from the next start on."""
         self._do(_set_plugin(self.path, name, enabled=enabled), failed)
 
     def _do(
@@ -108,11 +108,11 @@ class ExtensionsController(QObject):
         failed: Callable[[EngineError], object],
         then: Callable[[], object] | None = None,
     ) -> None:
-        def answered(added: InstalledExtensions) -> None:
+        def finish(added: InstalledExtensions) -> None:
             self.added = added
             (then or self.changed.emit)()
 
-        self._engine.ask(work, answered, failed)
+        self._engine.ask(work, finish, failed)
 
 
 async def _load(path: Path) -> InstalledExtensions:
@@ -141,12 +141,12 @@ async def _put_server(path: Path, name: str, server: McpServer, secrets: Mapping
     extensions = await asyncio.to_thread(read_extensions, path)
     for variable, value in secrets.items():
         VARIABLES.set_for_session(variable, value)
-    # Asked before it is stored, so that the form is still open if it cannot be reached.
+    # Before the server is stored, so that the form stays open if the server cannot be reached.
     listing = await refresh_server(name, server, listings_path(path))
     servers = {**extensions.servers, name: server}
     await asyncio.to_thread(write_extensions, path, extensions.model_copy(update={"servers": servers}))
     not_stored = await asyncio.to_thread(lambda: [name for name in secrets if not VARIABLES.store(name, secrets[name])])
-    without = f"This machine has no keyring: {', '.join(not_stored)} stands for its secret for this session only."
+    without = f"This machine has no keyring. Stored for this session only: {', '.join(not_stored)}."
     return await _read(path, (*listing.left_out, *([without] if not_stored else ())))
 
 
@@ -158,7 +158,7 @@ async def _remove_server(path: Path, name: str) -> InstalledExtensions:
     return await _read(path)
 
 
-async def _ask_server(path: Path, name: str) -> InstalledExtensions:
+async def _list_tools(path: Path, name: str) -> InstalledExtensions:
     extensions = await asyncio.to_thread(read_extensions, path)
     listing = await refresh_server(name, extensions.servers[name], listings_path(path))
     return await _read(path, listing.left_out)

@@ -253,7 +253,7 @@ class McpServersSection(QWidget):
     def _list_tools(self) -> None:
         self._set_busy(on=True)
         self.note.say(f"Connecting to {self.chosen}…")
-        self._additions.ask_server(self.chosen, self._refuse)
+        self._additions.list_tools(self.chosen, self._refuse)
 
     def _remove(self) -> None:
         self._set_busy(on=True)

@@ -17,6 +17,6 @@ def outcome(steps: int) -> str:
 def run(iterations: int, stopwatch: Stopwatch) -> str:
     """Do the work."""
     with new_store() as (store, path):
-        kept = keep_run(store, path, iterations, CHARACTERS, "wired", node_type="fresh")
-    stopwatch.span, stopwatch.disk_bytes = kept.span, kept.span.disk_bytes
-    return kept.text
+        stored = keep_run(store, path, iterations, CHARACTERS, "wired", node_type="fresh")
+    stopwatch.span, stopwatch.disk_bytes = stored.span, stored.span.disk_bytes
+    return stored.text

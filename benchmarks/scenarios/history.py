@@ -105,17 +105,17 @@ def _growth(effort: Effort) -> Table:
             if mode != "replace" and iterations > 1_000:
                 continue
             with new_store() as (store, path):
-                kept = keep_run(store, path, iterations, characters, mode)
+                saved = keep_run(store, path, iterations, characters, mode)
             new = len(STEPS) * iterations * characters
             table.add(
                 mode,
                 f"{iterations:,}",
-                milliseconds(kept.span.wall_s / iterations),
-                milliseconds(kept.span.cpu_s / iterations),
-                f"{kept.span.disk_bytes / 1e3:,.0f}",
+                milliseconds(saved.span.wall_s / iterations),
+                milliseconds(saved.span.cpu_s / iterations),
+                f"{saved.span.disk_bytes / 1e3:,.0f}",
                 f"{new / 1e3:,.0f}",
-                times(kept.span.disk_bytes / new),
-                aim(round(kept.span.disk_bytes / new, 2), 2.0, " ×") if iterations >= 200 else "–",
+                times(saved.span.disk_bytes / new),
+                aim(round(saved.span.disk_bytes / new, 2), 2.0, " ×") if iterations >= 200 else "–",
             )
     return table
 
@@ -149,13 +149,13 @@ def _keep(iterations: int, mode: Mode) -> Span:
 
 
 def _beside_no_store(effort: Effort) -> Table:
-    def kept() -> Any:
+    def saved() -> Any:
         with new_store() as (store, path):
             return keep_run(store, path, effort.kept, _CHARACTERS, delay_s=_DELAY_S).span
 
     turns: dict[str, Callable[[], Any]] = {
         "not kept": lambda: keep_run(None, None, effort.kept, _CHARACTERS, delay_s=_DELAY_S).span,
-        "kept": kept,
+        "kept": saved,
     }
     spans = take_turns(turns, effort.rounds)
     table = Table(

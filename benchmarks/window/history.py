@@ -124,7 +124,7 @@ def figures(bench: Bench, iterations: int, frames: int) -> dict[str, float]:
 
 def _scroll(panel: IterationsPanel, to: int) -> None:
     panel.table.verticalScrollBar().setValue(to)
-    panel.table.viewport().update()  # all of it, also where Qt would only move what is there
+    panel.table.viewport().update()  # all of it, even if Qt would only scroll
 
 
 def _step(session: Session, iterations: int) -> None:
@@ -167,7 +167,7 @@ def main() -> None:
         bench.close()
     answers.write(json.dumps(found) + "\n")
     answers.flush()
-    os._exit(0)  # what the bindings do at the end of a process is none of the figures
+    os._exit(0)  # the work of the bindings at exit is not measured
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def frame_ms(view: QWidget, step: Callable[[int], object], frames: int) -> float
     Raises:
         RuntimeError: Not every step was painted.
     """
-    for place in range(3):  # what is drawn for the first time does not count
+    for place in range(3):  # the first drawing does not count
         step(place)
         QApplication.processEvents()
     paints, spans = Paints(view), list[float]()

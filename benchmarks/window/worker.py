@@ -78,7 +78,7 @@ def main() -> None:
         contender.close()
     answers.write(json.dumps(found) + "\n")
     answers.flush()
-    os._exit(0)  # what the bindings do at the end of a process is none of the figures
+    os._exit(0)  # the work of the bindings at exit is not measured
 
 
 if __name__ == "__main__":

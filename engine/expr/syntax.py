@@ -103,7 +103,7 @@ def literal_value(token: Token, literals: dict[int, str]) -> Value:
             digits = token.lower().rstrip("u")
             return checked(int(digits, 16 if "x" in digits else 10), position)
         case _:
-            raise ExpressionError("Bytes are no JSON value.", "Leave out the b before the quotation mark.", position)
+            raise ExpressionError("Bytes are not a JSON value.", "Leave out the b before the quotation mark.", position)
 
 
 def placeholder_end(text: str, start: int) -> int | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.document.problems import FieldProblem, faults
 from engine.errors import EngineError
 from engine.nodes.spec import PortType
-from engine.values import Value, to_text
+from engine.values import Value, to_text, value_of_json
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
@@ -23,23 +23,14 @@ if TYPE_CHECKING:
 def parse_json(text: str) -> Value:
     """Parse JSON from a model, a person or another node, with the rules of documents.
 
-    Python's reader alone would accept NaN, 1e999 and any depth, which cannot be written again.
-
     Raises:
         ValueError: It is not JSON, holds a number that is not finite, or is nested too deeply.
     """
-    try:
-        value: Value = json.loads(text, parse_constant=_refuse_constant)
-    except RecursionError:
-        raise ValueError("objects and lists stand too deep inside one another") from None
+    value = value_of_json(text)
     fault = next(faults(value), None)
     if fault is not None:
         raise ValueError(f"{fault.message[0].lower()}{fault.message[1:].rstrip('.')}")
     return value
-
-
-def _refuse_constant(name: str) -> Value:
-    raise ValueError(f"{name} is no JSON value")
 
 
 _ARTICLE: Final = {
@@ -120,7 +111,7 @@ class Schema:
         self._validator = validator
 
     def errors(self, value: Value) -> list[str]:
-        """What is wrong with a value: at most 20 sentences; empty if it is valid."""
+        """The errors of a value as sentences, at most 20; empty if it is valid."""
         return [sentence for _, sentence in self.faults(value)]
 
     def faults(self, value: Value) -> list[tuple[int, str]]:
@@ -152,12 +143,12 @@ def compile_schema(schema: dict[str, Any]) -> Schema:
     except (TypeError, ValueError, RecursionError) as error:
         raise SchemaError(
             f"The JSON Schema cannot be used: {_short(_reason(error))}.",
-            "See json-schema.org for what a schema may say.",
+            "See json-schema.org for the syntax of schemas.",
         ) from error
 
 
 def schema_problems(schema: dict[str, Any] | None, field: str) -> Iterator[FieldProblem]:
-    """The problem of a JSON Schema in a setting that cannot be used; None has none."""
+    """The problem of a setting whose JSON Schema is invalid; None is valid."""
     try:
         if schema is not None:
             compile_schema(schema)

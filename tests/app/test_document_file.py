@@ -109,9 +109,9 @@ def test_failed_save_is_reported_and_later_ones_are_tried(
     make_session: MakeSession, disk: SlowDisk, tmp_path: Path, qtbot: QtBot
 ) -> None:
     session = make_session(path=tmp_path / "a.loop.json")
-    told: list[str] = []
+    reported: list[str] = []
     ends: list[str] = []
-    session.save_failed.connect(told.append)
+    session.save_failed.connect(reported.append)
     disk.fails_at = "bad"
     change(session, "bad")
     session.save(then=lambda: ends.append("bad"))
@@ -121,7 +121,7 @@ def test_failed_save_is_reported_and_later_ones_are_tried(
     disk.may_go_on.set()
     over(session, qtbot)
 
-    assert told == ["The disk is full. Make room."]
+    assert reported == ["The disk is full. Make room."]
     assert ends == ["good", "over"]
     assert load(tmp_path / "a.loop.json").description == "good"
 

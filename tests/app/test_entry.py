@@ -82,7 +82,7 @@ def test_missing_system_library_is_reported_with_its_package() -> None:
 
 
 @pytest.mark.parametrize(
-    ("libraries", "told"),
+    ("libraries", "sentence"),
     [
         (
             ["libxcb-cursor.so.0"],
@@ -95,8 +95,8 @@ def test_missing_system_library_is_reported_with_its_package() -> None:
         (["libodd-2.1.so.7"], "libodd-2.1.so.7, which is missing. Install it with your system"),
     ],
 )
-def test_sentence_names_all_missing_libraries_and_their_packages(libraries: list[str], told: str) -> None:
-    assert told in entry.missing_libraries(libraries)
+def test_sentence_names_all_missing_libraries_and_their_packages(libraries: list[str], sentence: str) -> None:
+    assert sentence in entry.missing_libraries(libraries)
 
 
 def test_import_that_fails_for_another_reason_is_quoted() -> None:

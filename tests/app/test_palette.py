@@ -64,8 +64,8 @@ def test_typing_filters_the_palette_and_escape_clears_it(palette: Palette) -> No
 
 def test_palette_without_matches_says_so(palette: Palette) -> None:
     QTest.keyClicks(palette.filter, "qqqq")
-    said = [label.text() for label in palette.findChildren(type(palette._nothing)) if label.isVisible()]
-    assert said == ["No matches. Try a different filter."]
+    visible = [label.text() for label in palette.findChildren(type(palette._nothing)) if label.isVisible()]
+    assert visible == ["No matches. Try a different filter."]
     assert not palette.list.isVisible()
 
 

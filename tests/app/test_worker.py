@@ -33,16 +33,16 @@ def test_tasks_run_in_order_in_another_thread_with_callbacks_in_this_one(owner: 
 
 def test_error_is_passed_to_the_callback(owner: QObject, qtbot: QtBot) -> None:
     worker = Worker(owner)
-    told: list[str] = []
+    reported: list[str] = []
 
     def fail() -> None:
         raise EngineError("No.", "Mend it.")
 
-    worker.ask(fail, lambda _: told.append("done"), lambda error: told.append(str(error)))
-    worker.ask(lambda: "next", told.append)
+    worker.ask(fail, lambda _: reported.append("done"), lambda error: reported.append(str(error)))
+    worker.ask(lambda: "next", reported.append)
 
     qtbot.waitUntil(lambda: not worker.is_busy)
-    assert told == ["No. Mend it.", "next"]
+    assert reported == ["No. Mend it.", "next"]
 
 
 def test_bug_is_raised_in_the_windows_thread(owner: QObject, qtbot: QtBot) -> None:

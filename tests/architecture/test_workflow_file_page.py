@@ -73,7 +73,7 @@ def test_the_example_runs_until_the_text_is_short(tmp_path: Path):
 def test_the_problems_match_the_command(tmp_path: Path):
     broken = _example().replace('"max_iterations": 4', '"max_iterations": 60').replace("{{input}}", "{{inptu}}")
     (tmp_path / "shorten.loop.json").write_text(broken, encoding="utf-8")
-    (said,) = [block for block in blocks(PAGE) if block.language == "text"]
+    (example,) = [block for block in blocks(PAGE) if block.language == "text"]
 
     done = subprocess.run(
         [sys.executable, "-m", "engine.cli.main", "validate", "shorten.loop.json"],
@@ -84,7 +84,7 @@ def test_the_problems_match_the_command(tmp_path: Path):
         env={**os.environ, "COLUMNS": "300"},
     )
 
-    assert (done.stdout, done.returncode) == (said.text, 2)
+    assert (done.stdout, done.returncode) == (example.text, 2)
 
 
 @pytest.mark.parametrize(("template", "outcome"), _pairs("Templates"))

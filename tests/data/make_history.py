@@ -41,7 +41,7 @@ def heads() -> list[RunHead]:
     ]
 
 
-def told(run_id: str) -> list[AnyEvent]:
+def events_of(run_id: str) -> list[AnyEvent]:
     """The events of a run: of the first run one of each type, of the second the first six."""
     steps: list[tuple[type[Any], str, tuple[Any, ...]]] = [
         (events.RunStarted, "", ("Refine", {"task": _VALUE}, ("openai/gpt-4o-mini",), "", "")),
@@ -84,7 +84,7 @@ def main() -> None:
         sys.exit(f"{path} already exists and represents the histories of that version.")
     with closing(SqliteStore(path)) as store:
         for head in heads():
-            store.import_run(head, told(head.run_id))
+            store.import_run(head, events_of(head.run_id))
         store.cache_reply(REPLY_KEY, heads()[0].run_id, CALL.reply)
         store.pin(heads()[0].run_id, pinned=True)
 

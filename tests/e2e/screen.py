@@ -70,8 +70,8 @@ class Screen:
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """An environment in which programs show themselves here."""
-        kept = {name: value for name, value in base.items() if name not in {"QT_QPA_PLATFORM", "WAYLAND_DISPLAY"}}
-        return {**kept, "DISPLAY": self.name}
+        inherited = {name: value for name, value in base.items() if name not in {"QT_QPA_PLATFORM", "WAYLAND_DISPLAY"}}
+        return {**inherited, "DISPLAY": self.name}
 
     def window(self, title: str) -> str:
         """Wait for a window whose title fits a regular expression, give it the keyboard, and return its id."""

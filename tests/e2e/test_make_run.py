@@ -54,11 +54,11 @@ def test_the_window_is_all_that_is_started(tmp_path: Path) -> None:
 
 
 def test_run_is_done_without_a_window_if_none_can_be_shown(tmp_path: Path) -> None:
-    code, calls, said = make_run(tmp_path, 2)
+    code, calls, output = make_run(tmp_path, 2)
 
     assert code == 0
     assert calls == ["called ", "called run templates/self-refine.loop.json"]
-    assert said.startswith("So here is the run without a window.\n")
+    assert output.startswith("So here is the run without a window.\n")
 
 
 def test_failing_window_is_not_replaced_by_a_run_without_one(tmp_path: Path) -> None:

@@ -58,9 +58,9 @@ def started(environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen
     obstacle = window_obstacle(environment)
     if obstacle:
         pytest.skip(obstacle)
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app.entry"], cwd=ROOT, env=environment, stdout=said, stderr=said
+            [sys.executable, "-m", "app.entry"], cwd=ROOT, env=environment, stdout=output, stderr=output
         )
     try:
         yield process

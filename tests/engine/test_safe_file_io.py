@@ -38,7 +38,7 @@ def test_a_kill_leaves_the_old_file_and_a_later_write_removes_the_temporary_one(
     (left,) = set(tmp_path.iterdir()) - {file}
 
     replace_file(tmp_path / "b", b"other")
-    assert left.exists(), "for all that is known, somebody is still at work on it"
+    assert left.exists(), "another process may still be writing it"
     _make_old(left)
     replace_file(file, b"new")
 

@@ -39,13 +39,13 @@ def refine() -> Workflow:
 
 
 @pytest.fixture
-def kept() -> Store:
+def batch_store() -> Store:
     return MemoryStore()
 
 
 @pytest.fixture
 def open_batch(
-    engine_thread: EngineThread, answers: Answers, kept: Store, tmp_path: Path, qtbot: QtBot
+    engine_thread: EngineThread, answers: Answers, batch_store: Store, tmp_path: Path, qtbot: QtBot
 ) -> Iterator[Callable[..., BatchWindow]]:
     made: list[BatchWindow] = []
 
@@ -56,7 +56,7 @@ def open_batch(
         window = BatchWindow(
             engine_thread,
             workflow or refine(),
-            lambda: BatchOptions(run=run, store=kept, models=Models),
+            lambda: BatchOptions(run=run, store=batch_store, models=Models),
             answers,
             tmp_path,
         )
@@ -98,7 +98,7 @@ def run(window: BatchWindow, qtbot: QtBot) -> None:
         window.start.click()
 
 
-def test_batch_runs_rows_and_shows_a_summary(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+def test_batch_runs_rows_and_shows_a_summary(open_batch: Any, tmp_path: Path, batch_store: Store, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     assert not window.start.isEnabled()
     load(window, table(tmp_path), qtbot)
@@ -114,13 +114,13 @@ def test_batch_runs_rows_and_shows_a_summary(open_batch: Any, tmp_path: Path, ke
     assert "2 iterations: 3 rows, $0 each" in window.summary.text()
     assert (window.bar.value(), window.progress.text()) == (3, "3 of 3 rows completed")
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 4
-    assert len(kept.runs()) == 3
+    assert len(batch_store.runs()) == 3
     run(window, qtbot)
     assert states(window) == ["Done before"] * 3
-    assert len(kept.runs()) == 3
+    assert len(batch_store.runs()) == 3
 
 
-def test_run_is_opened_from_its_row(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+def test_run_is_opened_from_its_row(open_batch: Any, tmp_path: Path, batch_store: Store, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path), qtbot)
     window.view.selectRow(1)
@@ -128,7 +128,7 @@ def test_run_is_opened_from_its_row(open_batch: Any, tmp_path: Path, kept: Store
     run(window, qtbot)
     with qtbot.waitSignal(window.open_wanted) as wanted:
         window.open_button.click()
-    assert kept.find(wanted.args[0]).workflow == "test"
+    assert batch_store.find(wanted.args[0]).workflow == "test"
     with qtbot.waitSignal(window.open_wanted):
         window.view.activated.emit(window.model.index(0, 0))
 
@@ -175,7 +175,7 @@ def test_failed_row_shows_its_error(open_batch: Any, tmp_path: Path, qtbot: QtBo
     assert "1 failed" in window.summary.text()
 
 
-def test_stop_keeps_completed_rows(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+def test_stop_keeps_completed_rows(open_batch: Any, tmp_path: Path, batch_store: Store, qtbot: QtBot):
     stuck = {"pattern": "rain", "reply": {"text": "never", "delay_s": 3600}}
     window = open_batch({"rules": [stuck], "default": "Fine."})
     load(window, table(tmp_path), qtbot)
@@ -190,7 +190,7 @@ def test_stop_keeps_completed_rows(open_batch: Any, tmp_path: Path, kept: Store,
     assert window.start.isEnabled()
 
 
-def test_closing_stops_running_rows_first(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+def test_closing_stops_running_rows_first(open_batch: Any, tmp_path: Path, batch_store: Store, qtbot: QtBot):
     window = open_batch({"default": {"text": "never", "delay_s": 3600}})
     load(window, table(tmp_path), qtbot)
     window.start.click()
@@ -198,18 +198,18 @@ def test_closing_stops_running_rows_first(open_batch: Any, tmp_path: Path, kept:
     window.close()
     assert window.isVisible()
     qtbot.waitUntil(lambda: not window.isVisible(), timeout=WAIT_MS)
-    assert {run.status for run in kept.runs()} == {"cancelled"}
+    assert {run.status for run in batch_store.runs()} == {"cancelled"}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [("", "The table is empty."), ("text\n", "The table has no rows."), ('text\n"x', "The table is not valid CSV")],
 )
-def test_unreadable_table_is_reported(open_batch: Any, tmp_path: Path, qtbot: QtBot, text: str, said: str):
+def test_unreadable_table_is_reported(open_batch: Any, tmp_path: Path, qtbot: QtBot, text: str, expected: str):
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path, text), qtbot)
     assert window.notice.isVisible()
-    assert said in window.notice.text
+    assert expected in window.notice.text
     assert not window.start.isEnabled()
 
 
@@ -307,7 +307,7 @@ def test_second_press_of_run_starts_nothing(open_batch: Any, tmp_path: Path, qtb
     assert set(states(window)) <= {"Stopped", "Waiting"}
 
 
-def test_nothing_starts_while_a_table_is_read(open_batch: Any, tmp_path: Path, kept: Store, qtbot: QtBot):
+def test_nothing_starts_while_a_table_is_read(open_batch: Any, tmp_path: Path, batch_store: Store, qtbot: QtBot):
     window = open_batch({"default": "Fine."})
     load(window, table(tmp_path), qtbot)
     other = tmp_path / "other.csv"
@@ -315,7 +315,7 @@ def test_nothing_starts_while_a_table_is_read(open_batch: Any, tmp_path: Path, k
     window.show_table(other)
     window.start.click()
     qtbot.waitUntil(lambda: not window._worker.is_busy)
-    assert (window.batch, kept.runs()) == (None, [])
+    assert (window.batch, batch_store.runs()) == (None, [])
     assert cells(window, 0)[1] == "fog"
     assert window.start.isEnabled()
 

@@ -17,9 +17,9 @@ SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
 def refusals(hand: Hand) -> list[str]:
-    said: list[str] = []
-    hand.session.refused.connect(said.append)
-    return said
+    messages: list[str] = []
+    hand.session.refused.connect(messages.append)
+    return messages
 
 
 def test_adding_a_loop_adds_its_exit_in_one_undo_step(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
@@ -46,9 +46,9 @@ def test_second_node_of_a_type_has_a_numbered_title(make_canvas: MakeCanvas) -> 
 
 
 def test_adding_an_unknown_type_is_refused(hand: Hand) -> None:
-    said = refusals(hand)
+    messages = refusals(hand)
     assert hand.canvas.add_node("nosuch") is None
-    assert said == ["Unknown node type “nosuch”. Choose one from the palette."]
+    assert messages == ["Unknown node type “nosuch”. Choose one from the palette."]
 
 
 def test_delete_removes_a_loop_with_its_exit_and_edges(hand: Hand) -> None:
@@ -138,19 +138,19 @@ def test_cut_removes_and_paste_restores(hand: Hand) -> None:
 
 
 def test_pasting_foreign_text_is_refused(hand: Hand) -> None:
-    said = refusals(hand)
+    messages = refusals(hand)
     QGuiApplication.clipboard().setText("Dear Sir or Madam,")
     hand.key(Qt.Key.Key_V, CONTROL)
-    assert len(said) == 1
-    assert said[0].startswith("clipboard")
+    assert len(messages) == 1
+    assert messages[0].startswith("clipboard")
     assert hand.session.undo_title is None
 
 
 def test_empty_clipboard_pastes_nothing(hand: Hand) -> None:
-    said = refusals(hand)
+    messages = refusals(hand)
     QGuiApplication.clipboard().clear()
     hand.canvas.commands.paste()
-    assert said == []
+    assert messages == []
     assert hand.session.undo_title is None
 
 

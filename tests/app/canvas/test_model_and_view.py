@@ -37,7 +37,7 @@ chance = st.randoms(use_true_random=False)
 class CanvasMachine(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
-        QApplication.clipboard().clear()  # what an earlier example has copied is none of this one's
+        QApplication.clipboard().clear()  # an earlier example may have copied something
         self.session = Session(ENGINE[0], refine())
         self.canvas = Canvas(self.session)
         self.canvas.resize(900, 600)

@@ -216,9 +216,9 @@ def test_frame_is_renamed_colored_and_resized(hand: Hand) -> None:
     choose(colors, "Teal")
     corner = frame.scene_rect.bottomRight() - QPointF(6, 6)
     hand.drag(corner, corner + QPointF(100, 40))
-    kept = hand.session.workflow.layout["frames"]["frame_1"]
-    assert (kept["title"], kept["colour"]) == ("Ideas", "teal")
-    assert (kept["width"], kept["height"]) == pytest.approx((414, 234), abs=8)
+    stored_frame = hand.session.workflow.layout["frames"]["frame_1"]
+    assert (stored_frame["title"], stored_frame["colour"]) == ("Ideas", "teal")
+    assert (stored_frame["width"], stored_frame["height"]) == pytest.approx((414, 234), abs=8)
     assert hand.session.undo_title == "Resize frame or note"
 
 

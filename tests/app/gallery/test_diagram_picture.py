@@ -79,9 +79,9 @@ def test_diagram_is_cached_until_the_theme_changes(qtbot: QtBot) -> None:
     picture.set_diagram(ALONE)
     picture.show()
     picture.grab()
-    kept = picture._pixmap
+    before = picture._pixmap
     picture.grab()
-    assert picture._pixmap is kept
+    assert picture._pixmap is before
     style().choose("light")
     image = picture.grab().toImage()
     style().choose("dark")

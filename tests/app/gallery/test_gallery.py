@@ -50,10 +50,10 @@ def files(gallery: Gallery) -> list[RecentFile]:
 
 
 def test_start_page_describes_the_program_and_its_model(gallery: Gallery) -> None:
-    said = texts(gallery)
-    assert "Loopwright" in said
-    assert any(text.startswith("Build workflows in which a language model") for text in said)
-    assert MODEL_LINE in said
+    visible = texts(gallery)
+    assert "Loopwright" in visible
+    assert any(text.startswith("Build workflows in which a language model") for text in visible)
+    assert MODEL_LINE in visible
 
 
 def test_template_card_has_title_description_and_diagram(qtbot: QtBot, gallery: Gallery) -> None:

@@ -249,9 +249,9 @@ def test_unstored_run_can_be_selected_again(
     unkept = live_compared_run("Not kept", analyse(one_loop()), loop_model("the sea", "a sea"))
     show(compared, qtbot, SideContent(unkept, "loop[0]"), SideContent(unkept, "loop[1]"))
     qtbot.waitUntil(lambda: compared.left.run.count() == 2)
-    kept = next(text for at in range(2) if "Kept" in (text := compared.left.run.itemText(at)))
+    stored = next(text for at in range(2) if "Kept" in (text := compared.left.run.itemText(at)))
     for side in (compared.left, compared.right):
-        choose(compared, qtbot, side.run, kept)
+        choose(compared, qtbot, side.run, stored)
     assert compared.panes[0].toPlainText() == "The sea is wide, draft 1."
     choose(compared, qtbot, compared.left.run, "Not kept")
     assert compared.panes[0].toPlainText() == "the sea"
@@ -291,7 +291,7 @@ def test_new_selection_cancels_the_comparison_and_the_window_stays_responsive(
     view_model = loop_model(noise(1, 50_000), noise(2, 50_000), "the sea", "a sea")
     source = live_compared_run("Noise", analyse(one_loop()), view_model)
     compared.show_pair(SideContent(source, "loop[0]"), SideContent(source, "loop[1]"))
-    qtbot.waitUntil(begun.is_set)  # the window's thread goes on while it is compared
+    qtbot.waitUntil(begun.is_set)  # the window's thread continues during the comparison
     assert outcomes == []
     with qtbot.waitSignal(compared.compared, timeout=10_000):
         compared.show_pair(SideContent(source, "loop[2]"), SideContent(source, "loop[3]"))

@@ -184,7 +184,7 @@ def test_page_follows_a_run_of_another_program(
     assert not page.poller._timer.isActive()
     qtbot.waitUntil(lambda: any(line.text.startswith("Done in ") for line in page.document.log.model.lines))
     written = [line.written for line in page.document.log.model.lines]
-    assert len(written) == len(set(written)), "nothing is told twice"
+    assert len(written) == len(set(written)), "nothing is reported twice"
 
 
 def test_run_whose_waiting_program_ended_is_resumed_instead_of_answered(

@@ -205,31 +205,31 @@ def test_every_run_of_the_window_is_stored(workbench: Workbench, tmp_path: Path,
     ended(document, qtbot)
     store = workbench.history.access.store
     assert store is not None
-    (kept,) = store.runs()
-    assert kept.run_id == document.session.shown.run_id
-    assert (kept.workflow, kept.status, kept.iterations) == ("Refine", RunStatus.COMPLETED, 3)
+    (summary,) = store.runs()
+    assert summary.run_id == document.session.shown.run_id
+    assert (summary.workflow, summary.status, summary.iterations) == ("Refine", RunStatus.COMPLETED, 3)
 
 
 def test_status_bar_links_to_the_stored_run(workbench: Workbench, store: Store, tmp_path: Path, qtbot: QtBot) -> None:
     store_run(store, "aaaa", started=time.time() - 60, name="Other")
     workbench.preferences.set(default_model=refine_script(tmp_path / "s.json"))
     document = workbench.documents.open_copy(refine())
-    kept, panel = workbench.status_bar.stored, workbench.history.panel
+    summary, panel = workbench.status_bar.stored, workbench.history.panel
     panel.text.setText("Other")
     workbench.runs.run(document)
-    assert not kept.isVisible()
+    assert not summary.isVisible()
     ended(document, qtbot)
     run_id = document.session.shown.run_id
-    qtbot.waitUntil(kept.isVisible, timeout=10_000)
-    assert kept.text() == f"Stored as run {run_id[:6]}"
-    kept.setFocus()
-    QTest.keyClick(kept, Qt.Key.Key_Space)
+    qtbot.waitUntil(summary.isVisible, timeout=10_000)
+    assert summary.text() == f"Stored as run {run_id[:6]}"
+    summary.setFocus()
+    QTest.keyClick(summary, Qt.Key.Key_Space)
     assert workbench.bottom_panel.open_panel == "runs"
     qtbot.waitUntil(lambda: [run.run_id for run in panel.view.selected] == [run_id], timeout=10_000)
     assert panel.view.hasFocus()
     assert panel.run_filter.is_all
     workbench.documents.new()
-    assert not kept.isVisible()
+    assert not summary.isVisible()
 
 
 def test_run_started_while_the_history_opens_waits_for_it(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
@@ -241,7 +241,7 @@ def test_run_started_while_the_history_opens_waits_for_it(workbench: Workbench, 
     access.open()
     workbench.runs.run(document)
     assert document.session.shown.live is None
-    # Not that it is at work: it may be over before anybody looks.
+    # Its status is not checked: it may have ended by now.
     qtbot.waitUntil(lambda: document.session.shown.view_model is not None)
     ended(document, qtbot)
     assert access.store is not None
@@ -286,7 +286,7 @@ def test_failed_run_resumes_where_it_failed_in_the_window(
     page = workbench.history.pages[run_id]
     assert "Failed" in page.bar.text
     press(page.bar, "Resume")
-    # Not that it is at work: it may be over before anybody looks.
+    # Its status is not checked: it may have ended by now.
     qtbot.waitUntil(lambda: store.find(run_id).status is RunStatus.COMPLETED, timeout=10_000)
     ended(document, qtbot)
     view_model = document.session.shown.view_model
@@ -296,8 +296,8 @@ def test_failed_run_resumes_where_it_failed_in_the_window(
         f"Say more, advice {number}." for number in (1, 2, 3)
     ]
     qtbot.waitUntil(lambda: "Done" in page.bar.text)
-    told = [line.text.partition(" ")[0] for line in document.log.model.lines]
-    assert (told.count("Running"), told.count("Resumed.")) == (1, 1), "its past is not told twice"
+    reported = [line.text.partition(" ")[0] for line in document.log.model.lines]
+    assert (reported.count("Running"), reported.count("Resumed.")) == (1, 1), "its past is not told twice"
     assert store.find(run_id).status is RunStatus.COMPLETED
     assert len(store.runs()) == 1
 

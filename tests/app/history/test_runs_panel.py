@@ -193,9 +193,9 @@ def test_run_is_exported_to_a_file(
     shown(panel, qtbot)
     panel.view.select(["aaaabbbb"])
     answers.to_save = tmp_path / f"out.{ending}"
-    with qtbot.waitSignal(panel.run_actions.reported) as told:
+    with qtbot.waitSignal(panel.run_actions.reported) as signal:
         panel.actions_by_name[f"export_{ending}"].trigger()
-    assert told.args == [f"The run was exported to {answers.to_save}.", "info"]
+    assert signal.args == [f"The run was exported to {answers.to_save}.", "info"]
     assert answers.suggested is not None
     assert answers.suggested.name == f"my-letters-aaaabb.{ending}"
     assert "r1" in answers.to_save.read_text()
@@ -224,9 +224,9 @@ def test_file_without_a_run_is_refused(panel: RunsPanel, answers: Answers, tmp_p
     shown(panel, qtbot)
     answers.to_read = tmp_path / "no-run.json"
     answers.to_read.write_text("{}")
-    with qtbot.waitSignal(panel.run_actions.reported) as told:
+    with qtbot.waitSignal(panel.run_actions.reported) as signal:
         panel.actions_by_name["import"].trigger()
-    text, kind = told.args
+    text, kind = signal.args
     assert kind == "bad"
     assert "not an exported run" in text
     assert panel.notice.text == text
@@ -239,10 +239,10 @@ def test_unwritable_file_is_reported_and_leaves_nothing(
     shown(panel, qtbot)
     panel.view.select(["aaaa"])
     answers.to_save = tmp_path / "nowhere" / "run.csv"
-    with qtbot.waitSignal(panel.run_actions.reported) as told:
+    with qtbot.waitSignal(panel.run_actions.reported) as signal:
         panel.actions_by_name["export_csv"].trigger()
-    assert told.args[1] == "bad"
-    assert "Cannot write" in told.args[0]
+    assert signal.args[1] == "bad"
+    assert "Cannot write" in signal.args[0]
 
 
 def test_enter_and_double_click_open_a_run(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
@@ -311,13 +311,13 @@ def test_unavailable_history_is_reported_in_the_panel(answers: Answers, tmp_path
 def test_requests_during_opening_are_done_afterwards(tmp_path: Path, qtbot: QtBot) -> None:
     owner = QWidget()
     access = StoreClient(tmp_path / "x.sqlite3", owner, make=_no_store)
-    told: list[str] = []
-    access.when_settled(lambda: told.append("at once"))
+    signal: list[str] = []
+    access.when_settled(lambda: signal.append("at once"))
     access.open()
-    access.when_settled(lambda: told.append(access.failure))
-    assert told == ["at once"]
-    qtbot.waitUntil(lambda: len(told) == 2)
-    assert told[1] == "It is away. Bring it back."
+    access.when_settled(lambda: signal.append(access.failure))
+    assert signal == ["at once"]
+    qtbot.waitUntil(lambda: len(signal) == 2)
+    assert signal[1] == "It is away. Bring it back."
     owner.deleteLater()
 
 

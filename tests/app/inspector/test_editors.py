@@ -249,7 +249,7 @@ def test_json_is_validated_while_typing(one_node: OneNode) -> None:
     assert bench.config("it") == {"json_schema": {"type": "text"}}
     assert not editor.status.isVisible()
     bench.qtbot.waitUntil(lambda: "schema" in " ".join(bench.problems("json_schema")).lower())
-    assert editor.edit.text() == '{"type": "text"}', "what was typed is not written anew"
+    assert editor.edit.text() == '{"type": "text"}', "the typed text is not reformatted"
 
 
 @pytest.mark.parametrize(

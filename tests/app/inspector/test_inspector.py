@@ -237,7 +237,7 @@ def test_selection_does_not_move_to_a_replacement_node(open_inspector: OpenInspe
     renamed = bench.session.workflow.model_copy(
         update={"nodes": tuple(other if n.id == "critique" else n for n in nodes.values() if n.id != "task")}
     )
-    assert bench.session.do(ReplaceDocument("Read anew", renamed))
+    assert bench.session.do(ReplaceDocument("Reload", renamed))
     assert bench.session.selection == ()
 
 

@@ -21,9 +21,9 @@ def execution(*replies: Reply) -> NodeExecution:
 def test_reasoning_is_collapsed_before_the_reply() -> None:
     parts = result_sections(execution(Reply("Yes.", reasoning="Hm."), Reply("", refusal="No.")))
 
-    told = [(part.heading.partition(",")[0], part.value, part.is_collapsible) for part in parts]
-    assert told[1:3] == [("Reasoning", "Hm.", True), ("Reply", "Yes.", False)]
-    assert ("Refusal", "No.", False) in told
+    rendered = [(part.heading.partition(",")[0], part.value, part.is_collapsible) for part in parts]
+    assert rendered[1:3] == [("Reasoning", "Hm.", True), ("Reply", "Yes.", False)]
+    assert ("Refusal", "No.", False) in rendered
     assert sum(part.is_collapsible for part in parts) == 1
 
 

@@ -81,9 +81,9 @@ def test_model_node_shows_prompt_and_reply(open_inspector: OpenInspector, refine
     assert bench.inspector.result.state.text() == "Done"
     assert " in · " in bench.inspector.result.metrics.text()
     assert "$0.0" in bench.inspector.result.metrics.text()
-    facts = bench.inspector.result.sections["call:1:reply"].details.text()
-    assert "temperature 0.5" in facts
-    assert "max tokens 1,024" in facts
+    metadata = bench.inspector.result.sections["call:1:reply"].details.text()
+    assert "temperature 0.5" in metadata
+    assert "max tokens 1,024" in metadata
 
 
 def test_no_value_is_shown_twice(open_inspector: OpenInspector, refine_script: Path) -> None:

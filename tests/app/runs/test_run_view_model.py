@@ -21,7 +21,7 @@ from engine.run_state.state import NodeState
 CHOICES = ("approve", "reject")
 
 
-def told(*events: tuple[type[AnyEvent], Any]) -> RunViewModel:
+def view_model_of(*events: tuple[type[AnyEvent], Any]) -> RunViewModel:
     view_model = RunViewModel({})
     for number, (kind, *values) in enumerate(events):
         view_model.apply(kind("run", number, 0.0, *values))
@@ -52,7 +52,7 @@ AT_WORK_IN_ITEMS = (
 
 
 def test_failed_subflow_drops_its_questions_and_running_nodes() -> None:
-    view_model = told(*AT_WORK_IN_A_SUBFLOW, (NodeFailed, "part", "subflow", "Another node failed.", "", 1.0))
+    view_model = view_model_of(*AT_WORK_IN_A_SUBFLOW, (NodeFailed, "part", "subflow", "Another node failed.", "", 1.0))
     assert view_model.questions == {}
     assert view_model.nodes["part.ask"].state is view_model.nodes["part.draft"].state is NodeState.CANCELLED
     assert view_model.nodes["part"].state is NodeState.FAILED
@@ -60,7 +60,7 @@ def test_failed_subflow_drops_its_questions_and_running_nodes() -> None:
 
 def test_failed_item_has_nothing_running_and_others_continue() -> None:
     figures = ("failed", "No.", None, None, Usage(), 0.0, 0.0)
-    view_model = told(*AT_WORK_IN_ITEMS, (LoopIterationCompleted, "each", 0, "in", None, None, *figures))
+    view_model = view_model_of(*AT_WORK_IN_ITEMS, (LoopIterationCompleted, "each", 0, "in", None, None, *figures))
     assert view_model.questions == {}
     assert view_model.nodes["each[0].ask"].state is view_model.nodes["each[0].draft"].state is NodeState.CANCELLED
     assert view_model.nodes["each[1].draft"].state is NodeState.RUNNING
@@ -68,7 +68,7 @@ def test_failed_item_has_nothing_running_and_others_continue() -> None:
 
 def test_loop_that_ends_in_mid_iteration_has_nothing_running() -> None:
     """The loop timed out and returned its last result."""
-    view_model = told(
+    view_model = view_model_of(
         begun("loop", "loop"),
         (LoopIterationStarted, "loop", 0, 3, ""),
         begun("loop[0].draft", "llm"),
@@ -81,6 +81,6 @@ def test_loop_that_ends_in_mid_iteration_has_nothing_running() -> None:
 
 
 def test_stopped_run_has_nothing_running() -> None:
-    view_model = told(*AT_WORK_IN_ITEMS, (RunCancelled, "", {}, Usage(), 0.0, 1.0))
+    view_model = view_model_of(*AT_WORK_IN_ITEMS, (RunCancelled, "", {}, Usage(), 0.0, 1.0))
     assert view_model.questions == {}
     assert {execution.state for execution in view_model.nodes.values()} == {NodeState.CANCELLED}

@@ -54,11 +54,11 @@ def test_change_is_emitted_at_once_and_saved_soon(path: Path, qtbot: QtBot) -> N
     preferences = Preferences(path)
     server = CustomServer(model="openai/mine", address="http://localhost:9/v1")
 
-    with qtbot.waitSignal(preferences.changed) as told:
+    with qtbot.waitSignal(preferences.changed) as reported:
         preferences.set(theme="light", text_scale=1.5, budget_usd=2, servers=(server,))
     qtbot.waitUntil(path.exists)
 
-    assert told.args == [frozenset({"theme", "text_scale", "budget_usd", "servers"})]
+    assert reported.args == [frozenset({"theme", "text_scale", "budget_usd", "servers"})]
     again = Preferences(path)
     assert again.values == preferences.values
     assert (again.theme, again.text_scale, again.budget_usd, again.servers) == ("light", 1.5, 2.0, (server,))
@@ -200,11 +200,11 @@ def test_folder_instead_of_the_file_is_reported(path: Path, qtbot: QtBot) -> Non
     preferences = Preferences(path)
     assert "Cannot read" in preferences.notice
 
-    with qtbot.waitSignal(preferences.save_failed) as told:
+    with qtbot.waitSignal(preferences.save_failed) as reported:
         preferences.set(theme="dark")
         preferences.save()
 
-    assert "Cannot save" in told.args[0]
+    assert "Cannot save" in reported.args[0]
     assert preferences.theme == "dark"
     assert [file.name for file in path.parent.iterdir()] == ["preferences.json"]
     with qtbot.assertNotEmitted(preferences.save_failed):
@@ -233,10 +233,10 @@ def test_loading_again_reads_changes_of_another_window(path: Path, qtbot: QtBot)
     one.set(theme="light")
     one.save()
 
-    with qtbot.waitSignal(other.changed) as told:
+    with qtbot.waitSignal(other.changed) as reported:
         other.load()
 
-    assert told.args == [frozenset({"theme"})]
+    assert reported.args == [frozenset({"theme"})]
     assert other.theme == "light"
 
 

@@ -52,8 +52,8 @@ def _shown(*widgets: QWidget) -> str:
     inner = [child for widget in widgets for child in (widget, *widget.findChildren(QWidget))]
     texts = [child.text() for child in inner if isinstance(child, QLabel | QAbstractButton)]
     lines = [child.displayText() for child in inner if isinstance(child, QLineEdit)]
-    told = [child.toolTip() + child.accessibleName() + child.accessibleDescription() for child in inner]
-    return "\n".join([*texts, *lines, *told])
+    descriptions = [child.toolTip() + child.accessibleName() + child.accessibleDescription() for child in inner]
+    return "\n".join([*texts, *lines, *descriptions])
 
 
 def test_provider_list_shows_the_source_of_each_key(

@@ -199,8 +199,8 @@ def test_stored_server_is_tested_at_its_address(
 def test_tested_key_does_not_replace_the_stored_key(
     section: ServersSection, engine_thread: EngineThread, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = engine_thread.models.keys
-    kept.set("host:localhost:8080", "the-good-one")
+    key_store = engine_thread.models.keys
+    key_store.set("host:localhost:8080", "the-good-one")
     tried: list[str | None] = []
 
     async def watched(models: Models, _name: str, _address: str) -> ModelTestResult:
@@ -214,4 +214,4 @@ def test_tested_key_does_not_replace_the_stored_key(
         qtbot.waitUntil(lambda: not section.form.model_test.is_running)
         assert section.form.model_test.result.text() == "✓ Replied in 0.1 s: ready"
         assert tried.pop() == (key if is_one else "the-good-one")
-    assert kept.get_for_host("localhost:8080") == "the-good-one"
+    assert key_store.get_for_host("localhost:8080") == "the-good-one"

@@ -14,7 +14,7 @@ from engine.errors import EngineError
 
 def test_callback_never_runs_before_the_call_returns(engine_thread: EngineThread, qtbot: QtBot) -> None:
     owner = QObject()
-    told: list[object] = []
+    reported: list[object] = []
 
     async def answer() -> threading.Thread:
         return threading.current_thread()
@@ -23,14 +23,14 @@ def test_callback_never_runs_before_the_call_returns(engine_thread: EngineThread
         raise EngineError("no")
 
     for _ in range(60):
-        future = run_in_engine(owner, engine_thread, answer(), told.append, told.append)
+        future = run_in_engine(owner, engine_thread, answer(), reported.append, reported.append)
         while not future.done():
             threading.Event().wait(0)
-        assert told == []
-        qtbot.waitUntil(lambda: len(told) == 1)
-        assert told.pop() is not threading.current_thread()
-    run_in_engine(owner, engine_thread, fail(), told.append, lambda error: told.append(str(error)))
-    qtbot.waitUntil(lambda: told == ["no"])
+        assert reported == []
+        qtbot.waitUntil(lambda: len(reported) == 1)
+        assert reported.pop() is not threading.current_thread()
+    run_in_engine(owner, engine_thread, fail(), reported.append, lambda error: reported.append(str(error)))
+    qtbot.waitUntil(lambda: reported == ["no"])
     owner.deleteLater()
 
 

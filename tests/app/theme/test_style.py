@@ -43,22 +43,22 @@ def test_theme_change_restyles_existing_widgets(qtbot: QtBot, style: Style) -> N
 
 
 def test_theme_change_emits_changed_once(qtbot: QtBot, style: Style) -> None:
-    told: list[str] = []
-    style.changed.connect(lambda: told.append(style.theme.name))
+    reported: list[str] = []
+    style.changed.connect(lambda: reported.append(style.theme.name))
     style.choose("light", 1.25)
-    assert told == ["light"]
+    assert reported == ["light"]
 
 
 def test_system_theme_is_followed_only_if_chosen(style: Style) -> None:
-    told: list[str] = []
-    style.changed.connect(lambda: told.append(style.theme.name))
+    reported: list[str] = []
+    style.changed.connect(lambda: reported.append(style.theme.name))
     hints = QGuiApplication.styleHints()
     style.choose("light")
     hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
-    assert told == ["light"]
+    assert reported == ["light"]
     style.choose("system")
     hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
-    assert told == ["light", "dark", "dark"]
+    assert reported == ["light", "dark", "dark"]
 
 
 def test_text_size_scales_all_fonts(qtbot: QtBot, style: Style) -> None:

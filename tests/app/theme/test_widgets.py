@@ -150,8 +150,8 @@ def test_collapsible_section_toggles_by_mouse_and_keyboard(qtbot: QtBot) -> None
     body = QLabel("inside")
     fold = CollapsibleSection("More", body)
     shown(qtbot, fold)
-    told: list[bool] = []
-    fold.toggled.connect(told.append)
+    reported: list[bool] = []
+    fold.toggled.connect(reported.append)
     assert not body.isVisible()
     QTest.mouseClick(fold.button, Qt.MouseButton.LeftButton)
     assert body.isVisible()
@@ -159,7 +159,7 @@ def test_collapsible_section_toggles_by_mouse_and_keyboard(qtbot: QtBot) -> None
     fold.button.setFocus()
     QTest.keyClick(fold.button, Qt.Key.Key_Space)
     assert not body.isVisible()
-    assert told == [True, False]
+    assert reported == [True, False]
 
 
 def test_collapsible_section_is_accessible(qtbot: QtBot) -> None:

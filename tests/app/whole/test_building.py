@@ -75,7 +75,7 @@ def check(whole: Whole) -> None:
 
 
 def drop(whole: Whole, node_type: str, place: tuple[int, int]) -> None:
-    """Drag a type from the palette, as the canvas is told of it."""
+    """Drag a type from the palette, with the events that the canvas gets."""
     data = QMimeData()
     data.setData(NODE_MIME, node_type.encode())
     viewport = whole.document.canvas.viewer.viewport()

@@ -34,7 +34,7 @@ def described(text: str) -> Workflow:
     return small().model_copy(update={"description": text})
 
 
-def kept(autosave: Autosave, qtbot: QtBot, change: Callable[[], object]) -> Path:
+def autosaved(autosave: Autosave, qtbot: QtBot, change: Callable[[], object]) -> Path:
     with qtbot.waitSignal(autosave.kept, timeout=3000):
         change()
     assert autosave.file is not None
@@ -67,7 +67,7 @@ def test_autosave_contains_no_secret(make_session: MakeSession, folder: Path, tm
     autosave = Autosave(session, folder)
     first = session.workflow.nodes[0].id
 
-    file = kept(autosave, qtbot, lambda: session.do(SetConfig(first, ("api_key",), "q7Zt4Lw9Xk2B")))
+    file = autosaved(autosave, qtbot, lambda: session.do(SetConfig(first, ("api_key",), "q7Zt4Lw9Xk2B")))
 
     assert "q7Zt4Lw9Xk2B" not in file.read_text(encoding="utf-8")
     assert load(file).nodes_by_id[first].config["api_key"] == "(removed)"
@@ -88,7 +88,7 @@ def test_autosave_of_a_large_document_keeps_the_window_responsive(
         session.do(SetDescription("new"))
         autosave.keep_now()
 
-    file = kept(autosave, qtbot, change)
+    file = autosaved(autosave, qtbot, change)
 
     assert len(steps) > 25
     assert not any(steps)
@@ -121,11 +121,11 @@ def test_saving_and_undoing_delete_the_autosave(
     session = make_session(load(path), path)
     autosave = Autosave(session, folder)
 
-    file = kept(autosave, qtbot, lambda: session.do(SetDescription("new")))
+    file = autosaved(autosave, qtbot, lambda: session.do(SetDescription("new")))
     session.save()
     qtbot.waitUntil(lambda: not file.exists())
 
-    file = kept(autosave, qtbot, lambda: session.do(SetDescription("newer")))
+    file = autosaved(autosave, qtbot, lambda: session.do(SetDescription("newer")))
     session.undo()
     qtbot.waitUntil(lambda: list(tmp_path.glob(".*")) == [])
 
@@ -147,9 +147,9 @@ def test_changes_during_save_as_are_autosaved_beside_the_new_file(
         session.do(SetDescription(text))
         autosave.keep_now()
 
-    kept(autosave, qtbot, lambda: change("first"))
+    autosaved(autosave, qtbot, lambda: change("first"))
     session.save(tmp_path / "two.loop.json")
-    kept(autosave, qtbot, lambda: change("second"))
+    autosaved(autosave, qtbot, lambda: change("second"))
     may_go_on.set()
 
     beside = tmp_path / ".two.loop.json.autosave"
@@ -165,7 +165,7 @@ def test_document_without_a_file_is_autosaved_in_the_data_folder(
     session = make_session(small())
     autosave = Autosave(session, folder)
 
-    file = kept(autosave, qtbot, lambda: session.do(SetDescription("new")))
+    file = autosaved(autosave, qtbot, lambda: session.do(SetDescription("new")))
     assert file.parent == folder
     session.save(tmp_path / "saved.loop.json")
 
@@ -179,15 +179,15 @@ def test_read_only_folder_falls_back_to_the_data_folder(
     session = make_session(small(), path)
     autosave = Autosave(session, folder)
 
-    file = kept(autosave, qtbot, lambda: session.do(SetDescription("new")))
+    file = autosaved(autosave, qtbot, lambda: session.do(SetDescription("new")))
 
     assert file.parent == folder
-    remains = find_recovered(path, folder, small())
-    assert remains is None, "a living program has it"
+    recovered = find_recovered(path, folder, small())
+    assert recovered is None, "a living program has it"
     autosave._writer.file.release()
-    remains = find_recovered(path, folder, small())
-    assert remains is not None
-    assert remains.workflow.description == "new"
+    recovered = find_recovered(path, folder, small())
+    assert recovered is not None
+    assert recovered.workflow.description == "new"
     autosave.settle()
 
 
@@ -196,8 +196,8 @@ def test_full_disk_is_reported_once_until_autosave_works_again(
 ) -> None:
     session = make_session(small())
     autosave = Autosave(session, folder)
-    told: list[str] = []
-    autosave.failed.connect(told.append)
+    reported: list[str] = []
+    autosave.failed.connect(reported.append)
 
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -209,8 +209,8 @@ def test_full_disk_is_reported_once_until_autosave_works_again(
         qtbot.waitUntil(lambda: not autosave._worker.is_busy)
     monkeypatch.undo()
 
-    assert len(told) == 1
-    assert "no space left on device" in told[0]
+    assert len(reported) == 1
+    assert "no space left on device" in reported[0]
     autosave.settle()
 
 
@@ -219,10 +219,10 @@ def test_unwritable_folders_are_reported(make_session: MakeSession, tmp_path: Pa
     session = make_session(small())
     autosave = Autosave(session, tmp_path / "file" / "data")
 
-    with qtbot.waitSignal(autosave.failed, timeout=3000) as told:
+    with qtbot.waitSignal(autosave.failed, timeout=3000) as reported:
         session.do(SetDescription("new"))
 
-    assert "No file can be written in" in told.args[0]
+    assert "No file can be written in" in reported.args[0]
 
 
 def test_slow_disk_does_not_block_and_the_latest_is_autosaved(
@@ -281,10 +281,10 @@ def test_partial_lock_of_a_killed_program_is_stale(tmp_path: Path, folder: Path,
     save(described("other"), place.file)
     lock.write_bytes(whole[: int(len(whole) * share)])
 
-    remains = find_recovered(path, folder, small())
+    recovered = find_recovered(path, folder, small())
 
-    assert remains is not None
-    assert remains.workflow.description == "other"
+    assert recovered is not None
+    assert recovered.workflow.description == "other"
     assert place.claim(), "the next work is kept there"
     place.clear()
     assert list(tmp_path.iterdir()) == [path]
@@ -393,7 +393,7 @@ def test_editing_without_a_decision_preserves_recovered_changes(
 ) -> None:
     lost = tmp_path / ".one.loop.json.autosave"
 
-    file = kept(crashed.autosave, qtbot, lambda: crashed.session.do(SetDescription("new")))
+    file = autosaved(crashed.autosave, qtbot, lambda: crashed.session.do(SetDescription("new")))
     assert file.parent == tmp_path / "data"
     crashed.session.save()
 
@@ -412,7 +412,7 @@ def test_unsaved_documents_are_recovered_after_a_crash(workbench: Workbench, tmp
     await_files(workbench)
 
     (document,) = workbench.documents.all
-    file = kept(document.autosave, qtbot, lambda: press(document.bars, "Restore"))
+    file = autosaved(document.autosave, qtbot, lambda: press(document.bars, "Restore"))
 
     assert document.session.workflow.description == "lost"
     assert document.session.is_modified
@@ -433,7 +433,7 @@ def test_changes_to_a_deleted_file_are_recovered(make_window: MakeWindow, tmp_pa
     await_files(second)
 
     (document,) = second.documents.all
-    kept(document.autosave, qtbot, lambda: press(document.bars, "Restore"))
+    autosaved(document.autosave, qtbot, lambda: press(document.bars, "Restore"))
     assert (document.session.workflow.description, document.session.path) == ("lost", None)
     assert document.session.is_modified
     assert not lost.exists()
@@ -469,12 +469,12 @@ def test_text_in_an_open_inline_editor_is_autosaved(
         canvas.popups.rename(canvas.view.nodes["draft"])
     field = canvas.popups.text.area if what == "note" else canvas.popups.text.line
 
-    file = kept(autosave, qtbot, lambda: QTest.keyClicks(field, "Half a sen"))
+    file = autosaved(autosave, qtbot, lambda: QTest.keyClicks(field, "Half a sen"))
     assert "Half a sen" in file.read_text()
     assert canvas.popups.text.is_open
     assert not document.session.is_modified
 
-    assert kept(autosave, qtbot, lambda: QTest.keyClicks(field, "tence")) == file
+    assert autosaved(autosave, qtbot, lambda: QTest.keyClicks(field, "tence")) == file
     assert "Half a sentence" in file.read_text()
 
     QTest.keyClick(field, Qt.Key.Key_Escape)
@@ -487,7 +487,7 @@ def test_text_of_a_closed_inline_editor_stays_autosaved(workbench: Workbench, tm
     canvas, gone = document.canvas, []
     canvas.popups.rename(canvas.view.nodes["draft"])
     field = canvas.popups.text.line
-    file = kept(document.autosave, qtbot, lambda: QTest.keyClicks(field, "Better"))
+    file = autosaved(document.autosave, qtbot, lambda: QTest.keyClicks(field, "Better"))
     document.autosave._worker.ask(lambda: gone.append(file.exists()))
 
     QTest.keyClick(field, Qt.Key.Key_Return)

@@ -39,10 +39,10 @@ def raised(error: BaseException) -> BaseException:
 def test_crash_is_reported_in_one_sentence_with_details(guard: CrashReporter, qtbot: QtBot) -> None:
     error = raised(ZeroDivisionError("by zero"))
 
-    with qtbot.waitSignal(guard.crashed) as told:
+    with qtbot.waitSignal(guard.crashed) as reported:
         sys.excepthook(type(error), error, error.__traceback__)
 
-    sentence, details = told.args
+    sentence, details = reported.args
     assert sentence == MESSAGE
     assert "ZeroDivisionError: by zero" in details
     assert "test_crash_reporter.py" in details
@@ -63,10 +63,10 @@ def test_crash_in_a_thread_is_reported_in_the_window_thread(guard: CrashReporter
 def test_engine_error_is_reported_with_its_own_message(guard: CrashReporter, qtbot: QtBot) -> None:
     error = raised(EngineError("It is full.", "Empty it."))
 
-    with qtbot.waitSignal(guard.crashed) as told:
+    with qtbot.waitSignal(guard.crashed) as reported:
         guard.catch(type(error), error, error.__traceback__)
 
-    assert told.args[0] == "It is full. Empty it."
+    assert reported.args[0] == "It is full. Empty it."
 
 
 def test_interrupt_is_not_a_crash(guard: CrashReporter, qtbot: QtBot) -> None:

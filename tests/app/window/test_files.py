@@ -386,10 +386,10 @@ def test_start_page_can_be_shown_beside_documents_and_closed(workbench: Workbenc
 
 
 @pytest.mark.parametrize(
-    ("title", "closes", "kept"), [("Save", True, "new"), ("Don't save", True, ""), ("Cancel", False, "")]
+    ("title", "closes", "expected"), [("Save", True, "new"), ("Don't save", True, ""), ("Cancel", False, "")]
 )
 def test_closing_the_window_asks_once_for_all_documents(
-    workbench: Workbench, tmp_path: Path, title: str, closes: bool, kept: str, qtbot: QtBot
+    workbench: Workbench, tmp_path: Path, title: str, closes: bool, expected: str, qtbot: QtBot
 ) -> None:
     paths = [saved(tmp_path, name) for name in ("one.loop.json", "two.loop.json")]
     for path in paths:
@@ -401,7 +401,7 @@ def test_closing_the_window_asks_once_for_all_documents(
     answer(workbench.window, title)
 
     qtbot.waitUntil(lambda: workbench.window.isVisible() is not closes)
-    assert [load(path).description for path in paths] == [kept, kept]
+    assert [load(path).description for path in paths] == [expected, expected]
 
 
 def test_window_without_unsaved_changes_closes_at_once(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:

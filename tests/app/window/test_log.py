@@ -49,7 +49,7 @@ def event(kind: Any, path: str, *values: Any) -> AnyEvent:
     return kind("run", 0, 0.0, path, *values)
 
 
-def told(*events: AnyEvent) -> list[tuple[str, str, str]]:
+def log_lines(*events: AnyEvent) -> list[tuple[str, str, str]]:
     writer = LogWriter(WORKFLOW)
     return [(line.level, line.node, line.text) for one in events for line in writer.lines(one)]
 
@@ -79,7 +79,7 @@ def test_place_label_in_an_iterator_names_the_item() -> None:
 
 
 def test_node_and_answer_events_have_log_lines() -> None:
-    lines = told(
+    lines = log_lines(
         event(NodeToolCalled, "boss", 0, "add", {"a": 1}, 42, "", 0.1),
         event(NodeToolCalled, "boss", 1, "hang", {}, None, "It took longer.\nThan 5 s.", 5.0),
         event(NodeToolCalled, "boss", 2, "exit_loop", {}, None, "", 0.0),
@@ -100,7 +100,7 @@ def test_node_and_answer_events_have_log_lines() -> None:
 
 def test_every_relevant_event_has_a_log_line() -> None:
     iteration = ("in", "the words", "back", "continue", "too long", 3.5, 0.81, USAGE, 0.002, 1.25, ("odd",))
-    lines = told(
+    lines = log_lines(
         event(RunStarted, "", "Small", {}, ("a/b",)),
         event(NodeStarted, "draft", "llm", {}),
         event(NodeStreaming, "draft", "wo", 1),

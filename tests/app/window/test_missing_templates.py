@@ -31,8 +31,8 @@ def test_missing_template_folder_is_reported(templates: Path, make_window: MakeW
 
     workbench = make_window()
 
-    (said,) = (bar.text for bar in workbench.gallery.findChildren(MessageBar) if bar.isVisible())
-    assert said.startswith(f"{templates}: The templates folder is missing. Reinstall Loopwright")
+    (message,) = (bar.text for bar in workbench.gallery.findChildren(MessageBar) if bar.isVisible())
+    assert message.startswith(f"{templates}: The templates folder is missing. Reinstall Loopwright")
     assert open_file(workbench, path).session.workflow.name == "Small"
 
 

@@ -45,26 +45,26 @@ def typing(home: Path, *files: Path) -> Iterator[subprocess.Popen[str]]:
 def killed_after(process: subprocess.Popen[str], moment_s: float) -> tuple[dict[int, float], float]:
     """The times of the changes and of the kill, some seconds after the first change."""
     assert process.stdout is not None
-    told: dict[int, float] = {}
+    reported: dict[int, float] = {}
     for line in process.stdout:
         number, when = line.split()
-        told[int(number)] = float(when)
-        if told[int(number)] - told[0] >= moment_s:
+        reported[int(number)] = float(when)
+        if reported[int(number)] - reported[0] >= moment_s:
             break
     os.kill(process.pid, signal.SIGKILL)
     killed = time.time()
     for line in process.stdout:
         if line.endswith("\n"):
             number, when = line.split()
-            told[int(number)] = float(when)
+            reported[int(number)] = float(when)
     process.wait()
-    return told, killed
+    return reported, killed
 
 
-def check_kept(description: str, told: dict[int, float], killed: float) -> None:
+def check_kept(description: str, reported: dict[int, float], killed: float) -> None:
     """Check that no change older than two seconds is lost; an empty description contains none."""
     number = int(description.removeprefix("change ") or -1)
-    first_lost = told.get(number + 1, killed)
+    first_lost = reported.get(number + 1, killed)
     assert killed - first_lost <= LOST_AT_MOST_S
 
 
@@ -89,9 +89,9 @@ def test_kill_loses_at_most_two_seconds_of_a_saved_document(
 ) -> None:
     path = saved(tmp_path)
     with typing(tmp_path, path) as process:
-        told, killed = killed_after(process, 3.0)
+        reported, killed = killed_after(process, 3.0)
 
-    check_kept(load(tmp_path / ".one.loop.json.autosave").description, told, killed)
+    check_kept(load(tmp_path / ".one.loop.json.autosave").description, reported, killed)
     assert load(path).description == ""
 
     workbench = next_start(engine_thread, tmp_path)
@@ -106,10 +106,10 @@ def test_document_without_a_file_is_recovered_after_a_kill(
     engine_thread: EngineThread, tmp_path: Path, qtbot: object
 ) -> None:
     with typing(tmp_path) as process:
-        told, killed = killed_after(process, 3.0)
+        reported, killed = killed_after(process, 3.0)
 
     (file,) = (tmp_path / "data/loopwright/unsaved").glob("*.autosave")
-    check_kept(load(file).description, told, killed)
+    check_kept(load(file).description, reported, killed)
     workbench = next_start(engine_thread, tmp_path)
     workbench.documents.recover_unsaved()
     await_files(workbench)
@@ -125,7 +125,7 @@ def test_kill_at_any_time_loses_at_most_two_seconds(
     moment_s = random.uniform(part * 1.5, (part + 1) * 1.5)
     path = saved(tmp_path)
     with typing(tmp_path, path) as process:
-        told, killed = killed_after(process, moment_s)
+        reported, killed = killed_after(process, moment_s)
 
     assert load(path).description == "", "the saved file is as it was"
     workbench = next_start(engine_thread, tmp_path)
@@ -134,5 +134,5 @@ def test_kill_at_any_time_loses_at_most_two_seconds(
     (document,) = workbench.documents.all
     if document.bars.text("recovery"):
         press(document.bars, "Restore")
-    check_kept(document.session.workflow.description, told, killed)
+    check_kept(document.session.workflow.description, reported, killed)
     end(workbench, qtbot)

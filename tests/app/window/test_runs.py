@@ -214,7 +214,7 @@ def test_missing_input_is_asked_for(workbench: Workbench, tmp_path: Path, qtbot:
 
 
 @pytest.mark.parametrize(
-    ("field", "typed", "told"),
+    ("field", "typed", "expected"),
     [
         ("a_number", "many", 'The text "many" is not a number.'),
         ("a_list", "{}", '"{}" is not a list.'),
@@ -222,7 +222,7 @@ def test_missing_input_is_asked_for(workbench: Workbench, tmp_path: Path, qtbot:
     ],
 )
 def test_input_of_the_wrong_type_is_reported_while_typing(
-    workbench: Workbench, tmp_path: Path, field: str, typed: str, told: str
+    workbench: Workbench, tmp_path: Path, field: str, typed: str, expected: str
 ) -> None:
     open_flow(workbench, tmp_path, needy())
     QTest.keyClick(workbench.window, Qt.Key.Key_F5, SHIFT)
@@ -231,7 +231,7 @@ def test_input_of_the_wrong_type_is_reported_while_typing(
     entry.editor.selectAll()
     QTest.keyClicks(entry.editor, typed)
 
-    assert entry.error.text() == told
+    assert entry.error.text() == expected
     assert entry.error.isVisible()
 
 
@@ -424,7 +424,7 @@ def test_results_stay_when_the_next_run_cannot_start(
     QTest.keyClick(workbench.window, Qt.Key.Key_F5)
     ended(self_refine, qtbot)
     session.shown.look_at("loop", 1)
-    run_id, ran, told = session.shown.run_id, session.shown.workflow, workbench.notifier.last_text
+    run_id, ran, expected = session.shown.run_id, session.shown.workflow, workbench.notifier.last_text
     monkeypatch.setattr(workbench.window, "isActiveWindow", lambda: False)
     preferences.set(default_model=f"scripted:{tmp_path / 'gone.json'}")
     session.do(SetConfig("draft", ("prompt",), "Something else."))
@@ -439,7 +439,7 @@ def test_results_stay_when_the_next_run_cannot_start(
     assert workbench.status_bar.state.full_text.startswith("Done · ")
     assert workbench.run_bar.run.isEnabled()
     assert "has changed since this run" in self_refine.bars.text("changed")
-    assert workbench.notifier.last_text == told, "no run has ended"
+    assert workbench.notifier.last_text == expected, "no run has ended"
 
 
 def test_run_bar_shows_budget_and_models(

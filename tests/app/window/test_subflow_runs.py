@@ -88,7 +88,7 @@ def bar_of(document: DocumentPage) -> SubflowBar:
     return bar
 
 
-def gave(document: DocumentPage, node_id: str) -> object:
+def output_of(document: DocumentPage, node_id: str) -> object:
     session = document.session
     assert session.shown.view_model is not None
     return session.shown.view_model.node(node_id, session.shown.chosen).outputs.get("output")
@@ -103,7 +103,7 @@ def test_double_click_opens_the_subflow_run_of_the_selected_iteration(workbench:
     part = opened(workbench, document, qtbot)
     assert part.session.name == "Write it"
     assert bar_of(part).text == "Outer › Write it · Again › iteration 3"
-    assert gave(part, "draft") == "draft 6"
+    assert output_of(part, "draft") == "draft 6"
     qtbot.waitUntil(lambda: card(part, "draft").line == "draft 6")
     assert card(part, "draft").state is NodeState.COMPLETED
     assert part.canvas.view.regions.items["loop"].label.content.counter == "iteration 2 of 2"
@@ -112,7 +112,7 @@ def test_double_click_opens_the_subflow_run_of_the_selected_iteration(workbench:
 
     document.session.shown.look_at("again", 0)
     assert bar_of(part).text == "Outer › Write it · Again › iteration 1"
-    assert gave(part, "draft") == "draft 2"
+    assert output_of(part, "draft") == "draft 2"
     part.session.shown.look_at("loop", 0)
     qtbot.waitUntil(lambda: card(part, "draft").line == "draft 1")
 
@@ -196,18 +196,18 @@ def test_next_run_is_followed_with_the_same_subflow(workbench: Workbench, script
     script("again")
     workbench.runs.run(document)
     ended(document, qtbot)
-    assert gave(part, "draft") == "again"
+    assert output_of(part, "draft") == "again"
 
     other, _ = SetConfig("draft", ("prompt",), "Other: {{input}}").apply(inner())
     document.session.do(SetConfig("part", ("workflow",), json.loads(dumps(other))))
     script("other")
     workbench.runs.run(document)
     ended(document, qtbot)
-    assert gave(part, "draft") == "again"
+    assert output_of(part, "draft") == "again"
     assert bar_of(part).text.endswith("from an earlier run")
     assert opened(workbench, document, qtbot) is not part
     assert workbench.current is not None
-    assert gave(workbench.current, "draft") == "other"
+    assert output_of(workbench.current, "draft") == "other"
 
 
 def test_nested_subflow_run_can_be_opened(workbench: Workbench, qtbot: QtBot) -> None:
@@ -219,6 +219,6 @@ def test_nested_subflow_run_can_be_opened(workbench: Workbench, qtbot: QtBot) ->
     assert bar_of(deeper).text == "Outer › Write it › Write it · Again › iteration 3"
     assert deeper.session.shown.view_model is not None
     assert deeper.session.shown.view_model.path_of("draft") == "again[2].part.again[2].part.loop[1].draft"
-    assert gave(deeper, "draft") == "more"
+    assert output_of(deeper, "draft") == "more"
     QTest.mouseClick(bar_of(deeper).steps[0], LEFT)
     assert workbench.current is document

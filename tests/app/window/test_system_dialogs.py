@@ -69,18 +69,18 @@ def test_cancelled_dialog_chooses_nothing(workbench: Workbench) -> None:
 def test_end_of_a_run_is_shown_by_the_system_tray(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     monkeypatch.setattr(workbench.window, "isActiveWindow", lambda: False)
     monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", lambda: True)
     monkeypatch.setattr(QSystemTrayIcon, "show", lambda _self: None)
-    monkeypatch.setattr(QSystemTrayIcon, "showMessage", lambda _self, _title, text, _icon: told.append(text))
+    monkeypatch.setattr(QSystemTrayIcon, "showMessage", lambda _self, _title, text, _icon: reported.append(text))
 
     for _ in range(2):
         QTest.keyClick(workbench.window, Qt.Key.Key_F5)
         ended(self_refine, qtbot)
 
-    assert len(told) == 2
-    assert told[0].startswith("“Self-Refine” is done after ")
+    assert len(reported) == 2
+    assert reported[0].startswith("“Self-Refine” is done after ")
 
 
 def test_notifications_can_be_disabled(

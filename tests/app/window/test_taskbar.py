@@ -34,25 +34,25 @@ def _script(tmp_path: Path) -> Path:
 def test_taskbar_progress_grows_and_disappears_at_the_end(
     make_session: MakeSession, qtbot: QtBot, tmp_path: Path
 ) -> None:
-    told: list[float | None] = []
-    taskbar = TaskbarProgress(show=told.append)
+    reported: list[float | None] = []
+    taskbar = TaskbarProgress(show=reported.append)
     session = make_session(load(SELF_REFINE))
     taskbar.follow(session)
 
     with qtbot.waitSignal(session.shown.ended, timeout=10_000):
         start(session, tmp_path)
-        assert told == [0.0]
+        assert reported == [0.0]
 
-    *shares, last = told
+    *shares, last = reported
     assert last is None
     assert taskbar.shown is None
-    assert shares == sorted(set(shares)), "nothing is told twice, and it never goes back"
+    assert shares == sorted(set(shares)), "no share is reported twice, and none is smaller than the one before"
     assert set(shares) <= {0.0, 0.33, 0.67, 1.0}
 
 
 def test_taskbar_shows_the_mean_of_several_runs(make_session: MakeSession, qtbot: QtBot, tmp_path: Path) -> None:
-    told: list[float | None] = []
-    taskbar = TaskbarProgress(show=told.append)
+    reported: list[float | None] = []
+    taskbar = TaskbarProgress(show=reported.append)
     first, second = make_session(load(SELF_REFINE)), make_session(load(SELF_REFINE))
     taskbar.follow(first)
     taskbar.follow(second)
@@ -61,23 +61,23 @@ def test_taskbar_shows_the_mean_of_several_runs(make_session: MakeSession, qtbot
     qtbot.waitUntil(lambda: second.shown.view_model is not None and not second.shown.view_model.is_over)
     with qtbot.waitSignal(first.shown.ended, timeout=10_000):
         start(first, tmp_path)
-    assert None not in told
+    assert None not in reported
     assert taskbar.shown == 0
 
     assert second.shown.live is not None
     with qtbot.waitSignal(second.shown.ended, timeout=10_000):
         second.shown.live.cancel()
-    assert told[-1] is None
+    assert reported[-1] is None
 
 
 def test_stored_run_shows_no_taskbar_progress(make_session: MakeSession) -> None:
-    told: list[float | None] = []
+    reported: list[float | None] = []
     session = make_session(load(SELF_REFINE))
-    TaskbarProgress(show=told.append).follow(session)
+    TaskbarProgress(show=reported.append).follow(session)
 
     session.shown.started.emit()  # as where a run of the history is shown
 
-    assert told == []
+    assert reported == []
 
 
 def test_no_taskbar_signal_without_a_session_bus() -> None:

@@ -152,7 +152,7 @@ def test_killed_dask_worker_loses_no_row(tmp_path: Path):
     try:
         with dask_executor(workers=2) as executor:
             outcome = asyncio.run(main())
-        assert killed, "a worker was at work when it was killed"
+        assert killed, "a worker was running a row when it was killed"
         assert [row.status for row in outcome.rows] == ["completed"] * 6
         assert [row.outputs for row in outcome.rows] == [{"out": "good"}] * 6
         assert sorted(run.run_id for run in store.runs()) == sorted(row.run_id for row in outcome.rows)

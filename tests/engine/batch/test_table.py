@@ -65,7 +65,7 @@ def test_input_can_use_its_default_despite_a_matching_column(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("", "t.csv: The table is empty."),
         ("topic\n", "t.csv: The table has no rows."),
@@ -75,10 +75,10 @@ def test_input_can_use_its_default_despite_a_matching_column(tmp_path: Path):
         ('topic\na\n"open\nb\n', "t.csv, line 3: The table is not valid CSV"),
     ],
 )
-def test_table_that_does_not_match_is_refused_in_one_sentence(tmp_path: Path, text: str, said: str):
+def test_table_that_does_not_match_is_refused_in_one_sentence(tmp_path: Path, text: str, expected: str):
     with pytest.raises(TableError) as caught:
         read(tmp_path, text)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(expected)
     assert "\n" not in str(caught.value)
 
 
@@ -103,8 +103,8 @@ def test_unreadable_file_is_reported(tmp_path: Path):
 def test_invalid_cell_fails_only_its_row(tmp_path: Path):
     rows = read(tmp_path, "topic,words,id\na,1,x\n\nb,many,y\nc,3,z\n")
     assert [row.error for row in rows][::2] == ["", ""]
-    for said in ("t.csv, line 4", 'column "words"', '"many"', "a number", "42 or 0.5"):
-        assert said in rows[1].error
+    for expected in ("t.csv, line 4", 'column "words"', '"many"', "a number", "42 or 0.5"):
+        assert expected in rows[1].error
     assert (dict(rows[1]), rows[1].extra) == ({"topic": "b", "words": "many"}, {"id": "y"})
 
 
@@ -123,7 +123,7 @@ def test_missing_and_surplus_empty_cells_are_accepted(tmp_path: Path, line: str,
 
 
 @pytest.mark.parametrize(
-    ("head", "line", "said"),
+    ("head", "line", "expected"),
     [
         ("topic,words", "a,2,b", "3 cells, and there are 2 columns"),
         ("words,topic", "2", 'The cell for the input "topic" is missing'),
@@ -131,9 +131,9 @@ def test_missing_and_surplus_empty_cells_are_accepted(tmp_path: Path, line: str,
         ("topic,words", "a,#DIV/0!", "#DIV/0!"),
     ],
 )
-def test_row_with_surplus_cells_fails_with_its_line(tmp_path: Path, head: str, line: str, said: str):
+def test_row_with_surplus_cells_fails_with_its_line(tmp_path: Path, head: str, line: str, expected: str):
     rows = read(tmp_path, f"{head}\n{line}\n{'b,1' if head.startswith('topic') else '1,b'}\n")
-    assert said in rows[0].error
+    assert expected in rows[0].error
     assert "line 2" in rows[0].error
     assert (rows[1], rows[1].error) == ({"topic": "b", "words": 1}, "")
 
@@ -159,8 +159,8 @@ def test_invalid_json_lines_value_fails_its_row(tmp_path: Path, value: Any):
     lines = [{"topic": "a", "words": 1}, {"topic": "b", "words": value}, {"topic": "c"}]
     rows = read(tmp_path, "\n".join(map(json.dumps, lines)), "t.jsonl")
     assert [bool(row.error) for row in rows] == [False, True, False]
-    for said in ("t.jsonl, line 2", 'column "words"', json.dumps(value, separators=(",", ":")), "42 or 0.5"):
-        assert said in rows[1].error
+    for expected in ("t.jsonl, line 2", 'column "words"', json.dumps(value, separators=(",", ":")), "42 or 0.5"):
+        assert expected in rows[1].error
     assert rows[1]["words"] == value
 
 

@@ -70,8 +70,8 @@ def test_utf_8_is_not_mentioned(mark: bytes):
 def test_ambiguous_encoding_is_not_guessed(codec: str, text: str):
     with pytest.raises(TableError) as caught:
         decode_table(text.encode(codec), "t.csv")
-    for said in ("t.csv", "not UTF-8", ENCODINGS[codec], "Excel workbook"):
-        assert said in str(caught.value)
+    for expected in ("t.csv", "not UTF-8", ENCODINGS[codec], "Excel workbook"):
+        assert expected in str(caught.value)
     assert decode_table(text.encode(codec), "t.csv", codec)[0] == text
 
 

@@ -92,8 +92,8 @@ def test_invalid_cell_is_reported_with_its_place(tmp_path: Path):
     lines = [[], ["", "n", "text"], ["", 1, "a"], ["", "many", "b"], [], ["", True, "c"]]
     found = inputs_of_table(asked(n="number", text="text"), read_table(workbook(tmp_path, ("My data", rows(*lines)))))
     assert [bool(row.error) for row in found] == [False, True, True]
-    for said in ('sheet "My data"', "cell B4", 'column "n"', '"many"', "a number"):
-        assert said in found[1].error
+    for expected in ('sheet "My data"', "cell B4", 'column "n"', '"many"', "a number"):
+        assert expected in found[1].error
     assert "cell B6" in found[2].error
 
 
@@ -159,12 +159,12 @@ def test_a_table_may_begin_anywhere_and_have_gaps(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("sheets", "said"),
+    ("sheets", "expected"),
     [([rows()], "empty"), ([rows(["text"])], 'sheet ".+" has no rows'), ([rows([]), rows()], "empty")],
 )
-def test_workbook_without_rows_is_reported(tmp_path: Path, sheets: list[Fill], said: str):
+def test_workbook_without_rows_is_reported(tmp_path: Path, sheets: list[Fill], expected: str):
     path = workbook(tmp_path, *((f"S{place}", fill) for place, fill in enumerate(sheets)))
-    with pytest.raises(TableError, match=f"t.xlsx: .*{said}"):
+    with pytest.raises(TableError, match=f"t.xlsx: .*{expected}"):
         read_table(path)
 
 

@@ -86,7 +86,7 @@ def test_failed_rows_are_reported(program: Program, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (("--column", "job=task"), 'The workflow has no input "job".'),
         (("--column", "nonsense"), '"--column nonsense" is malformed.'),
@@ -94,10 +94,10 @@ def test_failed_rows_are_reported(program: Program, tmp_path: Path):
         (("-m", "scripted:none.json"), "none.json"),
     ],
 )
-def test_wrong_usage_is_one_sentence(program: Program, tmp_path: Path, arguments: tuple[str, ...], said: str):
+def test_wrong_usage_is_one_sentence(program: Program, tmp_path: Path, arguments: tuple[str, ...], expected: str):
     ended = program("batch", write(tmp_path, refine(1)), table(tmp_path, "a"), "--no-store", *arguments)
     assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err
+    assert expected in ended.err
     assert len(ended.err.splitlines()) == 1
 
 

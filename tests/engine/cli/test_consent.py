@@ -62,7 +62,7 @@ def test_template_with_tools_needs_no_consent(program: Program, tmp_path: Path):
     ended = program("run", "agentic-search", "-m", f"scripted:{script}", "--json")
     assert "has not been run here before" not in ended.err
     on = program("runs", "fork", ended.json["run_id"], "--at", "answer", "--yes", "-m", f"scripted:{script}")
-    assert on.code == 0, "a run of a template goes on unasked, too"
+    assert on.code == 0, "a run of a template continues without a question, too"
 
 
 def test_consent_lists_hosts_commands_and_subflows(program: Program, tmp_path: Path):

@@ -68,7 +68,7 @@ def test_every_config_error_has_a_plain_message(model: type[BaseModel]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("node_type", "config", "said"),
+    ("node_type", "config", "expected"),
     [
         ("llm", {"prompt": 5}, ("prompt", '"Prompt" is 5, not a text.', "Give a text.")),
         ("llm", {"prompt": None}, ("prompt", '"Prompt" is null, not a text.', "Give a text.")),
@@ -145,12 +145,12 @@ def test_every_config_error_has_a_plain_message(model: type[BaseModel]) -> None:
     ],
 )
 def test_config_error_says_actual_expected_and_remedy(
-    node_type: str, config: dict[str, Any], said: tuple[str, str, str]
+    node_type: str, config: dict[str, Any], expected: tuple[str, str, str]
 ) -> None:
     spec = builtin_registry().find(node_type)
     assert spec is not None
 
-    assert faults(spec.config, config) == [said]
+    assert faults(spec.config, config) == [expected]
 
 
 def test_all_errors_of_a_config_are_reported() -> None:

@@ -116,14 +116,14 @@ class Both:
             return self.reply(node, pairs)
 
         def ask(messages: list[dict[str, str]], *, node: str, **_settings: Any) -> str:
-            said = reply(messages, node)
-            return said if isinstance(said, str) else said.text
+            content = reply(messages, node)
+            return content if isinstance(content, str) else content.text
 
         def act(messages: list[dict[str, str]], *, node: str, **_settings: Any) -> tuple[str, list[dict[str, Any]]]:
-            said = reply(messages, node)
-            if isinstance(said, str):
-                return said, []
-            return said.text, [{"id": one.id, "name": one.name, "args": one.arguments} for one in said.tool_calls]
+            content = reply(messages, node)
+            if isinstance(content, str):
+                return content, []
+            return content.text, [{"id": one.id, "name": one.name, "args": one.arguments} for one in content.tool_calls]
 
         module.__dict__.update(ask=ask, act=act)
         module.__dict__.get("TOOLS", {}).update(tools or {})

@@ -45,8 +45,8 @@ async def test_a_structured_reply_is_remembered_as_written(kind: str, reply: Any
     edges = "loop -> ask -> exit"
     both = await Both(around(STRUCTURED[kind], edges=edges, max_iterations=3, **memory), reply).play()
     both.check("loop")
-    kept = [text for role, text in both.their_calls[-1][1] if role == "assistant"]
-    assert (kept == []) == (memory["memory"] == "fresh" and reply is dressed)
+    replies = [text for role, text in both.their_calls[-1][1] if role == "assistant"]
+    assert (replies == []) == (memory["memory"] == "fresh" and reply is dressed)
 
 
 @pytest.mark.parametrize("memory", MEMORIES, ids=str)

@@ -60,6 +60,6 @@ def test_the_iteration_note_is_the_engines() -> None:
 
     module = module_of(export_langgraph(workflow).text)
 
-    said = module.with_note("Give a number from 1 to 15.", 2, 3, "5")
-    assert said == with_note("Give a number from 1 to 15.", 2, 3, "5")
-    assert "2 of 3" in said
+    prompt = module.with_note("Give a number from 1 to 15.", 2, 3, "5")
+    assert prompt == with_note("Give a number from 1 to 15.", 2, 3, "5")
+    assert "2 of 3" in prompt

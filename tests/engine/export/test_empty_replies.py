@@ -60,5 +60,5 @@ async def test_an_allowed_empty_reply_is_an_empty_text(kind: str) -> None:
 @pytest.mark.parametrize("on_cut_off", ["warn", "continue", "fail"])
 def test_differences_for_truncated_replies_are_listed(on_cut_off: str) -> None:
     workflow = flow(entry(), llm("ask", on_cut_off=on_cut_off), result(), edges="text -> ask -> out")
-    said = [sentence for sentence in Both(workflow).exported.left_out if "cut off" in sentence]
-    assert len(said) == (on_cut_off != "warn")
+    notes = [sentence for sentence in Both(workflow).exported.left_out if "cut off" in sentence]
+    assert len(notes) == (on_cut_off != "warn")

@@ -66,7 +66,7 @@ async def test_self_refine_gives_the_same_result():
 
 def test_agentic_search_calls_the_provided_tool():
     both = Both(
-        template("agentic-search"), lambda node, said: verdict("continue") if node == "enough" else echo(node, said)
+        template("agentic-search"), lambda node, texts: verdict("continue") if node == "enough" else echo(node, texts)
     )
     calls: list[Any] = []
 
@@ -161,7 +161,7 @@ async def test_an_unreadable_verdict_is_requested_twice_and_never_counts_as_done
 
 
 @pytest.mark.parametrize(
-    ("said", "branch"),
+    ("texts", "branch"),
     [
         ("{'Branch': 'DONE', 'reason': 'it's fine',} // so", "done"),
         ("{“branch”: “done”, “reason”: “one\nline”}", "done"),
@@ -173,18 +173,18 @@ async def test_an_unreadable_verdict_is_requested_twice_and_never_counts_as_done
         ('{"branch": "done" | "continue"}', "continue"),
     ],
 )
-async def test_verdicts_are_parsed_the_same_in_any_dialect(said: str, branch: str):
+async def test_verdicts_are_parsed_the_same_in_any_dialect(texts: str, branch: str):
     body = (llm("draft"), judge("check"))
     edges = "loop -> draft -> check\ncheck.done -> exit"
     workflow = around(*body, edges=edges, exit_condition="evaluator", max_iterations=2)
-    both = await Both(workflow, lambda node, asked: said if node == "check" else echo(node, asked)).play()
+    both = await Both(workflow, lambda node, asked: texts if node == "check" else echo(node, asked)).play()
     both.check("loop")
     assert both.loop()[1][0]["branch"] == branch
     assert both.ours.loop.exit_reason == ("evaluator_done" if branch == "done" else "max_iterations")
 
 
 @pytest.mark.parametrize(
-    ("said", "score", "exit_reason"),
+    ("texts", "score", "exit_reason"),
     [
         ('{"Reason": "r", "SCORE": "9/10", "done": "Yes"}', 9.0, "judge_done"),
         ("{'reason': 'r', 'score': 8,5, 'done': True}", 8.5, "judge_done"),
@@ -199,10 +199,10 @@ async def test_verdicts_are_parsed_the_same_in_any_dialect(said: str, branch: st
         ('{"reason": "r", "score": 9, "done": true', None, "max_iterations"),
     ],
 )
-async def test_judgments_are_parsed_the_same_in_any_dialect(said: str, score: float | None, exit_reason: str):
+async def test_judgments_are_parsed_the_same_in_any_dialect(texts: str, score: float | None, exit_reason: str):
     config = {"exit_condition": "judge", "judge": {"criteria": "Good."}, "max_iterations": 2}
     workflow = around(transform("longer", "{{input}}+"), edges="loop -> longer -> exit", **config)
-    both = await Both(workflow, lambda _node, _asked: said).play()
+    both = await Both(workflow, lambda _node, _asked: texts).play()
     both.check("loop")
     assert (both.ours.loop.iterations[-1].score, both.ours.loop.exit_reason) == (score, exit_reason)
 
@@ -221,7 +221,7 @@ async def test_structured_replies_are_parsed_the_same_in_any_dialect(first: str,
     properties = {"n": {"type": "integer"}, "ok": {"type": "boolean"}}
     schema = {"type": "object", "properties": properties, "required": ["n"]}
     workflow = flow(entry(), llm("ask", reply_schema=schema), result(), edges="text -> ask -> out")
-    both = await Both(workflow, lambda _node, said: '{"n": 7}' if len(said) > 1 else first).play()
+    both = await Both(workflow, lambda _node, texts: '{"n": 7}' if len(texts) > 1 else first).play()
     both.check()
     assert both.theirs == {"out": gives}
 
@@ -306,7 +306,7 @@ async def test_structured_replies_and_validators():
 async def test_a_reply_that_does_not_follow_its_schema_is_requested_again():
     schema = {"type": "object", "required": ["n"]}
     workflow = flow(entry(), llm("ask", reply_schema=schema), result(), edges="text -> ask -> out")
-    both = await Both(workflow, lambda _node, said: '{"n": 1}' if len(said) > 1 else "nothing").play()
+    both = await Both(workflow, lambda _node, texts: '{"n": 1}' if len(texts) > 1 else "nothing").play()
     assert both.theirs == both.ours.result.outputs == {"out": {"n": 1}}
     assert len(both.their_calls) == len(both.our_calls) == 2
 
@@ -386,9 +386,9 @@ def test_unsupported_parts_are_listed_in_the_module_and_fail_there():
         result(),
     )
     exported = export_langgraph(flow(*parts, edges="text -> helper -> out"))
-    said = [sentence for sentence in exported.left_out if "is left out" in sentence]
-    assert len(said) == 1
-    assert all(sentence in " ".join(exported.text.split()) for sentence in said)
+    texts = [sentence for sentence in exported.left_out if "is left out" in sentence]
+    assert len(texts) == 1
+    assert all(sentence in " ".join(exported.text.split()) for sentence in texts)
     with pytest.raises(NotImplementedError, match=r'"helper" \(transform, helper\) is left out'):
         module_of(exported.text).run({"text": "x"})
 

@@ -26,11 +26,11 @@ JSON_VALUES: list[st.SearchStrategy[Any]] = [
 ]
 
 
-def replies(*said: Any) -> Any:
+def replies(*prompts: Any) -> Any:
     """Replies turn by turn, chosen by the number of earlier replies in the conversation."""
 
     def answer(_node: str, messages: list[tuple[str, str]]) -> Any:
-        return said[sum(role == "assistant" for role, _ in messages)]
+        return prompts[sum(role == "assistant" for role, _ in messages)]
 
     return answer
 
@@ -89,10 +89,10 @@ def test_an_answer_fits_a_module_if_it_fits_the_engine(value: Any, edited: Any, 
 def test_a_question_on_the_terminal_cannot_control_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    said: list[str] = []
+    prompts: list[str] = []
 
     def typed(prompt: str) -> str:
-        said.append(prompt)
+        prompts.append(prompt)
         return "approve"
 
     monkeypatch.setattr("builtins.input", typed)
@@ -102,5 +102,5 @@ def test_a_question_on_the_terminal_cannot_control_it(
         {"node": "a", "message": "\x9b2J?", "value": value, "choices": ["approve"]}
     )
 
-    assert all(c.isprintable() or c == "\n" for c in said[0])
-    assert "\\u202e" in said[0]
+    assert all(c.isprintable() or c == "\n" for c in prompts[0])
+    assert "\\u202e" in prompts[0]

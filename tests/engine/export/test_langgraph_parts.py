@@ -50,11 +50,11 @@ def subflow(inner: Any, node_id: str = "part", **config: Any) -> Any:
     return part(node_id, "subflow", file="part.loop.json", workflow=inner.to_json(), **config)
 
 
-def replies(*said: Any) -> Any:
+def replies(*script: Any) -> Any:
     """Replies turn by turn, chosen by the number of earlier replies in the conversation."""
 
     def reply(_node: str, messages: list[tuple[str, str]]) -> Any:
-        return said[sum(role == "assistant" for role, _ in messages)]
+        return script[sum(role == "assistant" for role, _ in messages)]
 
     return reply
 
@@ -293,10 +293,10 @@ async def test_subflows_in_loops_and_in_subflows():
 
 
 async def test_an_agent_calls_tools_until_it_is_done(tools: Any):
-    said = replies(wants(("add", {"a": 1, "b": 2}), ("none", {}), text="First."), wants(("break", {"a": 1})), "")
+    script = replies(wants(("add", {"a": 1, "b": 2}), ("none", {}), text="First."), wants(("break", {"a": 1})), "")
 
     def reply(node: str, messages: list[tuple[str, str]]) -> str | Reply:
-        return "Three." if messages[-1][1].startswith("You said nothing") else said(node, messages)
+        return "Three." if messages[-1][1].startswith("You said nothing") else script(node, messages)
 
     workflow = flow(
         entry(), agent("agent", tools=["add", "break"], system="Work.", retries=1, retry_delay_s=0),
@@ -328,9 +328,9 @@ async def test_an_agent_reaches_max_turns(tools: Any, on_max_turns: str):
 
 async def test_an_agent_finishes_with_an_answer_of_its_schema():
     schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}, "required": ["n"]}
-    said = (wants(("finish", {"answer": {"n": 1}})), wants(("finish", {"answer": {"n": 4}})))
+    script = (wants(("finish", {"answer": {"n": 1}})), wants(("finish", {"answer": {"n": 4}})))
     workflow = flow(entry(), agent("agent", reply_schema=schema), result(), edges="text -> agent -> out")
-    both = await Both(workflow, replies(*said)).play()
+    both = await Both(workflow, replies(*script)).play()
     both.check()
     assert both.theirs == {"out": {"n": 4}}
 
@@ -339,8 +339,8 @@ async def test_an_agent_finishes_with_an_answer_of_its_schema():
 async def test_a_final_answer_is_parsed_in_any_dialect(answer: Any):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     workflow = flow(entry(), agent("agent", reply_schema=schema), result(), edges="text -> agent -> out")
-    for said in (wants(("finish", {"answer": answer})), str(answer)):
-        both = await Both(workflow, replies(said)).play()
+    for script in (wants(("finish", {"answer": answer})), str(answer)):
+        both = await Both(workflow, replies(script)).play()
         both.check()
         assert both.theirs == {"out": {"n": 4}}
 
@@ -391,7 +391,7 @@ async def test_a_person_approves_rejects_or_edits(answer: Answer, gives: dict[st
 
 
 async def test_waiting_for_a_person_repeats_no_call(tools: Any):
-    said = (wants(("add", {"a": 1, "b": 1})), wants(("ask_person", {"question": "Which one?"})), "Done.")
+    script = (wants(("add", {"a": 1, "b": 1})), wants(("ask_person", {"question": "Which one?"})), "Done.")
     helper = agent("helper", tools=["add", "ask_person"], require_approval=["add"])
     body = (llm("draft"), helper, part("check", "approval"))
     edges = "loop -> draft -> helper -> check\ncheck.approved -> exit"
@@ -399,7 +399,7 @@ async def test_waiting_for_a_person_repeats_no_call(tools: Any):
     answers = [Answer("reject", comment="Not that."), Answer("answer", value="The blue one."), Answer("approve")]
 
     def reply(node: str, messages: list[tuple[str, str]]) -> str | Reply:
-        return replies(*said)(node, messages) if node == "helper" else echo(node, messages)
+        return replies(*script)(node, messages) if node == "helper" else echo(node, messages)
 
     both = await Both(workflow, reply, [*answers, *answers]).play(tools=ADD)
     both.check("loop")

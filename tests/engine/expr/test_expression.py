@@ -291,7 +291,7 @@ def test_evaluation_errors_have_a_position_and_a_message(text: str, position: in
         (r"'ab\ud800'", 3, r"`\ud800` does not stand for a character."),
         (r"'\UFFFFFFFF'", 1, "does not stand for a character."),
         (r"'\x1'", 1, r"`\x` does not stand for a character."),
-        ("b'bytes'", 0, "Bytes are no JSON value."),
+        ("b'bytes'", 0, "Bytes are not a JSON value."),
         ("Type{a: 1}", 0, "There are no types to make objects of."),
         ("loop", 0, "`loop` is a group of values and cannot be used as a whole."),
         ("  nodes ", 2, "`nodes` is a group of values and cannot be used as a whole."),

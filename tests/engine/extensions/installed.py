@@ -28,10 +28,12 @@ def write_plugin(folder: Path, name: str, code: str) -> Path:
     """Write an installed package of one module with an entry point; return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}_module.py").write_text(code, encoding="utf-8")
-    facts = folder / f"{name}-1.0.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
-    (facts / "entry_points.txt").write_text(f"[loopwright.plugins]\n{name} = {name}_module:PLUGIN\n", encoding="utf-8")
+    details = folder / f"{name}-1.0.dist-info"
+    details.mkdir()
+    (details / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+    (details / "entry_points.txt").write_text(
+        f"[loopwright.plugins]\n{name} = {name}_module:PLUGIN\n", encoding="utf-8"
+    )
     return folder
 
 

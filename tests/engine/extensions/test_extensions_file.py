@@ -110,13 +110,13 @@ def test_the_command_line_asks_a_server_lists_its_tools_and_runs_one(
     flow = tmp_path / "sample.loop.json"
     flow.write_text(json.dumps(document))
     assert main(["validate", str(flow)]) == 2
-    told = capsys.readouterr()
-    assert "There is no tool" in told.out + told.err
+    output = capsys.readouterr()
+    assert "There is no tool" in output.out + output.err
 
     assert main(["tools", "--refresh", "sample"]) == 0
-    told = capsys.readouterr()
-    assert "sample offers 1 tool." in told.err
-    assert "sample/work" in told.out
+    output = capsys.readouterr()
+    assert "sample offers 1 tool." in output.err
+    assert "sample/work" in output.out
     assert main(["tools", "sample/work"]) == 0
     assert "Works." in capsys.readouterr().out
     assert main(["validate", str(flow)]) == 0

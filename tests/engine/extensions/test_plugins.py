@@ -77,8 +77,8 @@ def test_opening_a_document_loads_no_plugin(example: Path, tmp_path: Path) -> No
 
 def test_a_plugin_is_listed_and_enabled_for_a_call_or_in_the_file(example: Path, tmp_path: Path) -> None:
     off = loopwright("plugins", "--json", sites=(example,))
-    facts = {"name": "example", "package": "loopwright-example 1.0.0", "enabled": False, "adds": ""}
-    assert json.loads(off.stdout) == {"plugins": [facts]}
+    details = {"name": "example", "package": "loopwright-example 1.0.0", "enabled": False, "adds": ""}
+    assert json.loads(off.stdout) == {"plugins": [details]}
     for_a_call = loopwright("--plugin", "example", "tools", "word_count", sites=(example,))
     assert "Counts the words of a text." in for_a_call.stdout
     extensions = tmp_path / "extensions.json"

@@ -58,7 +58,7 @@ def test_the_settings_of_a_loop_are_carried_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept", "outcome"),
+    ("given", "expected", "outcome"),
     [
         (3, 3, Outcome.CARRIED_OVER),
         ("3", 3, Outcome.CARRIED_OVER),
@@ -67,9 +67,9 @@ def test_the_settings_of_a_loop_are_carried_over() -> None:
         ("x", 5, Outcome.LEFT_OUT),
     ],
 )
-def test_max_iterations_is_imported(given: Any, kept: int, outcome: Outcome) -> None:
+def test_max_iterations_is_imported(given: Any, expected: int, outcome: Outcome) -> None:
     imported = read(evaluated(maxIterations=given))
-    assert config(imported, "loop_1")["max_iterations"] == kept
+    assert config(imported, "loop_1")["max_iterations"] == expected
     assert "node loop-1, maxIterations" in messages(imported, outcome)
 
 

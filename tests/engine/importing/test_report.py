@@ -48,8 +48,8 @@ def members(names: tuple[str, ...], values: Any = THINGS) -> Any:
 def silent(imported: ImportResult, place: str, names: Any) -> list[str]:
     """The members of the object at that place that no line of the report mentions."""
     lines = [entry for entry in imported.entries if entry.place.startswith(place) or not place]
-    said = [f"{entry.place.removeprefix(place)} {entry.message}" for entry in lines]
-    return [name for name in names if not any(name in line for line in said)]
+    written = [f"{entry.place.removeprefix(place)} {entry.message}" for entry in lines]
+    return [name for name in names if not any(name in line for line in written)]
 
 
 @settings(max_examples=40)
@@ -97,8 +97,8 @@ def test_every_member_of_a_step_an_agent_and_the_options_is_reported(
 @pytest.mark.parametrize("text", [evaluated(), DEV_CYCLE, FAN_OUT], ids=["canvas", "repeat", "for each"])
 def test_a_member_is_reported_once_with_one_outcome(text: str) -> None:
     places = [entry.place for entry in read(text).entries]
-    said = [str(entry) for entry in read(text).entries]
-    assert len(set(said)) == len(said)
+    written = [str(entry) for entry in read(text).entries]
+    assert len(set(written)) == len(written)
     assert all(places)
 
 

@@ -111,10 +111,10 @@ async def test_tool_result_becomes_a_user_message(shared: EmbeddedModel) -> None
 
 async def test_system_message_changes_the_reply(shared: EmbeddedModel) -> None:
     plain = await shared.complete(ask("Hello!", max_tokens=8))
-    told = await shared.complete(
+    answer = await shared.complete(
         Request((Message("system", "You only speak French."), Message("user", "Hello!")), None, 8)
     )
-    assert plain.text != told.text
+    assert plain.text != answer.text
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -351,14 +351,14 @@ def test_program_that_does_not_close_the_model_ends_cleanly(tmp_path: Path) -> N
 async def test_uses_half_of_the_cores_and_at_least_one(
     make: Make, worker: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = worker("print(json.dumps({'tell': 'fatal', 'message': str(json.loads(settings)['threads'])}))")
+    reported = worker("print(json.dumps({'tell': 'fatal', 'message': str(json.loads(settings)['threads'])}))")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
-    assert "cannot start: 1." in (await failure_of(make(worker=told))).message
+    assert "cannot start: 1." in (await failure_of(make(worker=reported))).message
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(9)))
-    assert "cannot start: 4." in (await failure_of(make(worker=told))).message
+    assert "cannot start: 4." in (await failure_of(make(worker=reported))).message
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
-    assert "cannot start: 3." in (await failure_of(make(worker=told))).message
+    assert "cannot start: 3." in (await failure_of(make(worker=reported))).message
 
 
 @on_linux

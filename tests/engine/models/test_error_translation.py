@@ -85,9 +85,9 @@ def test_cycle_of_causes_ends() -> None:
 def test_server_text_becomes_one_short_line_without_keys() -> None:
     keys = Keys({"OPENAI_API_KEY": "sk-secret"})
     keys.get("openai")
-    said = "litellm.BadRequestError: OpenAIException - Bad\n\x1b[31m request of sk-secret " + "x" * 1000
+    raw = "litellm.BadRequestError: OpenAIException - Bad\n\x1b[31m request of sk-secret " + "x" * 1000
 
-    error = translate(BadRequestError(said), "m", OPENAI, keys)
+    error = translate(BadRequestError(raw), "m", OPENAI, keys)
 
     assert error.message.startswith("OpenAI refused the request: Bad [31m request of … xxx")
     assert error.message.isprintable()

@@ -87,8 +87,8 @@ async def test_interrupted_stream_keeps_the_partial_text(make_model: MakeModel, 
     error = await failure_of(make_model(behavior), stream=True)
 
     assert (error.kind, error.partial) == (Kind.INTERRUPTED, PARTIAL_REPLY)
-    said = ": The worker died." if behavior == "error-in-stream" else "."
-    assert error.message.endswith(f"disconnected in the middle of its reply{said}")
+    ending = ": The worker died." if behavior == "error-in-stream" else "."
+    assert error.message.endswith(f"disconnected in the middle of its reply{ending}")
 
 
 async def test_interrupted_whole_reply_is_a_connection_error(make_model: MakeModel) -> None:

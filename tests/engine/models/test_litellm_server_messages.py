@@ -22,7 +22,7 @@ JSON, HTML, TEXT = "application/json", "text/html", "text/plain"
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("provider", ["openai", "hosted_vllm", "mistral", "ollama_chat", "anthropic", "cohere"])
 @pytest.mark.parametrize(
-    ("status", "body", "content_type", "kind", "said"),
+    ("status", "body", "content_type", "kind", "expected"),
     [
         (400, {"error": "odd text"}, JSON, Kind.BAD_REQUEST, "odd text"),
         (400, {"error": {"message": "odd message"}}, JSON, Kind.BAD_REQUEST, "odd message"),
@@ -51,7 +51,7 @@ async def test_message_quotes_the_server(
     body: Any,
     content_type: str,
     kind: Kind,
-    said: str,
+    expected: str,
     stream: bool,
 ) -> None:
     wire.own["odd"] = refusing(status, body, content_type)
@@ -60,7 +60,7 @@ async def test_message_quotes_the_server(
     error = await failure_of(make_model(f"{provider}/odd", api_base=base), stream=stream)
 
     assert error.kind is kind
-    assert said in error.message
+    assert expected in error.message
     assert "<" not in error.message
     assert "\n" not in error.message
 

@@ -35,10 +35,10 @@ async def test_tool_calls_are_parsed_and_invalid_arguments_stay_text(
 async def test_results_are_sent_with_their_calls(wire: WireServer, make_model: MakeModel, stream: bool) -> None:
     model, on_text = make_model("tool-calls"), (lambda _text: None) if stream else None
     first = await model.complete(QUESTION, on_text)
-    said = Message("assistant", first.text, first.tool_calls)
+    first_turn = Message("assistant", first.text, first.tool_calls)
     results = (Message("tool", "42", tool_call_id="call_a"), Message("tool", "no", tool_call_id="call_b"))
 
-    reply = await model.complete(Request((*QUESTION.messages, said, *results), tools=QUESTION.tools), on_text)
+    reply = await model.complete(Request((*QUESTION.messages, first_turn, *results), tools=QUESTION.tools), on_text)
 
     assert (reply.text, reply.tool_calls, reply.finish) == (REPLY, (), Finish.STOP)
     _, assistant, answered, unreadable = wire.requests[1].body["messages"]

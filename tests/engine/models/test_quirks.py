@@ -49,9 +49,11 @@ def without(name: str, named: str, **settings: Any) -> Scenario:
     return refused(f"Unsupported parameter: '{name}' is not supported.", lambda body: name in body, named, **settings)
 
 
-def failing(status: int, body: Any, kind: Kind, *said: str, content_type: str = "application/json") -> Scenario:
+def failing(status: int, body: Any, kind: Kind, *expected: str, content_type: str = "application/json") -> Scenario:
     def holds(outcome: Outcome) -> bool:
-        return isinstance(outcome, ModelError) and outcome.kind is kind and all(word in str(outcome) for word in said)
+        return (
+            isinstance(outcome, ModelError) and outcome.kind is kind and all(word in str(outcome) for word in expected)
+        )
 
     return Scenario(refusing(status, body, content_type), holds)
 
@@ -63,10 +65,10 @@ def waiting(seconds: float, body: Any) -> Scenario:
     )
 
 
-def replying(said: Any, *holds: Callable[[Reply], bool], stream: bool = False, **more: Any) -> Scenario:
-    request = replace(QUESTION, tools=(TOOL,)) if isinstance(said, dict) and said.keys() & {"tool_calls"} else QUESTION
-    request = replace(QUESTION, tools=(TOOL,)) if isinstance(said, dict) and "function_call" in said else request
-    body = completion(said, **more)
+def replying(message: Any, *holds: Callable[[Reply], bool], stream: bool = False, **more: Any) -> Scenario:
+    is_call = isinstance(message, dict) and message.keys() & {"tool_calls", "function_call"}
+    request = replace(QUESTION, tools=(TOOL,)) if is_call else QUESTION
+    body = completion(message, **more)
     return Scenario(
         refusing(200, body),
         lambda outcome: isinstance(outcome, Reply) and all(check(outcome) for check in holds),

@@ -33,14 +33,14 @@ class Server:
         self.make_model = make_model
         self.pieces: list[str] = []
 
-    async def ask(self, kind: str, said: str, *, stream: bool, request: Request = ASKED) -> Reply:
-        return await self._model(kind, said).complete(request, self.pieces.append if stream else None)
+    async def ask(self, kind: str, body_text: str, *, stream: bool, request: Request = ASKED) -> Reply:
+        return await self._model(kind, body_text).complete(request, self.pieces.append if stream else None)
 
-    async def failure(self, kind: str, said: str, *, stream: bool) -> Any:
-        return await failure_of(self._model(kind, said), stream=stream)
+    async def failure(self, kind: str, body_text: str, *, stream: bool) -> Any:
+        return await failure_of(self._model(kind, body_text), stream=stream)
 
-    def _model(self, kind: str, said: str) -> Any:
-        self.wire.reply = lambda _body: said
+    def _model(self, kind: str, body_text: str) -> Any:
+        self.wire.reply = lambda _body: body_text
         address = self.wire.base_url.removesuffix("/v1") if kind == "anthropic" else self.wire.base_url
         return self.make_model(f"{kind}/verbatim", api_base=address)
 
@@ -68,8 +68,8 @@ OLLAMA_END = {"done_reason": "stop", "prompt_eval_count": 3, "eval_count": 2}
 @both_ways
 async def test_ollama_reply_with_reasoning_and_calls(server: Server, stream: bool) -> None:
     calls = [{"function": {"name": "look", "arguments": {"x": 1}}}, {"function": {"name": "look", "arguments": "{}"}}]
-    said = {"role": "assistant", "content": "Use <think> here.", "thinking": "Hm.", "tool_calls": calls}
-    whole = [ollama(said, **OLLAMA_END)]
+    body_text = {"role": "assistant", "content": "Use <think> here.", "thinking": "Hm.", "tool_calls": calls}
+    whole = [ollama(body_text, **OLLAMA_END)]
     pieces = [
         ollama({"content": "", "thinking": "Hm"}, done=False),
         ollama({"content": "Use <think>", "thinking": "."}, done=False),
@@ -146,8 +146,10 @@ async def test_anthropic_reply_with_reasoning_and_calls(server: Server, stream: 
         {"type": "tool_use", "id": "a", "name": "look", "input": {"x": 1}},
         {"type": "tool_use", "id": "a", "name": "look", "input": {}},
     )
-    said = streamed(*blocks, stop_reason="tool_use") if stream else json.dumps(message(*blocks, stop_reason="tool_use"))
-    reply = await server.ask("anthropic", said, stream=stream)
+    body_text = (
+        streamed(*blocks, stop_reason="tool_use") if stream else json.dumps(message(*blocks, stop_reason="tool_use"))
+    )
+    reply = await server.ask("anthropic", body_text, stream=stream)
 
     assert (reply.text, reply.reasoning, reply.finish) == ("Hello", "Hm.", Finish.TOOL_CALLS)
     assert reply.tool_calls == (ToolCall("a", "look", {"x": 1}), ToolCall("a_2", "look", {}))
@@ -158,8 +160,10 @@ async def test_anthropic_reply_with_reasoning_and_calls(server: Server, stream: 
 @both_ways
 async def test_structured_reply_as_a_call_becomes_the_text(server: Server, stream: bool) -> None:
     block: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "json_tool_call", "input": {"a": 1}}
-    said = streamed(block, stop_reason="tool_use") if stream else json.dumps(message(block, stop_reason="tool_use"))
-    reply = await server.ask("anthropic", said, stream=stream, request=STRUCTURED)
+    body_text = (
+        streamed(block, stop_reason="tool_use") if stream else json.dumps(message(block, stop_reason="tool_use"))
+    )
+    reply = await server.ask("anthropic", body_text, stream=stream, request=STRUCTURED)
 
     assert (reply.text, reply.tool_calls, reply.finish) == ('{"a":1}', (), Finish.STOP)
 
@@ -167,9 +171,11 @@ async def test_structured_reply_as_a_call_becomes_the_text(server: Server, strea
 @both_ways
 async def test_anthropic_refusal_is_a_content_filter(server: Server, stream: bool) -> None:
     blocks: tuple[dict[str, Any], ...] = ({"type": "text", "text": "I"},)
-    said = streamed(*blocks, stop_reason="refusal") if stream else json.dumps(message(*blocks, stop_reason="refusal"))
+    body_text = (
+        streamed(*blocks, stop_reason="refusal") if stream else json.dumps(message(*blocks, stop_reason="refusal"))
+    )
 
-    assert (await server.ask("anthropic", said, stream=stream)).finish is Finish.CONTENT_FILTER
+    assert (await server.ask("anthropic", body_text, stream=stream)).finish is Finish.CONTENT_FILTER
 
 
 @both_ways
@@ -188,17 +194,17 @@ async def test_anthropic_refusal_is_a_content_filter(server: Server, stream: boo
 )
 async def test_anthropic_reply_of_any_type(server: Server, more: Any, text: str, stream: bool) -> None:
     body = message(**more)
-    said = events({"type": "message_start", "message": body}) if stream else json.dumps(body)
+    body_text = events({"type": "message_start", "message": body}) if stream else json.dumps(body)
 
-    assert (await server.ask("anthropic", said, stream=stream)).text == text
+    assert (await server.ask("anthropic", body_text, stream=stream)).text == text
 
 
 @both_ways
 @pytest.mark.parametrize("body", [{}, {"type": "message", "content": None}, {"type": "message_start"}, [], 7, None])
 async def test_anthropic_reply_without_content_is_bad(server: Server, body: Any, stream: bool) -> None:
-    said = f"data: {json.dumps(body)}\n\n" if stream else json.dumps(body)
+    body_text = f"data: {json.dumps(body)}\n\n" if stream else json.dumps(body)
 
-    assert (await server.failure("anthropic", said, stream=stream)).kind is ModelErrorKind.BAD_REPLY
+    assert (await server.failure("anthropic", body_text, stream=stream)).kind is ModelErrorKind.BAD_REPLY
 
 
 @both_ways
@@ -218,9 +224,9 @@ async def test_anthropic_reply_without_content_is_bad(server: Server, body: Any,
 async def test_errors_with_a_success_status_are_errors(
     server: Server, kind: str, body: Any, expected: ModelErrorKind, stream: bool
 ) -> None:
-    said = events(body) if stream and kind == "anthropic" else lines(body)
+    body_text = events(body) if stream and kind == "anthropic" else lines(body)
 
-    assert (await server.failure(kind, said, stream=stream)).kind is expected
+    assert (await server.failure(kind, body_text, stream=stream)).kind is expected
 
 
 async def test_error_in_the_middle_interrupts_the_reply(server: Server) -> None:
@@ -231,8 +237,8 @@ async def test_error_in_the_middle_interrupts_the_reply(server: Server) -> None:
 
 
 def test_anthropic_streams_work_on_every_event_loop(wire: WireServer) -> None:
-    said = streamed({"type": "text", "text": "Hello"})
-    wire.reply = lambda _body: said
+    body_text = streamed({"type": "text", "text": "Hello"})
+    wire.reply = lambda _body: body_text
 
     async def ask() -> str:
         address = wire.base_url.removesuffix("/v1")

@@ -297,12 +297,12 @@ async def test_mutated_replies_over_http_yield_only_replies_and_model_errors(
         try:
             reply = await model.complete(ASKED, pieces.append if sample.stream else None)
         except ModelError as error:
-            told = f"{error} {error.partial}"
+            shown = f"{error} {error.partial}"
         else:
-            told = repr(reply)
+            shown = repr(reply)
             check(reply, pieces, stream=sample.stream)
-        assert SECRET not in told
-        assert not UNCLEAN.search(told)
+        assert SECRET not in shown
+        assert not UNCLEAN.search(shown)
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

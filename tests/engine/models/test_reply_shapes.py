@@ -24,8 +24,8 @@ def message(content: Any = "Hello", **more: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": content, **more}
 
 
-def completion(said: Any, finish: Any = "stop", usage: Any = USAGE, **more: Any) -> dict[str, Any]:
-    choice = {"index": 0, "message": said, "finish_reason": finish}
+def completion(sent: Any, finish: Any = "stop", usage: Any = USAGE, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": sent, "finish_reason": finish}
     return {"id": "1", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage, **more}
 
 
@@ -59,11 +59,11 @@ class Talk:
         self._say(text)
         return await self.make_model("verbatim").complete(request, self.pieces.append)
 
-    async def either(self, said: Any, *, stream: bool, finish: Any = "stop", request: Request = QUESTION) -> Reply:
+    async def either(self, sent: Any, *, stream: bool, finish: Any = "stop", request: Request = QUESTION) -> Reply:
         """The same message as a whole, or as the only delta of a stream."""
         if stream:
-            return await self.stream(events(said, finish=finish), request)
-        return await self.whole(completion(said, finish), request)
+            return await self.stream(events(sent, finish=finish), request)
+        return await self.whole(completion(sent, finish), request)
 
     async def failure(self, body: Any, *, stream: bool = False) -> Any:
         self._say(body)
@@ -174,15 +174,15 @@ async def test_response_that_is_not_json_is_a_bad_reply(talk: Talk, text: str, s
 
 
 async def test_choices_in_unusual_shapes_are_found(talk: Talk) -> None:
-    said = message("Hello")
+    sent = message("Hello")
     for choices in (
-        {"message": said, "finish_reason": "stop"},
-        {"0": {"message": said}},
-        [{"message": None}, {"message": said}],
-        [{"index": 0, "message": said}, {"index": 1, "message": message("Bye")}],
+        {"message": sent, "finish_reason": "stop"},
+        {"0": {"message": sent}},
+        [{"message": None}, {"message": sent}],
+        [{"index": 0, "message": sent}, {"index": 1, "message": message("Bye")}],
         [{"text": "Hello"}],
         [{"message": "Hello"}],
-        [{"delta": said}],
+        [{"delta": sent}],
     ):
         assert (await talk.whole({"choices": choices})).text == "Hello"
 
@@ -340,15 +340,15 @@ async def test_streamed_calls_with_one_index_and_no_ids_stay_separate(talk: Talk
 
 @both_ways
 async def test_function_call_becomes_a_tool_call(talk: Talk, stream: bool) -> None:
-    said = message(None, function_call={"name": "look", "arguments": '{"x": 1}'})
-    reply = await talk.either(said, stream=stream, finish="function_call")
+    sent = message(None, function_call={"name": "look", "arguments": '{"x": 1}'})
+    reply = await talk.either(sent, stream=stream, finish="function_call")
 
     assert reply.tool_calls == (ToolCall("call_1", "look", {"x": 1}),)
 
 
 @both_ways
 @pytest.mark.parametrize(
-    "said",
+    "sent",
     [
         message("Hello", reasoning_content="They greet."),
         message("Hello", reasoning="They greet."),
@@ -364,8 +364,8 @@ async def test_function_call_becomes_a_tool_call(talk: Talk, stream: bool) -> No
         message("<|channel|>analysis<|message|>They greet.<|end|><|start|>assistant<|channel|>final<|message|>Hello"),
     ],
 )
-async def test_reasoning_is_separate_from_the_text(talk: Talk, said: Any, stream: bool) -> None:
-    reply = await talk.either(said, stream=stream)
+async def test_reasoning_is_separate_from_the_text(talk: Talk, sent: Any, stream: bool) -> None:
+    reply = await talk.either(sent, stream=stream)
 
     assert (reply.text, reply.reasoning) == ("Hello", "They greet.")
     assert "".join(talk.pieces) == ("Hello" if stream else "")
@@ -398,8 +398,8 @@ async def test_streamed_refusal_is_joined(talk: Talk) -> None:
 @both_ways
 async def test_invalid_characters_are_replaced_everywhere(talk: Talk, stream: bool) -> None:
     bad, good = "\ud83d\ude00 \ud83d \0", "😀 � �"
-    said = message(bad, reasoning_content=bad, refusal=bad, tool_calls=[call(bad, bad, json.dumps({bad: [bad]}))])
-    body = completion(said, model=bad)
+    sent = message(bad, reasoning_content=bad, refusal=bad, tool_calls=[call(bad, bad, json.dumps({bad: [bad]}))])
+    body = completion(sent, model=bad)
     reply = await (talk.stream(as_events(body)) if stream else talk.whole(body))
 
     assert (reply.text, reply.reasoning, reply.refusal, reply.model) == (good,) * 4
@@ -423,13 +423,13 @@ async def test_invalid_utf8_is_replaced(talk: Talk, stream: bool) -> None:
 
 @both_ways
 async def test_echoed_key_is_redacted_everywhere(talk: Talk, stream: bool) -> None:
-    said = message(
+    sent = message(
         f"It is {SECRET}.",
         reasoning_content=SECRET,
         refusal=SECRET,
         tool_calls=[call(SECRET, SECRET, json.dumps({SECRET: [SECRET]}))],
     )
-    body = completion(said, model=SECRET)
+    body = completion(sent, model=SECRET)
     reply = await (talk.stream(as_events(body)) if stream else talk.whole(body))
 
     assert SECRET not in repr(reply)
@@ -512,8 +512,8 @@ async def test_estimate_counts_everything_that_was_sent(talk: Talk, more: dict[s
 @both_ways
 async def test_reply_of_only_tool_calls_is_estimated_by_them(talk: Talk, stream: bool) -> None:
     call = {"index": 0, "id": "1", "function": {"name": "look", "arguments": json.dumps({"at": "x" * 400})}}
-    said = {"role": "assistant", "tool_calls": [call]}
-    body = events(said, usage=None) if stream else completion(said, usage=None)
+    sent = {"role": "assistant", "tool_calls": [call]}
+    body = events(sent, usage=None) if stream else completion(sent, usage=None)
     request = replace(QUESTION, tools=(ToolDefinition("look", "", {}),))
 
     reply = await (talk.stream(body, request) if isinstance(body, str) else talk.whole(body, request))
@@ -522,7 +522,7 @@ async def test_reply_of_only_tool_calls_is_estimated_by_them(talk: Talk, stream:
 
 
 @pytest.mark.parametrize(
-    ("said", "least"),
+    ("sent", "least"),
     [
         ([message([{"type": "image"}])], 5),
         ([{"reasoning_content": "x" * 400}], 100),
@@ -531,9 +531,9 @@ async def test_reply_of_only_tool_calls_is_estimated_by_them(talk: Talk, stream:
     ],
     ids=["a reply that nobody can read", "reasoning", "reasoning in tags", "text"],
 )
-async def test_failed_call_reports_its_usage(talk: Talk, said: list[Any], least: int) -> None:
-    broken = events(*said, said[0], finish=None, usage=None, done=False)
-    unreadable = events(*said)
+async def test_failed_call_reports_its_usage(talk: Talk, sent: list[Any], least: int) -> None:
+    broken = events(*sent, sent[0], finish=None, usage=None, done=False)
+    unreadable = events(*sent)
 
     error = await talk.failure(unreadable if least == 5 else broken[:-9] + "\n", stream=True)
 

@@ -40,7 +40,7 @@ def extra(name: str) -> Body:
 
 
 SETTINGS: list[tuple[str, dict[str, Any], Callable[[Body], bool], int, Any, str]] = [
-    # what is tried, the request, what the server refuses, with which status and words, what the warning names
+    # name, request, refused member, status and message of the server, what the warning names
     ("seed", {"seed": 1}, has("seed"), 422, extra("seed"), "Seed"),
     ("seed", {"seed": 1}, has("seed"), 400, "Unrecognized request argument supplied: seed", "Seed"),
     ("top_p", {"top_p": 0.5}, has("top_p"), 400, "Unsupported parameter: 'top_p' is not supported.", "Top P"),
@@ -178,9 +178,9 @@ async def test_refused_setting_is_omitted_or_replaced(
     assert len(first.warnings) == 1, name
     assert named in first.warnings[0]
     assert wire.host in first.warnings[0]
-    said = "".join(message["content"] for message in wire.requests[-1].body["messages"])
-    assert "Be short." in said
-    assert "What is up?" in said
+    sent = "".join(message["content"] for message in wire.requests[-1].body["messages"])
+    assert "Be short." in sent
+    assert "What is up?" in sent
 
 
 async def test_accepted_settings_are_sent(wire: WireServer, make_model: MakeModel) -> None:

@@ -78,13 +78,13 @@ def test_truncated_reply_with_calls_keeps_its_finish_reason() -> None:
 
 def test_conversation_with_tools_becomes_plain_messages() -> None:
     call = ToolCall("x", "add", {"a": 1})
-    said = (Message("assistant", "Let me see.", (call,)), Message("tool", "2", tool_call_id="x"))
+    conversation = (Message("assistant", "Let me see.", (call,)), Message("tool", "2", tool_call_id="x"))
 
-    told = describe_tools(Request((*ASKED.messages, *said), tools=TOOLS))
+    described = describe_tools(Request((*ASKED.messages, *conversation), tools=TOOLS))
 
-    assert told.tools == ()
-    assert told.messages[0].text.startswith("Be brief.\n\nYou may call tools.")
-    assert told.messages[2:] == (
+    assert described.tools == ()
+    assert described.messages[0].text.startswith("Be brief.\n\nYou may call tools.")
+    assert described.messages[2:] == (
         Message("assistant", 'Let me see.\n{"arguments":{"a":1},"tool":"add"}'),
         Message("user", "Result of add:\n2"),
     )
@@ -92,11 +92,11 @@ def test_conversation_with_tools_becomes_plain_messages() -> None:
 
 def test_result_belongs_to_the_latest_call_with_its_id() -> None:
     turns = [(ToolCall("call_1", name, {}), Message("tool", "Done.", tool_call_id="call_1")) for name in ("add", "mul")]
-    said = [message for call, result in turns for message in (Message("assistant", "", (call,)), result)]
+    conversation = [message for call, result in turns for message in (Message("assistant", "", (call,)), result)]
 
-    told = describe_tools(Request((*ASKED.messages, *said), tools=TOOLS))
+    described = describe_tools(Request((*ASKED.messages, *conversation), tools=TOOLS))
 
-    assert [message.text for message in told.messages[3::2]] == ["Result of add:\nDone.", "Result of mul:\nDone."]
+    assert [message.text for message in described.messages[3::2]] == ["Result of add:\nDone.", "Result of mul:\nDone."]
 
 
 @pytest.mark.parametrize(

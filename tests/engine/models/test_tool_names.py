@@ -16,8 +16,8 @@ from engine.models.tool_calls import PartialCalls, openai_message, openai_tools,
 )
 def test_a_name_is_sent_as_servers_take_it_and_read_as_it_was(name: str, sent: str) -> None:
     tools = (ToolDefinition(name, "Does it.", {"type": "object"}),)
-    (told,) = openai_tools(tools) or ()
-    assert told["function"]["name"] == sent
+    (tool,) = openai_tools(tools) or ()
+    assert tool["function"]["name"] == sent
     calls = PartialCalls()
     calls.add([SimpleNamespace(index=0, id="1", function=SimpleNamespace(name=sent, arguments="{}"))])
     assert calls.complete(tools) == (ToolCall("1", name, {}),)
@@ -29,7 +29,7 @@ def test_names_that_would_be_sent_alike_stay_apart() -> None:
     names = ("web/search", "web_search", "web.search")
     tools = tuple(ToolDefinition(name, "Searches.", {"type": "object"}) for name in names)
 
-    sent = [told["function"]["name"] for told in openai_tools(tools) or ()]
+    sent = [tool["function"]["name"] for tool in openai_tools(tools) or ()]
 
     assert len(set(sent)) == 3
     assert sent[1] == "web_search"

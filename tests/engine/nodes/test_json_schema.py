@@ -70,7 +70,7 @@ def test_an_invalid_schema_is_refused(schema: dict[str, Any], says: str) -> None
     assert caught.value.message.startswith("The JSON Schema cannot be used: ")
     assert says in caught.value.message
     assert "\n" not in caught.value.message
-    assert caught.value.remedy == "See json-schema.org for what a schema may say."
+    assert caught.value.remedy == "See json-schema.org for the syntax of schemas."
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_a_verdict_written_in_any_dialect_is_read_unchanged(data: st.DataObject)
     verdict = draw(st.sampled_from([{key: in_case(draw, branch)}, {"reason": reason, key: in_case(draw, branch)}]))
 
     assert read_branch(around(draw, json.dumps(verdict, ensure_ascii=False)), NAMES)[0] == branch
-    simple = {name: "it is so, I think" if name == "reason" else said for name, said in verdict.items()}
+    simple = {name: "it is so, I think" if name == "reason" else stated for name, stated in verdict.items()}
     assert read_branch(around(draw, dialect(draw, simple)), NAMES)[0] == branch
 
 
@@ -326,9 +326,9 @@ def test_with_a_threshold_only_scores_must_agree() -> None:
 @given(st.data(), st.booleans(), st.integers(0, 20).map(lambda half: half / 2))
 def test_a_judges_verdict_in_any_dialect_is_read_unchanged(data: st.DataObject, done: bool, score: float) -> None:
     draw = data.draw
-    said: Any = draw(st.sampled_from([score, f"{score}", f"{score}/10", f"{score * 10}%", f"{score} out of 10"]))
+    stated: Any = draw(st.sampled_from([score, f"{score}", f"{score}/10", f"{score * 10}%", f"{score} out of 10"]))
     word: Any = draw(st.sampled_from([done, "yes" if done else "no", str(done)]))
-    verdict = {draw(st.sampled_from(["reason", "Reason"])): "so, so", "SCORE": said, "done": word}
+    verdict = {draw(st.sampled_from(["reason", "Reason"])): "so, so", "SCORE": stated, "done": word}
 
     read = judged(around(draw, dialect(draw, verdict)))
 

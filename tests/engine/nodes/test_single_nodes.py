@@ -62,7 +62,7 @@ DRAFT = "A draft that is long enough to stand there by no chance"
 
 
 @pytest.mark.parametrize(
-    ("note", "prompt", "told"),
+    ("note", "prompt", "expected"),
     [
         (IterationNote(1, 3, None), "Go.", "Go.\n\nThis is iteration 1 of 3."),
         (IterationNote(1, 3, None), "", "This is iteration 1 of 3."),
@@ -108,8 +108,10 @@ DRAFT = "A draft that is long enough to stand there by no chance"
         ),
     ],
 )
-def test_the_iteration_note_has_the_number_and_the_previous_result(note: IterationNote, prompt: str, told: str) -> None:
-    assert note.added_to(prompt) == told
+def test_the_iteration_note_has_the_number_and_the_previous_result(
+    note: IterationNote, prompt: str, expected: str
+) -> None:
+    assert note.added_to(prompt) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ async def test_a_truncated_reply_is_a_warning(finish: Finish, warning: str) -> N
     ran = await run_node("llm", {"prompt": "Go."}, {}, Reply("Hal", finish))
 
     assert ran.outputs["output"] == "Hal"
-    assert [warning in said for said in ran.context.warnings] == [True] * bool(warning)
+    assert [warning in expected_summary for expected_summary in ran.context.warnings] == [True] * bool(warning)
 
 
 async def test_model_settings_are_sent_with_the_call() -> None:
@@ -236,13 +238,13 @@ def test_a_router_is_recorded_with_branch_value_and_reason(outputs: Any, recorde
                 "errors": ["the text is not JSON (Expecting value: line 1 column 1 (char 0))."],
             },
         ),
-        ({}, "NaN", {"invalid": "NaN", "errors": ["the text is not JSON (NaN is no JSON value)."]}),
+        ({}, "NaN", {"invalid": "NaN", "errors": ["the text is not JSON (NaN is not a JSON value)."]}),
         (
             {},
             "1e999",
             {
                 "invalid": "1e999",
-                "errors": ["the text is not JSON (the number is infinite or too long)."],
+                "errors": ["the text is not JSON (1e999 is too large a number)."],
             },
         ),
         (
@@ -250,7 +252,7 @@ def test_a_router_is_recorded_with_branch_value_and_reason(outputs: Any, recorde
             "[" * 100_000,
             {
                 "invalid": "[" * 100_000,
-                "errors": ["the text is not JSON (objects and lists stand too deep inside one another)."],
+                "errors": ["the text is not JSON (lists and objects are nested too deeply)."],
             },
         ),
         ({"mode": "expression", "expression": "size(input) < 3"}, "ab", {"valid": "ab", "errors": []}),
@@ -285,7 +287,7 @@ def test_the_default_recorded_value_is_the_output() -> None:
 
 
 @pytest.mark.parametrize(
-    ("node_type", "config", "said"),
+    ("node_type", "config", "expected_summary"),
     [
         ("input", {"type": "number"}, "number, required"),
         ("input", {"default": "x"}, "text, optional"),
@@ -303,5 +305,5 @@ def test_the_default_recorded_value_is_the_output() -> None:
         ("exit", {"loop": "outer"}, "outer"),
     ],
 )
-def test_the_summary_of_a_node(node_type: str, config: dict[str, Any], said: str) -> None:
-    assert summary(node_type, **config) == said
+def test_the_summary_of_a_node(node_type: str, config: dict[str, Any], expected_summary: str) -> None:
+    assert summary(node_type, **config) == expected_summary

@@ -129,7 +129,7 @@ def test_json_is_read_from_any_dialect(text: str, value: Value) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "value"),
+    ("reply", "value"),
     [
         ({"count": "8", "weight": "8,5", "good": "Yes"}, {"count": 8, "weight": 8.5, "good": True}),
         ({"Count": "-3", "WEIGHT": "1e3", "Good": "FALSE"}, {"count": -3, "weight": 1000.0, "good": False}),
@@ -145,12 +145,12 @@ def test_json_is_read_from_any_dialect(text: str, value: Value) -> None:
         ({"title": "x", "Title": "y"}, {"title": "x", "Title": "y"}),
     ],
 )
-def test_values_that_differ_from_the_schema_only_in_form_are_converted(said: Value, value: Value) -> None:
-    assert read(json.dumps(said), SCENE) == value
+def test_values_that_differ_from_the_schema_only_in_form_are_converted(reply: Value, value: Value) -> None:
+    assert read(json.dumps(reply), SCENE) == value
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         {"count": "8.5"}, {"count": "about 8"}, {"weight": "1,000"}, {"weight": "80%"}, {"weight": "8/10"},
         {"weight": "NaN"}, {"weight": "1e999"}, {"good": "maybe"}, {"good": 1}, {"mood": "brightest"},
@@ -158,9 +158,9 @@ def test_values_that_differ_from_the_schema_only_in_form_are_converted(said: Val
     ],
     ids=str,
 )  # fmt: skip
-def test_ambiguous_values_are_not_converted(said: Value) -> None:
+def test_ambiguous_values_are_not_converted(reply: Value) -> None:
     with pytest.raises(UnreadableReplyError):
-        read(json.dumps(said), SCENE)
+        read(json.dumps(reply), SCENE)
 
 
 @pytest.mark.parametrize(

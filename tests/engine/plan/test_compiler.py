@@ -161,15 +161,15 @@ def test_a_count_outside_the_range_is_clamped_and_noted(asked: int, cap: int, ru
 
 
 def test_only_the_first_model_node_of_a_body_gets_the_iteration_note() -> None:
-    def told(**loop: Any) -> list[str]:
+    def problem_texts(**loop: Any) -> list[str]:
         nodes = {**looped(loop), "a": ("llm", {}), "b": ("llm", {})}
         workflow = document(nodes, *OPEN, "a.output -> b.input", "b.output -> exit.input", *CLOSE)
         return [
             there.id for there in inner(compile_workflow(workflow).graph, "loop").body.nodes if there.tells_iteration
         ]
 
-    assert told() == ["a"]
-    assert told(inject_feedback=False) == []
+    assert problem_texts() == ["a"]
+    assert problem_texts(inject_feedback=False) == []
     assert [there.id for there in compile_workflow(nested()).graph.nodes if there.tells_iteration] == []
 
 

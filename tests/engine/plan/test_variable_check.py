@@ -13,16 +13,16 @@ from tests.engine.plan.documents import CLOSE, LOOPED, OPEN, document, in_a_row,
 from tests.engine.plan.test_loop_pairing import NESTED, two_loops
 
 
-def told(workflow: Any) -> list[str]:
+def problem_texts(workflow: Any) -> list[str]:
     return [problem.message for problem in validate(workflow) if problem.code == "unknown-name"]
 
 
 def outside(text: str) -> list[str]:
-    return told(in_a_row(("transform", {"template": f"{{{{input}}}}{text}"})))
+    return problem_texts(in_a_row(("transform", {"template": f"{{{{input}}}}{text}"})))
 
 
 def in_body(text: str, **loop: Any) -> list[str]:
-    return told(document({**looped(loop), "a": ("transform", {"template": f"{{{{input}}}}{text}"})}, *LOOPED))
+    return problem_texts(document({**looped(loop), "a": ("transform", {"template": f"{{{{input}}}}{text}"})}, *LOOPED))
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_loop_is_unknown_outside_of_loops(text: str) -> None:
 def test_a_bare_name_is_a_port_and_so_never_unknown() -> None:
     workflow = in_a_row(("transform", {"template": "{{input}} {{whatever}}"}))
 
-    assert told(workflow) == []
+    assert problem_texts(workflow) == []
     assert "unconnected-port" in {problem.code for problem in validate(workflow)}
 
 
 def test_nested_bodies_see_the_loops_around_them() -> None:
     def inner(text: str) -> list[str]:
         nodes = two_loops(b=("transform", {"template": f"{{{{input}}}}{text}"}))
-        return told(document(nodes, *NESTED))
+        return problem_texts(document(nodes, *NESTED))
 
     assert inner("{{loop.parent.index}} {{loop.parent.last.a}} {{loop.last.b}} {{loop.parent.last.two}}") == []
     assert 'the loop "two" has b.' in inner("{{loop.last.a}}")[0]
@@ -97,16 +97,16 @@ def test_nested_bodies_see_the_loops_around_them() -> None:
     ],
 )
 def test_expressions_about_an_iteration_have_its_values(field: str, expression: str, says: str | None) -> None:
-    problems = told(document(looped({field: expression}), *LOOPED))
+    problems = problem_texts(document(looped({field: expression}), *LOOPED))
 
     assert problems == [] if says is None else says in problems[0]
 
 
 def test_a_condition_has_only_the_input() -> None:
-    assert told(document(looped({"condition": "size(input) > 0"}), *LOOPED)) == []
+    assert problem_texts(document(looped({"condition": "size(input) > 0"}), *LOOPED)) == []
     assert (
         "`output` cannot be filled in: here there is input"
-        in told(document(looped({"condition": "output == ''"}), *LOOPED))[0]
+        in problem_texts(document(looped({"condition": "output == ''"}), *LOOPED))[0]
     )
 
 
@@ -178,7 +178,7 @@ def test_the_members_of_a_verdict_are_known(node: Any, port: str, known: str, un
     edges = ("text.value -> loop.input", "loop.body -> a.input", f"a.{port} -> exit.input", *CLOSE)
 
     def about(member: str) -> list[str]:
-        return told(document({**looped({"until": f"nodes.a.{member} == null"}), "a": node}, *edges))
+        return problem_texts(document({**looped({"until": f"nodes.a.{member} == null"}), "a": node}, *edges))
 
     assert about(known) == []
     assert about(f"{known}.more") == []
@@ -194,7 +194,7 @@ def test_members_of_untyped_outputs_are_not_checked() -> None:
         ("transform", {"template": "{{input}}", "on_error": "continue", "error_value": {"title": ""}}),
     ]
     for node in nodes:
-        assert told(document({**looped(until), "a": node}, *LOOPED)) == []
+        assert problem_texts(document({**looped(until), "a": node}, *LOOPED)) == []
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_loop_without_an_exit_has_no_unknown_names() -> None:
     """Its own problem says why nothing is known of its body."""
     nodes = {"text": "input", "loop": ("loop", {"until": "nodes.a == ''"}), "a": "transform", "out": "output"}
 
-    assert told(document(nodes, *OPEN, "a.output -> out.value")) == []
+    assert problem_texts(document(nodes, *OPEN, "a.output -> out.value")) == []
 
 
 def test_a_text_that_does_not_compile_has_no_names() -> None:

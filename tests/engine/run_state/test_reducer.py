@@ -69,7 +69,7 @@ def test_nodes_are_found_by_level_in_order_of_their_start():
 def test_a_new_attempt_of_a_loop_drops_everything_inside():
     event = Events()
     state = reduce_events([])
-    for told in (
+    for reported in (
         begun(event, "outer", 0),
         begun(event, "outer[0].inner", 0),
         started(event, "outer[0].inner[0].draft"),
@@ -77,7 +77,7 @@ def test_a_new_attempt_of_a_loop_drops_everything_inside():
         begun(event, "outer", 0),
         started(event, "outer[0].other"),
     ):
-        apply(state, told)
+        apply(state, reported)
     assert list(state.nodes) == ["outer[0].other"]
     assert state.loops["outer"].total == 3
     assert list(state.loops) == ["outer"]
@@ -101,13 +101,13 @@ def test_a_resumed_run_continues_where_it_was_interrupted():
         "No.",
         "Wait.",
     )
-    for told in (
+    for reported in (
         event("RunResumed"),
         started(event, "loop[1].draft"),
         event.node("loop[1].draft", outputs={"output": "two"}),
         event.iteration("loop", 1, "two"),
     ):
-        apply(state, told)
+        apply(state, reported)
     assert (state.status, state.error, state.failed_node) == ("running", "", "")
     assert [iteration.result for iteration in state.loops["loop"].iterations] == ["one", "two"]
     assert state.nodes["loop[1].draft"].state == "completed"
@@ -146,7 +146,7 @@ def test_tool_calls_and_output_key_of_an_agent():
         return event("NodeToolCalled", "agent", number=number, tool=tool, **{**usual, **fields})
 
     state = reduce_events([started(event, "agent"), called(0, "add", result=1), called(1, "break", error="Broken.")])
-    apply(state, started(event, "agent"))  # it broke off there, and goes on
+    apply(state, started(event, "agent"))  # it was interrupted there, and continues
     apply(state, called(2, "finish", result="done"))
     apply(state, event.node("agent", Usage(1, 2), outputs={"output": "done"}, output_key="answer"))
 
@@ -225,8 +225,8 @@ def test_a_loop_that_continues_after_a_resume_has_no_exit_reason() -> None:
     assert state.loops["loop"].exit_reason == "cancelled"
     assert not state.open_loops
 
-    for told in (event("RunResumed"), event("NodeStarted", "loop", node_type="loop", inputs={})):
-        apply(state, told)
+    for reported in (event("RunResumed"), event("NodeStarted", "loop", node_type="loop", inputs={})):
+        apply(state, reported)
 
     assert state.loops["loop"].exit_reason == ""
     assert list(state.open_loops) == ["loop"]

@@ -65,7 +65,7 @@ def question_and_ends(path: str, around: str) -> dict[str, list[Any]]:
         "what it lies in is over": [asked, event.node(around, Usage(), node_type="loop")],
         "what it lies in has failed": [asked, event("NodeFailed", around, **_ENDED)],
         "what it lies in is tried again": [asked, event("NodeRetrying", around, attempt=1, delay_s=1.0, error="No.")],
-        "a loop begins anew": [
+        "a loop restarts": [
             asked,
             event("LoopIterationStarted", around, index=0, total=2, input_preview=""),
         ],
@@ -75,7 +75,7 @@ def question_and_ends(path: str, around: str) -> dict[str, list[Any]]:
 @pytest.mark.parametrize(("path", "around"), [("loop[1].ask", "loop"), ("part.ask", "part")])
 def test_a_question_is_closed_with_its_loop_or_subflow(path: str, around: str) -> None:
     for why, events in question_and_ends(path, around).items():
-        if why == "a loop begins anew" and around == "part":
+        if why == "a loop restarts" and around == "part":
             continue
         for detail in Detail:
             state = reduce_events(events[:1], detail=detail)

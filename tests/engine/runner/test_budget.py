@@ -22,7 +22,7 @@ def request(*texts: str, max_tokens: int | None = 100) -> Request:
 
 
 async def turn() -> None:
-    """Let everyone who can go on do so."""
+    """Let all tasks that can continue do so."""
     for _ in range(10):
         await asyncio.sleep(0)
 

@@ -103,11 +103,11 @@ def _check_loops(result: RunResult, events: Sequence[AnyEvent]) -> None:
             completed = {path: ended for path, ended in completed.items() if not path.startswith(f"{event.path}.")}
     assert result.status != "completed" or set(result.loops) == set(completed)
     for path, event in completed.items():
-        kept = result.loops[path]
+        loop_result = result.loops[path]
         as_kept: dict[str, Any] = {
-            name: getattr(kept, name) for name in ("iterations_run", "exit_reason", "converged", "returned")
+            name: getattr(loop_result, name) for name in ("iterations_run", "exit_reason", "converged", "returned")
         }
         assert as_kept == {name: getattr(event, name) for name in as_kept}
-        indices = [record.index for record in kept.iterations]
+        indices = [record.index for record in loop_result.iterations]
         assert indices == sorted(set(indices))
         assert event.exit_reason in {"error", "cancelled", "budget", "timeout"} or indices == list(range(len(indices)))

@@ -85,12 +85,12 @@ class FunctionModel:
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         call = Call(request, self.name, asyncio.get_running_loop().time())
         self.calls.append(call)
-        said = self._answer(call) if callable(self._answer) else self._answer
-        if inspect.isawaitable(said):
-            said = await said
-        if isinstance(said, Exception):
-            raise said
-        reply = said if isinstance(said, Reply) else Reply(said, usage=self._usage, model=self.name)
+        result = self._answer(call) if callable(self._answer) else self._answer
+        if inspect.isawaitable(result):
+            result = await result
+        if isinstance(result, Exception):
+            raise result
+        reply = result if isinstance(result, Reply) else Reply(result, usage=self._usage, model=self.name)
         if on_text is not None:
             for piece in self._pieces(reply.text):
                 on_text(piece)

@@ -78,8 +78,8 @@ def _item(step: Each, text: str) -> str | None:
 def _together(step: Each, results: list[str | None]) -> str:
     there = [result for result in results if result is not None]
     if step.mode == "join":
-        kept = there if step.on_item_error == "skip" else [result or "" for result in results]
-        return "-".join(kept)
+        results_in_order = there if step.on_item_error == "skip" else [result or "" for result in results]
+        return "-".join(results_in_order)
     if not there:
         return ""
     return there[0] if step.mode == "first" else max(there, key=there.count)

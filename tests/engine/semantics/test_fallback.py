@@ -206,9 +206,9 @@ async def test_a_call_of_a_fallback_is_not_repeated_on_resume() -> None:
 
 @pytest.mark.parametrize("kind", ASKING)
 async def test_a_replys_warnings_are_reported_once_a_run(kind: str) -> None:
-    model = FunctionModel(lambda call: Reply(said(call), warnings=("The server refused the seed.",)))
+    model = FunctionModel(lambda call: Reply(reply_of(call), warnings=("The server refused the seed.",)))
 
-    def said(call: Call) -> str:
+    def reply_of(call: Call) -> str:
         return says(call)
 
     played = await play(asking(kind), model)
@@ -220,7 +220,7 @@ async def test_a_replys_warnings_are_reported_once_a_run(kind: str) -> None:
 async def test_a_replys_warning_survives_a_restart_of_the_loop() -> None:
     failures = [ModelError(ModelErrorKind.AUTHENTICATION, "The key is wrong.")]
 
-    def said(call: Call) -> Any:
+    def reply_of(call: Call) -> Any:
         if call.node == "second" and failures:
             return failures.pop()
         return Reply(call.path, warnings=("The server refused the seed.",))
@@ -230,6 +230,6 @@ async def test_a_replys_warning_survives_a_restart_of_the_loop() -> None:
         retry_delay_s=0,
     )  # fmt: skip
 
-    played = await play(workflow, said)
+    played = await play(workflow, reply_of)
 
     assert played.result.warnings == ("loop[0].first: The server refused the seed.",)

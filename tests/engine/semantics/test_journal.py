@@ -86,11 +86,11 @@ async def test_no_event_is_emitted_before_it_is_safe() -> None:
     assert run.events_since(0, 1000) == []
 
     while not reader.done():
-        kept = len(journal.events)
+        saved = len(journal.events)
         journal.keep()
         await settle()
         stored = [event for event in seen if not isinstance(event, NodeStreaming)]
-        assert stored == journal.events[:kept]
+        assert stored == journal.events[:saved]
     assert isinstance(seen[-1], RunCompleted)
     assert run.is_over
 

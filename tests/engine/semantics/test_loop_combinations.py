@@ -52,8 +52,8 @@ def expected(condition: str, end: str, output: str, feedback: str) -> tuple[str,
         if holds(condition, results):
             reason = REASONS.get(condition, condition)
             break
-        kept = {"append": [body_input, results[-1]], "append_window": ["seed", *results[-2:]]}
-        body_input = "\n---\n".join(kept.get(feedback, [results[-1]]))
+        accumulated = {"append": [body_input, results[-1]], "append_window": ["seed", *results[-2:]]}
+        body_input = "\n---\n".join(accumulated.get(feedback, [results[-1]]))
     if reason == "max_iterations" and condition != "max_iterations" and end == "fail":
         return reason, None, True
     is_best = reason == "max_iterations" and end == "return_best"

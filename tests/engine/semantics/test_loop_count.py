@@ -203,4 +203,7 @@ async def test_the_iterations_of_consecutive_loops_stay_separate() -> None:
     played = await play(workflow)
 
     assert played.out == "seedaabbb"
-    assert {path: kept.iterations_run for path, kept in played.result.loops.items()} == {"one": 2, "two": 3}
+    assert {path: loop_result.iterations_run for path, loop_result in played.result.loops.items()} == {
+        "one": 2,
+        "two": 3,
+    }

@@ -25,7 +25,7 @@ def remembering(memory: str, **config: Any) -> Workflow:
     )
 
 
-def said(call: Call) -> str:
+def prompts_of(call: Call) -> str:
     return f"{call.node}{call.iteration}"
 
 
@@ -40,7 +40,7 @@ def conversation(call: Call) -> list[tuple[str, str]]:
 async def test_a_model_node_sees_its_own_earlier_iterations(
     memory: str, config: dict[str, Any], remembered: list[int]
 ) -> None:
-    played = await play(remembering(memory, **config), said)
+    played = await play(remembering(memory, **config), prompts_of)
 
     last = next(call for call in played.model.calls if call.path == "loop[3].draft")
     before = [
@@ -52,7 +52,7 @@ async def test_a_model_node_sees_its_own_earlier_iterations(
 
 
 async def test_each_node_remembers_only_its_own_messages() -> None:
-    played = await play(remembering("accumulate"), said)
+    played = await play(remembering("accumulate"), prompts_of)
 
     second = next(call for call in played.model.calls if call.path == "loop[1].check")
     assert conversation(second) == [("user", "Check: draft0"), ("assistant", "check0"), ("user", "Check: draft1")]

@@ -88,7 +88,7 @@ async def test_loops_nest_and_every_iteration_has_a_path() -> None:
             f"outer[{i}].review",
         )
     ]
-    assert {path: kept.iterations_run for path, kept in played.result.loops.items()} == {
+    assert {path: loop_result.iterations_run for path, loop_result in played.result.loops.items()} == {
         "outer": 2,
         "outer[0].inner": 3,
         "outer[1].inner": 3,

@@ -85,8 +85,8 @@ async def test_a_note_is_not_lost_with_a_failed_attempt() -> None:
     gate, failures = Gate("loop[0].worker"), iter([ModelError(ModelErrorKind.SERVER, "down")])
 
     async def answer(call: Call) -> Any:
-        said = await gate(call)
-        return next(failures, said) if call.path == "loop[1].worker" else said
+        reply = await gate(call)
+        return next(failures, reply) if call.path == "loop[1].worker" else reply
 
     workflow = around(llm("worker", retries=1, retry_delay_s=0), edges="loop -> worker -> exit", max_iterations=2)
     run, models = begin(workflow, answer)

@@ -80,7 +80,7 @@ async def test_the_failure_is_stored_with_the_reply_and_its_cost(kind: str, name
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "answers"),
     [
         ("nothing", "empty"),
         ("spaces", "empty"),
@@ -92,10 +92,10 @@ async def test_the_failure_is_stored_with_the_reply_and_its_cost(kind: str, name
         ("content filter", "content filter"),
     ],
 )
-async def test_the_failure_names_its_kind(name: str, said: str) -> None:
+async def test_the_failure_names_its_kind(name: str, answers: str) -> None:
     played = await play(asking("llm"), UNUSABLE[name], ends="failed")
 
-    assert said in played.result.error
+    assert answers in played.result.error
     assert "\n" not in played.result.error
 
 
@@ -288,9 +288,9 @@ async def test_an_empty_continuation_leaves_the_reply_unchanged() -> None:
 
 
 async def test_a_continuation_cut_by_the_content_filter_is_a_warning() -> None:
-    said = [Reply("half ", Finish.LENGTH), Reply("and a bit", Finish.CONTENT_FILTER)]
+    answers = [Reply("half ", Finish.LENGTH), Reply("and a bit", Finish.CONTENT_FILTER)]
 
-    played = await play(asking("llm", on_cut_off="continue"), by_node(ask=said))
+    played = await play(asking("llm", on_cut_off="continue"), by_node(ask=answers))
 
     assert played.out == "half and a bit"
     (warning,) = _warnings(played)
@@ -381,9 +381,9 @@ async def test_a_verdict_cut_by_the_content_filter_counts_only_if_it_is_whole(ki
 
 
 async def test_the_second_request_has_no_empty_model_message() -> None:
-    said = by_node(ask=["", '{"n": 1}'])
+    answers = by_node(ask=["", '{"n": 1}'])
 
-    played = await play(asking("llm", reply_schema=_SCHEMA, allow_empty=True), said)
+    played = await play(asking("llm", reply_schema=_SCHEMA, allow_empty=True), answers)
 
     assert played.out == {"n": 1}
     assert all(message.text for message in played.model.calls[1].request.messages)

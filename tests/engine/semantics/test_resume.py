@@ -80,9 +80,9 @@ def test_a_run_interrupted_anywhere_ends_the_same(
     document: dict[str, Any], choices: list[int], known_price: bool, data: st.DataObject
 ) -> None:
     workflow = loads(json.dumps(document))
-    whole, kept = virtually(play_stored(workflow, counted_models(choices, known_price=known_price)))
-    cut = data.draw(st.integers(1, len(kept) - 1), label="cut")
-    past = kept[:cut]
+    whole, stored = virtually(play_stored(workflow, counted_models(choices, known_price=known_price)))
+    cut = data.draw(st.integers(1, len(stored) - 1), label="cut")
+    past = stored[:cut]
     assume(not has_failed(past))
     under_way = Counter(CallLog(past).in_flight.keys())
     event("a call was under way" if under_way else "between calls")
@@ -100,8 +100,8 @@ def test_a_run_interrupted_twice_ends_the_same(
     document: dict[str, Any], choices: list[int], data: st.DataObject
 ) -> None:
     workflow = loads(json.dumps(document))
-    whole, kept = virtually(play_stored(workflow, counted_models(choices, known_price=True)))
-    past = kept[: data.draw(st.integers(1, len(kept) - 1), label="first cut")]
+    whole, stored = virtually(play_stored(workflow, counted_models(choices, known_price=True)))
+    past = stored[: data.draw(st.integers(1, len(stored) - 1), label="first cut")]
     once = virtually(continue_run(workflow, past, counted_models(choices, known_price=True)))
     more = [event for event in once.events if event.type != "node.streaming"]
     past = more[: data.draw(st.integers(len(past), len(more) - 1), label="second cut")]
@@ -184,16 +184,16 @@ def test_a_fork_without_changes_ends_the_same_and_pays_only_for_what_it_runs_aga
     for node in document["nodes"]:
         node["config"].pop("budget_usd", None)
     workflow = loads(json.dumps(document))
-    whole, kept = virtually(play_stored(workflow, counted_models(choices, known_price=True)))
-    places = [event.path for event in kept if isinstance(event, NodeCompleted)]
-    places += [f"{event.path}[{event.index}]" for event in kept if isinstance(event, LoopIterationCompleted)]
+    whole, stored = virtually(play_stored(workflow, counted_models(choices, known_price=True)))
+    places = [event.path for event in stored if isinstance(event, NodeCompleted)]
+    places += [f"{event.path}[{event.index}]" for event in stored if isinstance(event, LoopIterationCompleted)]
     assume(places)
     place = parse_place(places[chosen % len(places)])
     plan = prepare(workflow, {}, options(counted_models(choices, known_price=True), max_iterations_cap=3)).plan
     point = fork_point(plan, place)
-    order = state_order(kept, plan, point)
-    first = replace(kept[0], run_id="other", parent="parent", forked_at=str(place), state_order=order)
-    past = [first, *events_before(kept, plan, point, "other")]
+    order = state_order(stored, plan, point)
+    first = replace(stored[0], run_id="other", parent="parent", forked_at=str(place), state_order=order)
+    past = [first, *events_before(stored, plan, point, "other")]
 
     other = virtually(continue_run(workflow, past, counted_models(choices, known_price=True), fork="other"))
 

@@ -121,10 +121,10 @@ async def test_the_uninterrupted_run_behaves_as_intended(tools: Tools) -> None:
 
 
 async def test_a_run_interrupted_anywhere_continues_there(tools: Tools) -> None:
-    whole, kept = await whole_run()
-    all_tools = tools_in(kept)
-    for cut in range(1, len(kept) - 1):
-        past = kept[:cut]
+    whole, stored = await whole_run()
+    all_tools = tools_in(stored)
+    for cut in range(1, len(stored) - 1):
+        past = stored[:cut]
         tools.called.clear()
         under_way = CallLog(past).in_flight
         catalog = models()
@@ -152,25 +152,25 @@ def _without_failure(call: Call) -> Any:
 
 
 async def test_an_answered_question_is_not_asked_again(tools: Tools) -> None:
-    _, kept = await whole_run()
-    answered_at = [index for index, event in enumerate(kept) if event.type == "node.answered"]
+    _, stored = await whole_run()
+    answered_at = [index for index, event in enumerate(stored) if event.type == "node.answered"]
     for number, index in enumerate(answered_at, 1):
-        again = await continue_run(kept[: index + 1], models())
+        again = await continue_run(stored[: index + 1], models())
         asked = [event for event in again.events[index + 1 :] if isinstance(event, NodeWaiting)]
         assert len(asked) == len(answered_at) - number
 
 
 @pytest.mark.parametrize("text", ["{{state.sum}}", "{{state.better}}"])
 async def test_forks_have_the_state_of_their_starting_point(tools: Tools, text: str) -> None:
-    whole, kept = await whole_run()
-    places = [event.path for event in kept if isinstance(event, NodeCompleted)]
-    places += [f"{event.path}[{event.index}]" for event in kept if isinstance(event, LoopIterationCompleted)]
+    whole, stored = await whole_run()
+    places = [event.path for event in stored if isinstance(event, NodeCompleted)]
+    places += [f"{event.path}[{event.index}]" for event in stored if isinstance(event, LoopIterationCompleted)]
     for place in map(parse_place, places):
         catalog = models()
         plan = prepare(FLOW, {"text": "seed"}, options(catalog)).plan
-        first = replace(kept[0], run_id="other", parent="parent", forked_at=str(place))  # type: ignore[call-arg]
+        first = replace(stored[0], run_id="other", parent="parent", forked_at=str(place))  # type: ignore[call-arg]
 
-        past = events_before(kept, plan, fork_point(plan, place), "other")
+        past = events_before(stored, plan, fork_point(plan, place), "other")
         other = await continue_run([first, *past], catalog, fork=True)
 
         assert other.out == whole.out, str(place)

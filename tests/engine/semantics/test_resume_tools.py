@@ -105,12 +105,12 @@ IN_SUBFLOW = flow(
 BY_AGENT = flow(entry(), agent(tools=["send", "look"]), result(), edges="text -> agent -> out")
 
 
-async def interrupted(post: Post, workflow: Workflow, *hangs: str, said: Any = "") -> tuple[MemoryStore, str]:
+async def interrupted(post: Post, workflow: Workflow, *hangs: str, replies: Any = "") -> tuple[MemoryStore, str]:
     """A run that is killed while a tool hangs at the last of these texts."""
     post.hangs, post.last = set(hangs), hangs[-1]
     post.reached.clear()
     store = MemoryStore()
-    run, models = begin(workflow, said, None if workflow is not IN_ITEMS else {}, store=store)
+    run, models = begin(workflow, replies, None if workflow is not IN_ITEMS else {}, store=store)
     async with asyncio.timeout(30):
         await post.reached.wait()
     events, given = list(store.events(run.run_id)), store.options(run.run_id)
@@ -121,8 +121,8 @@ async def interrupted(post: Post, workflow: Workflow, *hangs: str, said: Any = "
     return killed, killed.import_run(RunHead(run.run_id, dumps(workflow), given), events)
 
 
-async def resumed(store: MemoryStore, run_id: str, said: Any = "", **more: Any) -> Any:
-    ended = await resume(store, run_id, options(FunctionModel(said)), **more).result()
+async def resumed(store: MemoryStore, run_id: str, replies: Any = "", **more: Any) -> Any:
+    ended = await resume(store, run_id, options(FunctionModel(replies)), **more).result()
     assert ended.status == "completed"
     return ended.outputs["out"]
 
@@ -132,7 +132,7 @@ CALLS_LOOK = script(wants(("send", {"text": "one"})), wants(("look", {"text": "t
 
 
 @pytest.mark.parametrize(
-    ("workflow", "hangs", "said", "place", "out"),
+    ("workflow", "hangs", "replies", "place", "out"),
     [
         (PLAIN, "seed", "", "post", "send seed"),
         (
@@ -149,9 +149,9 @@ CALLS_LOOK = script(wants(("send", {"text": "one"})), wants(("look", {"text": "t
     ids=["node", "loop", "items", "subflow", "agent"],
 )
 async def test_a_tool_call_in_flight_is_repeated_only_with_consent(
-    post: Post, workflow: Workflow, hangs: str, said: Any, place: str, out: Any
+    post: Post, workflow: Workflow, hangs: str, replies: Any, place: str, out: Any
 ) -> None:
-    store, run_id = await interrupted(post, workflow, hangs, said=said)
+    store, run_id = await interrupted(post, workflow, hangs, replies=replies)
 
     (call,) = unknown_calls(store, run_id)
     assert (call.path, call.model, call.tool) == (place, "", "send")
@@ -161,12 +161,12 @@ async def test_a_tool_call_in_flight_is_repeated_only_with_consent(
 
     for begin_again in (resume, resume_another_document):
         with pytest.raises(EngineError) as refused:
-            begin_again(store, run_id, options(FunctionModel(said)))
+            begin_again(store, run_id, options(FunctionModel(replies)))
         assert f'{place} (tool "send" with {{"text":"' in refused.value.message
         assert "--retry-in-flight" in refused.value.remedy
     assert post.calls == []
 
-    again = await resumed(store, run_id, said, retry_in_flight=True)
+    again = await resumed(store, run_id, replies, retry_in_flight=True)
     assert post.calls[0] == ("send", hangs)
     assert again == out
     assert unknown_calls(store, run_id) == ()
@@ -176,7 +176,7 @@ async def test_a_tool_call_in_flight_is_repeated_only_with_consent(
 async def test_an_idempotent_call_is_repeated_without_consent(post: Post, workflow: Workflow) -> None:
     if workflow is PLAIN:
         workflow = flow(entry(), tool("post", "look"), result(), edges="text -> post.text\npost -> out")
-    store, run_id = await interrupted(post, workflow, "seed" if workflow is not BY_AGENT else "two", said=CALLS_LOOK)
+    store, run_id = await interrupted(post, workflow, "seed" if workflow is not BY_AGENT else "two", replies=CALLS_LOOK)
 
     assert unknown_calls(store, run_id) == ()
     await resumed(store, run_id, CALLS_LOOK)

@@ -151,9 +151,9 @@ async def test_a_judge_ends_a_code_review_without_lgtm() -> None:
 async def test_two_agents_negotiate_until_one_agrees_and_remember_the_conversation() -> None:
     played = await template("negotiation", buyer=["140?", "165."], seller=["200.", "AGREED: 165."])
     assert played.result.outputs == {"outcome": "AGREED: 165.", "agreed": True}
-    said = [message.text for message in played.model.calls[2].request.messages]
-    assert any("140?" in text for text in said)
-    assert said[-1] == "The seller says: 200."
+    texts = [message.text for message in played.model.calls[2].request.messages]
+    assert any("140?" in text for text in texts)
+    assert texts[-1] == "The seller says: 200."
 
 
 async def test_json_is_rewritten_until_it_is_valid() -> None:

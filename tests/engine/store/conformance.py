@@ -46,7 +46,7 @@ from tests.engine.store.run_samples import (
 from tests.engine.store.strategies import REPLIES, logs
 
 _NUMBERS = itertools.count()
-"""Of runs: a store keeps one that tells nothing too, but lists only those that have begun."""
+"""Numbers of runs, so that each example has a run id of its own."""
 
 # All examples go into one store, one after the other, each as a run of its own; every store takes its own examples.
 _FINE = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executors, HealthCheck.too_slow)
@@ -63,10 +63,10 @@ class StoreConformance:
     # What is written comes back.
 
     def test_run_is_read_as_written(self, store: Store):
-        told = complete_run("a")
+        log = complete_run("a")
         run_head = head("a", document='{"é": 1}', options={"budget_usd": 1.5}, source="/x/refine.loop.json")
-        store_run(store, run_head, told)
-        assert list(store.events("a")) == told
+        store_run(store, run_head, log)
+        assert list(store.events("a")) == log
         assert store.document("a") == '{"é": 1}'
         assert store.options("a") == {"budget_usd": 1.5}
         assert store.find("a").source == "/x/refine.loop.json"
@@ -75,17 +75,17 @@ class StoreConformance:
     @given(data=st.data())
     def test_any_events_are_read_as_written_and_reduce_to_the_summary(self, store: Store, data: st.DataObject):
         run_id = f"run{next(_NUMBERS)}"
-        told = data.draw(logs(run_id))
-        store_run(store, head(run_id), told)
-        assert list(store.events(run_id)) == told
-        state = reduce_events(told, run_id, Detail.SUMMARY)
-        kept = store.find(run_id)
-        assert (kept.workflow, kept.models, kept.error) == (state.workflow, state.models, state.error)
-        assert (kept.iterations, kept.exit_reason) == (state.completed_iterations, state.exit_reason)
-        assert kept.tokens == state.usage.total_tokens
-        assert (kept.cost_usd, kept.duration_s) == (state.cost_usd, state.duration_s)
+        log = data.draw(logs(run_id))
+        store_run(store, head(run_id), log)
+        assert list(store.events(run_id)) == log
+        state = reduce_events(log, run_id, Detail.SUMMARY)
+        stored = store.find(run_id)
+        assert (stored.workflow, stored.models, stored.error) == (state.workflow, state.models, state.error)
+        assert (stored.iterations, stored.exit_reason) == (state.completed_iterations, state.exit_reason)
+        assert stored.tokens == state.usage.total_tokens
+        assert (stored.cost_usd, stored.duration_s) == (state.cost_usd, state.duration_s)
         stays = state.status not in {RunStatus.RUNNING, RunStatus.PAUSED}
-        assert kept.status is (state.status if stays else RunStatus.INTERRUPTED)
+        assert stored.status is (state.status if stays else RunStatus.INTERRUPTED)
 
     @pytest.mark.parametrize(
         "text",
@@ -102,9 +102,9 @@ class StoreConformance:
         ],
     )
     def test_any_text_is_read_as_written(self, store: Store, text: str):
-        told = [node("a", 0, "x", text), node("a", 1, "y", text * 200), node("a", 2, "z", {text: [text * 9]})]
-        store_run(store, head("a", document=text, source=text), told)
-        assert list(store.events("a")) == told
+        log = [node("a", 0, "x", text), node("a", 1, "y", text * 200), node("a", 2, "z", {text: [text * 9]})]
+        store_run(store, head("a", document=text, source=text), log)
+        assert list(store.events("a")) == log
         assert store.document("a") == text
         assert store.find("a").source == text
 
@@ -122,9 +122,9 @@ class StoreConformance:
         ],
     )
     def test_values_like_internal_marks_are_read_as_written(self, store: Store, value: Any):
-        told = [node("a", 0, "x", value), node("a", 1, "y", [value] * 200)]
-        store_run(store, head("a"), told)
-        assert list(store.events("a")) == told
+        log = [node("a", 0, "x", value), node("a", 1, "y", [value] * 200)]
+        store_run(store, head("a"), log)
+        assert list(store.events("a")) == log
 
     def test_deeply_nested_values_are_read_as_written(self, store: Store):
         deep: Any = "core"
@@ -142,28 +142,28 @@ class StoreConformance:
         assert [repr(number) for number in event.outputs["output"]] == [repr(number) for number in numbers]  # type: ignore[union-attr]
 
     def test_growing_texts_are_read_as_written(self, store: Store):
-        told, text = [], "Task: refine.\n"
+        log, text = [], "Task: refine.\n"
         for index in range(60):
             text += f"\n---\nremark {index}: " + chr(97 + index % 26) * 90
             prompt = f"Improve this, please:\n{text}\nAnswer with the text only, and nothing else at all."
-            told.append(node("a", index, f"loop[{index}].draft", text, calls=(call(prompt, text[-300:]),)))
-        store_run(store, head("a"), told)
-        assert list(store.events("a")) == told
-        assert list(store.events("a", after=58)) == told[59:]
+            log.append(node("a", index, f"loop[{index}].draft", text, calls=(call(prompt, text[-300:]),)))
+        store_run(store, head("a"), log)
+        assert list(store.events("a")) == log
+        assert list(store.events("a", after=58)) == log[59:]
 
     def test_growing_lists_are_read_as_written(self, store: Store):
         items: list[Any] = []
-        told = []
+        log = []
         for index in range(40):
             items = [*items, {"index": index, "result": "r" * index, "inner": {"$": index}}]
-            told.append(node("a", index, f"loop[{index}].collect", items))
-        store_run(store, head("a"), told)
-        assert list(store.events("a")) == told
+            log.append(node("a", index, f"loop[{index}].collect", items))
+        store_run(store, head("a"), log)
+        assert list(store.events("a")) == log
 
     # What is read of a run.
 
     def _nested(self, store: Store) -> list[events.AnyEvent]:
-        told = [
+        log = [
             started("a"),
             node("a", 1, "before", "b"),
             node("a", 2, "outer[0].draft", "d"),
@@ -173,8 +173,8 @@ class StoreConformance:
             node("a", 8, "outer[10].draft", "f"),
             completed("a", 9),
         ]
-        store_run(store, head("a"), told)
-        return told
+        store_run(store, head("a"), log)
+        return log
 
     @pytest.mark.parametrize(
         ("level", "seqs"),
@@ -185,25 +185,25 @@ class StoreConformance:
         assert [event.seq for event in store.events("a", level=level)] == seqs
 
     def test_events_are_filtered_by_type_and_number(self, store: Store):
-        told = self._nested(store)
+        log = self._nested(store)
         kinds = {events.NodeCompleted, events.RunStarted}
-        assert list(store.events("a", kinds=kinds)) == [told[0], told[1], told[2], told[3], told[6]]
-        assert list(store.events("a", kinds=kinds, after=4)) == [told[6]]
-        assert list(store.events("a", kinds=kinds, level="")) == told[:2]
+        assert list(store.events("a", kinds=kinds)) == [log[0], log[1], log[2], log[3], log[6]]
+        assert list(store.events("a", kinds=kinds, after=4)) == [log[6]]
+        assert list(store.events("a", kinds=kinds, level="")) == log[:2]
         assert list(store.events("a", kinds=set())) == []
 
     def test_preview_truncates_texts_and_json(self, store: Store):
         value = {"b": ["😀" * 100, "x" * 1000], "a": 1}
-        told = [
+        log = [
             node("a", 0, "x", "short"),
             node("a", 1, "x", "é" * 5000),
             node("a", 2, "x", value),
             node("a", 3, "x", ["tiny"], calls=(call("p" * 900, "r" * 901),)),
             iteration("a", 4, 0, result="y" * 20 + "z", input="y" * 20, reason="w" * 500, warnings=("v" * 90,)),
         ]
-        store_run(store, head("a"), told)
+        store_run(store, head("a"), log)
         one, two, three, four, five = (event for event in store.events("a", preview=20))
-        assert one == told[0]
+        assert one == log[0]
         assert two.outputs == {"output": "é" * 20 + "…"}  # type: ignore[union-attr]
         assert three.outputs == {"output": '{"a":1,"b":["' + "😀" * 7 + "…"}  # type: ignore[union-attr]
         assert four == node("a", 3, "x", ["tiny"], calls=(call("p" * 20 + "…", "r" * 20 + "…"),))
@@ -214,9 +214,9 @@ class StoreConformance:
     @given(data=st.data(), limit=st.integers(1, 80))
     def test_preview_equals_truncated_event(self, store: Store, data: st.DataObject, limit: int):
         run_id = f"run{next(_NUMBERS)}"
-        told = data.draw(logs(run_id))
-        store_run(store, head(run_id), told)
-        assert list(store.events(run_id, preview=limit)) == [truncate_event(event, limit) for event in told]
+        log = data.draw(logs(run_id))
+        store_run(store, head(run_id), log)
+        assert list(store.events(run_id, preview=limit)) == [truncate_event(event, limit) for event in log]
 
     def test_events_can_be_read_during_the_run(self, store: Store):
         journal = store_run(store, head("a"), [started("a")], close=False)
@@ -276,8 +276,8 @@ class StoreConformance:
         assert ids(since=1500, until=2500) == ["b"]
         assert ids(parent="a") == ids(pinned=True) == ["c"]
         assert ids(strategy="tool_calling") == []
-        told = dataclasses.replace(started("d", 500), strategies=("tool_calling", "single_call"))
-        store_run(store, head("d"), [told])
+        log = dataclasses.replace(started("d", 500), strategies=("tool_calling", "single_call"))
+        store_run(store, head("d"), [log])
         assert ids(strategy="single_call") == ids(strategy="tool_calling", until=600) == ["d"]
         assert ids(strategy="single") == []
         assert store.totals(RunFilter(strategy="single_call")).count == 1
@@ -399,13 +399,13 @@ class StoreConformance:
     # Bringing in, deleting, pinning, limits.
 
     def test_run_is_imported(self, store: Store):
-        told = complete_run("a")
-        assert store.import_run(head("a", source="s"), iter(told)) == "a"
-        assert list(store.events("a")) == told
+        log = complete_run("a")
+        assert store.import_run(head("a", source="s"), iter(log)) == "a"
+        assert list(store.events("a")) == log
         assert store.find("a").status is RunStatus.COMPLETED
-        again = store.import_run(head("a"), iter(told))
+        again = store.import_run(head("a"), iter(log))
         assert again != "a"
-        assert [dataclasses.replace(event, run_id="a") for event in store.events(again)] == told
+        assert [dataclasses.replace(event, run_id="a") for event in store.events(again)] == log
         assert {event.run_id for event in store.events(again)} == {again}
 
     def test_failed_import_leaves_nothing(self, store: Store):

@@ -162,7 +162,7 @@ class MemoryStore:
                 raise runs_still_running(busy)
             for run_id in set(run_ids):
                 del self._runs[run_id]
-            self._replies = {key: kept for key, kept in self._replies.items() if kept[0] in self._runs}
+            self._replies = {key: entry for key, entry in self._replies.items() if entry[0] in self._runs}
 
     def retain(self, *, most_runs: int | None, most_bytes: int | None) -> int:
         """Delete the oldest runs until both limits hold. Return their number."""
@@ -193,8 +193,8 @@ class MemoryStore:
     def cached_reply(self, key: str) -> Reply | None:
         """Return the cached reply for a key, or None."""
         with self._lock:
-            kept = self._replies.get(key)
-        return kept[1] if kept else None
+            entry = self._replies.get(key)
+        return entry[1] if entry else None
 
     def cache_reply(self, key: str, run_id: str, reply: Reply) -> None:
         """Cache a reply for other runs while its run is stored."""

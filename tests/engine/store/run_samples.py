@@ -54,20 +54,20 @@ def head(run_id: str, **fields: Any) -> RunHead:
     return RunHead(run_id, **{"document": '{"nodes": []}\n', "options": {"model": None}, **fields})
 
 
-def store_run(store: Store, run_head: RunHead, told: Iterable[AnyEvent], *, close: bool = True) -> Journal:
+def store_run(store: Store, run_head: RunHead, log: Iterable[AnyEvent], *, close: bool = True) -> Journal:
     """Store a run, and wait until it is written."""
     journal = store.begin(run_head)
-    write_all(journal, told)
+    write_all(journal, log)
     if close:
         end(store, journal)
     return journal
 
 
-def write_all(journal: Journal, told: Iterable[AnyEvent]) -> Watcher:
+def write_all(journal: Journal, log: Iterable[AnyEvent]) -> Watcher:
     """Write events, and wait until they are stored."""
     watcher = Watcher(journal)
     last = -1
-    for event in told:
+    for event in log:
         journal.write(event)
         last = event.seq
     if last >= 0:

@@ -103,10 +103,10 @@ def events(run_id: str = "r", seq: int = 0) -> st.SearchStrategy[AnyEvent]:
 def logs(run_id: str = "r") -> st.SearchStrategy[list[AnyEvent]]:
     """A log of any events, numbered with gaps."""
 
-    def numbered(told: list[tuple[AnyEvent, int]]) -> list[AnyEvent]:
+    def numbered(log: list[tuple[AnyEvent, int]]) -> list[AnyEvent]:
         seq = -1
         numbered: list[AnyEvent] = []
-        for event, gap in told:
+        for event, gap in log:
             seq += 1 + gap
             numbered.append(dataclasses.replace(event, seq=seq))
         return numbered

@@ -87,9 +87,9 @@ async def test_first_of_two_answers_from_other_processes_wins(here: Store, elsew
     run, asked = await asking(here)
     answers = [Answer("approve", text, "") for text in ("one", "two")]
     given = (asyncio.to_thread(give_answer, elsewhere, asked, answer) for answer in answers)
-    told = await asyncio.gather(*given, return_exceptions=True)
-    winner = told.index(True)
-    assert isinstance(told[1 - winner], StoreError)
+    outcomes = await asyncio.gather(*given, return_exceptions=True)
+    winner = outcomes.index(True)
+    assert isinstance(outcomes[1 - winner], StoreError)
     assert (await outputs(run))["out"] == answers[winner].value
 
 

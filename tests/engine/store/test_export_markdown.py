@@ -24,7 +24,7 @@ def page(events: list[Any], document: str = "") -> str:
     return "".join(run_to_markdown(store.find("r"), store.document("r"), state_of(store, "r")))
 
 
-def told(*results: Any, **fields: Any) -> list[Any]:
+def events_with(*results: Any, **fields: Any) -> list[Any]:
     event = Events()
     ended = {"usage": fields.get("usage", one_of_each()[-1].usage), "cost_usd": 0.5, "duration_s": 3.25}  # pyright: ignore[reportAttributeAccessIssue]
     events = [event("RunStarted", workflow="Self *refine*", inputs={"task": "Explain tides."}, models=("openai/x",))]
@@ -37,7 +37,7 @@ def told(*results: Any, **fields: Any) -> list[Any]:
 
 
 def test_markdown_has_inputs_iterations_and_results():
-    text = page(told("One.", {"a": 1}, feedback="Shorter.", branch="continue", reason="Too long.", score=0.5))
+    text = page(events_with("One.", {"a": 1}, feedback="Shorter.", branch="continue", reason="Too long.", score=0.5))
     assert text.startswith(
         "# Self \\*refine\\*\n\n"
         "- Run r, completed\n"
@@ -65,8 +65,8 @@ def kinds_and_fences(text: str) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("hostile", [HOSTILE, "`" * 50, "~~~\n```", "\n\n```"])
 def test_model_text_cannot_leave_its_fenced_block(hostile: str):
-    tame = page(told("x", feedback="y", branch="z", reason="r"))
-    wild = page(told(hostile, feedback=hostile + "!", branch=hostile, reason=hostile))
+    tame = page(events_with("x", feedback="y", branch="z", reason="r"))
+    wild = page(events_with(hostile, feedback=hostile + "!", branch=hostile, reason=hostile))
     kinds, fences = kinds_and_fences(wild)
     assert set(kinds) <= {*kinds_and_fences(tame)[0], "text_special"}
     assert "html_block" not in kinds
@@ -122,4 +122,4 @@ def test_nested_loops_are_below_their_iteration():
 
 
 def test_unreadable_document_does_not_prevent_the_export():
-    assert "\n## Loop loop\n" in page(told("x"), "{")
+    assert "\n## Loop loop\n" in page(events_with("x"), "{")

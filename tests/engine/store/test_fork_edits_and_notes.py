@@ -21,7 +21,7 @@ LOOP = around(llm("worker"), edges="loop -> worker -> exit", max_iterations=4)
 
 
 async def noted(*notes: tuple[str, str, str], workflow: Any = LOOP) -> tuple[MemoryStore, Played]:
-    """A run into which notes are posted: while a node is at work (its path), to a node, a text."""
+    """A run into which notes are posted: while a node is running (its path), to a node, a text."""
     store, posting = MemoryStore(), asyncio.Queue[tuple[Call, asyncio.Event]]()
 
     async def answer(call: Call) -> Any:
@@ -62,7 +62,7 @@ NOTES = (
 
 
 @pytest.mark.parametrize(
-    ("at", "told"),
+    ("at", "prompts"),
     [
         ("loop[2]", {"loop[2].worker": ["in time"], "loop[3].worker": ["for later"]}),
         ("loop[2].worker", {"loop[2].worker": ["in time"], "loop[3].worker": ["for later"]}),
@@ -71,15 +71,15 @@ NOTES = (
         ("loop[0]", {f"loop[{index}].worker": [] for index in range(4)}),
     ],
 )
-async def test_fork_has_notes_posted_before_its_fork_point(at: str, told: dict[str, list[str]]) -> None:
+async def test_fork_has_notes_posted_before_its_fork_point(at: str, prompts: dict[str, list[str]]) -> None:
     store, parent = await noted(*NOTES)
-    assert await forked(store, parent.result.run_id, at) == told
+    assert await forked(store, parent.result.run_id, at) == prompts
 
 
 async def test_note_posted_while_an_edited_node_ran_is_kept() -> None:
     store, parent = await noted(("loop[1].worker", "worker", "in time"))
-    told = await forked(store, parent.result.run_id, "loop[1].worker", value="edited", has_value=True)
-    assert told == {"loop[2].worker": ["in time"], "loop[3].worker": []}
+    prompts = await forked(store, parent.result.run_id, "loop[1].worker", value="edited", has_value=True)
+    assert prompts == {"loop[2].worker": ["in time"], "loop[3].worker": []}
 
 
 async def test_reused_node_has_sent_its_note_and_rerun_node_sends_it_again() -> None:

@@ -11,7 +11,7 @@ import pytest
 from engine.store import open_store
 from engine.store.sqlite.schema import STEPS
 from engine.store.store_protocol import RunStatus
-from tests.data.make_history import CALL, FOLDER, REPLY_KEY, heads, told
+from tests.data.make_history import CALL, FOLDER, REPLY_KEY, events_of, heads
 from tests.engine.store.run_samples import node, started, write_all
 
 _FILES = sorted(FOLDER.glob("history-*.sqlite3"))
@@ -28,17 +28,17 @@ def test_old_history_opens_and_can_be_continued(file: Path, tmp_path: Path):
     first, fork = heads()
     with closing(open_store(path)) as store:
         for head in (first, fork):
-            assert list(store.events(head.run_id)) == told(head.run_id)
+            assert list(store.events(head.run_id)) == events_of(head.run_id)
             assert (store.document(head.run_id), store.options(head.run_id)) == (head.document, head.options)
-        kept = store.find("0123")
-        assert (kept.status, kept.pinned, kept.source) == (RunStatus.COMPLETED, True, first.source)
-        assert (kept.workflow, kept.iterations, kept.tokens, kept.cost_usd) == ("Refine", 1, 7, 0.5)
+        stored = store.find("0123")
+        assert (stored.status, stored.pinned, stored.source) == (RunStatus.COMPLETED, True, first.source)
+        assert (stored.workflow, stored.iterations, stored.tokens, stored.cost_usd) == ("Refine", 1, 7, 0.5)
         assert [run.run_id for run in store.children(first.run_id)] == [fork.run_id]
         assert store.cached_reply(REPLY_KEY) == CALL.reply
         write_all(store.reopen(fork.run_id), [node(fork.run_id, 99, "loop[0].draft", "gone on")])
         store.pin(first.run_id, pinned=False)
         store.delete([first.run_id])
-        assert list(store.events(fork.run_id))[:-1] == told(fork.run_id)
+        assert list(store.events(fork.run_id))[:-1] == events_of(fork.run_id)
 
 
 def test_staged_events_of_version_3_are_read(tmp_path: Path):

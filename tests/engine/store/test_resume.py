@@ -53,15 +53,15 @@ NESTED = flow(
 )
 
 
-def said(call: Call) -> str:
+def prompt_of(call: Call) -> str:
     return f"{call.path} after {call.prompt[-24:]}"
 
 
-def paid_models(answer: Any = said) -> FakeModels:
+def paid_models(answer: Any = prompt_of) -> FakeModels:
     return FakeModels(FunctionModel(answer, price=DOLLAR_A_TOKEN_OUT, usage=TEN_OUT))
 
 
-async def kept(store: MemoryStore, workflow: Workflow = LOOP, **more: Any) -> Played:
+async def stored_run(store: MemoryStore, workflow: Workflow = LOOP, **more: Any) -> Played:
     return await play(workflow, paid_models(), store=store, **more)
 
 
@@ -71,7 +71,7 @@ async def gone_on(run: Run, models: FakeModels) -> Played:
 
 
 async def forked(store: MemoryStore, run_id: str, at: str, changes: Changes | None = None) -> Played:
-    models = paid_models(lambda call: f"anew: {said(call)}")
+    models = paid_models(lambda call: f"anew: {prompt_of(call)}")
     plan = plan_fork(store, run_id, at, changes)
     return await gone_on(fork(store, plan, options(models)), models)
 
@@ -82,7 +82,7 @@ def calls_of(played: Played) -> list[str]:
 
 async def test_fork_reuses_earlier_iterations_and_runs_the_rest_again() -> None:
     store = MemoryStore()
-    whole = await kept(store)
+    whole = await stored_run(store)
 
     other = await forked(store, whole.result.run_id, "loop[1]")
 
@@ -96,7 +96,7 @@ async def test_fork_reuses_earlier_iterations_and_runs_the_rest_again() -> None:
 
 async def test_reused_parts_of_a_fork_cost_nothing() -> None:
     store = MemoryStore()
-    whole = await kept(store)
+    whole = await stored_run(store)
 
     other = await forked(store, whole.result.run_id, "loop[1].polish")
 
@@ -112,7 +112,7 @@ async def test_reused_parts_of_a_fork_cost_nothing() -> None:
 
 async def test_runs_know_their_parents() -> None:
     store = MemoryStore()
-    first = (await kept(store)).result.run_id
+    first = (await stored_run(store)).result.run_id
     second = (await forked(store, first, "loop[2]")).result.run_id
     third = (await forked(store, second, "loop[1].polish")).result.run_id
 
@@ -126,7 +126,7 @@ async def test_runs_know_their_parents() -> None:
 
 async def test_input_of_an_iteration_is_edited_in_a_fork() -> None:
     store = MemoryStore()
-    whole = await kept(store)
+    whole = await stored_run(store)
 
     other = await forked(store, whole.result.run_id, "loop[1]", Changes(value="my own words", has_value=True))
 
@@ -137,7 +137,7 @@ async def test_input_of_an_iteration_is_edited_in_a_fork() -> None:
 
 async def test_edited_node_output_reruns_only_what_depends_on_it() -> None:
     store = MemoryStore()
-    whole = await kept(store)
+    whole = await stored_run(store)
 
     other = await forked(store, whole.result.run_id, "loop[1].draft", Changes(value="my draft", has_value=True))
 
@@ -150,7 +150,7 @@ async def test_edited_node_output_reruns_only_what_depends_on_it() -> None:
 
 async def test_changed_prompt_applies_from_the_fork_point_on() -> None:
     store = MemoryStore()
-    whole = await kept(store)
+    whole = await stored_run(store)
     changes = Changes(settings={"draft": {"prompt": "Shout: {{input}}"}})
 
     other = await forked(store, whole.result.run_id, "loop[2]", changes)
@@ -163,7 +163,7 @@ async def test_changed_prompt_applies_from_the_fork_point_on() -> None:
 
 async def test_fork_continues_beyond_the_end_with_more_max_iterations() -> None:
     store = MemoryStore()
-    whole = await kept(store)
+    whole = await stored_run(store)
 
     other = await forked(store, whole.result.run_id, "loop[3]", Changes(max_iterations=5))
 
@@ -175,7 +175,7 @@ async def test_fork_continues_beyond_the_end_with_more_max_iterations() -> None:
 
 async def test_fork_in_nested_loops_reuses_everything_independent() -> None:
     store = MemoryStore()
-    whole = await kept(store, NESTED)
+    whole = await stored_run(store, NESTED)
 
     other = await forked(store, whole.result.run_id, "outer[0].inner[1].check")
 
@@ -193,7 +193,7 @@ async def test_fork_in_nested_loops_reuses_everything_independent() -> None:
 
 async def test_fork_of_a_fork_keeps_edits_before_the_fork_point() -> None:
     store = MemoryStore()
-    first = (await kept(store)).result.run_id
+    first = (await stored_run(store)).result.run_id
     second = await forked(store, first, "loop[1]", Changes(value="my own words", has_value=True))
 
     third = await forked(store, second.result.run_id, "loop[2]")
@@ -205,7 +205,7 @@ async def test_fork_of_a_fork_keeps_edits_before_the_fork_point() -> None:
 
 async def test_fork_plan_lists_reused_and_rerun_parts_and_cost() -> None:
     store = MemoryStore()
-    whole = await kept(store, NESTED)
+    whole = await stored_run(store, NESTED)
 
     plan = plan_fork(store, whole.result.run_id, "outer[1].inner[1].check")
 
@@ -224,7 +224,7 @@ async def test_fork_plan_lists_reused_and_rerun_parts_and_cost() -> None:
 
 async def test_fork_plan_warns_of_a_change_without_effect() -> None:
     store = MemoryStore()
-    whole = await kept(store, NESTED)
+    whole = await stored_run(store, NESTED)
     changes = Changes(settings={"aside": {"template": "x"}, "draft": {"prompt": "y"}})
 
     plan = plan_fork(store, whole.result.run_id, "outer[1]", changes)
@@ -248,7 +248,7 @@ async def test_fork_plan_warns_of_a_change_without_effect() -> None:
 )
 async def test_missing_fork_point_is_refused(at: str, says: str) -> None:
     store = MemoryStore()
-    whole = await kept(store)
+    whole = await stored_run(store)
 
     with pytest.raises(PlaceError) as caught:
         plan_fork(store, whole.result.run_id, at)
@@ -259,7 +259,7 @@ async def test_missing_fork_point_is_refused(at: str, says: str) -> None:
 
 async def test_fork_with_an_invalid_document_is_refused() -> None:
     store = MemoryStore()
-    whole = await kept(store)
+    whole = await stored_run(store)
 
     with pytest.raises(EngineError, match="does not run"):
         plan_fork(store, whole.result.run_id, "loop[1]", Changes(settings={"draft": {"prompt": "{{nothing}}"}}))
@@ -268,7 +268,7 @@ async def test_fork_with_an_invalid_document_is_refused() -> None:
 async def broken_off(store: MemoryStore, cut: int, workflow: Workflow = LOOP) -> tuple[str, Played]:
     """A stored run that was interrupted after this many events, and its remaining events."""
     whole_store = MemoryStore()
-    whole = await kept(whole_store, workflow)
+    whole = await stored_run(whole_store, workflow)
     run_id = whole.result.run_id
     events: list[AnyEvent] = list(whole_store.events(run_id))[:cut]
     head = RunHead(run_id, dumps(workflow), whole_store.options(run_id))
@@ -286,16 +286,16 @@ async def test_resumed_run_keeps_its_id_and_events() -> None:
     assert again.result.outputs == whole.result.outputs
     assert again.result.cost_usd == whole.result.cost_usd
     assert store.find(run_id).status is RunStatus.COMPLETED
-    told = list(store.events(run_id))
-    assert [type(event) for event in told].count(RunResumed) == 1
-    assert [event.seq for event in told] == sorted({event.seq for event in told})
+    log = list(store.events(run_id))
+    assert [type(event) for event in log].count(RunResumed) == 1
+    assert [event.seq for event in log] == sorted({event.seq for event in log})
     assert len(again.model.calls) < len(whole.model.calls)
 
 
 async def test_call_with_unknown_outcome_is_repeated_only_on_request() -> None:
     store = MemoryStore()
     whole_store = MemoryStore()
-    whole = await kept(whole_store)
+    whole = await stored_run(whole_store)
     events = list(whole_store.events(whole.result.run_id))
     cut = next(place for place, event in enumerate(events) if event.type == "node.calling" and "[1]" in event.path)
     run_id, _ = await broken_off(store, cut + 1)
@@ -334,7 +334,7 @@ async def test_stopped_or_paused_run_resumes_where_it_was(how: str) -> None:
 
     assert {"loop[0].draft", "loop[0].polish"} <= finished
     assert finished.isdisjoint(calls_of(again))
-    assert again.result.outputs == (await kept(MemoryStore())).result.outputs
+    assert again.result.outputs == (await stored_run(MemoryStore())).result.outputs
 
 
 async def test_failed_run_resumes_where_it_failed() -> None:
@@ -372,7 +372,7 @@ async def test_run_without_budget_left_resumes_with_a_larger_one() -> None:
 
 async def test_completed_run_cannot_be_resumed() -> None:
     store = MemoryStore()
-    whole = await kept(store)
+    whole = await stored_run(store)
 
     with pytest.raises(StoreError, match="has completed") as caught:
         resume(store, whole.result.run_id)

@@ -14,7 +14,7 @@ from tests.engine.semantics.kit import options, play
 from tests.engine.semantics.models import FakeModels, FunctionModel
 from tests.engine.semantics.test_subflow import around_part, nested, one
 from tests.engine.store.memory_store import MemoryStore
-from tests.engine.store.test_resume import forked, gone_on, kept
+from tests.engine.store.test_resume import forked, gone_on, stored_run
 
 EDITED = Changes(value="my own words", has_value=True)
 TWICE = around(
@@ -28,7 +28,7 @@ TWICE = around(
 @pytest.mark.parametrize("at", ["loop[1].polish", "loop[1]", "loop[2]"])
 async def test_fork_of_a_fork_keeps_an_edited_iteration_input(at: str) -> None:
     store = MemoryStore()
-    whole = await kept(store, TWICE)
+    whole = await stored_run(store, TWICE)
     first = await forked(store, whole.result.run_id, "loop[1]", EDITED)
 
     second = await forked(store, first.result.run_id, at)
@@ -41,7 +41,7 @@ async def test_fork_of_a_fork_keeps_an_edited_iteration_input(at: str) -> None:
 
 async def test_edited_input_of_a_later_iteration_is_dropped_by_an_earlier_fork() -> None:
     store = MemoryStore()
-    whole = await kept(store)
+    whole = await stored_run(store)
     first = await forked(store, whole.result.run_id, "loop[2]", EDITED)
 
     second = await forked(store, first.result.run_id, "loop[1]")
@@ -51,7 +51,7 @@ async def test_edited_input_of_a_later_iteration_is_dropped_by_an_earlier_fork()
 
 async def test_edited_node_output_is_forgotten_once_the_node_runs_again() -> None:
     store = MemoryStore()
-    whole = await kept(store)
+    whole = await stored_run(store)
     first = await forked(store, whole.result.run_id, "loop[1].draft", EDITED)
 
     second = await forked(store, first.result.run_id, "loop[1].draft")
@@ -83,7 +83,7 @@ async def test_fork_of_a_loop_in_a_subflow_is_estimated_and_runs() -> None:
         llm("polish"),
         edges="given -> loop -> draft -> exit -> polish -> made",
     )
-    whole = await kept(store, around_part(inner))
+    whole = await stored_run(store, around_part(inner))
 
     plan = plan_fork(store, whole.result.run_id, "part.loop[1]")
     other = await forked(store, whole.result.run_id, "part.loop[1]")
@@ -101,7 +101,7 @@ async def test_estimate_includes_subflows_after_the_fork_point() -> None:
     workflow = flow(
         entry(), llm("first"), nested(inner), result(), edges="text -> first -> part.given\npart.made -> out"
     )
-    whole = await kept(store, workflow)
+    whole = await stored_run(store, workflow)
 
     assert plan_fork(store, whole.result.run_id, "first").estimate_usd == 20.0
 
@@ -109,7 +109,7 @@ async def test_estimate_includes_subflows_after_the_fork_point() -> None:
 async def test_max_iterations_of_a_loop_in_a_subflow_cannot_be_changed() -> None:
     store = MemoryStore()
     inner = one(loop(max_iterations=2), llm("draft"), leave(), edges="given -> loop -> draft -> exit -> made")
-    whole = await kept(store, around_part(inner))
+    whole = await stored_run(store, around_part(inner))
 
     with pytest.raises(PlaceError, match=r"part.loop\[1\] is in a subflow"):
         plan_fork(store, whole.result.run_id, "part.loop[1]", Changes(max_iterations=5))
@@ -121,7 +121,7 @@ async def test_run_resumes_with_a_document_in_which_an_input_is_disabled() -> No
     store = MemoryStore()
     parts = (llm("draft"), result())
     first = flow(entry(), entry("tone", default="warm"), *parts, edges="text -> draft -> out")
-    run_id = (await kept(store, first, inputs={"text": "seed", "tone": "cold"})).result.run_id
+    run_id = (await stored_run(store, first, inputs={"text": "seed", "tone": "cold"})).result.run_id
     now = flow(entry(), off(entry("tone")), *parts, edges="text -> draft -> out")
 
     again = await forked(store, run_id, "draft", Changes(document=now))
@@ -140,12 +140,12 @@ async def test_time_of_a_loop_before_an_interruption_counts_for_its_timeout(
 ) -> None:
     store = MemoryStore()
     limits = {"max_iterations": 3, "timeout_s": 90, "on_timeout": "return_last"}
-    whole = await kept(store, around(llm("draft"), edges="loop -> draft -> exit", **limits))
+    whole = await stored_run(store, around(llm("draft"), edges="loop -> draft -> exit", **limits))
     run_id = whole.result.run_id
-    head, told = head_of(store, run_id), list(store.events(run_id))
-    first = next(number for number, event in enumerate(told) if isinstance(event, LoopIterationCompleted))
-    assert isinstance(told[first], LoopIterationCompleted)
-    events = [*told[:first], replace(told[first], duration_s=earlier_s)]
+    head, log = head_of(store, run_id), list(store.events(run_id))
+    first = next(number for number, event in enumerate(log) if isinstance(event, LoopIterationCompleted))
+    assert isinstance(log[first], LoopIterationCompleted)
+    events = [*log[:first], replace(log[first], duration_s=earlier_s)]
     models = FakeModels(FunctionModel("anew"))
 
     broken = store.import_run(head, events)

@@ -51,8 +51,8 @@ def test_every_event_survives_json(event: AnyEvent):
 
 
 def test_every_event_survives_json_text():
-    told = one_of_each()
-    assert [event_from_json(json.loads(json.dumps(event.to_json()))) for event in told] == told
+    log = one_of_each()
+    assert [event_from_json(json.loads(json.dumps(event.to_json()))) for event in log] == log
 
 
 def test_run_survives_an_ascii_file():
@@ -147,8 +147,8 @@ def test_missing_or_invalid_file_is_refused(tmp_path: Path):
 def imported(tmp_path: Path, events: list[AnyEvent] | None = None, **fields: Any) -> tuple[MemoryStore, str]:
     """A run as a store has it after it was imported from a file."""
     file, store = tmp_path / "run.json", MemoryStore()
-    told = one_of_each() if events is None else events
-    file.write_text("".join(run_to_json(head(**fields), told)))
+    log = one_of_each() if events is None else events
+    file.write_text("".join(run_to_json(head(**fields), log)))
     return store, import_run_file(store, file)[1]
 
 
@@ -168,9 +168,9 @@ def imported(tmp_path: Path, events: list[AnyEvent] | None = None, **fields: Any
 def test_imported_run_gets_no_permissions_from_its_file(tmp_path: Path, options: dict[str, Any]):
     store, run_id = imported(tmp_path, options=options)
 
-    kept = store.options(run_id)
-    assert options_with_stored(RunOptions(), kept) == RunOptions()
-    assert set(kept) <= {"model", "default_model", "budget_usd", "budget_tokens", "imported"}
+    stored = store.options(run_id)
+    assert options_with_stored(RunOptions(), stored) == RunOptions()
+    assert set(stored) <= {"model", "default_model", "budget_usd", "budget_tokens", "imported"}
     assert is_imported(store, run_id)
     assert store.find(run_id).source == "", "tools would be offered its folder"
 
@@ -208,14 +208,14 @@ def test_iterations_cap_of_the_user_applies_to_an_imported_run(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("given", "document", "kept"),
+    ("given", "document", "stored"),
     [(2.0, None, 2.0), (2.0, 5.0, 2.0), (100.0, 5.0, 5.0), (None, 5.0, 5.0), ("x", True, None), (None, None, None)],
 )
-def test_lower_budget_of_a_run_file_counts(tmp_path: Path, given: Any, document: Any, kept: float | None):
+def test_lower_budget_of_a_run_file_counts(tmp_path: Path, given: Any, document: Any, stored: float | None):
     settings = json.dumps({"settings": {"budget_usd": document}})
     store, run_id = imported(tmp_path, options={"budget_usd": given}, document=settings)
 
-    assert store.options(run_id)["budget_usd"] == kept
+    assert store.options(run_id)["budget_usd"] == stored
 
 
 def test_ordinary_model_of_an_imported_run_stays(tmp_path: Path):
@@ -232,7 +232,7 @@ def test_unused_answer_of_an_imported_run_is_asked_for_again(tmp_path: Path):
     asks["choices"] = ("approve", "reject")
     yes: dict[str, Any] = {"choice": "approve", "value": None, "comment": ""}
     called: dict[str, Any] = {"number": 0, "tool": "shell", "arguments": {}, "result": "", "error": "", "duration_s": 1}
-    told = [
+    log = [
         event("RunStarted", workflow="Sample", inputs={}, models=()),
         event("NodeWaiting", "agent", **asks),
         event("NodeAnswered", "agent", **yes),
@@ -242,9 +242,9 @@ def test_unused_answer_of_an_imported_run_is_asked_for_again(tmp_path: Path):
         event("NodeAnswered", "agent", **yes),
         event("NodeAnswered", "other", **yes),
     ]
-    told = [dataclasses.replace(each, run_id="r") for each in told]
+    log = [dataclasses.replace(each, run_id="r") for each in log]
 
-    store, run_id = imported(tmp_path, told)
+    store, run_id = imported(tmp_path, log)
 
     assert [(each.path, each.seq) for each in store.events(run_id) if isinstance(each, NodeAnswered)] == [("agent", 2)]
     assert list(reduce_events(store.events(run_id)).questions) == ["agent", "other"]

@@ -18,14 +18,14 @@ def test_raising_callback_is_logged_and_other_runs_are_stored(tmp_path: Path, ca
     event = Events()
     started = event("RunStarted", workflow="Sample", inputs={}, models=())
 
-    def kept(_seq: int) -> None:
+    def stored(_seq: int) -> None:
         raise ZeroDivisionError
 
     def failed(_error: EngineError) -> None:
         raise ZeroDivisionError
 
     journal = store.begin(head("first"))
-    journal.watch(kept, failed)
+    journal.watch(stored, failed)
     with caplog.at_level(logging.ERROR, "loopwright"):
         journal.write(started)
         journal.close()

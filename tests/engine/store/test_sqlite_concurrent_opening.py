@@ -35,7 +35,7 @@ def test_second_of_two_first_openings_waits_for_the_other(tmp_path: Path):
     prepare(path)
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("PRAGMA journal_mode = DELETE")
-        held = mark_open(path)  # as it is by another process: its locks stay, whatever is read here
+        held = mark_open(path)  # as by another process: its locks stay, whatever is read here
         other.execute("BEGIN IMMEDIATE")
         done = threading.Timer(0.1, other.rollback)
         done.start()

@@ -121,7 +121,7 @@ def test_file_locked_too_long_is_reported(store: SqliteStore, path: Path):
         assert "locked by another program" in watcher.wait_for_failure().message
         with pytest.raises(StoreError, match="locked by another program"):
             store.begin(head("b"))
-        assert [event.seq for event in store.events("a")] == [0], "reading goes on"
+        assert [event.seq for event in store.events("a")] == [0], "reading still works"
 
 
 def test_briefly_locked_file_is_waited_for(path: Path):

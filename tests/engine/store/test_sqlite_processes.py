@@ -127,9 +127,9 @@ def test_killed_process_leaves_all_acknowledged_events(tmp_path: Path):
             process.kill()
             heard += [int(line) for line in process.stdout if line.strip().isdecimal() and line.endswith("\n")]
         with closing(SqliteStore(path)) as store:
-            kept = list(store.events(run_id))
-            assert [event.seq for event in kept] == list(range(len(kept)))
-            assert len(kept) > heard[-1]
+            stored = list(store.events(run_id))
+            assert [event.seq for event in stored] == list(range(len(stored)))
+            assert len(stored) > heard[-1]
             assert store.find(run_id).status in {RunStatus.INTERRUPTED, RunStatus.COMPLETED}
             write_all(store.reopen(run_id), [node(run_id, 1000, "after", "gone on")])
         _check(path)

@@ -35,18 +35,18 @@ def _new_text(seed: int, characters: int = 1_000) -> str:
 
 def _appending(iterations: int) -> list[AnyEvent]:
     """A run in `append` mode, its model's requests kept, that hands its growing history on to a node as well."""
-    told: list[AnyEvent] = [started("a")]
+    log: list[AnyEvent] = [started("a")]
     body, records = "The task.", []
     for index in range(iterations):
         reply = _new_text(index)
         made = call(f"Improve what follows, and answer with the text only.\n\n{body}\n\nNothing else, please.", reply)
-        told.append(node("a", len(told), f"loop[{index}].draft", reply, calls=(made,)))
+        log.append(node("a", len(log), f"loop[{index}].draft", reply, calls=(made,)))
         nodes = {"draft": reply, "check": {"selected_branch": "continue", "value": reply, "reason": None}}
-        told.append(iteration("a", len(told), index, input=body, result=reply, feedback=reply, nodes=nodes))
+        log.append(iteration("a", len(log), index, input=body, result=reply, feedback=reply, nodes=nodes))
         records = [*records, {"index": index, "input": body, "result": reply, "feedback": reply, "score": None}]
-        told.append(node("a", len(told), f"loop[{index}].collect", records))
+        log.append(node("a", len(log), f"loop[{index}].collect", records))
         body += "\n---\n" + reply
-    return told
+    return log
 
 
 def _blobs(path: Path) -> int:
@@ -55,22 +55,22 @@ def _blobs(path: Path) -> int:
 
 
 def test_growing_texts_and_lists_take_only_the_space_of_new_parts(store: SqliteStore):
-    told = _appending(120)
+    log = _appending(120)
     empty = store._bytes_in_use()
-    store_run(store, head("a"), told)
+    store_run(store, head("a"), log)
     taken = store._bytes_in_use() - empty
     assert taken <= 2 * 120 * 1_000, f"{taken} bytes for 120,000 characters"
-    assert list(store.events("a")) == told
+    assert list(store.events("a")) == log
 
 
 def test_chain_of_thousands_of_deltas_is_read_from_its_end(store: SqliteStore):
-    text, told = "", []
+    text, log = "", []
     for index in range(3_000):
         text += f"remark number {index}, a little more than the least that is worth a reference to a text before it\n"
-        told.append(node("a", index, f"loop[{index}].draft", text))
-    store_run(store, head("a"), told)
+        log.append(node("a", index, f"loop[{index}].draft", text))
+    store_run(store, head("a"), log)
     (last,) = store.events("a", after=2_998)
-    assert last == told[-1]
+    assert last == log[-1]
     (cut,) = store.events("a", after=2_998, preview=10)
     assert cut == node("a", 2_999, "loop[2999].draft", "remark num…")
 
@@ -112,9 +112,9 @@ def test_deletion_returns_space_to_the_disk(store: SqliteStore):
 
 
 def test_vacuum_returns_the_bytes_gained(store: SqliteStore):
-    def fill(kept: Store) -> None:
+    def fill(stored: Store) -> None:
         for number in range(6):
-            store_run(kept, head(f"r{number}"), [node(f"r{number}", 0, "x", _new_text(number, 60_000))])
+            store_run(stored, head(f"r{number}"), [node(f"r{number}", 0, "x", _new_text(number, 60_000))])
 
     fill(store)
     with closing(sqlite3.connect(store._path)) as connection, connection:

@@ -57,8 +57,8 @@ def test_invalid_settings_are_refused(settings: dict[str, Any], sentence: str) -
 def test_plain_text_secret_in_arguments_is_refused(args: list[str], named: str) -> None:
     with pytest.raises(ValidationError) as caught:
         McpServer(command="npx", args=args)
-    told = caught.value.errors()[0]["msg"]
-    assert told == (
+    message = caught.value.errors()[0]["msg"]
+    assert message == (
         f'"{named}" looks like a secret. Write ${{NAME}} for it here; '
         "NAME is a variable in the environment or the keyring."
     )

@@ -277,13 +277,13 @@ def quiet_end(exchange: Exchange) -> None:
 
 
 def verbatim(exchange: Exchange) -> None:
-    """Sends the reply exactly as it is given: a body, or a whole stream."""
+    """Sends the given reply unchanged: a body, or a whole stream."""
     content_type = "text/event-stream" if exchange.streaming else "application/json"
     exchange.send(200, exchange.reply(exchange.body).encode("utf-8", "surrogateescape"), content_type)
 
 
 def verbatim_cut(exchange: Exchange) -> None:
-    """Sends the reply as it is given, promises more and closes the connection."""
+    """Sends the given reply, promises more and closes the connection."""
     content = exchange.reply(exchange.body).encode("utf-8", "surrogateescape")
     exchange.handler.send_response(200)
     exchange.handler.send_header("Content-Type", "text/event-stream" if exchange.streaming else "application/json")
@@ -297,16 +297,20 @@ def echo_key(exchange: Exchange) -> None:
     """Repeats the key in every text of a reply, one character at a time."""
     key = exchange.handler.headers.get("Authorization", "")
     call = {"id": key, "type": "function", "function": {"name": key, "arguments": json.dumps({key: key})}}
-    said = [{"reasoning_content": key}, {"tool_calls": [{"index": 0, **call}]}, *({"content": sign} for sign in key)]
-    _send_in_pieces(exchange, said, model=key)
+    chunks = [{"reasoning_content": key}, {"tool_calls": [{"index": 0, **call}]}, *({"content": sign} for sign in key)]
+    _send_in_pieces(exchange, chunks, model=key)
 
 
 def unclean(exchange: Exchange) -> None:
     """Sends halves of surrogate pairs and NUL in every text of a reply."""
     text = "a \ud83d b \0 c"
     call = {"id": text, "type": "function", "function": {"name": text, "arguments": json.dumps({text: text})}}
-    said = [{"reasoning_content": text}, {"tool_calls": [{"index": 0, **call}]}, *({"content": sign} for sign in text)]
-    _send_in_pieces(exchange, said, model=text)
+    chunks = [
+        {"reasoning_content": text},
+        {"tool_calls": [{"index": 0, **call}]},
+        *({"content": sign} for sign in text),
+    ]
+    _send_in_pieces(exchange, chunks, model=text)
 
 
 def _send_in_pieces(exchange: Exchange, deltas: list[Body], *, model: str) -> None:

@@ -129,7 +129,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), OSError):  # a client that left is none of the server's errors
+        if not isinstance(sys.exception(), OSError):  # a client that disconnected is not an error of the server
             super().handle_error(request, client_address)
 
 

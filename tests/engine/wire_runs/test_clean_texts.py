@@ -83,12 +83,12 @@ async def test_invalid_characters_pass_in_neither_direction(
     models = Models()
     with closing(open_store(tmp_path / "history.db")) as store:
         run = start(_workflow(name, wire), {"text": UNCLEAN}, RunOptions(models=models, store=store))
-        told: list[Any] = [event async for event in run.events()]
+        received: list[Any] = [event async for event in run.events()]
         result = await run.result()
         await models.close()
         of_model = [
             json.dumps(event.to_json(), ensure_ascii=False)
-            for event in [*told, *store.events(result.run_id)]
+            for event in [*received, *store.events(result.run_id)]
             if event.type in {"node.called", "node.calling", "node.streaming"}
         ]
 

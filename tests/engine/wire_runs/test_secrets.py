@@ -21,7 +21,7 @@ CANARY = "sk-canary-7f3e9a51c2d84b60"
 
 def _everything_told(outcome: Ended, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> str:
     printed = capfd.readouterr()
-    told = [
+    reported = [
         *(json.dumps(event.to_json(), ensure_ascii=False) for event in outcome.events),
         *map(repr, outcome.events),
         json.dumps(outcome.result.to_json()),
@@ -31,7 +31,7 @@ def _everything_told(outcome: Ended, caplog: pytest.LogCaptureFixture, capfd: py
         printed.out,
         printed.err,
     ]
-    return "\n".join(told)
+    return "\n".join(reported)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def server(request: pytest.FixtureRequest, wire: WireServer, monkeypatch: pytest
     keyring.set_keyring(before)
 
 
-async def kept(workflow: Workflow, store: Store, source: Path) -> RunResult:
+async def run_stored(workflow: Workflow, store: Store, source: Path) -> RunResult:
     models = Models()
     try:
         options = RunOptions(models=models, store=store, source=str(source))
@@ -77,13 +77,13 @@ async def test_key_is_stored_nowhere(
     save(workflow, file)
     store = open_store(tmp_path / "history.sqlite3")
 
-    result = await kept(workflow, store, file)
-    told = exported(store, result.run_id)
+    result = await run_stored(workflow, store, file)
+    export = exported(store, result.run_id)
     store.close()
 
     assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {CANARY}"}
-    assert GIVEN in told
-    assert CANARY not in told + caplog.text + json.dumps(result.to_json())
+    assert GIVEN in export
+    assert CANARY not in export + caplog.text + json.dumps(result.to_json())
     contents = read_files(tmp_path)
     assert {"w.loop.json", "history.sqlite3"} <= set(contents)
     assert [name for name, content in contents.items() if CANARY.encode() in content] == []
