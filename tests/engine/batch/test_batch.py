@@ -268,10 +268,10 @@ async def test_exception_of_a_model_fails_only_its_row(error: Exception):
 @pytest.mark.parametrize("error", [ValueError("odd"), KeyError("x"), RuntimeError(), MemoryError()])
 async def test_exception_outside_of_the_run_fails_only_its_row(error: Exception):
     class OddStore(MemoryStore):
-        def find(self, name: str) -> Any:
-            if name == make_rows(batch, TOPICS)[1].run_id:
+        def find(self, prefix: str) -> Any:
+            if prefix == make_rows(batch, TOPICS)[1].run_id:
                 raise error
-            return super().find(name)
+            return super().find(prefix)
 
     batch = batch_id(refine())
     outcome = await play(Models(longer), store=OddStore())

@@ -136,10 +136,10 @@ def test_killed_dask_worker_loses_no_row(tmp_path: Path):
         """When a row has ended, kill a process that runs another one."""
         if killed:
             return
-        client = executor._client
-        at_work = [address for address, tasks in client.processing().items() if tasks]
-        if at_work:
-            (pid,) = client.run(os.getpid, workers=at_work[:1]).values()
+        client: Any = vars(executor)["_client"]
+        busy = [address for address, tasks in client.processing().items() if tasks]
+        if busy:
+            (pid,) = client.run(os.getpid, workers=busy[:1]).values()
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 

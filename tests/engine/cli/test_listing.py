@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import keyring
 import keyring.backend
@@ -84,7 +85,7 @@ def test_templates_are_listed_with_their_inputs(program: Program):
 
 
 class MemoryKeyring(keyring.backend.KeyringBackend):
-    priority = 1
+    priority: Any = 1
 
     def __init__(self) -> None:
         super().__init__()

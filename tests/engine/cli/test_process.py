@@ -31,7 +31,7 @@ def slow(folder: Path, *before: str, iterations: int = 3) -> list[str]:
 
 
 @contextmanager
-def started(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+def started(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[Any]]:
     with subprocess.Popen([*PROGRAM, *arguments], env=environment(), **options) as running:
         overdue = threading.Timer(60, running.kill)
         overdue.start()
