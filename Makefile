@@ -16,7 +16,7 @@ WORKERS ?= 2
 # `make test ALL=1`, as continuous integration does it, runs the slow tests too and measures coverage.
 TESTS := $(if $(ALL),--cov --cov-report=,-m "not slow")
 
-.PHONY: env run demo test lint bench screenshots docs lock clean
+.PHONY: env run demo test test-lowest lint bench screenshots docs lock clean
 
 env: $(DEV)
 
@@ -57,6 +57,14 @@ ifdef ALL
 	$(BIN)/coverage report --include='engine/*' --fail-under=95
 	$(BIN)/coverage report --include='app/*' --fail-under=85
 endif
+
+# The tests with the lowest versions that pyproject.toml allows.
+test-lowest: $(DEV)
+	$(UV) venv --quiet --clear --python $(BIN)/python .venv-lowest
+	$(UV) pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --all-extras \
+	  --group run --group dev -r pyproject.toml
+	$(UV) pip install --quiet --python .venv-lowest/bin/python --no-deps --no-build-isolation -e .
+	.venv-lowest/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 lint: $(DEV)
 	$(BIN)/ruff check .

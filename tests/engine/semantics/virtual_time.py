@@ -36,6 +36,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._clock.now
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Wait for threads without a timeout: since Python 3.12 there is one, which this clock reaches at once."""
+        await super().shutdown_default_executor()
+
 
 def virtually(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on a loop whose waits take no time."""
