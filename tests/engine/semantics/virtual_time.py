@@ -36,7 +36,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._clock.now
 
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncio's
         """Wait for threads without a timeout: since Python 3.12 there is one, which this clock reaches at once."""
         await super().shutdown_default_executor()
 
