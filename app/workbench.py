@@ -300,6 +300,7 @@ class Workbench(QObject):
             "redo": self._with_current(lambda document: document.session.redo()),
             "find_node": commands.find_node,
             "settings": commands.open_settings,
+            "show_chat": self._with_current(self._show_chat),
             "show_palette": self.show_current,
             "show_inspector": self.show_current,
             **{f"show_{name}": partial(panel.toggle, name) for name in panel.buttons},
@@ -451,8 +452,11 @@ class Workbench(QObject):
         canvas.template_dropped.connect(lambda text: self.documents.open_template(Path(text)))
         canvas.properties_requested.connect(lambda: self._focus_properties(document))
         document.fresh_run_wanted.connect(lambda: self.runs.run(document))
+        document.inspector_wanted.connect(self._show_inspector)
         self._follow(document)
         self.history.follow(document)
+        if not session.is_past:
+            self._follow_chat(document)
         document.questions.changed.connect(lambda: self.notifier.notify_question(document.session))
         self.tabs.add(document)
         canvas.setFocus()
@@ -482,11 +486,40 @@ class Workbench(QObject):
         self.remember_open()
         self.closing.release(document)
 
-    def _focus_properties(self, document: DocumentPage) -> None:
-        """Focus the form of the selected node, showing the inspector first if it is hidden."""
+    def _follow_chat(self, document: DocumentPage) -> None:
+        chat = document.add_chat(self.store_access)
+        chat.run_wanted.connect(lambda name, text: self.runs.run_with_text(document, name, text))
+        chat.stop_wanted.connect(lambda: self.runs.stop(document))
+        chat.iterations_wanted.connect(lambda run_id: self._show_iterations(document, run_id))
+        chat.failure_wanted.connect(lambda run_id, _node: self._show_failure(document, run_id))
+
+    def _show_chat(self, document: DocumentPage) -> None:
+        if not document.show_chat():
+            document.session.refused.emit(
+                "The chat needs a workflow with one text input. Add an Input node of type text."
+            )
+
+    def _show_iterations(self, document: DocumentPage, run_id: str) -> None:
+        """Show the iterations of a run of a document."""
+        if run_id != document.session.shown.run_id:
+            self.history.open_run(run_id)
+        self.bottom_panel.unfold("iterations")
+
+    def _show_failure(self, document: DocumentPage, run_id: str) -> None:
+        """Show what failed in a run of a document; an earlier run opens with a message that leads there."""
+        if run_id == document.session.shown.run_id:
+            document.show_failure()
+        else:
+            self.history.open_run(run_id)
+
+    def _show_inspector(self) -> None:
         action = self.actions_by_name["show_inspector"]
         if not action.isChecked():
             action.trigger()
+
+    def _focus_properties(self, document: DocumentPage) -> None:
+        """Focus the form of the selected node, showing the inspector first if it is hidden."""
+        self._show_inspector()
         document.focus_properties()
 
     def _if_current(self, document: DocumentPage, act: Callable[[], object]) -> None:

@@ -5,7 +5,7 @@ Also choose their options, and show their models and budget in the run bar.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -170,25 +170,39 @@ class RunController(QObject):
         """Run a document, asking only for missing values and for permission to run code."""
         self._run(document, lambda: None, paused=False)
 
-    def _run(self, document: DocumentPage, then: Callable[[], object], *, paused: bool) -> None:
+    def run_with_text(self, document: DocumentPage, name: str, text: str) -> None:
+        """Run a document with a text for one of its inputs; the others have the values of the last run."""
+        self._run(document, lambda: None, paused=False, given={name: text})
+
+    def _run(
+        self,
+        document: DocumentPage,
+        then: Callable[[], object],
+        *,
+        paused: bool,
+        given: Mapping[str, Value] | None = None,
+    ) -> None:
         if not self._may_start(document):
             return
-        values = known_values(declared_inputs(document.session.workflow), _last_inputs(document.session))
+        last = _last_inputs(document.session) | dict(given or {})
+        values = known_values(declared_inputs(document.session.workflow), last)
         if values is None or (_runs_code(document) and not document.may_run_code):
-            self._ask(document, then, paused=paused)
+            self._ask(document, last, then, paused=paused)
         else:
             self._start(document, values, then, paused=paused)
 
     def run_with(self, document: DocumentPage) -> None:
         """Ask for all inputs, and run."""
         if self._may_start(document):
-            self._ask(document, lambda: None, paused=False)
+            self._ask(document, _last_inputs(document.session), lambda: None, paused=False)
 
-    def _ask(self, document: DocumentPage, then: Callable[[], object], *, paused: bool) -> None:
+    def _ask(
+        self, document: DocumentPage, last: Mapping[str, Value], then: Callable[[], object], *, paused: bool
+    ) -> None:
         session = document.session
         dialog = RunDialog(
             declared_inputs(session.workflow),
-            _last_inputs(session),
+            last,
             session.path.parent if session.path is not None else None,
             self._dialogs,
             may_use_folder=document.may_use_folder,

@@ -83,6 +83,15 @@ class Inspector(QWidget):
         """Switch to the Result tab."""
         self.tabs.setCurrentIndex(RESULT)
 
+    def show_tab(self, page: QWidget) -> None:
+        """Switch to a page that `add_tab` added."""
+        self.tabs.setCurrentIndex(self._stack.indexOf(page))
+
+    def add_tab(self, title: str, page: QWidget) -> int:
+        """Add a tab after Properties and Result, and return its index."""
+        self._stack.addWidget(page)
+        return self.tabs.addTab(title)
+
     def _lay_out(self) -> None:
         self._properties_stack = QStackedWidget()
         self._result_scroll = _ScrollPage()

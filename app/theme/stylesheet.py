@@ -1,7 +1,7 @@
 """Build the program's style sheet from a theme.
 
 Widgets select their style through properties, set with `app.theme.style.set_style_properties`:
-`panel`, `card` (surfaces), `dim`, `small`, `title`, `heading`, `section` (type), `primary`, `quiet`, `link`,
+`panel`, `card`, `bubble` (surfaces), `dim`, `small`, `title`, `heading`, `section` (type), `primary`, `quiet`, `link`,
 `row` (buttons), `invalid` (fields), `bare` (views without a frame; `rows` if the rows draw the focus themselves,
 `solid` for fast scrolling), `grouped` (lists with headings), and `badge`, `hint` and `tone` with a kind. No Qt here.
 """
@@ -351,6 +351,7 @@ QScrollArea {{ background: transparent; border: none; }}
 QScrollArea > QWidget > QWidget {{ background: transparent; }}
 [panel="true"] {{ background: {theme.panel}; border: none; }}
 [card="true"] {{ background: {theme.card}; border: 1px solid {theme.line}; border-radius: 8px; }}
+QFrame[bubble="true"] {{ background: {theme.selection}; border-radius: 8px; }}
 [card="true"]:hover {{ border-color: {theme.edge}; }}
 [card="true"]:focus {{ border: 2px solid {theme.accent}; }}
 [hint="info"] {{ background: {theme.selection}; border: none; border-left: 4px solid {theme.accent}; }}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
@@ -11,16 +14,20 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app.document_file import FileWatcher
 from app.history.iterations_panel import IterationsPanel
+from app.history.store_client import StoreClient
 from app.inspector.model_list import ModelSource
 from app.runs.run_view_model import node_of
 from app.session import ReplaceDocument, Session
 from app.theme.widgets import MessageBars, vbox
 from app.window.autosave import Autosave, RecoveredDocument, discard
+from app.window.chat_panel import ChatPanel
 from app.window.log_panel import LogPanel
 from app.window.problems_panel import ProblemsPanel
 from app.window.question_cards import QuestionStack
 from engine.document.model import Workflow
 from engine.document.problems import Problem
+
+_LOOP: Final = re.compile(r"(\w+)\[(\d+)\]")
 
 
 class DocumentPage(QWidget):
@@ -35,16 +42,19 @@ class DocumentPage(QWidget):
         fresh_run_wanted: The user wants to run the document again.
         save_wanted: The user wants to save again, after a failure.
         save_as_wanted: The user wants to save elsewhere, after a failure.
+        inspector_wanted: The inspector should be visible, because something is shown in it.
 
     Attributes:
         may_use_folder: Whether runs may use the document's folder, as last answered.
         may_run_code: Whether runs may run code, as last answered.
         is_closed: Whether the page was disposed.
+        chat: The chat preview; None for a stored run.
     """
 
     fresh_run_wanted = Signal()
     save_wanted = Signal()
     save_as_wanted = Signal()
+    inspector_wanted = Signal()
 
     def __init__(
         self,
@@ -64,6 +74,7 @@ class DocumentPage(QWidget):
         self.may_use_folder = False
         self.may_run_code = False
         self.is_closed = False
+        self.chat: ChatPanel | None = None
         self.bars = MessageBars(self)
         self.canvas = Canvas(session)
         self.inspector = Inspector(session, models)
@@ -105,6 +116,23 @@ class DocumentPage(QWidget):
         assert isinstance(layout, QVBoxLayout)
         layout.insertWidget(0, widget)
 
+    def add_chat(self, access: StoreClient) -> ChatPanel:
+        """Add the chat as a tab of the inspector, which is visible while the workflow has a text to chat with."""
+        self.chat = chat = ChatPanel(self.session, access)
+        tab = self.inspector.add_tab("Chat", chat)
+        self.inspector.tabs.setTabVisible(tab, chat.given is not None)
+        chat.available.connect(partial(self.inspector.tabs.setTabVisible, tab))
+        return chat
+
+    def show_chat(self) -> bool:
+        """Show the chat; returns False if the workflow has no text to chat with."""
+        if self.chat is None or self.chat.given is None:
+            return False
+        self.inspector_wanted.emit()
+        self.inspector.show_tab(self.chat)
+        self.chat.field.setFocus()
+        return True
+
     def go_to(self, problem: Problem) -> None:
         """Show a problem's node on the canvas and its field in the inspector."""
         node = problem.node
@@ -125,6 +153,24 @@ class DocumentPage(QWidget):
         if self.session.node(node_id) is not None:
             self.session.select([node_id])
             self.canvas.center_on(node_id)
+
+    def show_failure(self) -> None:
+        """Show the node that failed, in the iteration in which it did, and the reason in its result."""
+        shown = self.session.shown
+        if shown.view_model is None:
+            return
+        path = shown.view_model.state.failed_node
+        node = node_of(path)
+        indexes = dict(reversed(_LOOP.findall(path)))
+        loop = shown.view_model.parents.get(node)
+        while loop is not None:
+            index = int(indexes.get(loop, 0))
+            if index != shown.view_model.index_of(loop, shown.chosen):
+                shown.look_at(loop, index)
+            loop = shown.view_model.parents.get(loop)
+        self.show_node(node)
+        self.inspector_wanted.emit()
+        self.inspector.show_result()
 
     def focus_properties(self) -> None:
         """Focus the first field of the selected node; Esc returns to the canvas."""
@@ -165,7 +211,7 @@ class DocumentPage(QWidget):
             self._showing.start()
         elif view_model.status == "failed":
             node = node_of(view_model.state.failed_node)
-            buttons = [("Show node", lambda: self.show_node(node))] if self.session.node(node) is not None else []
+            buttons = [("Show it", self.show_failure)] if self.session.node(node) is not None else []
             self.bars.say("run", f"{view_model.error} {view_model.remedy}".strip(), "bad", buttons)
 
     def offer_recovery(self, recovered: RecoveredDocument, open_beside: Callable[[], object]) -> None:
@@ -215,10 +261,11 @@ class DocumentPage(QWidget):
         self.bars.say("save", text, "bad", buttons)
 
     def _show_result(self) -> None:
-        """Show the workflow's outputs, unless a node is selected or the user is editing the workflow's settings."""
+        """Show the workflow's outputs, unless a node is selected, the chat shows them, or the user edits settings."""
         focus = QApplication.focusWidget()
         is_editing = focus is not None and self.inspector.isAncestorOf(focus)
-        if self.session.shown.live is None and not self.session.selection and not is_editing:
+        is_chatting = self.chat is not None and self.chat.isVisible()
+        if self.session.shown.live is None and not (self.session.selection or is_editing or is_chatting):
             self.inspector.show_result()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -1,16 +1,18 @@
-"""Question cards in the Log panel, in which the user answers a run that waits for input.
+"""Question cards, in which the user answers a run that waits for input.
 
 Questions are shown as plain text. A started answer survives new events.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
+    QBoxLayout,
     QFrame,
     QLineEdit,
     QPlainTextEdit,
@@ -55,6 +57,7 @@ class QuestionCard(QFrame):
 
     Args:
         title: The label of the node and its iteration.
+        is_column: Whether its fields are below the question rather than beside it.
 
     Signals:
         answered: The choice (empty if there are none), the value and the comment.
@@ -64,7 +67,9 @@ class QuestionCard(QFrame):
     answered = Signal(str, object, str)
     show_wanted = Signal()
 
-    def __init__(self, event: NodeWaiting, title: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, event: NodeWaiting, title: str, parent: QWidget | None = None, *, is_column: bool = False
+    ) -> None:
         super().__init__(parent)
         self.asked = event
         self.setAccessibleName(f"{title} waits for you")
@@ -95,7 +100,7 @@ class QuestionCard(QFrame):
         self.error.hide()
         self.buttons = [self._button(choice) for choice in event.choices or ("",)]
         self.buttons[0].setProperty("primary", True)
-        self._arrange()
+        self._arrange(vbox if is_column else hbox)
 
     def _text_field(self, name: str, text: str) -> QPlainTextEdit:
         field = QPlainTextEdit(self)
@@ -112,7 +117,7 @@ class QuestionCard(QFrame):
         button.clicked.connect(lambda _checked=False: self._finish(choice))
         return button
 
-    def _arrange(self) -> None:
+    def _arrange(self, box: Callable[..., QBoxLayout]) -> None:
         area = QScrollArea(self)
         area.setWidgetResizable(True)
         area.setWidget(self.message)
@@ -145,7 +150,7 @@ class QuestionCard(QFrame):
         right.addWidget(self.error)
         right.addWidget(self.comment)
         right.addLayout(buttons)
-        hbox((left, 1), (right, 1), spacing=4, parent=self)
+        box((left, 1), (right, 1), spacing=4, parent=self)
         # Not a button: a key press meant for something else must not approve anything.
         proxy = self.value if self._is_edited else self.comment if self._is_approval else self.answer
         self.setFocusProxy(proxy)
@@ -181,9 +186,12 @@ class QuestionCard(QFrame):
 
 
 class QuestionStack(QFrame):
-    """The open questions of a document's run above its canvas, one visible at a time. Hidden while there are none.
+    """The open questions of a document's run, one visible at a time. Hidden while there are none.
 
-    A new question takes the focus, unless the user is typing.
+    Above the canvas, a new question takes the focus, unless the user is typing.
+
+    Args:
+        is_column: Whether it is in a column such as the chat, and does not take the focus.
 
     Signals:
         node_chosen: The user wants to see that node.
@@ -193,10 +201,10 @@ class QuestionStack(QFrame):
     node_chosen = Signal(str)
     changed = Signal()
 
-    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, parent: QWidget | None = None, *, is_column: bool = False) -> None:
         super().__init__(parent)
         self.setProperty("card", True)
-        self._session = session
+        self._session, self._is_column = session, is_column
         self._cards: dict[str, QuestionCard] = {}
         self.stack = QStackedWidget(self)
         self.stack.currentChanged.connect(lambda _place: self._count())
@@ -225,6 +233,14 @@ class QuestionStack(QFrame):
         """The number of open questions."""
         return len(self._cards)
 
+    def show_question_of(self, node_id: str) -> None:
+        """Show and focus the question of a node, if it has one."""
+        for path, card in self._cards.items():
+            if node_of(path) == node_id:
+                self.stack.setCurrentWidget(card)
+                self.focus_current()
+                return
+
     def focus_current(self) -> None:
         """Focus the visible card."""
         if self.current is not None:
@@ -248,12 +264,12 @@ class QuestionStack(QFrame):
         self._count()
         self.setVisible(bool(self._cards))
         is_typing = isinstance(QApplication.focusWidget(), QLineEdit | QPlainTextEdit | QAbstractSpinBox)
-        if self.isVisible() and (had_focus or not is_typing):
+        if self.isVisible() and (had_focus or not (is_typing or self._is_column)):
             self.focus_current()
         self.changed.emit()
 
     def _add(self, path: str, event: NodeWaiting) -> None:
-        card = QuestionCard(event, self.title(path), self.stack)
+        card = QuestionCard(event, self.title(path), self.stack, is_column=self._is_column)
         card.answered.connect(lambda choice, value, comment: self._answer(path, choice, value, comment))
         card.show_wanted.connect(lambda: self.node_chosen.emit(node_of(path)))
         self._cards[path] = card

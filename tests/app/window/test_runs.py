@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.controllers.run_controller import run_options
+from app.inspector.inspector import RESULT
 from app.runs.run_status import model_label
 from app.settings.preferences import Preferences
 from app.window import run_dialog
@@ -395,9 +396,30 @@ def test_failure_is_shown_with_a_button_to_its_node(
     ended(document, qtbot)
 
     assert "The key was refused." in document.bars.text("run")
-    press(document.bars, "Show node")
+    workbench.actions_by_name["show_inspector"].trigger()
+    press(document.bars, "Show it")
     assert document.session.selection == ("draft",)
+    assert document.inspector.isVisible()
+    assert document.inspector.tabs.currentIndex() == RESULT
+    assert document.inspector.result.state.text() == "Failed"
+    assert "The key was refused." in document.inspector.result.problems.texts[0]
     assert any(line.level == "error" for line in document.log.model.lines)
+
+
+def test_failure_is_shown_in_the_iteration_in_which_it_happened(
+    workbench: Workbench, self_refine: DocumentPage, script: Script, qtbot: QtBot
+) -> None:
+    refused = {"error": {"kind": "authentication", "message": "The key was refused."}}
+    script("words", {"node": "draft", "iteration": 1, "reply": refused})
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(self_refine, qtbot)
+    self_refine.session.shown.look_at("loop", 0)
+
+    press(self_refine.bars, "Show it")
+
+    assert self_refine.session.selection == ("draft",)
+    assert self_refine.session.shown.view_model.index_of("loop", self_refine.session.shown.chosen) == 1
+    assert "The key was refused." in self_refine.inspector.result.problems.texts[0]
 
 
 def test_run_that_cannot_start_shows_the_reason(
