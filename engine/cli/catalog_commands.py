@@ -237,6 +237,23 @@ def _model_to_json(model: KnownModel) -> dict[str, object]:
     }
 
 
+@models_app.command("get")
+def get_model(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The model: demo, the built-in demo model.")],
+) -> int:
+    """Download a model that runs on this machine.
+
+    Example: loopwright models get demo
+    """
+    from engine.models.demo_weights import FILE_BYTES, download_weights
+
+    if name != "demo":
+        raise EngineError(f'There is no model "{shown(name, 60)}" to download.', "Models: demo.")
+    err().line(f"Downloading the weights of the built-in demo model ({FILE_BYTES // 10**6} MB).")
+    out().line(f"Downloaded {download_weights(show_progress=sys.stderr.isatty())}.")
+    return ExitCode.DONE
+
+
 @models_app.command("set-key")
 def set_key(provider: ProviderName) -> int:
     """Store a provider's API key in the system keyring. You are prompted for the key; it is not echoed.

