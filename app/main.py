@@ -156,6 +156,8 @@ def _open(workbench: Workbench, files: Sequence[str]) -> None:
     else:
         workbench.reopen()
     workbench.documents.recover_unsaved()
+    if not workbench.documents.is_reading:
+        workbench.help.offer_tour()
 
 
 def report_crashes(workbench: Workbench) -> CrashReporter:

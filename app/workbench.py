@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from app.controllers.close_controller import CloseController
     from app.controllers.desktop_integration import RunNotifier, TaskbarProgress
     from app.controllers.document_controller import DocumentController
+    from app.controllers.help_controller import HelpController
     from app.controllers.history_controller import HistoryController
     from app.controllers.run_controller import RunBarPresenter, RunController
     from app.palette import Palette
@@ -226,6 +227,22 @@ class Workbench(QObject):
         return TaskbarProgress(self.window)
 
     @cached_property
+    def help(self) -> HelpController:
+        """Shows the user guide and the tour."""
+        from app.controllers.help_controller import HelpController
+
+        return HelpController(
+            self.window,
+            self.preferences,
+            self.tabs,
+            self.gallery,
+            self.run_bar,
+            self.bottom_panel,
+            lambda file: self.documents.open_template(file),
+            self._show_inspector,
+        )
+
+    @cached_property
     def extensions(self) -> ExtensionsController:
         """The user's plugins and MCP servers."""
         from app.settings.extensions_controller import ExtensionsController
@@ -318,6 +335,8 @@ class Workbench(QObject):
             "latest_iteration": self._with_current(lambda document: document.session.shown.look_at_latest()),
             "compare": lambda: self.history.compare_current(),
             "fork": lambda: self.history.fork_current(),
+            "guide": lambda: self.help.show_guide(),
+            "tour": lambda: self.help.start_tour(),
             "command_palette": commands.open_command_palette,
             "shortcuts": commands.show_shortcuts,
             "about": commands.show_about,

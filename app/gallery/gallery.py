@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, Qt, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.gallery.diagram import DiagramPicture, make_diagram
 from app.theme.style import ThemedIcon, style
@@ -31,8 +31,20 @@ if TYPE_CHECKING:
     from engine.nodes.node_registry import Registry
 
 
-FIRST: Final = "self-refine.loop.json"
-"""The first template on the start page."""
+GROUPS: Final = {
+    "Improve a text": (
+        "self-refine",
+        "writer-and-critic",
+        "document-improvement",
+        "converging-summary",
+        "best-of-several",
+        "refine-or-exit",
+    ),
+    "Check and extract": ("code-review", "multi-pass-extraction", "valid-json", "classify"),
+    "Search, tools and roles": ("agentic-search", "calculator-agent", "map-reduce-summary", "negotiation"),
+}
+"""The bundled templates by group, in the order of the start page."""
+OTHER_GROUP: Final = "More templates"
 TEMPLATES_MISSING: Final = (
     "The templates folder is missing. Reinstall Loopwright to restore it; everything else works without it."
 )
@@ -48,6 +60,7 @@ class Template:
         title: Its title.
         about: What it does.
         when: When to use it; empty if its description does not say.
+        group: The title of its group.
         workflow: The document.
     """
 
@@ -55,6 +68,7 @@ class Template:
     title: str
     about: str
     when: str
+    group: str
     workflow: Workflow
 
 
@@ -67,9 +81,7 @@ def split_description(description: str) -> tuple[str, str]:
 
 
 def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[str]]:
-    """Load the templates of a folder; by default the program's own.
-
-    Self-Refine comes first, then templates with a loop, then by number of nodes.
+    """Load the templates of a folder, by default the program's own, in the order of their groups.
 
     Returns:
         The templates, and a message for each one that cannot be loaded. Never fails.
@@ -91,18 +103,19 @@ def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[
             continue
         about, when = split_description(workflow.description)
         title = workflow.name or path.name.removesuffix(FILE_SUFFIX)
-        templates.append(Template(path, title, about, when, workflow))
-    return sorted(templates, key=_order), problems
+        templates.append(Template(path, title, about, when, _PLACES.get(path.name, _LAST)[1], workflow))
+    return sorted(templates, key=lambda each: (_PLACES.get(each.path.name, _LAST), each.title.casefold())), problems
 
 
-def _order(template: Template) -> tuple[bool, bool, int, str]:
-    nodes = template.workflow.nodes
-    has_loop = any(node.type == "loop" for node in nodes)
-    return template.path.name != FIRST, not has_loop, len(nodes), template.title.casefold()
+_PLACES: Final = {
+    f"{name}{FILE_SUFFIX}": (at, group)
+    for at, (group, name) in enumerate((group, name) for group, names in GROUPS.items() for name in names)
+}
+_LAST: Final = (len(_PLACES), OTHER_GROUP)
 
 
 class RecentFile(QWidget):
-    """One recent file: a button with its name, and its folder."""
+    """One recent file: a button with its name, and the name of its folder."""
 
     chosen = Signal(Path)
 
@@ -119,13 +132,16 @@ class RecentFile(QWidget):
         self.button.clicked.connect(lambda _checked=False: self.chosen.emit(self.path))
         self.badge = Badge("not found", "warning")
         self.badge.hide()
-        folder = ElidedLabel(str(path.parent), look="dim small")
-        hbox(self.button, (folder, 1), (self.badge, Qt.AlignmentFlag.AlignVCenter), spacing=2, parent=self)
+        self._folder = ElidedLabel(path.parent.name, look="dim small")
+        hbox(self.button, (self._folder, 1), (self.badge, Qt.AlignmentFlag.AlignVCenter), spacing=2, parent=self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Elide a long name in the middle."""
         super().resizeEvent(event)
-        room = max(event.size().width() * 2 // 3, 1)
+        width = event.size().width()
+        others = min(self._folder.sizeHint().width(), width // 3)
+        others += 0 if self.badge.isHidden() else self.badge.sizeHint().width() + 2 * UNIT
+        room = max(width - others - 2 * UNIT, 1)
         around = self.button.sizeHint().width() - self.button.fontMetrics().horizontalAdvance(self.button.text())
         name = self.button.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideMiddle, room - around)
         self.button.setText(name.replace("&", "&&"))
@@ -143,8 +159,12 @@ class RecentFile(QWidget):
         self.badge.show()
 
 
+MAX_SHOWN: Final = 5
+"""Number of recent files on the start page; the File menu has more."""
+
+
 class RecentFiles(QWidget):
-    """The recent files, latest first.
+    """The latest recent files, newest first.
 
     Signals:
         chosen: This file is to be opened.
@@ -163,7 +183,7 @@ class RecentFiles(QWidget):
             self._layout.removeWidget(file)
             file.hide()
             file.deleteLater()
-        self.files = [RecentFile(path) for path in dict.fromkeys(paths)]
+        self.files = [RecentFile(path) for path in list(dict.fromkeys(paths))[:MAX_SHOWN]]
         for file in self.files:
             file.chosen.connect(self.chosen)
             self._layout.addWidget(file)
@@ -177,8 +197,12 @@ class RecentFiles(QWidget):
 
 
 GAP = 4 * UNIT
-CARD_WIDTH = 340
+CARD_WIDTH = 256
 """Minimum width of a card at a text size of 100 %."""
+RECENT_WIDTH: Final = 232
+"""Width of the recent files beside the templates at a text size of 100 %."""
+BOTH_WIDTH: Final = 760
+"""Minimum width of the page for recent files beside the templates, at a text size of 100 %."""
 
 
 class CardGrid(QWidget):
@@ -251,6 +275,80 @@ class CardGrid(QWidget):
         self.setFixedHeight(max(top - GAP, 0))
 
 
+class TemplateGroups(QWidget):
+    """The template cards in groups. Arrow keys move the focus within a group and to the next one.
+
+    Signals:
+        reached: An arrow key moved the focus to this card.
+    """
+
+    reached = Signal(QWidget)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._grids: dict[str, CardGrid] = {}
+        self._layout = vbox(spacing=6, parent=self)
+
+    @property
+    def cards(self) -> tuple[TemplateCard, ...]:
+        """The cards in order."""
+        cards = (card for grid in self._grids.values() for card in grid.cards)
+        return tuple(card for card in cards if isinstance(card, TemplateCard))
+
+    def add(self, card: TemplateCard) -> None:
+        """Append a card to its group."""
+        group = card.template.group
+        if group not in self._grids:
+            self._grids[group] = CardGrid()
+            self._grids[group].reached.connect(self.reached)
+            self._layout.addWidget(_section(group, self._grids[group]))
+        self._grids[group].add(card)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Move the focus from the edge of a group to the one before or after it."""
+        grids = list(self._grids.values())
+        at = next((at for at, grid in enumerate(grids) if grid.isAncestorOf(self.focusWidget() or self)), None)
+        step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Left: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_Right: 1}.get(
+            Qt.Key(event.key())
+        )
+        if at is None or step is None or not 0 <= at + step < len(grids):
+            super().keyPressEvent(event)
+            return
+        card = grids[at + step].cards[0 if step > 0 else -1]
+        card.setFocus(Qt.FocusReason.TabFocusReason)
+        self.reached.emit(card)
+
+
+QWIDGETSIZE_MAX: Final = 16_777_215
+"""Qt's value for no maximum, which PySide6 does not have."""
+
+
+class StartBody(QWidget):
+    """The recent files beside the templates, or above them if there is not enough width."""
+
+    def __init__(self, recent: QWidget, templates: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._recent = recent
+        self._both = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._both.setContentsMargins(0, 0, 0, 0)
+        self._both.setSpacing(8 * UNIT)
+        self._both.addWidget(recent, 0, Qt.AlignmentFlag.AlignTop)
+        self._both.addWidget(templates, 1)
+        style().changed.connect(self._arrange)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Stack both if they do not fit side by side."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        is_wide = self.width() >= BOTH_WIDTH * style().scale
+        self._both.setDirection(QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom)
+        width = round(RECENT_WIDTH * style().scale)
+        self._recent.setMinimumWidth(width if is_wide else 0)
+        self._recent.setMaximumWidth(width if is_wide else QWIDGETSIZE_MAX)
+
+
 ARROWS: Final = frozenset({Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down})
 
 
@@ -314,10 +412,8 @@ class TemplateCard(QFrame):
 INTRODUCTION: Final = (
     "Build workflows in which a language model improves its own work, run them, and inspect every iteration."
 )
-MODEL_LINE: Final = (
-    "Built-in demo model (135M): real, but not reliable. Add an API key or a local server for a better one."
-)
-WIDEST: Final = 1120
+MODEL_LINE: Final = "The built-in demo model is good for trying the program, not for good answers."
+WIDEST: Final = 1240
 """Maximum width of the page, for readable lines."""
 
 
@@ -350,7 +446,7 @@ class Gallery(QWidget):
         """
         super().__init__(parent)
         self.setAccessibleName("Start")
-        self._grid = CardGrid()
+        self._templates = TemplateGroups()
         self._recent = RecentFiles()
         self._recent.chosen.connect(self.recent_chosen)
         self._recent_section = _section("Recent", self._recent)
@@ -364,7 +460,7 @@ class Gallery(QWidget):
         for template in templates:
             card = TemplateCard(template)
             card.opened.connect(self.template_chosen)
-            self._grid.add(card)
+            self._templates.add(card)
         if problems:
             self._hint.say(" ".join(problems), "warning")
             self._hint.show()
@@ -373,7 +469,7 @@ class Gallery(QWidget):
     @property
     def cards(self) -> tuple[TemplateCard, ...]:
         """The template cards in order."""
-        return tuple(card for card in self._grid.cards if isinstance(card, TemplateCard))
+        return self._templates.cards
 
     @property
     def recent(self) -> RecentFiles:
@@ -407,12 +503,10 @@ class Gallery(QWidget):
         vbox(
             self._head(),
             self._hint,
-            _section("Start with a template", self._grid),
-            self._recent_section,
+            StartBody(self._recent_section, self._templates),
             STRETCH,
-            self._foot(),
-            spacing=8,
-            margins=(8, 10, 8, 8),
+            spacing=6,
+            margins=(8, 6, 8, 8),
             parent=page,
         )
         return page
@@ -424,15 +518,11 @@ class Gallery(QWidget):
             STRETCH,
             spacing=2,
         )
+        models = _button("Set up models", "mdi6.key-outline", self.models_requested)
+        models.setProperty("link", True)
+        model_line = hbox(models, (PlainLabel(MODEL_LINE, look="dim", wrap=True), 1), spacing=2)
         introduction = PlainLabel(INTRODUCTION, look="dim", wrap=True)
-        return vbox(PlainLabel("Loopwright", look="heading"), introduction, 3, buttons, spacing=1)
-
-    def _foot(self) -> QHBoxLayout:
-        link = QPushButton("Set up models")
-        link.setProperty("link", True)
-        link.clicked.connect(lambda _checked=False: self.models_requested.emit())
-        model_line = PlainLabel(MODEL_LINE, look="dim", wrap=True)
-        return hbox((model_line, 1), (link, Qt.AlignmentFlag.AlignVCenter), spacing=2)
+        return vbox(PlainLabel("Loopwright", look="heading"), introduction, 2, buttons, model_line, spacing=1)
 
     def _lay_out(self, page: QWidget) -> None:
         middle = QWidget()
@@ -442,7 +532,7 @@ class Gallery(QWidget):
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(middle)
-        self._grid.reached.connect(area.ensureWidgetVisible)
+        self._templates.reached.connect(area.ensureWidgetVisible)
         vbox(area, parent=self)
 
 

@@ -79,12 +79,17 @@ def formatted_document(text: str, parent: QWidget | None = None) -> QTextDocumen
         _replace_images(block)
     font = style().font()
     document.setDefaultFont(font)
+    style_markdown(document)
+    return document
+
+
+def style_markdown(document: QTextDocument) -> None:
+    """Apply the theme to the code, links, quotes, headings and tables of a document made from Markdown."""
     for block in _blocks(document):
         _restyle(block)
     for frame in document.rootFrame().childFrames():
         if isinstance(frame, QTextTable):
             _draw_grid(frame)
-    return document
 
 
 def _with_line_breaks(text: str) -> str:

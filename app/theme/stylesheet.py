@@ -232,6 +232,8 @@ QAbstractSpinBox[invalid="true"], QComboBox[invalid="true"] {{ border-color: {th
 QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QAbstractSpinBox:disabled, QComboBox:disabled {{
   color: {theme.faint}; background: transparent; border-color: {theme.line};
 }}
+QTextBrowser[bare="true"] {{ border: 1px solid transparent; border-radius: 0px; padding: 0px; }}
+QTextBrowser[bare="true"]:focus {{ border-color: {theme.accent}; }}
 QLineEdit:read-only, QPlainTextEdit:read-only, QTextEdit:read-only {{ background: transparent; }}
 QAbstractSpinBox QLineEdit, QComboBox QLineEdit {{
   background: transparent; border: none; padding: 0px; min-height: 0px;
@@ -352,6 +354,7 @@ QScrollArea > QWidget > QWidget {{ background: transparent; }}
 [panel="true"] {{ background: {theme.panel}; border: none; }}
 [card="true"] {{ background: {theme.card}; border: 1px solid {theme.line}; border-radius: 8px; }}
 QFrame[bubble="true"] {{ background: {theme.selection}; border-radius: 8px; }}
+QFrame#tour {{ background: {theme.card}; border: 1px solid {theme.accent}; border-radius: 8px; }}
 [card="true"]:hover {{ border-color: {theme.edge}; }}
 [card="true"]:focus {{ border: 2px solid {theme.accent}; }}
 [hint="info"] {{ background: {theme.selection}; border: none; border-left: 4px solid {theme.accent}; }}

@@ -121,6 +121,15 @@ def plain_tool_tip(text: str) -> str:
     return f'<p style="white-space: pre-wrap">{escape(text)}</p>' if text else ""
 
 
+SHARE_OF_SCREEN: Final = 0.9
+"""Largest part of the screen that a dialog covers when it opens."""
+
+
+def resize_on_screen(window: QWidget, size: QSize) -> None:
+    """Resize a window to a size in pixels at a text size of 100 %, or to what fits on its screen."""
+    window.resize((size * style().scale).boundedTo(window.screen().availableSize() * SHARE_OF_SCREEN))
+
+
 class PlainLabel(QLabel):
     """Label that shows its text without parsing it as markup."""
 

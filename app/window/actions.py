@@ -107,8 +107,11 @@ MENUS: Final[Mapping[str, tuple[ActionSpec, ...]]] = {
         ActionSpec("fork", "Fork from this iteration…", ("Ctrl+Shift+F",), "mdi6.source-fork"),
     ),
     "&Help": (
+        ActionSpec("guide", "User guide", ("F1",), "mdi6.book-open-variant"),
+        ActionSpec("tour", "Tour"),
         ActionSpec("command_palette", "Find an action…", ("Ctrl+K",), "mdi6.lightning-bolt-outline"),
-        ActionSpec("shortcuts", "Keyboard shortcuts", ("?", "F1"), "mdi6.keyboard-outline"),
+        ActionSpec("shortcuts", "Keyboard shortcuts", ("?", "Shift+F1"), "mdi6.keyboard-outline"),
+        SEPARATOR,
         ActionSpec("about", "About Loopwright"),
     ),
 }

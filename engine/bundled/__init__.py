@@ -1,4 +1,4 @@
-"""The folders of bundled templates and resources: in this package if installed, else at the top of the repository."""
+"""The folders of bundled templates, resources and pages: in this package if installed, else in the repository."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ def resources_folder() -> Path:
         EngineError: It is missing from the installation.
     """
     return _find("resources", _PACKAGE)
+
+
+def docs_folder() -> Path:
+    """The folder of the documentation.
+
+    Raises:
+        EngineError: It is missing from the installation.
+    """
+    return _find("docs", _PACKAGE)
 
 
 def _find(name: str, package: Path) -> Path:

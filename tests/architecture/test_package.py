@@ -64,13 +64,14 @@ def _program(installed: Path, folder: Path, *arguments: str) -> str:
     return _do([sys.executable, str(script), *arguments], folder, PYTHONPATH=str(installed))
 
 
-def test_the_wheel_contains_program_templates_handbook_and_license(wheel: Path):
+def test_the_wheel_contains_program_templates_handbook_guide_and_license(wheel: Path):
     names = set(zipfile.ZipFile(wheel).namelist())
     expected = {
         *(file.relative_to(ROOT).as_posix() for file in (ROOT / "engine").rglob("*.py")),
         "engine/py.typed",
         *(f"engine/bundled/templates/{file.name}" for file in (ROOT / "templates").glob("*.loop.json")),
         *(f"engine/bundled/{file.relative_to(ROOT).as_posix()}" for file in (ROOT / "resources").rglob("*.md")),
+        *(f"engine/bundled/{file.relative_to(ROOT).as_posix()}" for file in (ROOT / "docs").rglob("*.md")),
         f"loopwright-{engine.__version__}.dist-info/licenses/LICENSE",
     }
     assert expected <= names
@@ -143,6 +144,18 @@ def test_the_installed_program_searches_its_handbook(installed: Path, tmp_path: 
     passages = result["outputs"]["passages"]
     assert passages
     assert all((ROOT / "resources" / "handbook" / passage["file"]).is_file() for passage in passages)
+
+
+def test_the_installed_program_has_its_guide_with_pictures(installed: Path, tmp_path: Path):
+    program = (
+        "from app.help.guide import Guide, pictures_in\nfrom engine.bundled import docs_folder\n"
+        "guide = Guide.read(docs_folder())\n"
+        "print(guide.folder)\n"
+        "print(all((guide.folder / each).is_file() for each in pictures_in(guide.shown_markdown('window.md', 'dark'))))"
+    )
+    folder, has_pictures = _do([sys.executable, "-c", program], tmp_path, PYTHONPATH=str(installed)).split()
+    assert Path(folder) == installed / "engine" / "bundled" / "docs"
+    assert has_pictures == "True"
 
 
 @pytest.fixture(scope="module")

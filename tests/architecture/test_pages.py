@@ -13,6 +13,7 @@ import pytest
 import typer
 
 import engine
+from app.entry import window_arguments
 from engine.cli.main import app
 from tests.architecture.markdown import anchors, blocks, links, read
 from tests.architecture.project import ROOT, in_a_new_process, pages
@@ -42,13 +43,14 @@ def _command_lines(page: str) -> Iterator[list[str]]:
 
 
 def _program_calls() -> list[tuple[str, list[str]]]:
-    """The page and arguments of every call of the program in a page."""
+    """The page and arguments of every call of a command in a page; files to open are none."""
     found: list[tuple[str, list[str]]] = []
     for page in PAGES:
         for words in _command_lines(page):
             for at, word in enumerate(words):
                 if word.rpartition("/")[2] == "loopwright":
-                    found.append((page, words[at + 1 :]))
+                    if window_arguments(words[at + 1 :]) is None:
+                        found.append((page, words[at + 1 :]))
                     break
     return found
 

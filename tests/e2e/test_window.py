@@ -41,6 +41,9 @@ def environment(tmp_path: Path, screen: Screen) -> dict[str, str]:
     folders = {
         name: str(home / name) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
     }
+    config = home / "XDG_CONFIG_HOME" / "loopwright"
+    config.mkdir(parents=True)
+    (config / "preferences.json").write_text(json.dumps({"version": 1, "learned": ["tour"]}))
     own = {"HOME": str(home), "LOOPWRIGHT_MODEL": f"scripted:{script}", **folders}
     return {**screen.environment(os.environ), **own}
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gallery.gallery import MODEL_LINE, Gallery, RecentFile, TemplateCard
+from app.gallery.gallery import GROUPS, MAX_SHOWN, MODEL_LINE, OTHER_GROUP, Gallery, RecentFile, TemplateCard
 from app.theme.style import style
 from app.theme.tokens import DARK, LIGHT
 from engine.bundled import templates_folder
@@ -116,7 +116,7 @@ def test_arrow_keys_move_between_template_cards(qtbot: QtBot, gallery: Gallery) 
 
 
 def test_card_focused_with_an_arrow_key_is_scrolled_into_view(qtbot: QtBot, gallery: Gallery) -> None:
-    gallery.resize(560, 400)
+    gallery.resize(460, 400)
     first, second = gallery.cards[:2]
     first.setFocus()
     qtbot.waitUntil(lambda: first.button.hasFocus() and first.x() == second.x())
@@ -136,7 +136,7 @@ def test_cards_use_as_many_columns_as_fit(gallery: Gallery) -> None:
     assert first.y() == second.y()
     assert first.x() + first.width() < second.x()
     assert first.height() == second.height()
-    gallery.resize(560, 760)
+    gallery.resize(460, 760)
     assert first.x() == second.x()
     assert first.y() + first.height() < second.y()
     gallery.resize(1100, 760)
@@ -202,6 +202,64 @@ def test_missing_recent_file_is_marked_and_disabled(qtbot: QtBot, gallery: Galle
     assert files(gallery)[1].button.accessibleDescription() == "This file was not found."
     with qtbot.assertNotEmitted(gallery.recent_chosen):
         QTest.mouseClick(files(gallery)[1].button, Qt.MouseButton.LeftButton)
+
+
+def test_start_page_lists_the_latest_recent_files(gallery: Gallery, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.loop.json" for number in range(12)]
+    gallery.set_recent(paths)
+    assert [file.path for file in files(gallery)] == paths[:MAX_SHOWN]
+
+
+def test_bundled_templates_are_in_groups(gallery: Gallery) -> None:
+    groups: dict[str, list[str]] = {}
+    for card in gallery.cards:
+        groups.setdefault(card.template.group, []).append(card.template.path.name.removesuffix(".loop.json"))
+    assert {title: tuple(names) for title, names in groups.items()} == GROUPS
+    assert [text for text in texts(gallery) if text in GROUPS] == list(GROUPS)
+    assert gallery.cards[0].template.path == SELF_REFINE
+
+
+def test_template_of_no_group_is_in_the_last_one(qtbot: QtBot, tmp_path: Path) -> None:
+    for name in ("mine.loop.json", "classify.loop.json"):
+        (tmp_path / name).write_bytes(SELF_REFINE.read_bytes())
+    gallery = shown(qtbot, Gallery(folder=tmp_path))
+    assert [card.template.group for card in gallery.cards] == ["Check and extract", OTHER_GROUP]
+
+
+def test_arrow_keys_move_between_groups(qtbot: QtBot, gallery: Gallery) -> None:
+    last = next(card for card in reversed(gallery.cards) if card.template.group == "Improve a text")
+    first = next(card for card in gallery.cards if card.template.group == "Check and extract")
+    last.setFocus()
+    qtbot.waitUntil(last.button.hasFocus)
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Right):
+        QTest.keyClick(last.button, key)
+        qtbot.waitUntil(first.button.hasFocus)
+        QTest.keyClick(first.button, Qt.Key.Key_Up)
+        qtbot.waitUntil(last.button.hasFocus)
+    gallery.cards[-1].setFocus()
+    QTest.keyClick(gallery.cards[-1].button, Qt.Key.Key_Down)
+    qtbot.waitUntil(gallery.cards[-1].button.hasFocus)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_recent_files_and_models_are_visible_without_scrolling(
+    qtbot: QtBot, gallery: Gallery, tmp_path: Path, scale: float
+) -> None:
+    style().choose("dark", scale)
+    gallery.set_recent([tmp_path / f"{number}.loop.json" for number in range(12)])
+    gallery.resize(1280, 528)  # what a window of 1280 × 720 leaves at 150 %
+    area = gallery.findChild(QScrollArea)
+    assert area is not None
+    last = files(gallery)[-1].button
+
+    def is_visible(widget: QWidget) -> bool:
+        return area.viewport().rect().contains(QRect(widget.mapTo(area.viewport(), QPoint(0, 0)), widget.size()))
+
+    qtbot.waitUntil(lambda: is_visible(last))
+    assert is_visible(button(gallery, "Set up models"))
+    assert files(gallery)[0].y() < gallery.cards[0].mapTo(gallery, QPoint(0, gallery.cards[0].height())).y()
+    gallery.resize(700, 528)
+    qtbot.waitUntil(lambda: last.mapTo(gallery, QPoint()).y() < gallery.cards[0].mapTo(gallery, QPoint()).y())
 
 
 def test_unreadable_template_is_reported_on_the_start_page(qtbot: QtBot, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_results_that_start_with_the_text_come_first() -> None:
 
 
 def test_shortcuts_dialog_lists_window_and_canvas_shortcuts(workbench: Workbench, self_refine: DocumentPage) -> None:
-    QTest.keyClick(workbench.window, Qt.Key.Key_F1)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F1, Qt.KeyboardModifier.ShiftModifier)
 
     (sheet,) = workbench.window.findChildren(ShortcutsDialog)
     from app.theme.widgets import PlainLabel

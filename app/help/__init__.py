@@ -1,0 +1,1 @@
+"""Help: the user guide and the tour of the window."""
