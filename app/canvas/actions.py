@@ -25,7 +25,7 @@ class CanvasAction:
         text: Text in menus.
         keys: Shortcuts; menus show the first.
         needs: Required selection: nothing, `nodes`, `two`, `three` nodes, `one` node, a `subflow`, a
-            `loop` or iterator, or `any` item.
+            `loop` or iterator, something `wrapped` (a loop, subflow or frame), or `any` item.
         icon: Name of the icon, or empty.
     """
 
@@ -57,14 +57,16 @@ SELECT: Final = (
 ADD: Final = (
     CanvasAction("quick_add", "Add node…", ("Tab", "A"), "", "mdi6.plus-circle-outline"),
     CanvasAction("connect_to", "Connect to…", ("C",), "one", "mdi6.connection"),
-    CanvasAction("add_frame", "Add frame", ("Ctrl+G",), "", "mdi6.border-all-variant"),
+    CanvasAction("add_frame", "Add frame", (), "", "mdi6.border-all-variant"),
     CanvasAction("add_note", "Add note", ("Ctrl+Shift+T",), "", "mdi6.note-outline"),
 )
 WRAP: Final = (
     CanvasAction("wrap_loop", "Wrap in a loop", ("Ctrl+L",), "nodes", "mdi6.autorenew"),
     CanvasAction("wrap_iterator", "Wrap in an iterator", (), "nodes"),
-    CanvasAction("unwrap", "Unwrap", ("Ctrl+Shift+L",), "loop"),
-    CanvasAction("toggle_collapsed", "Collapse or expand", ("L",), "loop", "mdi6.arrow-collapse"),
+    CanvasAction("wrap_subflow", "Wrap in a subflow", ("Ctrl+Shift+E",), "nodes", "mdi6.file-tree"),
+    CanvasAction("wrap_frame", "Wrap in a frame", ("Ctrl+G",), "", "mdi6.border-all-variant"),
+    CanvasAction("unwrap", "Unwrap", ("Ctrl+Shift+L",), "wrapped"),
+    CanvasAction("toggle_collapsed", "Collapse or expand loop", ("L",), "loop", "mdi6.arrow-collapse"),
 )
 ARRANGE: Final = (
     CanvasAction("tidy", "Tidy up", ("Ctrl+Shift+A",), "", "mdi6.auto-fix"),
@@ -84,7 +86,7 @@ VIEW: Final = (
     CanvasAction("fit_all", "Zoom to fit", ("Ctrl+0",), "", "mdi6.fit-to-page-outline"),
     CanvasAction("fit_selection", "Zoom to selection", ("Ctrl+2",)),
 )
-SUBMENUS: Final = {"Select": SELECT, "Add": ADD, "Loop": WRAP, "Arrange": ARRANGE}
+SUBMENUS: Final = {"Select": SELECT, "Add": ADD, "Wrap": WRAP, "Arrange": ARRANGE}
 """The submenus of the Edit menu."""
 
 ALL: Final = (*EDIT, *SELECT, *ADD, *WRAP, *ARRANGE, *VIEW)
@@ -110,7 +112,13 @@ def make_actions(view: QWidget, handlers: Mapping[str, Callable[[], object]]) ->
 
 
 def enable(
-    actions: Mapping[str, QAction], nodes: int, others: int, *, is_subflow: bool = False, is_loop: bool = False
+    actions: Mapping[str, QAction],
+    nodes: int,
+    others: int,
+    *,
+    is_subflow: bool = False,
+    is_loop: bool = False,
+    is_wrapped: bool = False,
 ) -> None:
     """Enable the actions that apply to a selection.
 
@@ -120,6 +128,7 @@ def enable(
         others: Number of other selected items.
         is_subflow: Whether the only selected node is a subflow.
         is_loop: Whether the selection contains a loop, an iterator or the end of one.
+        is_wrapped: Whether the selection contains one of these or a subflow, or is a frame.
     """
     for spec in ALL:
         if spec.needs == "any":
@@ -128,6 +137,8 @@ def enable(
             possible = nodes == 1 and is_subflow
         elif spec.needs == "loop":
             possible = is_loop
+        elif spec.needs == "wrapped":
+            possible = is_wrapped
         elif spec.needs == "one":
             possible = nodes == 1 or (spec.name == "rename" and nodes + others == 1)
         else:

@@ -142,10 +142,12 @@ class Canvas(QWidget):
             "toggle_ports": self._toggle_ports,
             "quick_add": self.popups.quick_add,
             "connect_to": lambda: self.popups.connect_to(self.gestures.connect_ports),
-            "add_frame": lambda: commands.add_annotation("frames", self.popups.menu_position),
+            "add_frame": lambda: commands.add_annotation("frames", self.popups.position),
             "add_note": self._add_note,
             "wrap_loop": partial(commands.wrap, LOOP),
             "wrap_iterator": partial(commands.wrap, ITERATOR),
+            "wrap_subflow": commands.wrap_in_subflow,
+            "wrap_frame": lambda: commands.add_annotation("frames"),
             "unwrap": commands.unwrap,
             "toggle_collapsed": commands.toggle_collapsed,
             "tidy": commands.tidy,
@@ -323,7 +325,16 @@ class Canvas(QWidget):
         is_subflow = first is not None and first.type == SUBFLOW
         types = {node.type for node_id in selection if (node := self.session.node(node_id)) is not None}
         is_loop = not types.isdisjoint({*PAIR_BY_START, *PAIR_BY_END})
-        enable(self.actions_by_name, len(selection), others, is_subflow=is_subflow, is_loop=is_loop)
+        has_frame = any(item.is_frame for item in self.view.annotations.selected)
+        is_wrapped = is_loop or SUBFLOW in types or (has_frame and not selection)
+        enable(
+            self.actions_by_name,
+            len(selection),
+            others,
+            is_subflow=is_subflow,
+            is_loop=is_loop,
+            is_wrapped=is_wrapped,
+        )
 
     def _key(self, event: QKeyEvent) -> bool:
         """Move the selection with the arrow keys; with Ctrl or without a selection, navigate instead. Escape deselects.

@@ -6,14 +6,15 @@ hidden cards keep their positions relative to the loop. No Qt here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from app.canvas.card_spacing import Area, close_gap, make_room
 from app.canvas.loop_edits import Document
 from app.canvas.node_card import CardViewModel, PortViewModel
 from app.canvas.operation_builders import set_positions, title_of, with_hidden
-from app.node_layout import FREE_GAP, Box, Position, coordinate, layout_entries, stored_position
+from app.node_layout import Box, Position, layout_entries, stored_position
 from engine.document.model import Workflow
 from engine.document.operations import UNSET, Batch, Operation, OperationError, SetLayout
 from engine.formatting import format_count
@@ -91,16 +92,10 @@ def collapse(document: Document, loop: str, card: Box) -> Batch:
     Raises:
         OperationError: The loop has no body.
     """
-    body = _body_of(document, loop)
-    positions, boxes = document.positions, document.boxes
-    inside = [node for node in (loop, body.exit, *body.nodes) if node not in document.hidden]
-    right = max(positions[node][0] + boxes[node].width for node in inside)
-    by = right - positions[loop][0] - card.width
-    visible = [node for node in positions if node not in document.hidden and node not in inside]
-    moved = {node: (positions[node][0] - by, positions[node][1]) for node in visible if positions[node][0] >= right}
-    if by <= 0 or _overlap({**{node: positions[node] for node in visible}, **moved}, boxes, positions[loop], card):
-        return _batch(document, f"Collapse {title_of(document.workflow, loop)}", loop, {}, (), collapsed=True)
-    others = _shifted_annotations(document.workflow, right, -by)
+    body, visible = _body_of(document, loop), document.visible
+    inside = {node: visible.pop(node) for node in (loop, body.exit, *body.nodes) if node in visible}
+    small = Area.around({loop: inside[loop]}, {loop: card})
+    moved, others = close_gap(document.workflow, visible, document.boxes, Area.around(inside, document.boxes), small)
     return _batch(document, f"Collapse {title_of(document.workflow, loop)}", loop, moved, others, collapsed=True)
 
 
@@ -115,29 +110,15 @@ def expand(document: Document, loop: str, card: Box) -> Batch:
     Raises:
         OperationError: The loop has no body.
     """
-    body = _body_of(document, loop)
+    body, visible = _body_of(document, loop), document.visible
     bodies = collapsed_bodies(document.workflow, document.structure)
     bodies.pop(loop, None)
     still_hidden = hidden_nodes(bodies.values(), document.positions)
-    positions, boxes = document.positions, {**document.boxes, loop: card}
-    inside = [node for node in (loop, body.exit, *body.nodes) if node not in still_hidden]
-    left, top = (min(positions[node][axis] for node in inside) for axis in (0, 1))
-    right = max(positions[node][0] + boxes[node].width for node in inside)
-    bottom = max(positions[node][1] + boxes[node].height for node in inside)
-    area, corner = Box(right - left, bottom - top), (left, top)
-    others_at = {node: positions[node] for node in positions if node not in document.hidden and node != loop}
-    others: list[Operation] = []
-    edge = positions[loop][0] + document.boxes[loop].width
-    if any(_touch(position, boxes[node], corner, area) for node, position in others_at.items()):
-        others_at = {node: (x + right - edge if x >= edge else x, y) for node, (x, y) in others_at.items()}
-        others += _shifted_annotations(document.workflow, edge, right - edge)
-    in_way = [position for node, position in others_at.items() if _touch(position, boxes[node], corner, area)]
-    if in_way:
-        highest = min(y for _, y in in_way)
-        others_at = {
-            node: (x, y + bottom + FREE_GAP - highest if y >= highest else y) for node, (x, y) in others_at.items()
-        }
-    moved = {node: position for node, position in others_at.items() if position != positions[node]}
+    members = (loop, body.exit, *body.nodes)
+    inside = {node: document.positions[node] for node in members if node not in still_hidden}
+    small = Area.around({loop: visible.pop(loop)}, document.boxes)
+    area = Area.around(inside, {**document.boxes, loop: card})
+    moved, others = make_room(document.workflow, visible, document.boxes, area, small)
     return _batch(document, f"Expand {title_of(document.workflow, loop)}", loop, moved, others, collapsed=False)
 
 
@@ -170,36 +151,3 @@ def _batch(
             SetLayout(("nodes", loop, COLLAPSED), flag if collapsed else UNSET),
         ),
     )
-
-
-def _shifted_annotations(workflow: Workflow, limit: float, by: float) -> Iterator[Operation]:
-    """Move the frames and notes right of a limit."""
-    for kind in ("frames", "notes"):
-        for key, entry in layout_entries(workflow, kind).items():
-            x = coordinate(entry.get("x")) if isinstance(entry, dict) else None
-            if x is not None and x >= limit:
-                yield SetLayout((kind, key, "x"), round(x + by))
-
-
-def _touch(one: Position, one_box: Box, other: Position, other_box: Box) -> bool:
-    """Whether two cards overlap."""
-    return (
-        one[0] < other[0] + other_box.width
-        and other[0] < one[0] + one_box.width
-        and one[1] < other[1] + other_box.height
-        and other[1] < one[1] + one_box.height
-    )
-
-
-def _overlap(positions: Mapping[str, Position], boxes: Mapping[str, Box], corner: Position, card: Box) -> bool:
-    """Whether any cards overlap each other, or a card at a corner."""
-    ordered = sorted(positions, key=lambda node: positions[node][0])
-    for index, node in enumerate(ordered):
-        if _touch(positions[node], boxes[node], corner, card):
-            return True
-        for other in ordered[index + 1 :]:
-            if positions[other][0] >= positions[node][0] + boxes[node].width:
-                break
-            if _touch(positions[node], boxes[node], positions[other], boxes[other]):
-                return True
-    return False

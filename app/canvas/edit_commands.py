@@ -16,9 +16,10 @@ from app.canvas.annotations import DEFAULT_SIZES, Annotation, AnnotationItem, Ki
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeItem
 from app.canvas.gestures import Gestures
-from app.canvas.loop_edits import insert_into_body
+from app.canvas.loop_edits import Document, insert_into_body
 from app.canvas.node_item import NodeItem
 from app.canvas.operation_builders import BODY_ROOM, with_hidden
+from app.canvas.subflow_edits import extract_subflow, inline_subflow
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Box, Position, auto_layout, free_position, layout_entries, stored_position
 from app.session import Session
@@ -30,6 +31,7 @@ from engine.document.operations import AddNode, Batch, Connect, Operation, Opera
 from engine.errors import EngineError
 from engine.nodes.json_values import can_ever_fit
 from engine.nodes.spec import PAIR_BY_START, Pair
+from engine.nodes.subflow import SUBFLOW
 
 LARGEST: Final = 20_000_000
 """Maximum length of a text on the clipboard that is parsed."""
@@ -199,20 +201,51 @@ class EditCommands(QObject):
         except OperationError as error:
             self._session.refused.emit(str(error))
             return None
-        if not self._session.do(step):
-            return None
-        loop, exit_ = (operation.node.id for operation in step.operations if isinstance(operation, AddNode))
-        self._session.select([loop])
-        self.arranged.emit(self._view.nodes[loop].card_rect.united(self._view.nodes[exit_].card_rect))
-        return loop
+        added = self._rearrange(step)
+        self._session.select(added[:1])
+        return added[0] if added else None
+
+    def wrap_in_subflow(self) -> None:
+        """Replace the selected nodes by a subflow that contains them."""
+        try:
+            step = extract_subflow(self._gestures.document, self._session.selection)
+        except OperationError as error:
+            self._session.refused.emit(str(error))
+            return
+        self._session.select(self._rearrange(step))
 
     def unwrap(self) -> None:
-        """Remove the selected loop and its exit, and keep the body."""
+        """Remove the selected loop with its exit, subflow or frame, and keep what is inside."""
         document = self._gestures.document
+        frames = [item.annotation.unset() for item in self._view.annotations.selected if item.is_frame]
+        if frames and not self._session.selection:
+            self._session.do(Batch("Unwrap frame", tuple(frames)))
         for node_id in self._session.selection:
-            if node_id in document.structure.bodies or node_id in document.structure.loop_of:
-                self._session.do(loop_edits.unwrap(document, node_id))
-                return
+            try:
+                if document.workflow.nodes_by_id[node_id].type == SUBFLOW:
+                    self._session.select(self._rearrange(inline_subflow(document, node_id)))
+                elif node_id in document.structure.bodies or node_id in document.structure.loop_of:
+                    self._unwrap_loop(document, document.structure.loop_of.get(node_id, node_id))
+                else:
+                    continue
+            except OperationError as error:
+                self._session.refused.emit(str(error))
+            return
+
+    def _unwrap_loop(self, document: Document, loop: str) -> None:
+        step = loop_edits.unwrap(document, loop)
+        if loop in self._view.hidden.values():  # make room for its body first
+            room = collapsed_loops.expand(document, loop, self._view.loop_box(loop, collapsed=False))
+            step = Batch(step.title, (*room.operations, *step.operations))
+        self._session.do(step)
+
+    def _rearrange(self, step: Batch) -> list[str]:
+        """Apply an edit, bring what it adds into view, and return the ids of the new nodes; none if it was refused."""
+        if not self._session.do(step):
+            return []
+        added = [operation.node.id for operation in step.operations if isinstance(operation, AddNode)]
+        self.arranged.emit(self._rect_of(added))
+        return added
 
     def toggle_collapsed(self) -> None:
         """Collapse the selected loop to a card, or expand it."""
@@ -283,10 +316,13 @@ class EditCommands(QObject):
 
     def _show_added(self, node_ids: Iterable[str]) -> None:
         """Bring new cards into view."""
+        self.placed.emit(self._rect_of(node_ids))
+
+    def _rect_of(self, node_ids: Iterable[str]) -> QRectF:
         rect = QRectF()
         for node_id in node_ids:
             rect = rect.united(self._view.nodes[node_id].card_rect)
-        self.placed.emit(rect)
+        return rect
 
     def copy(self) -> bool:
         """Copy the selected nodes to the clipboard."""

@@ -52,6 +52,11 @@ class Document:
     hidden: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
+    def visible(self) -> dict[str, Position]:
+        """The positions of the visible cards."""
+        return {node: position for node, position in self.positions.items() if node not in self.hidden}
+
+    @property
     def ports(self) -> PortLookup:
         """The ports of the nodes."""
         return PortLookup(self.workflow, self.registry, self.structure)
@@ -85,7 +90,7 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
         OperationError: These nodes cannot be the body of one loop.
     """
     workflow = document.workflow
-    body = _body_nodes(document, node_ids, pair)
+    body = enclosed_nodes(document, node_ids, pair.start)
     inside = set(body)
     spec = document.registry.find(pair.start)
     assert spec is not None, "the registry has the built-in types"
@@ -99,7 +104,7 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
     ending = reachable_from([result.partition(".")[0]] if result else body, reversed_edges(leading))
     source = _source(document, body, [edge for edge in incoming if edge.target[0] in ending])
     fed = [edge for edge in incoming if edge.from_ == source]
-    targets = [edge.to for edge in fed] or _free_input(document, body)
+    targets = [edge.to for edge in fed] or free_input(document, body)
     _refuse_strangers(document, body, ending | reachable_from((end.partition(".")[0] for end in targets), leading))
     operations += [Disconnect(edge.from_, edge.to) for edge in fed]
     operations += [Connect(body_end, target) for target in targets]
@@ -108,7 +113,7 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
     if result:
         operations += [Disconnect(edge.from_, edge.to) for edge in outgoing]
         operations.append(Connect(result, document.main_input(added.last)))
-        followers = [edge.to for edge in outgoing] or _free_output(document)
+        followers = [edge.to for edge in outgoing] or free_output(document)
         operations += [Connect(document.main_output(added.last), follower) for follower in followers]
     operations.append(set_positions(workflow, _positions_around(document, inside, added.first.id, added.last.id)))
     what = title_of(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
@@ -189,12 +194,21 @@ def take_out_of_body(document: Document, node_ids: Iterable[str]) -> tuple[Opera
     return (*cut, *reconnections(document.ports, joined, group))
 
 
-def _body_nodes(document: Document, node_ids: Iterable[str], pair: Pair) -> list[str]:
-    """The nodes to wrap in the order of the workflow: the given ones, with whole loops and everything in between."""
+def enclosed_nodes(document: Document, node_ids: Iterable[str], what: str) -> list[str]:
+    """Return the nodes to wrap in the order of the workflow: the given ones, with loops and everything in between.
+
+    Args:
+        document: The document.
+        node_ids: The given nodes.
+        what: What they are wrapped in, for error messages.
+
+    Raises:
+        OperationError: None of them can be wrapped, or they are on several levels.
+    """
     workflow, structure = document.workflow, document.structure
     wanted = {node for node in node_ids if workflow.nodes_by_id[node].type not in _ENDS}
     if not wanted:
-        raise OperationError("Nothing to wrap.", f"Select the nodes that the {pair.start} should repeat.")
+        raise OperationError("Nothing to wrap.", f"Select the nodes for the {what}.")
     leading = successors(workflow, structure)
     wanted = reachable_from(wanted, leading) & reachable_from(wanted, reversed_edges(leading))
     for loop, body in structure.bodies.items():
@@ -209,13 +223,16 @@ def _body_nodes(document: Document, node_ids: Iterable[str], pair: Pair) -> list
 
 def _source(document: Document, body: list[str], incoming: list[Edge]) -> str:
     """The output that feeds the loop; empty without one."""
-    if incoming:
-        return min(incoming, key=lambda edge: body.index(edge.target[0])).from_
+    return min(incoming, key=lambda edge: body.index(edge.target[0])).from_ if incoming else unused_input(document)
+
+
+def unused_input(document: Document) -> str:
+    """The output of the workflow's one input that leads nowhere yet; empty if there is none, or several."""
     unused = [node.id for node in document.workflow.nodes if node.type == "input" and not document.edges_from(node.id)]
     return f"{unused[0]}.value" if len(unused) == 1 else ""
 
 
-def _free_input(document: Document, body: list[str]) -> list[str]:
+def free_input(document: Document, body: list[str]) -> list[str]:
     """The first main input in the body to which nothing leads."""
     connected = {edge.to for edge in document.workflow.edges}
     mains = (document.main_input(document.workflow.nodes_by_id[node]) for node in body)
@@ -255,7 +272,7 @@ def _result_end(document: Document, body: list[str], outgoing: list[Edge], pair:
     return ""
 
 
-def _free_output(document: Document) -> list[str]:
+def free_output(document: Document) -> list[str]:
     """The input of the workflow's one output, if nothing leads there yet."""
     outputs = [node for node in document.workflow.nodes if node.type == "output" and not document.edges_into(node.id)]
     return [f"{outputs[0].id}.value"] if len(outputs) == 1 else []

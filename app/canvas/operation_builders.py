@@ -108,20 +108,21 @@ def add(workflow: Workflow, spec: AnySpec, position: Position, *, tool: str = ""
     taken = set(workflow.nodes_by_id)
     known = all_tools().get(tool)
     title = spec.title if known is None else known.title.partition(" (")[0]
-    node = last = _new_node(title, spec.type, {"tool": tool} if tool else {}, taken)
+    node = last = new_node(title, spec.type, {"tool": tool} if tool else {}, taken)
     operations: list[Operation] = [AddNode(node)]
     positions = {node.id: position}
     pair = PAIR_BY_START.get(spec.type)
     if pair is not None:
         taken.add(node.id)
-        last = _new_node(pair.end.capitalize(), pair.end, {pair.field: node.id}, taken)
+        last = new_node(pair.end.capitalize(), pair.end, {pair.field: node.id}, taken)
         operations.append(AddNode(last))
         positions[last.id] = (position[0] + BODY_ROOM, position[1])
     operations.append(set_positions(workflow, positions))
     return AddedNode(f"Add {display_title(spec)}", tuple(operations), node, last)
 
 
-def _new_node(title: str, node_type: str, config: dict[str, Value], taken: set[str]) -> Node:
+def new_node(title: str, node_type: str, config: dict[str, Value], taken: set[str]) -> Node:
+    """Make a node with a unique id, and a title with the same number."""
     node_id = make_id(title, taken)
     number = node_id.rpartition("_")[2]
     return Node(id=node_id, type=node_type, title=f"{title} {number}" if number.isdigit() else title, config=config)

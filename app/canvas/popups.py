@@ -383,7 +383,7 @@ def _application() -> QCoreApplication:
 _NODE_MENU: Final = (
     ("set_up", "rename", "toggle_enabled", "toggle_ports", "connect_to"),
     ("cut", "copy", "duplicate", "delete", "delete_reconnect"),
-    ("wrap_loop", "wrap_iterator", "add_frame"),
+    ("wrap_loop", "wrap_iterator", "wrap_subflow", "wrap_frame"),
     ("fit_selection",),
 )
 _ARRANGE_MENU: Final = (
@@ -570,12 +570,14 @@ class Popups(QObject):
         if isinstance(item, AnnotationItem):
             self._fill(self.menu, (("rename", "delete"),))
             if item.is_frame:
+                self.menu.addAction(self.actions["unwrap"])
                 self._add_colors(self.menu, item)
         elif isinstance(item, NodeItem):
             if self.actions["open_subflow"].isEnabled():
                 self._fill(self.menu, (("open_subflow",), ()))
             if self.actions["unwrap"].isEnabled():
-                self._fill(self.menu, (("toggle_collapsed", "unwrap"), ()))
+                is_loop = self.actions["toggle_collapsed"].isEnabled()
+                self._fill(self.menu, (("toggle_collapsed", "unwrap") if is_loop else ("unwrap",), ()))
             self._fill(self.menu, _NODE_MENU)
             if len(self._session.selection) > 1:
                 self._fill(self.menu.addMenu("Align and distribute"), _ARRANGE_MENU)

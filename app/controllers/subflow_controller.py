@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +19,7 @@ from app.session import Session
 from app.theme.widgets import MessageBars
 from app.window.document_page import DocumentPage
 from app.worker import Worker
+from engine.document.files import dumps
 from engine.document.migrate import upgraded_copy
 from engine.document.model import Workflow
 from engine.document.operations import Batch, SetConfig
@@ -24,6 +27,8 @@ from engine.document.problems import Problem
 from engine.document.subflows import is_relative, refresh_subflows
 from engine.nodes.spec import ITERATOR
 from engine.nodes.subflow import SUBFLOW
+from engine.text_sanitizing import shown
+from engine.values import Value
 
 SETTLE_MS: Final = 400
 """Delay after typing before a new file name is read."""
@@ -66,19 +71,34 @@ class SubflowController(QObject):
             self._open_workflow(document, node_id)
 
     def _open_workflow(self, document: DocumentPage, node_id: str) -> None:
-        """Open a subflow's file, or its copy where the document has no folder."""
+        """Open a subflow's file, or its copy where it has none or the document has no folder."""
         documents, path = self._documents, document.session.path
         node = document.session.node(node_id)
         config = node.config if node is not None and node.type == SUBFLOW else {}
         file, copy = config.get("file"), config.get("workflow")
         if path is not None and isinstance(file, str) and file.strip() and is_relative(file):
             documents.open_file(path.parent / file)
-        elif path is None and isinstance(copy, dict):
-            session = document.session
-            is_trusted = session.is_trusted and not session.confirms_calls and not session.is_past
-            documents.open_copy(Workflow.model_validate(upgraded_copy(copy)), is_trusted=is_trusted)
+        elif isinstance(copy, dict):
+            self._open_copy(document, node_id, Workflow.model_validate(upgraded_copy(copy)))
         else:
             document.session.refused.emit("This subflow has no file yet. Choose one in its properties.")
+
+    def _open_copy(self, document: DocumentPage, node_id: str, workflow: Workflow) -> None:
+        """Open a subflow that has no file as a document of its own; saving it changes the subflow too."""
+        session = document.session
+        is_trusted = session.is_trusted and not session.confirms_calls and not session.is_past
+        inner = self._documents.open_copy(workflow, is_trusted=is_trusted)
+        if session.is_past:
+            return
+        text = f"This is a subflow of “{shown(session.name, 60)}”. Save it to use your changes there."
+        inner.bars.say("embedded", text, "info")
+
+        def saved(path: Path) -> None:
+            inner.bars.drop("embedded")
+            if not document.is_closed:
+                _update_embedded(session, node_id, inner.session.workflow, path)
+
+        inner.session.saved.connect(saved)
 
     def _show_run(self, document: DocumentPage, node_id: str) -> bool:
         """Show a subflow's part of the document's run; returns whether there is one."""
@@ -128,6 +148,23 @@ class SubflowController(QObject):
         self.refreshers.pop(document, None)
         for page in [page for page, part in self._pages.items() if part.outer is document.session]:
             self._documents.drop(page)
+
+
+def _update_embedded(session: Session, node_id: str, workflow: Workflow, path: Path) -> None:
+    """Let a subflow without a file use a workflow that was saved, and its file if that has a relative path."""
+    node = session.node(node_id)
+    if node is None or node.type != SUBFLOW or node.config.get("file"):
+        return
+    copy: dict[str, Value] = json.loads(dumps(workflow))
+    changes = [SetConfig(node_id, ("workflow",), copy)]
+    try:
+        file = Path(os.path.relpath(path, session.path.parent)).as_posix() if session.path is not None else ""
+    except ValueError:  # on another drive
+        file = ""
+    if file:
+        copy.pop("layout", None)  # as when the file is read
+        changes.append(SetConfig(node_id, ("file",), file))
+    session.do(Batch("Save the subflow", tuple(changes)))
 
 
 def _outer_sessions(session: SubflowSession) -> list[Session]:

@@ -54,7 +54,7 @@ def inner_workflows(resolution: Resolution, registry: Registry) -> dict[str, Wor
                 Problem("nested-too-deep", message, "Flatten them.", node=resolved.id, field="file")
             )
             continue
-        found[resolved.id] = _with_own_model(workflow, registry)
+        found[resolved.id] = with_own_model(workflow, registry)
     return found
 
 
@@ -87,11 +87,12 @@ def depth(workflow: dict[str, Any]) -> int:
 def problem_of_subflow(subflow: Resolved, problem: Problem) -> Problem:
     """Report a problem of a subflow's workflow at the subflow."""
     place = f"{problem.place}: " if problem.place else ""
-    message = f'In "{shown(subflow.config.file, 60)}": {place}{problem.message}'
+    name = subflow.config.file or subflow.node.title or subflow.id
+    message = f'In "{shown(name, 60)}": {place}{problem.message}'
     return Problem(problem.code, message, problem.remedy, problem.severity, node=subflow.id, field="file")
 
 
-def _with_own_model(workflow: Workflow, registry: Registry) -> Workflow:
+def with_own_model(workflow: Workflow, registry: Registry) -> Workflow:
     """Set a subflow's default model at its nodes that name none: the outer workflow may have another default."""
     model = workflow.settings.get("model")
     if not isinstance(model, str) or not model:

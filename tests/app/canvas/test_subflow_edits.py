@@ -1,0 +1,244 @@
+"""Wrapping nodes in a subflow, and replacing a subflow by its nodes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.canvas.loop_edits import Document
+from app.canvas.subflow_edits import extract_subflow, inline_subflow
+from app.node_layout import Box, auto_layout, stored_position
+from engine import validate
+from engine.document.model import Workflow
+from engine.document.operations import OperationError
+from engine.document.problems import has_errors
+from engine.nodes.node_registry import builtin_registry
+from engine.plan.structure import analyse
+from tests.app.canvas.conftest import Hand, MakeCanvas, settle
+from tests.app.canvas.documents import nested, node, refine, workflow
+
+
+def opened(document: Workflow) -> Document:
+    structure = analyse(document)
+    boxes = {one.id: Box(160, 84) for one in document.nodes}
+    positions = auto_layout(document, structure, boxes)
+    positions |= {one.id: found for one in document.nodes if (found := stored_position(document, one.id)) is not None}
+    return Document(document, structure, builtin_registry(), positions, boxes)
+
+
+def edges(document: Workflow) -> set[str]:
+    return {f"{edge.from_} -> {edge.to}" for edge in document.edges}
+
+
+def extracted(document: Workflow, *node_ids: str) -> Workflow:
+    return extract_subflow(opened(document), node_ids).apply(document)[0]
+
+
+def inlined(document: Workflow, node_id: str = "subflow") -> Workflow:
+    return inline_subflow(opened(document), node_id).apply(document)[0]
+
+
+def content(document: Workflow, node_id: str = "subflow") -> Workflow:
+    return Workflow.model_validate(document.node(node_id).config["workflow"])
+
+
+def steps() -> Workflow:
+    """Two inputs, three models in a row of which the second has both inputs, and two outputs."""
+    return workflow(
+        [
+            node("task", "input"),
+            node("tone", "input"),
+            node("plan", "llm", "Plan", prompt="{{input}}"),
+            node("draft", "llm", "Draft", prompt="{{input}} {{tone}}"),
+            node("polish", "llm", "Polish", prompt="{{input}}"),
+            node("text", "output"),
+            node("first", "output"),
+        ],
+        [
+            "task.value -> plan.input",
+            "plan.output -> draft.input",
+            "tone.value -> draft.tone",
+            "draft.output -> polish.input",
+            "polish.output -> text.value",
+            "draft.output -> first.value",
+        ],
+    )
+
+
+def test_values_from_outside_become_inputs_and_used_values_outputs():
+    document = extracted(steps(), "plan", "draft")
+    assert edges(document) == {
+        "task.value -> subflow.input",
+        "tone.value -> subflow.tone",
+        "subflow.result -> polish.input",
+        "subflow.result -> first.value",
+        "polish.output -> text.value",
+    }
+    assert edges(content(document)) == {
+        "input.value -> plan.input",
+        "plan.output -> draft.input",
+        "tone.value -> draft.tone",
+        "draft.output -> result.value",
+    }
+    assert not has_errors(validate(document))
+
+
+def test_each_used_value_is_an_output_of_its_own():
+    document = extracted(steps(), "plan", "draft", "polish")
+    assert {"subflow.polish_output -> text.value", "subflow.draft_output -> first.value"} <= edges(document)
+
+
+def test_nodes_in_between_come_along_and_the_ends_of_the_workflow_stay():
+    document = extracted(steps(), "task", "plan", "polish", "text")
+    assert {one.id for one in content(document).nodes} >= {"plan", "draft", "polish"}
+    assert {one.id for one in document.nodes} == {"task", "tone", "text", "first", "subflow"}
+
+
+def test_unconnected_nodes_are_fed_and_connected_to_free_ends():
+    document = workflow([node("text", "input"), node("draft", "llm"), node("out", "output")], [])
+    assert edges(extracted(document, "draft")) == {"text.value -> subflow.input", "subflow.result -> out.value"}
+
+
+def test_a_whole_loop_is_extracted():
+    document = extracted(refine(), "draft", "loop")
+    assert {one.id for one in content(document).nodes} >= {"loop", "draft", "exit"}
+    assert not has_errors(validate(document))
+
+
+def test_a_body_becomes_a_subflow_in_the_loop():
+    document = extracted(refine(), "draft")
+    assert analyse(document).bodies["loop"].nodes == {"subflow"}
+    assert not has_errors(validate(document))
+
+
+def test_nodes_that_need_their_loop_are_refused():
+    document = workflow(
+        [
+            node("task", "input"),
+            node("loop", "loop"),
+            node("draft", "llm", prompt="{{input}} in iteration {{loop.iteration}}"),
+            node("exit", "exit", loop="loop"),
+            node("text", "output"),
+        ],
+        [
+            "task.value -> loop.input",
+            "loop.body -> draft.input",
+            "draft.output -> exit.input",
+            "exit.output -> text.value",
+        ],
+    )
+    with pytest.raises(OperationError, match="loop"):
+        extract_subflow(opened(document), ["draft"])
+
+
+@pytest.mark.parametrize("selected", [[], ["task"], ["text"]])
+def test_nothing_to_wrap_is_refused(selected: list[str]):
+    with pytest.raises(OperationError):
+        extract_subflow(opened(steps()), selected)
+
+
+def test_a_subflow_without_its_workflow_cannot_be_unwrapped():
+    document = workflow([node("part", "subflow", file="missing.loop.json")], [])
+    with pytest.raises(OperationError):
+        inline_subflow(opened(document), "part")
+
+
+def test_unwrapping_gives_ids_that_are_free_and_updates_references():
+    inner = refine().model_dump(by_alias=True, mode="json")
+    document = workflow(
+        [node("draft", "llm"), node("part", "subflow", workflow=inner), node("out", "output")],
+        ["draft.output -> part.task", "part.text -> out.value"],
+    )
+    flat = inlined(document, "part")
+    assert flat.node("exit").config["loop"] == "loop"
+    assert edges(flat) == {
+        "draft.output -> loop.input",
+        "loop.body -> draft_2.input",
+        "draft_2.output -> exit.input",
+        "exit.output -> out.value",
+    }
+
+
+def test_an_unconnected_input_of_a_subflow_stays_an_input():
+    inner = refine().model_dump(by_alias=True, mode="json")
+    document = workflow([node("part", "subflow", workflow=inner), node("out", "output")], ["part.text -> out.value"])
+    flat = inlined(document, "part")
+    assert flat.node("task").type == "input"
+    assert "task.value -> loop.input" in edges(flat)
+
+
+def test_the_model_of_a_subflow_stays_that_of_its_nodes():
+    inner: dict[str, Any] = refine().model_dump(by_alias=True, mode="json") | {"settings": {"model": "demo"}}
+    document = workflow([node("part", "subflow", workflow=inner)], [])
+    assert inlined(document, "part").node("draft").config["model"] == "demo"
+
+
+@st.composite
+def selections(draw: st.DrawFn) -> tuple[Workflow, list[str]]:
+    """A document of models in layers, with a loop, and some of its nodes."""
+    document = draw(st.sampled_from([nested(), refine(), steps()]))
+    names = [one.id for one in document.nodes]
+    return document, draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+
+
+@given(selections())
+def test_unwrapping_gives_the_document_back(case: tuple[Workflow, list[str]]):
+    document, selected = case
+    try:
+        wrapped = extracted(document, *selected)
+    except OperationError:
+        reject()
+    assert not has_errors(validate(wrapped))
+    back = inlined(wrapped)
+    assert edges(back) == edges(document)
+    assert {one.id: one for one in back.nodes} == {one.id: one for one in document.nodes}
+    places = {one.id: stored_position(back, one.id) for one in back.nodes}
+    for one, other in itertools.combinations([place for place in places.values() if place is not None], 2):
+        assert abs(one[0] - other[0]) >= 160 or abs(one[1] - other[1]) >= 84
+
+
+def test_undo_restores_the_nodes(hand: Hand) -> None:
+    before = hand.session.workflow
+    hand.session.select(["draft"])
+    hand.canvas.actions_by_name["wrap_subflow"].trigger()
+    assert hand.session.selection == ("subflow",)
+    assert hand.session.undo_title == "Wrap Draft in a subflow"
+    hand.session.undo()
+    assert hand.session.workflow == before
+
+
+def test_wrap_and_unwrap_by_keyboard(hand: Hand, qtbot: QtBot) -> None:
+    hand.session.select(["loop", "exit"])
+    with qtbot.waitSignal(hand.session.changed):
+        hand.key(Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    assert set(hand.canvas.view.nodes) == {"task", "subflow", "text"}
+    settle(hand, qtbot)
+    with qtbot.waitSignal(hand.session.changed):
+        hand.key(Qt.Key.Key_L, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    assert set(hand.canvas.view.nodes) == {"task", "loop", "draft", "exit", "text"}
+    assert set(hand.session.selection) == {"loop", "draft", "exit"}
+
+
+def test_a_frame_is_put_around_the_selection_and_unwrapped(hand: Hand) -> None:
+    hand.session.select(["draft", "exit"])
+    hand.key(Qt.Key.Key_G, Qt.KeyboardModifier.ControlModifier)
+    frame = hand.canvas.view.annotations.items["frames", "frame_1"]
+    assert frame.scene_rect.contains(hand.item("draft").card_rect)
+    hand.canvas.navigation.choose(frame)
+    hand.canvas.actions_by_name["unwrap"].trigger()
+    assert not hand.canvas.view.annotations.items
+    assert set(hand.canvas.view.nodes) == {"task", "loop", "draft", "exit", "text"}
+
+
+def test_a_refused_wrap_says_why(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(steps())
+    hand.session.select(["task"])
+    with qtbot.waitSignal(hand.session.refused):
+        hand.canvas.commands.wrap_in_subflow()
+    assert hand.session.undo_title is None
