@@ -16,6 +16,7 @@ from app.theme.style import ThemedIcon
 from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
 from engine.document.problems import Severity
 from engine.expr.comparisons import UNARY, Comparison, Constant, Name, Row, Rows, comparisons_of, expression_of
+from engine.nodes.router import ELSE
 
 _NUMERIC: Final = frozenset(
     {
@@ -270,3 +271,36 @@ class ComparisonEditor(ExpressionEditor):
         self.switch.setText("Edit as expression" if shows_rows else "Edit as rows")
         self.note.setVisible(not can_switch)
         self.main_widget = self.rows[0].left if shows_rows and self.rows else self.edit
+
+
+class RuleEditor(ComparisonEditor):
+    """The rule of a router's branch: a condition, or `else`.
+
+    Attributes:
+        kind: Whether the rule is a condition or `else`.
+    """
+
+    def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
+        self._is_else = False
+        self.kind = narrow_combo(parent)
+        super().__init__(field, binding, parent)
+        self.kind.addItem("If this is true", False)
+        self.kind.addItem("Otherwise", True)
+        self.register(self.kind, f"{field.title}: condition or otherwise", "Otherwise: no rule before it is true.")
+        self.box.insertWidget(0, self.kind)
+        self.kind.activated.connect(lambda row: self._choose(is_else=self.kind.itemData(row)))
+
+    def _choose(self, *, is_else: bool) -> None:
+        self._commit_step(ELSE if is_else else "")
+
+    def _display(self, value: Any) -> None:
+        self._is_else = isinstance(value, str) and value.strip() == ELSE
+        self.kind.setCurrentIndex(self.kind.findData(self._is_else))
+        super()._display("" if self._is_else else value)
+
+    def _show_state(self) -> None:
+        super()._show_state()
+        if self._is_else:
+            for widget in (*self.rows, self.mode, self.add, self.edit, self.switch, self.note):
+                widget.hide()
+            self.main_widget = self.kind

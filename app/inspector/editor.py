@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -75,6 +76,7 @@ class ConfigBinding(QObject):
         node_id: The node; None for the workflow itself.
         models: The models to choose from.
         events: The event filter for the widgets of the form.
+        fields: The fields of the object.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class ConfigBinding(QObject):
         self.node_id = node_id
         self.models = models
         self.events = FieldEventFilter(session, self)
+        self.fields: Mapping[str, FieldSpec] = {}
 
     @property
     def values(self) -> dict[str, Any]:

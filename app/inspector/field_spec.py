@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -60,7 +61,7 @@ class FieldSpec:
         is_advanced: Whether the form shows it only under "More".
         is_first: Whether it comes before all others.
         shown_when: Groups of values of other fields. The field is shown if all values of one group match; with no
-            groups, always.
+            groups, always. `node.NAME` is a field of the node, for a field of an object inside it.
     """
 
     name: str
@@ -95,11 +96,25 @@ class FieldSpec:
         return UNSET if is_default else value
 
 
-def is_visible(field: FieldSpec, values: Mapping[str, Any], fields: Mapping[str, FieldSpec]) -> bool:
-    """Return whether a field applies, given the values of the other fields."""
+_OF_NODE: Final = "node."
+
+
+def is_visible(
+    field: FieldSpec,
+    values: Mapping[str, Any],
+    fields: Mapping[str, FieldSpec],
+    node_values: Mapping[str, Any] = MappingProxyType({}),
+    node_fields: Mapping[str, FieldSpec] = MappingProxyType({}),
+) -> bool:
+    """Return whether a field applies, given the values of the other fields of its object and those of the node."""
 
     def holds(group: tuple[tuple[str, Value], ...]) -> bool:
-        return all(wanted in _values_at(name, values, fields) for name, wanted in group)
+        return all(wanted in found(name) for name, wanted in group)
+
+    def found(name: str) -> list[Any]:
+        if name.startswith(_OF_NODE):
+            return _values_at(name.removeprefix(_OF_NODE), node_values, node_fields)
+        return _values_at(name, values, fields)
 
     is_set = field.kind is FieldKind.OBJECT and field.nullable and field.value_in(values) is not None
     return not field.shown_when or is_set or any(map(holds, field.shown_when))

@@ -20,7 +20,7 @@ from app.inspector.choice_editors import (
     SwitchEditor,
     ToolListEditor,
 )
-from app.inspector.comparison_editor import ComparisonEditor
+from app.inspector.comparison_editor import ComparisonEditor, RuleEditor
 from app.inspector.conditions_editor import ConditionsEditor
 from app.inspector.editor import ConfigBinding, Editor, FieldProblem
 from app.inspector.field_spec import FieldKind, FieldSpec
@@ -45,6 +45,7 @@ _WIDGETS: dict[str, type[Editor]] = {
     "prompt": PromptEditor,
     "expression": ExpressionEditor,
     "comparison": ComparisonEditor,
+    "rule": RuleEditor,
     "json": JsonEditor,
     "model": ModelEditor,
     "models": ModelListEditor,
@@ -115,6 +116,7 @@ class Form(QWidget):
     ) -> None:
         super().__init__(parent)
         self.fields = fields
+        binding.fields = fields
         self._binding = binding
         self._leading = leading
         self._problems: Mapping[str, list[FieldProblem]] = {}

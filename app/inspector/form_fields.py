@@ -213,8 +213,8 @@ class FormFields(QWidget):
 
     def is_wanted(self, name: str, values: Mapping[str, Any]) -> bool:
         """Return whether to show a field: it applies to these values, or it has problems."""
-        row = self.rows[name]
-        return row.has_problems or is_visible(row.field, values, self._all_fields)
+        row, node = self.rows[name], self._binding
+        return row.has_problems or is_visible(row.field, values, self._all_fields, node.values, node.fields)
 
     def show_problems(self, problems: Mapping[str, list[FieldProblem]], values: Mapping[str, Any]) -> None:
         """Show problems by field."""

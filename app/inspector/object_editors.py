@@ -238,7 +238,8 @@ class ObjectListEditor(Editor):
 
     def refresh(self) -> None:
         """Refresh all entries."""
-        for entry in self.entries:
+        for entry, item in zip(self.entries, self._items(), strict=True):
+            entry.rows.show_values(item)  # which fields apply may depend on the node
             entry.rows.refresh()
 
     def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:

@@ -47,11 +47,17 @@ class Branch(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40, title="Name", description="Name of its port.")
-    description: str = Field(default="", title="When", description="When the model should choose it, in a few words.")
+    description: str = Field(
+        default="",
+        title="When",
+        description="When the model should choose it, in a few words.",
+        json_schema_extra={"shown_when": {"node.mode": "model"}},
+    )
     when: str = Field(
         default="",
         title="Rule",
-        description="A CEL expression; the first branch with a true rule is chosen. The last rule can be: else",
+        description="The first branch whose rule is true is chosen. An expression, or else for the last branch.",
+        json_schema_extra={"widget": "rule", "shown_when": {"node.mode": "rules"}},
     )
 
 
@@ -69,12 +75,13 @@ class RouterConfig(ModelFields):
         default="model",
         title="Decided by",
         description="model: a model decides by the criteria. rules: the first true rule decides, without a model.",
+        json_schema_extra={"group": "first"},
     )
     criteria: str = Field(
         default="",
         title="Criteria",
         description="The criteria for the model's decision, in plain words. The value is always included.",
-        json_schema_extra={"widget": "prompt", "shown_when": {"mode": "model"}},
+        json_schema_extra={"widget": "prompt", "group": "first", "shown_when": {"mode": "model"}},
     )
     branches: list[Branch] = Field(
         default_factory=_default_branches,
@@ -82,6 +89,7 @@ class RouterConfig(ModelFields):
         max_length=20,
         title="Branches",
         description="The branches to choose from. Each is a port.",
+        json_schema_extra={"group": "first"},
     )
     max_tokens: int | None = Field(
         default=300,

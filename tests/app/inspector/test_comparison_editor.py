@@ -6,10 +6,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from app.inspector.comparison_editor import ComparisonEditor, read_value, written_value
+from app.inspector.comparison_editor import ComparisonEditor, RuleEditor, read_value, written_value
+from app.inspector.object_editors import ObjectListEditor
 from engine.document.builder import Builder
 from engine.document.model import Workflow
+from engine.document.operations import SetConfig
 from engine.expr.comparisons import Comparison, Constant, Name
+from engine.values import Value
 from tests.app.inspector.conftest import Bench, OpenInspector
 
 
@@ -149,3 +152,75 @@ def test_a_value_is_read_as_what_a_person_means(text: str, comparison: Compariso
 @pytest.mark.parametrize("value", ["good", "8", "true", 8, 0.5, True, None, 'say "no"', "", Name("a.b")])
 def test_a_value_is_shown_so_that_it_is_read_as_the_same(value: Name | Constant) -> None:
     assert read_value(written_value(value), Comparison.EQUALS, ("a.b",)) == value
+
+
+def routed(**config: Value) -> Workflow:
+    flow = Builder()
+    text = flow.add("input", id="text")
+    router = flow.add("router", id="route", **config)
+    flow.connect(text["value"], router["input"])
+    return flow.build()
+
+
+RULES = [{"name": "short", "when": "size(input) < 200"}, {"name": "long", "when": "else"}]
+
+
+def rules_of(bench: Bench) -> list[RuleEditor]:
+    """The editors of a router's rules."""
+    branches = bench.editor("branches")
+    assert isinstance(branches, ObjectListEditor)
+    editors = [entry.rows.rows["when"].editor for entry in branches.entries]
+    assert all(isinstance(editor, RuleEditor) for editor in editors)
+    return editors
+
+
+def shown_fields(bench: Bench) -> list[str]:
+    """The visible fields of the first branch."""
+    rows = bench.editor("branches").entries[0].rows.rows
+    return [name for name, row in rows.items() if row.isVisible()]
+
+
+def test_the_rules_of_a_router_are_rows(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(routed(mode="rules", branches=RULES))
+    bench.select("route")
+    first, last = rules_of(bench)
+    [row] = first.rows
+    assert (row.left.currentText(), row.comparison.currentText(), row.right.currentText()) == (
+        "input",
+        "is shorter than",
+        "200",
+    )
+    assert row.left.itemText(0) == "input"
+    row.right.setEditText("80")
+    assert bench.config("route")["branches"] == [{"name": "short", "when": "size(input) < 80"}, RULES[1]]
+    assert last.kind.currentText() == "Otherwise"
+    assert not any(widget.isVisible() for widget in (*last.rows, last.add, last.switch, last.edit))
+    QTest.mouseClick(first.switch, Qt.MouseButton.LeftButton)
+    assert first.edit.isVisible()
+    assert first.edit.text() == "size(input) < 80"
+
+
+def test_otherwise_is_chosen_and_undone(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(routed(mode="rules", branches=[RULES[0], {"name": "long", "when": ""}]))
+    bench.select("route")
+    rule = rules_of(bench)[1]
+    assert rule.rows[0].isVisible()
+    rule.kind.setFocus()
+    QTest.keyClick(rule.kind, Qt.Key.Key_Down)
+    assert bench.config("route")["branches"] == RULES
+    assert not rule.rows[0].isVisible()
+    assert rule.kind.hasFocus()
+    bench.session.undo()
+    assert rule.kind.currentText() == "If this is true"
+    assert rule.rows[0].isVisible()
+    assert rule.kind.hasFocus()
+
+
+def test_a_branch_shows_what_its_router_decides_by(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(routed(branches=RULES))
+    bench.select("route")
+    assert shown_fields(bench) == ["name", "description"]
+    bench.session.do(SetConfig("route", ("mode",), "rules"))
+    assert shown_fields(bench) == ["name", "when"]
+    bench.session.undo()
+    assert shown_fields(bench) == ["name", "description"]

@@ -15,6 +15,7 @@ from engine.document.problems import Severity
 from engine.expr import ExpressionError, TemplateError, compile_expression, compile_template
 from engine.nodes.json_values import compile_schema
 from engine.nodes.node_registry import builtin_registry
+from engine.nodes.router import Branch, RouterConfig
 from engine.nodes.spec import (
     ERROR_PORT,
     AnySpec,
@@ -69,15 +70,24 @@ def test_shown_when_names_an_existing_value_of_another_setting(spec: AnySpec, na
 
     for group in [shown_when] if isinstance(shown_when, dict) else shown_when:
         for other, value in group.items():
-            entry = re.fullmatch(r"(\w+)\[(\d*)\](?:\.(\w+))?", other)
-            if entry is None:
+            head, _, member = other.partition("[].")
+            if member:  # what one entry of a list has
+                there = getattr(spec.config.model_validate({head: [{member: value}]}), head)
+                assert there[0][member] == value
+            else:
                 assert getattr(spec.config.model_validate({other: value}), other) == value
-            elif entry[3]:  # what one entry of a list has
-                there = getattr(spec.config.model_validate({entry[1]: [{entry[3]: value}]}), entry[1])
-                assert there[0][entry[3]] == value
-            else:  # whether a list has that many entries
-                assert isinstance(getattr(spec.config(), entry[1]), list)
-                assert value is True
+
+
+def test_shown_when_inside_an_object_names_an_existing_value_of_the_node() -> None:
+    fields = {name: field for name, field in Branch.model_fields.items() if name != "name"}
+    values: list[str] = []
+    for field in fields.values():
+        assert isinstance(field.json_schema_extra, dict)
+        assert isinstance(field.json_schema_extra["shown_when"], dict)
+        ((name, value),) = field.json_schema_extra["shown_when"].items()
+        assert RouterConfig.model_validate({name.removeprefix("node."): value}).mode == value
+        values.append(str(value))
+    assert values == ["model", "rules"]
 
 
 @every_type
