@@ -43,7 +43,7 @@ EDIT: Final = (
     CanvasAction("duplicate", "Duplicate", ("Ctrl+D",), "nodes", "mdi6.content-duplicate"),
     CanvasAction("delete", "Delete", ("Del", "Backspace"), "any", "mdi6.delete-outline"),
     CanvasAction("delete_reconnect", "Delete and reconnect", ("Ctrl+Del", "Ctrl+Backspace"), "nodes"),
-    CanvasAction("set_up", "Edit properties", ("Return", "Enter"), "one", "mdi6.tune-variant"),
+    CanvasAction("set_up", "Edit properties", ("Return", "Enter"), "nodes", "mdi6.tune-variant"),
     CanvasAction("open_subflow", "Open subflow", ("Ctrl+E",), "subflow", "mdi6.file-tree"),
     CanvasAction("rename", "Rename", ("F2",), "one", "mdi6.pencil-outline"),
     CanvasAction("toggle_enabled", "Enable or disable", ("E",), "nodes", "mdi6.power"),

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from app.inspector.editor import ConfigBinding, Editor, describe_widget
+from app.inspector.editor import MIXED, MULTIPLE_VALUES, ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldSpec, choice_help
 from app.inspector.model_list import ModelComboBox
 from app.theme.style import ThemedIcon
@@ -64,7 +64,15 @@ class ChoiceEditor(Editor):
     def refresh(self) -> None:
         """Update the available values."""
         self._fill()
-        self._display(self._value)
+        if self._value is not MIXED:
+            self._display(self._value)
+
+    def show_mixed(self) -> bool:
+        """Show that several nodes have different values."""
+        self._value = MIXED
+        self.combo.setPlaceholderText(MULTIPLE_VALUES)
+        self.combo.setCurrentIndex(-1)
+        return True
 
     def options(self) -> Iterable[tuple[Any, str, str]]:
         """Return value, label and help of each choice."""
@@ -131,6 +139,7 @@ class ModelEditor(Editor):
         self.register(self.line)
         self.box.addWidget(self.combo)
         self.main_widget = self.combo
+        self.text_widget = self.line
         self.line.textEdited.connect(self._typed)
         self.combo.model_chosen.connect(self._chosen)
         binding.models.changed.connect(lambda: self.line.setPlaceholderText(self._placeholder()))
@@ -164,7 +173,15 @@ class SwitchEditor(Editor):
         self.main_widget = self.switch
         self.switch.clicked.connect(self._commit_step)
 
+    def show_mixed(self) -> bool:
+        """Show that several nodes have different values; a click turns it on for all."""
+        self._value = MIXED
+        self.switch.setChecked(False)
+        self.switch.setText(MULTIPLE_VALUES)
+        return True
+
     def _display(self, value: Any) -> None:
+        self.switch.setText("")
         self.switch.setChecked(value is True)
 
 

@@ -147,6 +147,7 @@ class ComparisonEditor(ExpressionEditor):
 
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
+        self.text_widget = None  # rows cannot show that values differ
         self.rows: list[ComparisonRow] = []
         self._is_expression = False
         self.mode = narrow_combo(self)

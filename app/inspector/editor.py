@@ -9,14 +9,15 @@ from typing import Any, Final
 
 from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
 
-from app.inspector.field_spec import FieldSpec
+from app.inspector.field_spec import FieldSpec, field_specs
 from app.inspector.model_list import ModelSource
 from app.session import Session
 from app.theme.style import set_style_properties
 from app.theme.widgets import ignore_wheel_unless_focused, plain_tool_tip, vbox
-from engine.document.operations import Operation, SetConfig, SetSettings, Unset
+from engine.document.model import Node, Workflow
+from engine.document.operations import Operation, SetConfig, SetConfigs, SetSettings, Unset
 from engine.document.problems import JsonPath, Problem, Severity
 from engine.values import Value
 
@@ -107,6 +108,78 @@ class ConfigBinding(QObject):
         operation = SetSettings(path, value) if self.node_id is None else SetConfig(self.node_id, path, value)
         return self.session.do(operation)
 
+    def write_field(self, name: str, value: Value) -> bool:
+        """Change the value of a field in the document; a default is left out."""
+        return self.write((name,), self.fields[name].stored_value(value))
+
+    def value_to_edit(self, name: str) -> Any:
+        """Return the value of a field from which an edit starts."""
+        return self.fields[name].value_in(self.values)
+
+
+class NodesBinding(ConfigBinding):
+    """The configs of several nodes, edited as one; each change is made to all of them.
+
+    Attributes:
+        node_ids: The nodes. The first one stands for all where an editor needs a single node.
+    """
+
+    def __init__(self, session: Session, models: ModelSource, parent: QObject | None = None) -> None:
+        super().__init__(session, models, parent=parent)
+        self.node_ids: tuple[str, ...] = ()
+        self._merged: tuple[Workflow, tuple[str, ...], dict[str, Any]] | None = None
+
+    def show_nodes(self, node_ids: tuple[str, ...]) -> None:
+        """Switch to other nodes."""
+        self.node_ids, self.node_id = node_ids, node_ids[0]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes that still exist."""
+        found = map(self.session.node, self.node_ids)
+        return [node for node in found if node is not None]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values that all nodes have, and MIXED for those that differ."""
+        workflow = self.session.workflow
+        if self._merged is None or self._merged[0] is not workflow or self._merged[1] != self.node_ids:
+            self._merged = (workflow, self.node_ids, self._merge())
+        return self._merged[2]
+
+    def _merge(self) -> dict[str, Any]:
+        rows = [(self._fields_of(node), node.config) for node in self.nodes]
+        merged: dict[str, Any] = {}
+        for name in dict.fromkeys((*self.fields, *(name for _, config in rows for name in config))):
+            found = (fields[name].value_in(config) if name in fields else config.get(name) for fields, config in rows)
+            first = next(found, None)
+            merged[name] = first if all(other is first or is_same_json(first, other) for other in found) else MIXED
+        return merged
+
+    def write(self, path: JsonPath, value: Value | Unset) -> bool:
+        """Change a value of all nodes in the document."""
+        return self.session.do(SetConfigs(path, dict.fromkeys(self.node_ids, value)))
+
+    def write_field(self, name: str, value: Value) -> bool:
+        """Change a field of all nodes in the document; a default of the node's type is left out."""
+        stored = {node.id: self._fields_of(node)[name].stored_value(value) for node in self.nodes}
+        return self.session.do(SetConfigs((name,), stored))
+
+    def value_to_edit(self, name: str) -> Any:
+        """Return the value of a field of the first node."""
+        first = self.nodes[0]
+        return self._fields_of(first)[name].value_in(first.config)
+
+    def _fields_of(self, node: Node) -> Mapping[str, FieldSpec]:
+        spec = self.session.registry.find(node.type)
+        return field_specs(spec.config) if spec is not None else {}
+
+
+MIXED: Final[Any] = object()
+"""Stands for the values of several nodes that differ."""
+
+MULTIPLE_VALUES: Final = "Multiple values"
+
 
 _NOTHING: Any = object()
 
@@ -133,6 +206,7 @@ class Editor(QWidget):
         binding: The object that the form edits.
         path: The place of the value in the config.
         main_widget: The widget that receives the focus first.
+        text_widget: The text field of an editor whose whole value is a text; None for others.
         box: The layout of its widgets.
     """
 
@@ -149,6 +223,8 @@ class Editor(QWidget):
         self.binding = binding
         self.path: JsonPath = (field.name,)
         self.main_widget: QWidget = self
+        self.text_widget: QLineEdit | QPlainTextEdit | None = None
+        self._placeholder = ""
         self._value: Any = _NOTHING
         self.box = vbox(spacing=1, parent=self)
 
@@ -156,8 +232,23 @@ class Editor(QWidget):
         """Show a value. If it equals the current one, leave the text as it was typed."""
         if is_same_json(value, self._value):
             return
-        self._value = value
+        self._set_value(value)
         self._display(value)
+
+    def show_mixed(self) -> bool:
+        """Show that several nodes have different values, and accept one for all.
+
+        Returns:
+            False if the editor cannot do so.
+        """
+        if self.text_widget is None:
+            return False
+        if self._value is not MIXED:
+            self._placeholder = self.text_widget.placeholderText()
+            self._display("")
+            self.text_widget.setPlaceholderText(MULTIPLE_VALUES)
+            self._value = MIXED
+        return True
 
     def refresh(self) -> None:
         """Update what depends on the rest of the document: variables, nodes, models."""
@@ -195,8 +286,13 @@ class Editor(QWidget):
     def _commit(self, value: Any) -> None:
         if is_same_json(value, self._value):
             return
-        self._value = value
+        self._set_value(value)
         self.edited.emit(value)
+
+    def _set_value(self, value: Any) -> None:
+        if self._value is MIXED and self.text_widget is not None:
+            self.text_widget.setPlaceholderText(self._placeholder)
+        self._value = value
 
     def _commit_step(self, value: Any) -> None:
         """Emit a new value as an undo step of its own, and show it."""

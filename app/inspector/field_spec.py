@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
@@ -154,6 +155,18 @@ def field_specs(model: type[BaseModel]) -> dict[str, FieldSpec]:
     common = NodeConfig.model_fields
     fields.sort(key=lambda field: (field.is_advanced, field.name in common, not field.is_first))
     return {field.name: field for field in fields}
+
+
+def shared_fields(models: Iterable[type[BaseModel]]) -> dict[str, FieldSpec]:
+    """Return the fields that several models have in common, as the first one declares them."""
+    first, *others = map(field_specs, models)
+    return {name: field for name, field in first.items() if all(_is_alike(field, other.get(name)) for other in others)}
+
+
+def _is_alike(field: FieldSpec, other: FieldSpec | None) -> bool:
+    """Return whether two fields take the same values. Their defaults and their help may differ."""
+    taken = attrgetter("title", "kind", "widget", "nullable", "minimum", "maximum", "choices", "item")
+    return other is not None and taken(field) == taken(other)
 
 
 def _is_hidden(info: FieldInfo) -> bool:

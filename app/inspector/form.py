@@ -180,6 +180,13 @@ class Form(QWidget):
         row.editor.focus_path(path)
         return True
 
+    def focus_first(self) -> bool:
+        """Move the focus to the first visible field, or to the button of the advanced ones; False if there are none."""
+        if self._main.focus_first():
+            return True
+        self.advanced_button.setFocus()
+        return not self.advanced_button.isHidden()
+
     def expand(self) -> None:
         """Expand the advanced fields."""
         if not self.advanced_button.isChecked():
@@ -222,7 +229,7 @@ class Form(QWidget):
             self.advanced_button.show_note(f"{set_count} set" if set_count else "")
 
     def _write(self, name: str, value: Value) -> None:
-        self._binding.write((name,), self.fields[name].stored_value(value))
+        self._binding.write_field(name, value)
 
 
 def problems_by_field(problems: Iterable[Problem], prefix: str = "") -> dict[str, list[FieldProblem]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from app.inspector.choice_editors import SwitchEditor
-from app.inspector.editor import ConfigBinding, Editor, FieldProblem, describe_widget
+from app.inspector.editor import MIXED, MULTIPLE_VALUES, ConfigBinding, Editor, FieldProblem, describe_widget
 from app.inspector.field_spec import FieldSpec, is_visible
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.widgets import PlainLabel, hbox, plain_tool_tip, vbox
@@ -102,8 +103,9 @@ class FormField(QWidget):
         self._label.setToolTip(plain_tool_tip(self.field.help))
         self._help = PlainLabel(self.field.help, self, look="dim small", wrap=True)
         self._problems = ProblemLines(self)
+        self._binding = binding
         self._label.setVisible(bool(field.title))
-        box = vbox(spacing=1, parent=self)
+        self._box = box = vbox(spacing=1, parent=self)
         if isinstance(editor, SwitchEditor):
             line = hbox((self._label, 1), editor, spacing=2)
             box.addLayout(line)
@@ -134,8 +136,31 @@ class FormField(QWidget):
 
     def show_value(self, value: Any) -> None:
         """Show a value, and its help."""
-        self.editor.show_value(value)
-        self._show_help(self.editor.help_for(value))
+        is_shown = value is not MIXED or self.editor.show_mixed()
+        self.editor.setVisible(is_shown)
+        if not is_shown or "_unify" in self.__dict__:
+            self._unify.setVisible(not is_shown)
+        if value is not MIXED:
+            self.editor.show_value(value)
+            self._show_help(self.editor.help_for(value))
+
+    @cached_property
+    def _unify(self) -> QToolButton:
+        """Stands for an editor that cannot show that several nodes have different values."""
+        button = QToolButton(self)
+        button.setProperty("link", True)
+        button.setText(f"{MULTIPLE_VALUES} · Use the same for all")
+        describe_widget(button, f"{self.field.title}: {button.text()}", "Gives all nodes the value of the first one.")
+        button.clicked.connect(self._use_first)
+        self._binding.events.watch(button)
+        self._box.insertWidget(self._box.indexOf(self.editor), button)
+        return button
+
+    def _use_first(self) -> None:
+        self._binding.session.seal()
+        self._binding.write_field(self.field.name, self._binding.value_to_edit(self.field.name))
+        self._binding.session.seal()
+        self.editor.focus_path("")
 
     def show_problems(self, problems: list[FieldProblem]) -> None:
         """Show the problems of the field."""
@@ -232,12 +257,13 @@ class FormFields(QWidget):
         for row in self.rows.values():
             row.editor.refresh_run()
 
-    def focus_first(self) -> None:
-        """Move the focus to the first visible field."""
+    def focus_first(self) -> bool:
+        """Move the focus to the first visible field; False if there is none."""
         for row in self.rows.values():
             if not row.isHidden() and row.editor.isEnabled():
                 row.editor.focus_path("")
-                return
+                return True
+        return False
 
 
 class AdvancedButton(QToolButton):

@@ -13,19 +13,19 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QStackedWidget, QTabBar, QWid
 
 from app.inspector.form import order_tabs
 from app.inspector.model_list import ModelSource
-from app.inspector.properties_pages import NodePage, WorkflowPage
+from app.inspector.properties_pages import NodePage, NodesPage, WorkflowPage
 from app.inspector.result_page import ResultPage
 from app.runs.loop_status import unit_of
 from app.session import Session
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, vbox
+from app.theme.widgets import STRETCH, vbox
 from engine.document.operations import RenameNode
 
 PROPERTIES: Final = 0
 RESULT: Final = 1
 _UPDATE_AFTER_MS: Final = 40
 _PREPARE_AFTER_MS: Final = 150
-PageT = TypeVar("PageT", bound=QWidget)
+PageT = TypeVar("PageT", NodePage, NodesPage, WorkflowPage)
 
 
 class Inspector(QWidget):
@@ -36,7 +36,7 @@ class Inspector(QWidget):
         models: The models to choose from.
 
     Attributes:
-        page: The current page of the Properties tab; None if several nodes are selected.
+        page: The current page of the Properties tab.
         tabs: The tab bar.
         result: The Result page.
     """
@@ -46,7 +46,7 @@ class Inspector(QWidget):
         self._session = session
         self._models = models
         self._pages: dict[str, NodePage] = {}
-        self.page: NodePage | WorkflowPage | None = None
+        self.page: NodePage | NodesPage | WorkflowPage
         self._node_id: str | None = None
         self._is_renaming = False
         self._is_advanced_open = False
@@ -76,8 +76,15 @@ class Inspector(QWidget):
         """Show a field, given as a dotted path, and move the focus to it; without a node, a field of the workflow."""
         self._session.select([] if node_id is None else [node_id])
         self.tabs.setCurrentIndex(PROPERTIES)
-        if self.page is not None:
-            self.page.focus_field(field)
+        self.page.focus_field(field)
+
+    def focus_first_field(self) -> None:
+        """Show the properties of the selection and move the focus to the first field."""
+        self.tabs.setCurrentIndex(PROPERTIES)
+        if isinstance(self.page, NodesPage):
+            self.page.create_form()
+        if self.page.form is None or not self.page.form.focus_first():
+            self.page.focus_field("")
 
     def show_result(self) -> None:
         """Switch to the Result tab."""
@@ -101,8 +108,9 @@ class Inspector(QWidget):
         self._stack.addWidget(self._result_scroll)
         self.workflow_page = self._add_page(lambda parent: WorkflowPage(self._session, self._models, parent))
         self.workflow_page.form.advanced_toggled.connect(self._remember_advanced)
-        self._several = self._add_page(lambda parent: PlainLabel(parent=parent, wrap=True))
-        self._several.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.page = self.workflow_page
+        self._nodes_page = self._add_page(lambda parent: NodesPage(self._session, self._models, parent))
+        self._nodes_page.form_created.connect(self._adopt_form)
         vbox(vbox(self.tabs, margins=(0, 0, 3, 0)), (self._stack, 1), spacing=3, margins=(3, 3, 0, 0), parent=self)
 
     def _connect(self) -> None:
@@ -127,8 +135,7 @@ class Inspector(QWidget):
         scroll.add_page(page)
         order_tabs(page)
         self._scrolls[page] = scroll
-        if isinstance(page, NodePage | WorkflowPage):
-            page.binding.events.entered.connect(lambda widget: scroll.ensureWidgetVisible(widget, 0, 6 * UNIT))
+        page.binding.events.entered.connect(lambda widget: scroll.ensureWidgetVisible(widget, 0, 6 * UNIT))
         return page
 
     def _type_of(self, node_id: str) -> str:
@@ -171,16 +178,15 @@ class Inspector(QWidget):
         selection = self._session.selection
         self._node_id = selection[0] if len(selection) == 1 else None
         self.tabs.setTabEnabled(RESULT, len(selection) < 2)
+        shown: WorkflowPage | NodesPage | NodePage
         if len(selection) > 1:
-            self.page = None
             self.tabs.setCurrentIndex(PROPERTIES)
-            self._several.setText(_selection_text(len(selection)))
-            self._properties_stack.setCurrentWidget(self._scrolls[self._several])
-            return
-        if self._node_id is None:
+            shown = self._nodes_page
+            shown.show_nodes(selection)
+        elif self._node_id is None:
             self.workflow_page.show_values()
             self.workflow_page.show_problems()
-            shown: WorkflowPage | NodePage = self.workflow_page
+            shown = self.workflow_page
         else:
             shown = self._page_for(self._type_of(self._node_id))
             shown.show_node(self._node_id)
@@ -193,7 +199,7 @@ class Inspector(QWidget):
 
     def _document_changed(self, old: object, new: object) -> None:
         del old, new
-        if self._is_renaming or self.page is None:
+        if self._is_renaming:
             return
         if isinstance(self.page, NodePage):
             node = self._session.node(self.page.binding.node_id or "")
@@ -202,17 +208,17 @@ class Inspector(QWidget):
             if node.type != self.page.node_type:
                 self._show_selection()
                 return
+        elif isinstance(self.page, NodesPage) and len(self.page.binding.nodes) < len(self.page.binding.node_ids):
+            return  # the selection changes next
         self.page.show_values()
 
     def _restore_values(self) -> None:
-        if self.page is not None:
-            self.page.show_values(force=True)
+        self.page.show_values(force=True)
 
     def _analyzed(self) -> None:
         self._page_timer.start()
-        if self.page is not None:
-            self.page.show_problems()
-        if isinstance(self.page, NodePage):
+        self.page.show_problems()
+        if not isinstance(self.page, WorkflowPage):
             self.page.refresh()
 
     def _run_updated(self, touched: set[str]) -> None:
@@ -233,7 +239,7 @@ class Inspector(QWidget):
         self.tabs.setTabText(RESULT, self._result_title())
         if self.tabs.currentIndex() == RESULT:
             self.result.update_result()
-        elif isinstance(self.page, NodePage):
+        elif not isinstance(self.page, WorkflowPage):
             self.page.refresh_run()
 
     def _result_title(self) -> str:
@@ -246,6 +252,12 @@ class Inspector(QWidget):
     def _show_tab(self, index: int) -> None:
         self._stack.setCurrentIndex(index)
         self._show_run()
+
+    def _adopt_form(self) -> None:
+        form = self._nodes_page.form
+        assert form is not None
+        form.advanced_toggled.connect(self._remember_advanced)
+        form.advanced_button.setChecked(self._is_advanced_open)
 
     def _remember_advanced(self, is_open: bool) -> None:  # Qt's signal
         self._is_advanced_open = is_open
@@ -282,10 +294,3 @@ class _ScrollPage(QScrollArea):
         """Put the page above the stretch."""
         page.setObjectName("page")
         self._box.insertWidget(0, page)
-
-
-def _selection_text(count: int) -> str:
-    return (
-        f"{count} nodes selected.\n\nYou can move, copy, duplicate, align, disable or delete them together. "
-        "Select a single node to edit its properties."
-    )

@@ -238,14 +238,14 @@ class ObjectListEditor(Editor):
 
     def refresh(self) -> None:
         """Refresh all entries."""
-        for entry, item in zip(self.entries, self._items(), strict=True):
+        for entry, item in zip(self.entries, self._items(), strict=False):
             entry.rows.show_values(item)  # which fields apply may depend on the node
             entry.rows.refresh()
 
     def show_problems(self, problems: list[FieldProblem]) -> list[FieldProblem]:
         """Show each problem at its field."""
         by_index, rest = _split_problems(problems, map(str, range(len(self.entries))))
-        for index, (entry, item) in enumerate(zip(self.entries, self._items(), strict=True)):
+        for index, (entry, item) in enumerate(zip(self.entries, self._items(), strict=False)):
             by_name, others = _split_problems(by_index[str(index)], entry.rows.rows)
             entry.rows.show_problems(by_name, item)
             rest.extend(FieldProblem(f"{index}.{found.path}".rstrip("."), found.problem) for found in others)

@@ -427,7 +427,7 @@ class TemplateEditor(Editor):
         self.edit = TemplateEdit(self.kind, *self.lines, self)
         self.register(self.edit)
         self.box.addWidget(self.edit)
-        self.main_widget = self.edit
+        self.main_widget = self.text_widget = self.edit
         self.edit.typed.connect(self._typed)
         self.edit.left.connect(self._left)
         self._is_unfinished = False

@@ -1,14 +1,17 @@
-"""Pages of the Properties tab: one for each node type, and one for the workflow itself."""
+"""Pages of the Properties tab: for a node of each type, for several nodes, and for the workflow itself."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from collections import Counter
+from typing import Final
+
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
-from app.inspector.editor import ConfigBinding, FieldProblem, describe_widget, mark_invalid
-from app.inspector.field_spec import field_specs
-from app.inspector.form import Form, problems_by_field
+from app.inspector.editor import ConfigBinding, FieldProblem, NodesBinding, describe_widget, mark_invalid
+from app.inspector.field_spec import field_specs, shared_fields
+from app.inspector.form import Form, order_tabs, problems_by_field
 from app.inspector.form_fields import ProblemLines
 from app.inspector.model_list import ModelSource
 from app.inspector.prompt_editor import SYNTAX_ERROR_CODES
@@ -17,8 +20,10 @@ from app.session import Session
 from app.theme.style import icon, style
 from app.theme.widgets import PlainLabel, Switch, hbox, vbox
 from engine.document.model import Node, Settings, is_node_id
-from engine.document.operations import SetDescription, SetEnabled, SetName, SetTitle
+from engine.document.operations import Batch, SetDescription, SetEnabled, SetName, SetTitle
 from engine.document.problems import Problem
+
+_SETTLED_AFTER_MS: Final = 60
 
 
 class NodeIdEdit(QLineEdit):
@@ -248,6 +253,122 @@ class NodePage(QWidget):
             self.id_field.edit.setFocus()
         elif self.form is None or not self.form.focus_field(name, path):
             self.header.title.setFocus()
+
+
+class NodesPage(QWidget):
+    """The fields that several selected nodes have in common; a change is made to all of them.
+
+    The form is created once the selection has settled, because a rubber band changes it all the time.
+
+    Signals:
+        form_created: There is a form for the types of the nodes.
+
+    Attributes:
+        binding: The configs of the nodes.
+        title: The number of nodes.
+        enabled: Enables or disables all of them.
+        form: The form; None until it is created.
+    """
+
+    form_created = Signal()
+
+    def __init__(self, session: Session, models: ModelSource, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._types: frozenset[str] = frozenset()
+        self.binding = NodesBinding(session, models, parent=self)
+        self.title = PlainLabel(parent=self, look="title")
+        self._kinds = PlainLabel(parent=self, look="dim small", wrap=True)
+        self.enabled = Switch(self)
+        describe_widget(self.enabled, "Enabled", "Enables or disables all selected nodes.")
+        self.binding.events.watch(self.enabled)
+        self.enabled.clicked.connect(self._set_enabled)
+        self.form: Form | None = None
+        self._settling = QTimer(self, singleShot=True, interval=_SETTLED_AFTER_MS)
+        self._settling.timeout.connect(self.create_form)
+        line = hbox((self.title, 1), self.enabled, spacing=2)
+        self._box = vbox(vbox(line, self._kinds, spacing=2), spacing=4, parent=self)
+
+    def show_nodes(self, node_ids: tuple[str, ...]) -> None:
+        """Switch to other nodes."""
+        self.binding.show_nodes(node_ids)
+        self.show_values(force=True)
+        self.show_problems()
+        if self.form is None:
+            self._settling.start()  # again, until the selection has settled
+
+    def create_form(self) -> None:
+        """Create the form of the selected nodes now, if there is none."""
+        self._settling.stop()
+        if self.form is not None or not self._types:
+            return
+        specs = [self._session.registry.find(node_type) for node_type in sorted(self._types)]
+        known = [spec.config for spec in specs if spec is not None]
+        fields = shared_fields(known) if len(known) == len(specs) else {}
+        self.form = Form(fields, self.binding, self)
+        self._box.addWidget(self.form)
+        self.form.show_values()
+        self.form.show()
+        self.show_problems()
+        order_tabs(self)
+        self.form_created.emit()
+
+    def show_values(self, *, force: bool = False) -> None:
+        """Show the values of the document."""
+        nodes = self.binding.nodes
+        types = frozenset(node.type for node in nodes)
+        if types != self._types:
+            self._types = types
+            self._drop_form()
+        self.title.setText(f"{len(nodes)} nodes selected")
+        specs = {node_type: self._session.registry.find(node_type) for node_type in types}
+        titles = Counter(spec.title if (spec := specs[node.type]) is not None else node.type for node in nodes)
+        kinds = ", ".join(f"{count} × {title}" for title, count in titles.most_common())
+        self._kinds.setText(f"{kinds}. What you change here changes in all of them.")
+        self.enabled.setChecked(all(node.enabled for node in nodes))
+        if self.form is not None:
+            self.form.show_values(force=force)
+
+    def show_problems(self) -> None:
+        """Show the problems of the shared fields, each once."""
+        if self.form is None:
+            return
+        chosen = set(self.binding.node_ids)
+        problems = {
+            (problem.field, problem.message): problem for problem in self._session.problems if problem.node in chosen
+        }
+        by_field, _ = _split_problems(list(problems.values()), self.form)
+        self.form.show_problems(by_field)
+
+    def refresh(self) -> None:
+        """Update what depends on the rest of the document."""
+        if self.form is not None:
+            self.form.refresh()
+
+    def refresh_run(self) -> None:
+        """Update what depends on the last run."""
+        if self.form is not None:
+            self.form.refresh_run()
+
+    def focus_field(self, field: str) -> None:
+        """Move the focus to a field, given as a dotted path, or to the switch if there is no such field."""
+        name, _, path = field.partition(".")
+        self.create_form()
+        if self.form is None or not self.form.focus_field(name, path):
+            self.enabled.setFocus()
+
+    def _drop_form(self) -> None:
+        if self.form is not None:
+            self._box.removeWidget(self.form)
+            self.form.setParent(None)
+            self.form.deleteLater()
+            self.form = None
+        self._settling.start()
+
+    def _set_enabled(self, on: bool) -> None:  # Qt's signal
+        changes = tuple(SetEnabled(node.id, on) for node in self.binding.nodes if node.enabled is not on)
+        title = f"{'Enable' if on else 'Disable'} {len(changes)} nodes"
+        self._session.do(changes[0] if len(changes) == 1 else Batch(title, changes))
 
 
 _PREFIX = "settings."

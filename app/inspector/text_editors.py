@@ -14,7 +14,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QValidator
 from PySide6.QtWidgets import QAbstractSpinBox, QFileDialog, QLineEdit, QPushButton, QWidget
 
-from app.inspector.editor import ConfigBinding, Editor, describe_widget
+from app.inspector.editor import MIXED, ConfigBinding, Editor, describe_widget
 from app.inspector.field_spec import FieldKind, FieldSpec
 from app.inspector.text_widgets import GrowingEdit
 from app.theme.style import fixed_font, style
@@ -38,7 +38,7 @@ class LineEditor(Editor):
         self.line = QLineEdit(self)
         self.register(self.line)
         self.box.addWidget(self.line)
-        self.main_widget = self.line
+        self.main_widget = self.text_widget = self.line
         self.line.textEdited.connect(self._typed)
 
     def _display(self, value: Any) -> None:
@@ -58,7 +58,7 @@ class TextEditor(Editor):
         self.edit = GrowingEdit(parent=self)
         self.register(self.edit)
         self.box.addWidget(self.edit)
-        self.main_widget = self.edit
+        self.main_widget = self.text_widget = self.edit
         self.edit.typed.connect(self._typed)
 
     def _display(self, value: Any) -> None:
@@ -77,7 +77,7 @@ class LinesEditor(Editor):
         self.edit.setPlaceholderText("One per line. Use \\n for a line break.")
         self.register(self.edit)
         self.box.addWidget(self.edit)
-        self.main_widget = self.edit
+        self.main_widget = self.text_widget = self.edit
         self.edit.typed.connect(self._typed)
 
     def _display(self, value: Any) -> None:
@@ -168,6 +168,7 @@ class NumberEditor(Editor):
         inset_number(self.number)
         self.box.addWidget(self.number)
         self.main_widget = self.number
+        self.text_widget = self.number.lineEdit()
         self.number.typed.connect(self._typed)
         self.number.editingFinished.connect(self._tidy)
 
@@ -185,7 +186,8 @@ class NumberEditor(Editor):
 
     def _tidy(self) -> None:
         """When editing ends, show the effective value: `5` for an empty field with the default 5."""
-        self._display(self._value)
+        if self._value is not MIXED:
+            self._display(self._value)
 
 
 class JsonEditor(Editor):
@@ -203,7 +205,7 @@ class JsonEditor(Editor):
         self.status = PlainLabel(parent=self, look="dim small", wrap=True)
         self.box.addWidget(self.edit)
         self.box.addWidget(self.status)
-        self.main_widget = self.edit
+        self.main_widget = self.text_widget = self.edit
         self.edit.typed.connect(self._typed)
         style().changed.connect(self._dress)
         self._dress()

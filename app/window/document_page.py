@@ -173,13 +173,9 @@ class DocumentPage(QWidget):
         self.inspector.show_result()
 
     def focus_properties(self) -> None:
-        """Focus the first field of the selected node; Esc returns to the canvas."""
-        if len(self.session.selection) != 1:
-            return
-        form = self.inspector.page.form if self.inspector.page is not None else None
-        rows = {name: form.row(name) for name in form.fields} if form is not None else {}
-        first = next((name for name, row in rows.items() if row is not None and not row.isHidden()), "")
-        self.inspector.focus_field(self.session.selection[0], first)
+        """Focus the first field of the selected nodes; Esc returns to the canvas."""
+        if self.session.selection:
+            self.inspector.focus_first_field()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Esc in the inspector moves the focus to the canvas, unless a field handles it."""

@@ -528,6 +528,35 @@ class SetConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SetConfigs:
+    """Sets or removes one value in the configs of several nodes.
+
+    Attributes:
+        path: Keys and list indices, as in `SetConfig`.
+        values: The value by node, or `UNSET` to remove it.
+    """
+
+    path: JsonPath
+    values: Mapping[str, Value | Unset]
+
+    @property
+    def title(self) -> str:
+        """See `Operation.title`."""
+        return f"Change {shown('.'.join(map(str, self.path)))} of {len(self.values)} nodes"
+
+    def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
+        """Fail if there is no such node, if the path is invalid, or if a value is not JSON."""
+        nodes = list(workflow.nodes)
+        places = {node.id: index for index, node in reversed(list(enumerate(nodes)))}
+        for node_id, value in self.values.items():
+            index = places[node_id] if node_id in places else index_of(workflow, node_id)
+            what = f'The config of node "{shown(node_id)}"'
+            config = set_in(nodes[index].config, self.path, value, what, depth=3)
+            nodes[index] = nodes[index].model_copy(update={"config": config})
+        return changed(workflow, self.title, nodes=tuple(nodes))
+
+
+@dataclass(frozen=True, slots=True)
 class SetTitle:
     """Sets the title of a node."""
 

@@ -10,6 +10,7 @@ from engine.document.operations import (
     OperationError,
     Restore,
     SetConfig,
+    SetConfigs,
     SetDescription,
     SetName,
     SetSettings,
@@ -122,6 +123,8 @@ def _field_of(operation: Operation) -> tuple[object, ...] | None:
     match operation:
         case SetConfig(node_id, path):
             return SetConfig, node_id, path
+        case SetConfigs(path, values):
+            return SetConfigs, tuple(values), path
         case SetTitle(node_id):
             return SetTitle, node_id
         case SetSettings(path):

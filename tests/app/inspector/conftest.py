@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.inspector.editor import Editor
 from app.inspector.inspector import Inspector
 from app.inspector.model_list import ModelSource
-from app.inspector.properties_pages import NodePage
+from app.inspector.properties_pages import NodePage, NodesPage
 from app.session import Session
 from engine.document.builder import Builder
 from engine.document.model import Node, Workflow
@@ -39,7 +39,8 @@ class Bench:
     def editor(self, field: str) -> Any:
         """The editor of a displayed field; expands the advanced fields if needed."""
         page = self.inspector.page
-        assert page is not None
+        if isinstance(page, NodesPage):
+            page.create_form()
         assert page.form is not None
         if page.form.row(field) is None:
             page.form.advanced_button.click()
@@ -51,7 +52,6 @@ class Bench:
     def problems(self, field: str) -> list[str]:
         """The displayed problems of a field."""
         page = self.inspector.page
-        assert page is not None
         assert page.form is not None
         row = page.form.row(field)
         assert row is not None

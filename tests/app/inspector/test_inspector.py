@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.inspector.inspector import PROPERTIES, RESULT
-from app.inspector.properties_pages import NodePage, WorkflowPage
+from app.inspector.properties_pages import NodePage, NodesPage, WorkflowPage
 from app.session import ReplaceDocument
 from app.theme.style import style
 from engine.document.clipboard import copy_fragment
@@ -91,8 +91,8 @@ def test_page_follows_the_selection(open_inspector: OpenInspector) -> None:
     bench.select("critique")
     assert bench.editor("prompt").edit.text() == "Judge {{draft}}."
     bench.select("critique", "draft")
-    assert bench.inspector.page is None
-    assert bench.inspector._several.text().startswith("2 nodes selected.")
+    assert isinstance(bench.inspector.page, NodesPage)
+    assert bench.inspector.page.title.text() == "2 nodes selected"
     assert not bench.inspector.tabs.isTabEnabled(RESULT)
     bench.select()
     assert isinstance(bench.inspector.page, WorkflowPage)

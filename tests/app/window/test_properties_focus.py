@@ -67,14 +67,24 @@ def test_enter_shows_a_hidden_inspector(workbench: Workbench, self_refine: Docum
     assert self_refine.inspector.isAncestorOf(focus())
 
 
-def test_enter_does_nothing_without_a_single_node(
+def test_enter_does_nothing_without_a_node(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot) -> None:
+    self_refine.session.select([])
+    at_canvas(workbench, self_refine, qtbot)
+    QTest.keyClick(self_refine.canvas.viewer, Qt.Key.Key_Return)
+    assert self_refine.canvas.viewer.hasFocus()
+
+
+def test_several_nodes_are_edited_from_the_canvas_with_keys_alone(
     workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot
 ) -> None:
-    for selection in ([], ["draft", "critique"]):
-        self_refine.session.select(selection)
-        at_canvas(workbench, self_refine, qtbot)
-        QTest.keyClick(self_refine.canvas.viewer, Qt.Key.Key_Return)
-        assert self_refine.canvas.viewer.hasFocus()
+    self_refine.session.select(["draft", "critique"])
+    at_canvas(workbench, self_refine, qtbot)
+    QTest.keyClick(self_refine.canvas.viewer, Qt.Key.Key_Return)
+    QTest.keyClicks(focus(), "Be brief.")
+    nodes = self_refine.session.workflow.nodes_by_id
+    assert [nodes[name].config["prompt"] for name in ("draft", "critique")] == ["Be brief.", "Be brief."]
+    QTest.keyClick(focus(), Qt.Key.Key_Escape)
+    assert self_refine.canvas.viewer.hasFocus()
 
 
 def test_shortcuts_dialog_lists_enter(workbench: Workbench, self_refine: DocumentPage) -> None:

@@ -22,6 +22,7 @@ from engine.document.operations import (
     RemoveNodes,
     RenameNode,
     SetConfig,
+    SetConfigs,
     SetDescription,
     SetEnabled,
     SetLayout,
@@ -189,6 +190,16 @@ def test_invalid_config_path_is_refused(path: tuple[str | int, ...], reason: str
     assert refusal(SetConfig("judge", path, 1)).endswith(f": {reason}.")
 
 
+def test_one_config_value_is_set_in_several_nodes_or_in_none() -> None:
+    done = after(SetConfigs(("x",), {"judge": 1, "draft": UNSET}))
+    assert done.node("judge").config == {**FLOW.node("judge").config, "x": 1}
+    assert done.node("draft").config == FLOW.node("draft").config
+    assert refusal(SetConfigs(("x",), {"judge": 1, "gone": 1})) == 'There is no node "gone".'
+    assert refusal(SetConfigs(("x",), {"draft": float("nan")})).startswith(
+        'The config of node "draft", "x": The number'
+    )
+
+
 def test_invalid_config_value_or_missing_node_is_refused() -> None:
     assert refusal(SetConfig("judge", ("x",), float("nan"))).startswith('The config of node "judge", "x": The number')
     assert "200 levels deep" in refusal(SetConfig("judge", ("x",) * 300, 1))
@@ -307,6 +318,7 @@ def test_inverse_refuses_a_document_that_has_changed() -> None:
         (Disconnect("draft.output", "critique.input"), "Disconnect draft → critique"),
         (SetConfig("a", ("branches", 0, "when"), 1), "Change branches.0.when of a"),
         (SetConfig("a", ("prompt",), UNSET), "Clear prompt of a"),
+        (SetConfigs(("prompt",), {"a": 1, "b": UNSET}), "Change prompt of 2 nodes"),
         (SetTitle("a", "b"), "Change the title of a"),
         (SetEnabled("a", True), "Enable a"),
         (SetEnabled("a", False), "Disable a"),
@@ -343,6 +355,7 @@ def operations(draw: st.DrawFn, workflow: Workflow) -> Operation:
             st.builds(Connect, ends, ends),
             edge.map(lambda both: Disconnect(*both)),
             st.builds(SetConfig, name, path, value),
+            st.builds(SetConfigs, path, st.dictionaries(name, value, max_size=3)),
             st.builds(SetTitle, name, texts()),
             st.builds(SetEnabled, name, st.booleans()),
             st.builds(SetPinned, name, st.dictionaries(keys(), values(), max_size=2)),

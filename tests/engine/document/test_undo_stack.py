@@ -15,6 +15,7 @@ from engine.document.operations import (
     OperationError,
     RemoveNode,
     SetConfig,
+    SetConfigs,
     SetDescription,
     SetName,
     SetSettings,
@@ -82,6 +83,7 @@ def test_typing_in_a_field_is_one_step() -> None:
     ("first", "second"),
     [
         (SetTitle("a", "t"), SetTitle("a", "ti")),
+        (SetConfigs(("p",), {"a": "t", "b": "t"}), SetConfigs(("p",), {"a": "ti", "b": "ti"})),
         (SetSettings(("model",), "m"), SetSettings(("model",), "mo")),
         (SetName("n"), SetName("na")),
         (SetDescription("d"), SetDescription("de")),
@@ -97,9 +99,16 @@ def test_typing_a_title_setting_name_or_description_is_one_step(first: Operation
 
 
 @pytest.mark.parametrize(
-    "other", [SetConfig("a", ("q",), 1), SetConfig("b", ("p",), 1), SetTitle("a", "t"), AddNode(Node(id="c", type="x"))]
+    "other",
+    [
+        SetConfig("a", ("q",), 1),
+        SetConfig("b", ("p",), 1),
+        SetConfigs(("p",), {"b": 1}),
+        SetTitle("a", "t"),
+        AddNode(Node(id="c", type="x")),
+    ],
 )
-def test_another_change_starts_another_step(other: SetConfig | SetTitle | AddNode) -> None:
+def test_another_change_starts_another_step(other: Operation) -> None:
     history = UndoStack(FLOW)
     history.do(SetConfig("a", ("p",), "1"))
     history.do(other)
