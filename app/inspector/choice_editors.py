@@ -142,7 +142,12 @@ class ModelEditor(Editor):
         self.text_widget = self.line
         self.line.textEdited.connect(self._typed)
         self.combo.model_chosen.connect(self._chosen)
-        binding.models.changed.connect(lambda: self.line.setPlaceholderText(self._placeholder()))
+        binding.models.changed.connect(self._update_placeholder)
+
+    def _update_placeholder(self) -> None:
+        self._usual_placeholder = self._placeholder()
+        if self._value is not MIXED:
+            self.line.setPlaceholderText(self._usual_placeholder)
 
     def _placeholder(self) -> str:
         default = self.binding.models.default_label

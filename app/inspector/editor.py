@@ -224,7 +224,7 @@ class Editor(QWidget):
         self.path: JsonPath = (field.name,)
         self.main_widget: QWidget = self
         self.text_widget: QLineEdit | QPlainTextEdit | None = None
-        self._placeholder = ""
+        self._usual_placeholder = ""
         self._value: Any = _NOTHING
         self.box = vbox(spacing=1, parent=self)
 
@@ -244,7 +244,7 @@ class Editor(QWidget):
         if self.text_widget is None:
             return False
         if self._value is not MIXED:
-            self._placeholder = self.text_widget.placeholderText()
+            self._usual_placeholder = self.text_widget.placeholderText()
             self._display("")
             self.text_widget.setPlaceholderText(MULTIPLE_VALUES)
             self._value = MIXED
@@ -291,7 +291,7 @@ class Editor(QWidget):
 
     def _set_value(self, value: Any) -> None:
         if self._value is MIXED and self.text_widget is not None:
-            self.text_widget.setPlaceholderText(self._placeholder)
+            self.text_widget.setPlaceholderText(self._usual_placeholder)
         self._value = value
 
     def _commit_step(self, value: Any) -> None:

@@ -393,8 +393,8 @@ def test_problem_in_a_branch_is_shown_at_its_field(one_node: OneNode) -> None:
     bench.qtbot.waitUntil(lambda: row.problem_texts != [])
     assert row.problem_texts == ['Two branches are called "done". Rename one.']
     assert bench.problems("branches") == []
-    bench.inspector.focus_field("it", "branches.0.when")
-    assert editor.entries[0].rows.rows["when"].editor.edit.hasFocus()
+    bench.inspector.focus_field("it", "branches.0.description")
+    assert editor.entries[0].rows.rows["description"].editor.edit.hasFocus()
 
 
 def test_argument_fields_are_the_parameters_of_the_tool(one_node: OneNode) -> None:
