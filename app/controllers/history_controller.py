@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import QObject, Qt, QUrl, Signal
-from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QDialog, QPushButton, QWidget
+from PySide6.QtGui import QCursor, QDesktopServices
+from PySide6.QtWidgets import QDialog, QMenu, QPushButton, QWidget
 
 from app.controllers.history_pages import HistoryPage, HistoryPages
 from app.controllers.resume_fork_controller import ResumeForkController
 from app.dialogs import FileDialogs, is_dialog_open
-from app.history.compare_window import CompareWindow, SideContent, live_compared_run
-from app.history.run_labels import run_title
+from app.history.compare_window import NO_PLACE, ComparedRun, CompareWindow, SideContent, live_compared_run
+from app.history.run_labels import STATUS_LABELS, full_run_title, run_title
 from app.history.runs_panel import RunsPanel
 from app.history.store_client import StoreClient, text_for_window
 from app.runs.loop_status import iterators_of, place_label, titles_of
@@ -33,6 +33,8 @@ from engine.store.store_protocol import EVERY_RUN, RunFilter, RunStatus, RunSumm
 from engine.values import Value
 
 HISTORY_FILTER: Final = "Histories (*.sqlite3);;All files (*)"
+MOST_OFFERED: Final = 30
+"""Number of runs to choose from for a comparison; the Compare window lists others too."""
 NOT_STORED: Final = "not-stored"
 """The topic of the message that a run is not stored any more."""
 
@@ -50,6 +52,7 @@ class HistoryController(QObject):
     Attributes:
         panel: The list of runs.
         compare: The comparison window; None until it is first opened.
+        run_menu: The runs to compare with that were offered last.
 
     Signals:
         refused: Something could not be done; the text says what and why.
@@ -84,6 +87,7 @@ class HistoryController(QObject):
         self._answers = RemoteAnswers(window, access)
         self.panel = RunsPanel(access, dialogs)
         self.compare: CompareWindow | None = None
+        self.run_menu = QMenu(window)
         for part in (tabs, resuming, self._answers):
             part.refused.connect(self.refused)
         answered = "Your answer was sent. The run continues in the other window or program."
@@ -119,18 +123,51 @@ class HistoryController(QObject):
 
     def compare_from(self, document: DocumentPage, place: str) -> None:
         """Compare a place of the document's run with the same place one iteration earlier."""
-        session = document.session
-        if session.shown.view_model is None:
+        if document.session.shown.view_model is None:
             return
-        node = place.rpartition(".")[2] if not place.endswith("]") else ""
-        level = place.rpartition(".")[0] if node else place
-        what = (node, "output") if node else None
-        run: object = session.shown.run_id
-        if self.access.store is None or not session.shown.run_id:
-            structure = analyse(session.shown.workflow or session.workflow, session.registry)
-            run = live_compared_run(session.name, structure, session.shown.view_model)
-        before = _before(level)
-        self._compare(SideContent(run, before, what), SideContent(run, level, what))  # type: ignore[arg-type]
+        level, what = _level_and_text(place)
+        run = self._shown_run(document)
+        self._compare(SideContent(run, _before(level), what), SideContent(run, level, what))
+
+    def choose_run_to_compare(self, document: DocumentPage, place: str) -> None:
+        """Let the user choose another run of this workflow, and compare the same place of both runs."""
+        shown = document.session.shown
+        if shown.view_model is None:
+            return
+        level, what = _level_and_text(place)
+        run, run_id = self._shown_run(document), shown.run_id
+        ran = shown.workflow or document.session.workflow
+
+        def read(store: Store) -> list[RunSummary]:
+            source = store.find(run_id).source if run_id else ""
+            which = RunFilter(workflow=source or ran.name)
+            found = store.runs(which, limit=MOST_OFFERED)
+            return [other for other in found if other.run_id != run_id and (not source or other.source == source)]
+
+        def offer(found: list[RunSummary]) -> None:
+            menu = self.run_menu
+            menu.clear()
+            for other in found:
+                title = f"{full_run_title(other)} · {STATUS_LABELS[other.status]}".replace("&", "&&")
+                other_side = SideContent(other.run_id, level, what)
+                menu.addAction(title).triggered.connect(
+                    lambda _checked=False, left=other_side: self._compare(left, SideContent(run, level, what))
+                )
+            if not found:
+                menu.addAction("No other run of this workflow is stored.").setEnabled(False)
+            menu.popup(QCursor.pos())
+
+        if not self.access.ask(read, offer, self._refuse):
+            self.refused.emit("The history is not open, so there is no other run to compare with.")
+
+    def _shown_run(self, document: DocumentPage) -> str | ComparedRun:
+        """The run that a document shows: its id, or the run itself if it is not stored."""
+        session = document.session
+        if self.access.store is not None and session.shown.run_id:
+            return session.shown.run_id
+        structure = analyse(session.shown.workflow or session.workflow, session.registry)
+        assert session.shown.view_model is not None
+        return live_compared_run(session.name, structure, session.shown.view_model)
 
     def compare_current(self) -> None:
         """Compare the selected iteration of the current document with the one before."""
@@ -160,6 +197,8 @@ class HistoryController(QObject):
         """Connect a document that was opened."""
         iterations, session = document.iterations, document.session
         iterations.compare_wanted.connect(lambda place: self.compare_from(document, place))
+        for signal in (iterations.detail.run_compare_wanted, document.inspector.result.compare_wanted):
+            signal.connect(lambda place: self.choose_run_to_compare(document, place))
         iterations.fork_wanted.connect(lambda place: self.fork_from(document, place))
         iterations.export_wanted.connect(lambda: self.export_current(document))
         session.shown.started.connect(lambda: self._listen(document))
@@ -258,10 +297,20 @@ class HistoryController(QObject):
         self.refused.emit(str(error))
 
 
+def _level_and_text(place: str) -> tuple[str, tuple[str, str] | None]:
+    """The iteration of a path, and the text to compare: the output of a node, or what was compared before."""
+    if place.endswith("]") or not place:
+        return place, None
+    level, _, node = place.rpartition(".")
+    return level, (node, "output")
+
+
 def _before(level: str) -> str:
-    """The iteration before this one; the first has none, and is returned itself."""
+    """The iteration before this one; nothing before the first."""
     loop, _, index = level.removesuffix("]").rpartition("[")
-    return f"{loop}[{max(int(index) - 1, 0)}]" if loop else level
+    if not loop:
+        return level
+    return f"{loop}[{int(index) - 1}]" if int(index) else NO_PLACE
 
 
 HINT = "Another window or program is running this. It continues there with your answer."

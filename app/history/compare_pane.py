@@ -100,6 +100,11 @@ def compare(left: str, right: str, check: Check = lambda: None) -> Comparison:
     return Comparison(left, right, pairs, words[Kind.DELETE], words[Kind.INSERT])
 
 
+def not_compared(left: str, right: str) -> Comparison:
+    """Return two texts side by side without highlights, one of which is nothing."""
+    return Comparison(_broken(shown(left), [])[0], _broken(shown(right), [])[0], (), 0, 0)
+
+
 def summary(comparison: Comparison) -> str:
     """Describe in one sentence how much differs."""
     count = len(comparison.changes)

@@ -10,7 +10,7 @@ from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QComboBox, QDialog, QPushButton, QSizePolicy, QWidget
 
-from app.history.compare_pane import ComparePane, Comparison, compare, summary
+from app.history.compare_pane import ComparePane, Comparison, compare, not_compared, summary
 from app.history.run_labels import full_run_title, path_label
 from app.history.store_client import StoreClient
 from app.history.stored_session import StoredRun, read_level, read_outline
@@ -34,6 +34,9 @@ FEEDBACK: Final = "feedback"
 INPUT: Final = "input"
 PROMPT: Final = "prompt"
 OUTPUT: Final = "output"
+
+NO_PLACE: Final = "-"
+"""The place of nothing: what the first iteration is compared with."""
 
 _OF_ITERATION: Final = ((RESULT, "Result"), (FEEDBACK, "Feedback"), (INPUT, "Input"))
 _PAIRED: Final = frozenset({*PAIR_BY_START, *PAIR_BY_END})
@@ -86,7 +89,7 @@ class ComparedRun:
         return self._picture.status == "completed"
 
     def places(self) -> list[tuple[str, str]]:
-        """Return the iterations with their labels, outer loops first; then the whole run (`""`)."""
+        """Return the iterations with their labels, outer loops first; then the whole run (`""`), and nothing."""
         found = [
             (f"{path}[{index}]", path_label(f"{path}[{index}]").replace("iteration", self._unit(node_of(path))))
             for path, loop in self._picture.loops.items()
@@ -95,10 +98,13 @@ class ComparedRun:
         several = len({path for path in self._picture.loops if "." not in path}) > 1
         if several:  # the number alone does not identify the loop
             found = [(place, f"{place.partition('[')[0]}: {words}") for place, words in found]
-        return [*((place, words[:1].upper() + words[1:]) for place, words in found), ("", "Whole run")]
+        labels = [(place, words[:1].upper() + words[1:]) for place, words in found]
+        return [*labels, ("", "Whole run"), (NO_PLACE, "Nothing")]
 
     def offers(self, place: str) -> list[TextChoice]:
         """Return the texts that an iteration has."""
+        if place == NO_PLACE:
+            return []
         loop = place.rpartition("[")[0].rpartition(".")[2]
         parts = (_OF_ITEM if self._unit(loop) == "item" else _OF_ITERATION) if place else ((RESULT, "Results"),)
         offers = [TextChoice("", part, title) for part, title in parts]
@@ -206,6 +212,7 @@ class CompareSide(QWidget):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.source: ComparedRun | None = None
+        self._key: tuple[str, str] | None = None
         self.run = _box(f"{name}: run")
         self.place = _box(f"{name}: iteration")
         self.what = _box(f"{name}: what of it")
@@ -252,7 +259,7 @@ class CompareSide(QWidget):
             for name, words in places:
                 self.place.addItem(words, name)
             at = self.place.findData(wanted)
-            self.place.setCurrentIndex(at if at >= 0 else max(len(places) - 2, 0))
+            self.place.setCurrentIndex(at if at >= 0 else max(len(places) - 3, 0))
         self._offer_what(what)
 
     def keep_run(self) -> None:
@@ -283,13 +290,13 @@ class CompareSide(QWidget):
 
     def _offer_what(self, key: tuple[str, str] | None) -> None:
         before = self.chosen_what
-        wanted = key or (before.key if before is not None else None)
+        self._key = key or (before.key if before is not None else self._key)
         with QSignalBlocker(self.what):
             self.what.clear()
             for what in self.source.offers(self.chosen_place) if self.source is not None else ():
                 self.what.addItem(what.title, what)
-            if wanted is not None:
-                self.choose_what(wanted)
+            if self._key is not None:
+                self.choose_what(self._key)
 
 
 def _box(name: str) -> QComboBox:
@@ -472,6 +479,8 @@ class CompareWindow(QDialog):
         def work() -> Comparison:
             check()
             first, second = (_text(*side) for side in sides)
+            if NO_PLACE in {place for _, place, _ in sides}:
+                return not_compared(first, second)
             return compare(first, second, check)
 
         def answered(comparison: Comparison) -> None:
@@ -491,8 +500,13 @@ class CompareWindow(QDialog):
         right.show_text(comparison.right, comparison.marks(is_left=False))
         for button in (self.previous, self.next):
             button.setEnabled(bool(comparison.changes))
-        self.line.setText(summary(comparison))
+        self.line.setText(summary(comparison) if not self._is_alone else _alone(self.right.place.currentText()))
         self.compared.emit()
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether one side is nothing."""
+        return NO_PLACE in {self.left.chosen_place, self.right.chosen_place}
 
     def _swap(self) -> None:
         left, right = self.left, self.right
@@ -506,6 +520,11 @@ class CompareWindow(QDialog):
 
     def _fail(self, error: EngineError) -> None:
         self.line.setText(str(error))
+
+
+def _alone(place: str) -> str:
+    first = f"{place} is the first, so there is nothing before it. " if place.endswith(" 1") else ""
+    return f"{first}Nothing is compared. Choose an iteration or another run to compare with."
 
 
 def _text(source: ComparedRun | None, place: str, what: TextChoice | None) -> str:

@@ -366,6 +366,7 @@ class IterationDetail(QWidget):
 
     Signals:
         compare_wanted: The user wants to compare a path, such as `loop[2]` or `loop[2].critique`.
+        run_compare_wanted: The user wants to compare a path with the same one in another run.
         fork_wanted: The user wants to fork from a path.
 
     Attributes:
@@ -375,6 +376,7 @@ class IterationDetail(QWidget):
     """
 
     compare_wanted = Signal(str)
+    run_compare_wanted = Signal(str)
     fork_wanted = Signal(str)
 
     def __init__(self, session: Session, selection: LoopSelection, parent: QWidget | None = None) -> None:
@@ -396,11 +398,16 @@ class IterationDetail(QWidget):
         self.pages = QStackedWidget()
         self.compare = QPushButton("Compare…")
         self.compare.clicked.connect(lambda: self.compare_wanted.emit(self.place))
+        self.compare_run = QPushButton("With another run…")
+        self.compare_run.setAccessibleName("Compare with another run")
+        self.compare_run.setToolTip("Compare with the same iteration of another run")
+        self.compare_run.clicked.connect(lambda: self.run_compare_wanted.emit(self.place))
         self.fork = QPushButton("Fork from here…")
         self.fork.clicked.connect(lambda: self.fork_wanted.emit(self.place))
         self._arrange()
 
     def _arrange(self) -> None:
+        self.compare.setToolTip("Compare with the iteration before")
         ThemedIcon(self.compare, "mdi6.compare-horizontal", "dim")
         ThemedIcon(self.fork, "mdi6.source-branch", "dim")
         self._area.setWidgetResizable(True)
@@ -412,7 +419,7 @@ class IterationDetail(QWidget):
         self.pages.addWidget(self._area)
         head = hbox(self.title, self.returned, (self.facts, 1), spacing=2)
         middle = hbox(self.parts, (self.pages, 1), spacing=3)
-        buttons = hbox(self.compare, self.fork, STRETCH, spacing=2)
+        buttons = hbox(self.compare, self.compare_run, self.fork, STRETCH, spacing=2)
         vbox(head, (middle, 1), buttons, spacing=2, margins=(3, 0, 0, 0), parent=self)
 
     @property

@@ -60,7 +60,7 @@ class Inspector(QWidget):
         self.tabs.setAccessibleName("Properties or result")
         self.tabs.addTab("Properties")
         self.tabs.addTab("Result")
-        self.result = ResultPage(session)
+        self.result = ResultPage(session, can_compare=True)
         self._scrolls: dict[QWidget, QScrollArea] = {}
         self._lay_out()
         self._run_timer = QTimer(self, singleShot=True, interval=_UPDATE_AFTER_MS)

@@ -39,6 +39,7 @@ from app.theme.tokens import UNIT
 from app.theme.widgets import PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.problems import Problem, Severity
 from engine.formatting import format_count, format_duration, format_money
+from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
 from engine.run_state.state import FINISHED, LoopExecution, NodeExecution, NodeState
 
 
@@ -258,6 +259,13 @@ class IterationList(QListView):
 class ResultPage(QWidget):
     """Shows one execution of a node, or the whole run.
 
+    Args:
+        session: The document with its run.
+        can_compare: Whether it has a button to compare with another run.
+
+    Signals:
+        compare_wanted: The user wants to compare with another run; the path in this run (`loop[2].draft`).
+
     Attributes:
         node_id: The node; None for the whole run.
         state: State of the execution.
@@ -265,11 +273,15 @@ class ResultPage(QWidget):
         exit_reason: Why a loop ended, or its progress.
         sections: The displayed sections by key.
         iterations: The iterations of a loop; hidden for other nodes.
+        compare: Compares with another run.
     """
 
-    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+    compare_wanted = Signal(str)
+
+    def __init__(self, session: Session, parent: QWidget | None = None, *, can_compare: bool = False) -> None:
         super().__init__(parent)
         self._session = session
+        self._can_compare = can_compare
         self.node_id: str | None = None
         self._state = NodeState.PENDING
         self._title = PlainLabel(look="title", wrap=True)
@@ -282,10 +294,14 @@ class ResultPage(QWidget):
         self.iterations.chosen.connect(self._show_iteration)
         self.sections: dict[str, ResultSectionView] = {}
         self.note = NoteInput(session, self)
+        self.compare = QPushButton("Compare…")
+        self.compare.setProperty("quiet", True)
+        describe_widget(self.compare, "Compare with another run", "Compare with another run of this workflow")
+        self.compare.clicked.connect(lambda _checked=False: self.compare_wanted.emit(self._path or ""))
         self._sections_box = vbox(spacing=4, margins=(0, 2, 0, 0))
         vbox(
             self._title,
-            hbox(self._icon, (self.state, 1), spacing=2),
+            hbox(self._icon, (self.state, 1), self.compare, spacing=2),
             self.metrics,
             self.problems,
             self.note,
@@ -310,6 +326,22 @@ class ResultPage(QWidget):
         else:
             self._show_execution(view_model, self.node_id)
         self._show_loop(view_model)
+        self.compare.setVisible(self._can_compare and self._path is not None)
+
+    @property
+    def _path(self) -> str | None:
+        """What can be compared: the node, an iteration, or the run (""); None for what did not run or is inside."""
+        view_model, chosen = self._session.shown.view_model, self._session.shown.chosen
+        if view_model is None or view_model.prefix or not view_model.is_over:
+            return None
+        node = self._session.node(self.node_id) if self.node_id is not None else None
+        if node is None:
+            return ""
+        path = view_model.path_of(node.id, chosen)
+        if node.type in PAIR_BY_START:
+            has_begun = view_model.loop(node.id, chosen).current >= 0
+            return f"{path}[{view_model.index_of(node.id, chosen)}]" if has_begun else None
+        return path if path in view_model.nodes and node.type not in PAIR_BY_END else None
 
     def _show_execution(self, view_model: RunViewModel, node_id: str) -> None:
         chosen = self._session.shown.chosen

@@ -192,8 +192,8 @@ class ChatPanel(QWidget):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Send with Enter; Shift+Enter starts a new line."""
-        is_press = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress
-        if is_press and event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+        is_press = event.type() == QEvent.Type.KeyPress
+        if is_press and isinstance(event, QKeyEvent) and event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
             if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
                 self.field.insertPlainText("\n")  # Qt's own would be a line separator
             else:
