@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from pytestqt.qtbot import QtBot
@@ -119,6 +119,51 @@ class Whole:
         self.write(str(value))
 
 
+@dataclass
+class Person:
+    """Does things in the window, and counts them."""
+
+    whole: Whole
+    actions: int = 0
+
+    def key(self, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+        self.actions += 1
+        self.whole.press(key, modifiers)
+        QApplication.processEvents()
+
+    def add(self, title: str) -> str:
+        """Double-click an entry of the palette, and return the new node's id."""
+        self.actions += 1
+        entries = self.whole.workbench.palette_panel.list
+        model = entries.model()
+        row = next(row for row in range(model.rowCount()) if model.index(row, 0).data() == title)
+        entries.scrollTo(model.index(row, 0))
+        place = entries.visualRect(model.index(row, 0)).center()
+        QTest.mouseClick(entries.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        QTest.mouseDClick(entries.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        self.whole.settle()
+        return self.whole.document.session.selection[0]
+
+    def fill(self, field: str, text: str) -> None:
+        """Click a field of the selected node and type."""
+        self.actions += 2
+        row = self.whole.document.inspector.page.form.row(field)
+        assert row is not None
+        widget = row.editor.main_widget
+        QTest.mouseClick(widget.viewport(), Qt.MouseButton.LeftButton)
+        self.whole.write(text)
+        QApplication.processEvents()
+
+    def select_around(self, *node_ids: str) -> None:
+        """Draw a rubber band around nodes."""
+        self.actions += 1
+        hand = self.whole.hand
+        rect = hand.item(node_ids[0]).card_rect
+        for node_id in node_ids:
+            rect = rect.united(hand.item(node_id).card_rect)
+        hand.drag(rect.topLeft() - QPointF(16, 16), rect.bottomRight() + QPointF(16, 16))
+
+
 def focus() -> QWidget:
     """What has the keyboard."""
     widget = QApplication.focusWidget()
@@ -200,3 +245,9 @@ def _end(whole: Whole) -> None:
 def whole(make_whole: MakeWhole) -> Whole:
     """One window at its first start."""
     return make_whole()
+
+
+@pytest.fixture
+def person(whole: Whole) -> Person:
+    """Somebody in front of that window."""
+    return Person(whole)
