@@ -45,7 +45,7 @@ ROWS: Final = "task\nInvite the neighbors to a picnic.\nThank the librarian who 
 def script(pause_s: float) -> dict[str, object]:
     """The replies of the model; the second draft is streamed with that pause between chunks."""
     rules: list[dict[str, object]] = []
-    for node, texts in (("draft", _DRAFTS), ("critique", _ADVICE), ("rewrite", SUMMARIES)):
+    for node, texts in (("draft", _DRAFTS), ("improve", _DRAFTS), ("critique", _ADVICE), ("rewrite", SUMMARIES)):
         for iteration, text in enumerate(texts):
             slow = pause_s if (node, iteration) == ("draft", 1) else 0.0
             reply = {"text": text, "stream": 6, "chunk_delay_s": slow, "delay_s": _THINKING_S}
@@ -78,6 +78,19 @@ def sixty_nodes() -> Workflow:
         edges += [(f"{ids['Polish']}.output", f"{end}.input"), (f"{end}.output", "gather.input")]
     wires = [{"from": start, "to": end} for start, end in edges]
     return Workflow.model_validate({"name": "Sixty nodes", "nodes": nodes, "edges": wires})
+
+
+def chain_workflow() -> Workflow:
+    """Two model nodes in a row, to be wrapped in a loop."""
+    flow = Builder("Two steps")
+    topic = flow.add("input", id="topic", title="Topic", default="A picnic in the park on Sunday")
+    draft = flow.add("llm", id="draft", title="Draft", prompt="Write a note about this: {{input}}")
+    improve = flow.add("llm", id="improve", title="Improve", prompt="Improve this note: {{input}}")
+    note = flow.add("output", id="note", title="Note")
+    flow.connect(topic["value"], draft["input"])
+    flow.connect(draft["output"], improve["input"])
+    flow.connect(improve["output"], note["value"])
+    return flow.build()
 
 
 def approval_workflow() -> Workflow:

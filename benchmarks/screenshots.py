@@ -32,11 +32,14 @@ from app.theme.style import Style
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from benchmarks.processes import ROOT
-from benchmarks.screenshot_scenes import ROWS, approval_workflow, script, sixty_nodes
+from benchmarks.screenshot_scenes import ROWS, approval_workflow, chain_workflow, script, sixty_nodes
 from benchmarks.screenshot_summary import summary_workflow
 from engine import dumps
 from engine.document.model import FILE_SUFFIX, Workflow
+from engine.document.operations import SetConfig
+from engine.nodes.spec import LOOP
 from engine.run_state.state import NodeState
+from engine.values import Value
 
 SIZE: Final = QSize(1600, 920)
 IMAGES: Final = ROOT / "docs" / "images"
@@ -172,12 +175,38 @@ def _draw_parts(studio: Studio, document: DocumentPage) -> None:
     faulty.canvas.fit_all()
     studio.take("problems")
     workbench.bottom_panel.fold()
+    _draw_tasks(studio)
     _draw_iterations(studio)
     _draw_history(studio, document)
     _draw_question(studio)
     _draw_batch(studio)
     studio.open_workflow(sixty_nodes())
     studio.take("large")
+
+
+def _draw_tasks(studio: Studio) -> None:
+    """What the tasks in `docs/window.md` result in, where no other picture shows it."""
+    workbench = studio.workbench
+    document = studio.open_workflow(chain_workflow())
+    document.session.select(["draft", "improve"])
+    loop = document.canvas.commands.wrap(LOOP)
+    assert loop is not None
+    document.session.select(["improve"])
+    studio.take("task-build")
+    workbench.runs.run(document)
+    until(lambda: document.session.shown.live is None)
+    workbench.bottom_panel.unfold("iterations")
+    studio.take("task-wrap")
+    workbench.bottom_panel.fold()
+    document.session.select([loop])
+    document.inspector.tabs.setCurrentIndex(0)
+    conditions: tuple[tuple[str, dict[str, Value]], ...] = (
+        ("task-stop", {"condition": "stable_output"}),
+        ("task-condition", {"condition": "until", "expression": 'output.contains("picnic")'}),
+    )
+    for name, condition in conditions:
+        document.session.do(SetConfig(loop, ("stop_when",), [condition]))
+        studio.take(name, document.inspector)
 
 
 def _draw_iterations(studio: Studio) -> None:
