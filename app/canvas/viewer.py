@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRect, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -28,7 +28,18 @@ from PySide6.QtGui import (
     QTransform,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene, QGraphicsSceneMouseEvent, QGraphicsView, QWidget
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QGraphicsItem,
+    QGraphicsScene,
+    QGraphicsSceneMouseEvent,
+    QGraphicsView,
+    QLineEdit,
+    QPlainTextEdit,
+    QWidget,
+)
 
 from app.canvas.annotations import AnnotationItem
 from app.canvas.canvas_style import canvas_style
@@ -51,6 +62,58 @@ ROOM: Final = 2_000.0
 
 BESIDE: Final = 36.0
 """How far right of a card its buttons reach."""
+
+
+TYPING_MS: Final = 400
+"""How long after a text field a key may still be meant for it."""
+
+_DELIBERATE: Final = {
+    Qt.FocusReason.MouseFocusReason,
+    Qt.FocusReason.TabFocusReason,
+    Qt.FocusReason.BacktabFocusReason,
+    Qt.FocusReason.ShortcutFocusReason,
+}
+
+
+class TypingGuard(QObject):
+    """Notices keys that a person types on although their text field has just closed.
+
+    A field closes on Enter, or because something else is shown. What is typed next would be shortcuts of the canvas.
+    """
+
+    def __init__(self, view: QWidget) -> None:
+        super().__init__(view)
+        self._view = view
+        self.focus_reason = Qt.FocusReason.OtherFocusReason
+        self._timer = QTimer(self, singleShot=True, interval=TYPING_MS)
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._focus_changed)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the next key may be meant for the text field."""
+        return self._timer.isActive()
+
+    def takes(self, event: QKeyEvent) -> bool:
+        """Return whether a key may be meant for the text field; then what follows may be, too."""
+        is_text = (event.text().isprintable() and bool(event.text())) or event.key() == Qt.Key.Key_Backspace
+        if not self.is_active or not is_text or event.modifiers() & ~Qt.KeyboardModifier.ShiftModifier:
+            return False
+        self._timer.start()
+        return True
+
+    def end(self) -> None:
+        """Stop: the person has turned to the canvas."""
+        self._timer.stop()
+
+    def _focus_changed(self, old: QWidget | None, new: QWidget | None) -> None:
+        if new is self._view and self.focus_reason in _DELIBERATE:
+            self.end()
+        elif isinstance(old, QLineEdit | QPlainTextEdit | QAbstractSpinBox) or (
+            isinstance(old, QComboBox) and old.isEditable()
+        ):
+            self._timer.start()
 
 
 class _NullSearchWidget:
@@ -299,6 +362,7 @@ class CanvasViewer(ZoomPanView):
         super().__init__(parent)
         self.rejection_reason: RejectionReason = lambda _start, _end: None
         self.key_handler: Callable[[QKeyEvent], bool] = lambda _event: False
+        self.typing_guard = TypingGuard(self)
         self._pressed_pipe: EdgeItem | None = None
         self._detached_pipe: EdgeItem | None = None
         self._pan_from: QPoint | None = None
@@ -311,6 +375,7 @@ class CanvasViewer(ZoomPanView):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Start panning, or a gesture of the base class."""
+        self.typing_guard.end()
         self._update_modifiers(event.modifiers())
         is_left = event.button() == Qt.MouseButton.LeftButton
         if event.button() == Qt.MouseButton.MiddleButton or (is_left and (self._space or self.ALT_state)):
@@ -408,9 +473,19 @@ class CanvasViewer(ZoomPanView):
 
     # Keys and focus
 
+    def event(self, event: QEvent) -> bool:
+        """Keep keys from shortcuts that may be meant for a text field."""
+        is_override = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride
+        if is_override and self.typing_guard.takes(event):
+            event.accept()
+            return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Handle arrows, Escape and Space; pass all other keys to the window."""
-        if event.key() == Qt.Key.Key_Escape and self._LIVE_PIPE.isVisible():
+        if self.typing_guard.takes(event):
+            event.accept()
+        elif event.key() == Qt.Key.Key_Escape and self._LIVE_PIPE.isVisible():
             self.cancel_connection()
         elif event.key() == Qt.Key.Key_Space and not event.isAutoRepeat():
             self._space = True
@@ -427,6 +502,7 @@ class CanvasViewer(ZoomPanView):
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Bypass the base class, which would fill its menu bar."""
+        self.typing_guard.focus_reason = event.reason()
         QGraphicsView.focusInEvent(self, event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:

@@ -180,7 +180,7 @@ class DocumentPage(QWidget):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Esc in the inspector moves the focus to the canvas, unless a field handles it."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape:
-            self.canvas.setFocus()
+            self.canvas.setFocus(Qt.FocusReason.ShortcutFocusReason)
             return True
         return super().eventFilter(watched, event)
 

@@ -274,6 +274,7 @@ def test_self_refine_is_built_with_the_keyboard(whole: Whole, tmp_path: Path) ->
         (source, output), (target, port) = port_title(edge.from_, wanted), port_title(edge.to, wanted)
         find(whole, source)
         whole.settle()
+        whole.qtbot.waitUntil(lambda: not canvas.viewer.typing_guard.is_active)  # C might be meant for the search
         whole.press(Qt.Key.Key_C)
         many = len(canvas.view.nodes[whole.document.session.selection[0]].outputs) > 1
         entry = f"{target} · {port}"
