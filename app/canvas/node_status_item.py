@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath
-from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneMouseEvent, QStyleOptionGraphicsItem, QWidget
 
 from app.canvas.canvas_style import canvas_style, fonts, icon_path, legible_scale, pen, zoom_from_scale
 from app.canvas.node_card import CardGeometry, card_text
@@ -85,13 +86,17 @@ class NodeStatus:
 class NodeStatusItem(QGraphicsItem):
     """Status item of one card.
 
+    While the node waits for a person, a click on the status asks for the answer.
+
     Attributes:
         status: The displayed status.
+        clicked: Called on that click.
     """
 
     def __init__(self, card: QGraphicsItem, geometry: CardGeometry, title: str) -> None:
         super().__init__(card)
         self.status = NodeStatus()
+        self.clicked: Callable[[], object] = lambda: None
         self._angle = 0
         self.setZValue(3)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
@@ -106,6 +111,10 @@ class NodeStatusItem(QGraphicsItem):
         """Update the status; repaints only if it differs."""
         if state != self.status:
             self.status = state
+            waits = state.state is NodeState.WAITING
+            self.setAcceptedMouseButtons(Qt.MouseButton.LeftButton if waits else Qt.MouseButton.NoButton)
+            self.setCursor(Qt.CursorShape.PointingHandCursor if waits else Qt.CursorShape.ArrowCursor)
+            self.setToolTip("Answer" if waits else "")
             self._measure()
             self.update()
 
@@ -147,8 +156,20 @@ class NodeStatusItem(QGraphicsItem):
         return self._bounds
 
     def shape(self) -> QPainterPath:
-        """Return an empty shape: the mouse reaches the card."""
-        return QPainterPath()
+        """Return the status while it can be clicked, else nothing: the mouse reaches the card."""
+        path = QPainterPath()
+        if self.status.state is NodeState.WAITING:
+            path.addRect(self._pill.adjusted(-4, -4, 4, 4))
+        return path
+
+    def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
+        """Accept the event, or the release would not arrive."""
+        event.accept()
+
+    def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:
+        """Report a click."""
+        if self.shape().contains(event.pos()):
+            self.clicked()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Paint the badges, or a colored stroke when zoomed far out."""

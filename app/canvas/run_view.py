@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeAnimation, EdgeFlow
@@ -229,7 +229,12 @@ class RunView(QObject):
 
     Attributes:
         edge_animation: The dots that move along edges.
+
+    Signals:
+        question_wanted: The user wants to answer this node.
     """
+
+    question_wanted = Signal(str)
 
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, parent: QObject) -> None:
         super().__init__(parent)
@@ -342,6 +347,7 @@ class RunView(QObject):
             if state == _NOTHING:
                 return
             item.status_item = NodeStatusItem(item, item.geometry, item.content.title)
+            item.status_item.clicked = lambda: self.question_wanted.emit(item.content.id)
         item.status_item.set_status(state)
         item.dim(by_run=state.state in {NodeState.SKIPPED, NodeState.CANCELLED, NodeState.INTERRUPTED})
         if item.status_item.is_moving:

@@ -89,6 +89,7 @@ class DocumentPage(QWidget):
         self.problems.problem_chosen.connect(self.go_to)
         self.log.node_chosen.connect(self.show_node)
         self.questions.node_chosen.connect(self.show_node)
+        self.canvas.run_view.question_wanted.connect(self.questions.show_question_of)
         self.autosave.failed.connect(lambda text: self.bars.say("autosave", text, "warning"))
         self.autosave.kept.connect(lambda: self.bars.drop("autosave"))
         session.saved.connect(self._note_saved)

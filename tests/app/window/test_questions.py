@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
@@ -265,6 +265,23 @@ def test_show_button_leads_to_the_node(workbench: Workbench, asking: Ask) -> Non
     QTest.mouseClick(show, LEFT)
 
     assert document.session.selection == ("ask",)
+
+
+def test_click_on_the_status_of_a_waiting_node_brings_its_question(
+    workbench: Workbench, asking: Ask, qtbot: QtBot
+) -> None:
+    document = asking(two_questions())
+    document.canvas.fit_all()
+    workbench.bottom_panel.setFocus()
+    first, second = (card.asked.path for card in document.questions._cards.values())
+    for path in (second, first, second):
+        item = document.canvas.view.nodes[path]
+        qtbot.waitUntil(lambda item=item: item.status_item is not None and not item.status_item.shape().isEmpty())
+        at = document.canvas.viewer.mapFromScene(item.status_item.mapToScene(item.status_item._pill.center()))
+        QTest.mouseClick(document.canvas.viewer.viewport(), LEFT, pos=at)
+        assert card(document).asked.path == path
+        assert card(document).isAncestorOf(QApplication.focusWidget())
+    assert document.canvas.view.nodes["first_text"].status_item.shape().isEmpty()
 
 
 def test_ended_or_retried_loop_drops_its_questions() -> None:
