@@ -6,25 +6,19 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Final
 
-from PySide6.QtCore import (
-    QAbstractListModel,
-    QModelIndex,
-    QPersistentModelIndex,
-    QRegularExpression,
-    QSortFilterProxyModel,
-    Qt,
-    Signal,
-)
-from PySide6.QtGui import QBrush, QColor, QGuiApplication, QKeySequence, QShortcut
-from PySide6.QtWidgets import QComboBox, QLabel, QListView, QPushButton, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QGuiApplication, QMouseEvent, QTextCharFormat, QTextCursor, QTextOption
+from PySide6.QtWidgets import QComboBox, QLabel, QPlainTextEdit, QPushButton, QWidget
 
+from app.inspector.text_widgets import from_utf16_units
 from app.runs.loop_status import iterators_of, loop_status, place_label, titles_of, unit_of
 from app.runs.run_view_model import RunViewModel, node_of
 from app.session import Session
-from app.theme.style import icon, style
-from app.theme.widgets import STRETCH, hbox, plain_tool_tip, vbox
+from app.theme.style import style
+from app.theme.widgets import STRETCH, hbox, vbox
 from engine.document.model import Workflow
 from engine.events import (
     AnyEvent,
@@ -64,6 +58,8 @@ from engine.values import to_text
 MOST_LINES: Final = 10_000
 """Maximum number of lines; the oldest are dropped."""
 PREVIEW: Final = 120
+LONGEST_LINE: Final = 2_000
+"""Maximum length of a line that is shown: Qt lays out a whole line at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +80,9 @@ class LogLine:
 
     @property
     def written(self) -> str:
-        """The line with its time of day."""
+        """The line with its time of day, and its level unless that is `info`: color alone would not tell it."""
         clock = datetime.fromtimestamp(self.time).astimezone().strftime("%H:%M:%S")
-        return f"{clock}  {self.text}"
+        return f"{clock}  {'' if self.level == 'info' else f'{self.level.capitalize()}: '}{self.text}"
 
 
 class LogWriter:
@@ -212,65 +208,52 @@ def iteration_line(event: LoopIterationCompleted, total: int | None, unit: str =
     return " · ".join([*parts, one_line(to_text(event.result), PREVIEW)])
 
 
-NODE_ROLE: Final = Qt.ItemDataRole.UserRole
-_Index = QModelIndex | QPersistentModelIndex
-_MARKS: Final = {"info": "", "warning": "mdi6.alert-outline", "error": "mdi6.alert-circle-outline"}
+class LogView(QPlainTextEdit):
+    """The text of the log: a wrapped paragraph for each line; the oldest are removed above `MOST_LINES`.
 
+    Signals:
+        opened: A line was double-clicked.
+    """
 
-class LogModel(QAbstractListModel):
-    """The lines; the oldest are removed above `MOST_LINES`."""
+    opened = Signal(object)
 
-    def __init__(self, parent: QWidget) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.lines: list[LogLine] = []
+        self.setReadOnly(True)
+        self.setUndoRedoEnabled(False)
+        self.setTabChangesFocus(True)
+        self.setMaximumBlockCount(MOST_LINES)
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName("Log lines")
+        self.shown: deque[LogLine] = deque(maxlen=MOST_LINES)
 
-    def append(self, lines: list[LogLine]) -> None:
-        """Append lines."""
-        lines = lines[-MOST_LINES:]
-        too_many = len(self.lines) + len(lines) - MOST_LINES
-        if too_many > 0:
-            self.beginRemoveRows(QModelIndex(), 0, too_many - 1)
-            del self.lines[:too_many]
-            self.endRemoveRows()
-        self.beginInsertRows(QModelIndex(), len(self.lines), len(self.lines) + len(lines) - 1)
-        self.lines.extend(lines)
-        self.endInsertRows()
-
-    def clear(self) -> None:
-        """Remove all lines."""
-        self.beginResetModel()
-        self.lines.clear()
-        self.endResetModel()
-
-    def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008, D102 - Qt's own
-        return 0 if parent.isValid() else len(self.lines)
-
-    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:  # noqa: D102
-        line = self.lines[index.row()]
-        if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole}:
-            return line.written if role == Qt.ItemDataRole.DisplayRole else plain_tool_tip(line.written)
-        if role == NODE_ROLE:
-            return line.node
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return line.written if line.level == "info" else f"{line.level}: {line.written}"
+    def append(self, lines: Iterable[LogLine]) -> None:
+        """Append lines; neighbors of one level are inserted at once, because each insertion lays out the text."""
         theme = style().theme
-        color = {"info": theme.text, "warning": theme.warning, "error": theme.bad}[line.level]
-        if role == Qt.ItemDataRole.ForegroundRole:
-            return QBrush(QColor(color))
-        if role == Qt.ItemDataRole.DecorationRole and _MARKS[line.level]:
-            return icon(_MARKS[line.level], color)
-        return None
+        colors = {"info": theme.text, "warning": theme.warning, "error": theme.bad}
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        for level, group in groupby(lines, key=lambda line: line.level):
+            added = list(group)
+            look = QTextCharFormat()
+            look.setForeground(QBrush(QColor(colors[level])))
+            text = "\n".join(from_utf16_units(line.written[:LONGEST_LINE]) for line in added)
+            cursor.insertText(f"\n{text}" if self.shown else text, look)
+            self.shown.extend(added)
 
+    def show_lines(self, lines: Iterable[LogLine]) -> None:
+        """Show these lines only."""
+        self.shown.clear()
+        self.clear()
+        self.append(lines)
 
-class LogView(QListView):
-    """The list of lines."""
-
-    def arrange(self) -> None:
-        """Lay out new lines now.
-
-        Qt would do it later, perhaps while the wheel scrolls to the last line, which would stop the log from following.
-        """
-        self.executeDelayedItemsLayout()
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Report the line under the mouse."""
+        super().mouseDoubleClickEvent(event)
+        number = self.cursorForPosition(event.position().toPoint()).blockNumber()
+        if number < len(self.shown):
+            self.opened.emit(self.shown[number])
 
 
 class LogPanel(QWidget):
@@ -286,32 +269,25 @@ class LogPanel(QWidget):
         super().__init__(parent)
         self._session = session
         self._writer = LogWriter()
-        self.model = LogModel(self)
-        self.shown = QSortFilterProxyModel(self)
-        self.shown.setFilterRole(NODE_ROLE)
-        self.shown.setSourceModel(self.model)
+        self.lines: deque[LogLine] = deque(maxlen=MOST_LINES)
         self.view = LogView(self)
-        self.view.setModel(self.shown)
-        self.view.setUniformItemSizes(True)
-        self.view.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
-        self.view.setAccessibleName("Log lines")
         self._follows = True
         self.view.verticalScrollBar().valueChanged.connect(self._note_scroll)
         self.view.verticalScrollBar().rangeChanged.connect(self._keep_up)
-        self.view.doubleClicked.connect(lambda index: self.node_chosen.emit(index.data(NODE_ROLE)))
+        self.view.opened.connect(lambda line: self.node_chosen.emit(line.node))
         self.filter = QComboBox(self)
         self.filter.setAccessibleName("Show the lines of")
         self.filter.addItem("All nodes", "")
-        self.filter.currentIndexChanged.connect(self._choose_node)
+        self.filter.currentIndexChanged.connect(self._show)
         caption = QLabel("Show", self)
         caption.setBuddy(self.filter)
         self._clear = QPushButton("Clear", self)
         self._clear.setAccessibleName("Clear the log")
-        self._clear.clicked.connect(self.model.clear)
+        self._clear.clicked.connect(self.clear)
         self._copy = QPushButton("Copy", self)
-        self._copy.setAccessibleName("Copy the selected lines, or all")
+        self._copy.setAccessibleName("Copy the selected text, or all lines")
         self._copy.clicked.connect(self.copy)
-        QShortcut(QKeySequence.StandardKey.Copy, self.view, self.copy, context=Qt.ShortcutContext.WidgetShortcut)
+        style().changed.connect(self._show)
         self._arrange(caption)
         session.shown.started.connect(self._follow)
         session.refused.connect(self._note_refusal)
@@ -330,7 +306,7 @@ class LogPanel(QWidget):
         lines: list[LogLine] = []
         for event in events:
             if self._session.is_past and isinstance(event, RunStarted):  # resumed: its past events are replayed
-                self.model.clear()
+                self.clear()
             lines += self._writer.lines(event)
         self.show_lines(lines)
 
@@ -338,31 +314,45 @@ class LogPanel(QWidget):
         """Append lines."""
         if not lines:
             return
-        self.model.append(lines)
+        self.lines.extend(lines)
         known = {self.filter.itemData(place) for place in range(self.filter.count())}
         titles = titles_of(self._session.shown.workflow)
         for node in dict.fromkeys(line.node for line in lines):
             if node not in known:
                 self.filter.addItem(titles.get(node, node), node)
-        self.view.arrange()
+        self.view.append(self._wanted(lines))
+        self._keep_up()
 
     def show_past(self, lines: list[LogLine]) -> None:
         """Show the lines of a stored run, replacing earlier ones."""
-        self.model.clear()
+        self.clear()
         self.show_lines(lines)
 
+    def clear(self) -> None:
+        """Remove all lines."""
+        self.lines.clear()
+        self._show()
+
     def copy(self) -> None:
-        """Copy the selected lines, or all visible ones."""
-        rows = sorted(index.row() for index in self.view.selectedIndexes()) or range(self.shown.rowCount())
-        lines = [self.shown.index(row, 0).data() for row in rows]
-        QGuiApplication.clipboard().setText("\n".join(lines))
+        """Copy the selected text, or all visible lines."""
+        selected = self.view.textCursor().selection().toPlainText()
+        QGuiApplication.clipboard().setText(selected or self.view.toPlainText())
+
+    def _wanted(self, lines: Iterable[LogLine]) -> list[LogLine]:
+        """The lines of the chosen node."""
+        node = self.filter.currentData()
+        return [line for line in lines if not node or line.node == node]
+
+    def _show(self) -> None:
+        self.view.show_lines(self._wanted(self.lines))
+        self.view.verticalScrollBar().setValue(self.view.verticalScrollBar().maximum())
 
     def _note_scroll(self, value: int) -> None:
         self._follows = value >= self.view.verticalScrollBar().maximum()
 
     def _keep_up(self) -> None:
         if self._follows:
-            self.view.scrollToBottom()
+            self.view.verticalScrollBar().setValue(self.view.verticalScrollBar().maximum())
 
     def _follow(self) -> None:
         self._writer = LogWriter(self._session.shown.workflow)
@@ -373,9 +363,3 @@ class LogPanel(QWidget):
         import time
 
         self.show_lines([LogLine(time.time(), "", "warning", " ".join(text.split()))])
-
-    def _choose_node(self) -> None:
-        node = self.filter.currentData()
-        pattern = f"^{QRegularExpression.escape(node)}$" if node else ""
-        self.shown.setFilterRegularExpression(QRegularExpression(pattern))
-        self.view.scrollToBottom()

@@ -174,7 +174,7 @@ def test_page_follows_a_run_of_another_program(
         page.session.shown.view_model.error
         == "The run is waiting for your answer. Answer here or in the program that runs it."
     )
-    qtbot.waitUntil(lambda: page.document.log.model.rowCount() > 0)
+    qtbot.waitUntil(lambda: bool(page.document.log.lines))
 
     assert there.shown.live is not None
     there.shown.live.answer("check", "approve", "the note", "")
@@ -182,8 +182,8 @@ def test_page_follows_a_run_of_another_program(
     assert titles(page) == ["Open as new document"]
     assert page.session.shown.view_model.outputs == {"out": "the note"}
     assert not page.poller._timer.isActive()
-    qtbot.waitUntil(lambda: any(line.text.startswith("Done in ") for line in page.document.log.model.lines))
-    written = [line.written for line in page.document.log.model.lines]
+    qtbot.waitUntil(lambda: any(line.text.startswith("Done in ") for line in page.document.log.lines))
+    written = [line.written for line in page.document.log.lines]
     assert len(written) == len(set(written)), "nothing is reported twice"
 
 

@@ -91,8 +91,8 @@ def test_past_run_opens_with_canvas_iterations_log_and_result(
     assert session.shown.view_model.node("text").state is NodeState.COMPLETED
     workbench.bottom_panel.unfold("iterations")
     assert document.iterations.model.rowCount() == 3
-    qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
-    written = [line.written for line in document.log.model.lines]
+    qtbot.waitUntil(lambda: bool(document.log.lines))
+    written = [line.written for line in document.log.lines]
     assert any("The sea is wide, draft 2." in line for line in written)
     page = workbench.history.pages[run_id]
     assert page.bar.text == f"Run {run_id[:6]}, as it ran · Done"
@@ -282,7 +282,7 @@ def test_failed_run_resumes_where_it_failed_in_the_window(
     assert store.find(run_id).status is RunStatus.FAILED
     script.write_text(whole)
     document = past(workbench, run_id, qtbot)
-    qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
+    qtbot.waitUntil(lambda: bool(document.log.lines))
     page = workbench.history.pages[run_id]
     assert "Failed" in page.bar.text
     press(page.bar, "Resume")
@@ -296,7 +296,7 @@ def test_failed_run_resumes_where_it_failed_in_the_window(
         f"Say more, advice {number}." for number in (1, 2, 3)
     ]
     qtbot.waitUntil(lambda: "Done" in page.bar.text)
-    reported = [line.text.partition(" ")[0] for line in document.log.model.lines]
+    reported = [line.text.partition(" ")[0] for line in document.log.lines]
     assert (reported.count("Running"), reported.count("Resumed.")) == (1, 1), "its past is not told twice"
     assert store.find(run_id).status is RunStatus.COMPLETED
     assert len(store.runs()) == 1
@@ -373,9 +373,9 @@ def test_log_of_a_past_run_is_written_in_the_worker_while_displayed(
 
     monkeypatch.setattr(LogWriter, "lines", lines)
     document = past(workbench, run_and_store(store, refine(), refine_script(tmp_path / "s.json")), qtbot)
-    qtbot.waitUntil(lambda: document.log.model.rowCount() > 0)
+    qtbot.waitUntil(lambda: bool(document.log.lines))
     assert set(threads) == {THREAD_NAME}
-    shown = [line.text for line in document.log.model.lines]
+    shown = [line.text for line in document.log.lines]
     assert len(shown) == 4
     assert shown[0].startswith("Loop: Stopped after 3 of 3: max iterations reached.")
     assert shown[-1].startswith("Done in ")
@@ -421,4 +421,4 @@ def test_cache_hit_is_shown_and_costs_nothing(workbench: Workbench, tmp_path: Pa
     document.session.select(["draft"])
     document.inspector.show_result()
     qtbot.waitUntil(lambda: document.inspector.result.state.text() == "Done (reused from an earlier run)")
-    assert "draft (iteration 2): cache hit" in " ".join(line.text for line in document.log.model.lines).lower()
+    assert "draft (iteration 2): cache hit" in " ".join(line.text for line in document.log.lines).lower()

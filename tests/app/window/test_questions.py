@@ -131,7 +131,7 @@ def test_whole_window_shows_that_a_run_waits_until_answered(workbench: Workbench
     assert workbench.status_bar.question.text() == "Waiting for you: Approve"
     assert card(document).isVisible()
     assert card(document).value.hasFocus()
-    assert [line.text for line in document.log.model.lines][-1] == "Approve: waits for you: Shall it go out?"
+    assert document.log.lines[-1].text == "Approve: waits for you: Shall it go out?"
 
     go_there(workbench)
     press(document, "Approve")
@@ -142,7 +142,7 @@ def test_whole_window_shows_that_a_run_waits_until_answered(workbench: Workbench
     assert not workbench.run_bar.waits.isVisible()
     assert workbench.status_bar.question.isHidden()
     assert document.questions.isHidden()
-    assert "Approve: answered: approve" in [line.text for line in document.log.model.lines]
+    assert "Approve: answered: approve" in [line.text for line in document.log.lines]
 
 
 def test_status_bar_leads_to_the_question_by_keyboard(workbench: Workbench, asking: Ask, qtbot: QtBot) -> None:

@@ -75,7 +75,7 @@ def test_one_click_runs_and_shows_the_result(workbench: Workbench, self_refine: 
     qtbot.waitUntil(lambda: list(self_refine.inspector.result.sections) == ["result:text"])
     assert workbench.status_bar.state.full_text.startswith("Done · ")
     assert workbench.run_bar.run.isEnabled()
-    lines = [line.text for line in self_refine.log.model.lines]
+    lines = [line.text for line in self_refine.log.lines]
     assert lines[0].startswith("Running Self-Refine with scripted:")
     assert lines[-1].startswith("Done in ")
 
@@ -403,7 +403,7 @@ def test_failure_is_shown_with_a_button_to_its_node(
     assert document.inspector.tabs.currentIndex() == RESULT
     assert document.inspector.result.state.text() == "Failed"
     assert "The key was refused." in document.inspector.result.problems.texts[0]
-    assert any(line.level == "error" for line in document.log.model.lines)
+    assert any(line.level == "error" for line in document.log.lines)
 
 
 def test_failure_is_shown_in_the_iteration_in_which_it_happened(
