@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 from PySide6.QtCore import QObject, QRectF, QTimer, Signal
 from PySide6.QtWidgets import QGraphicsItem
@@ -19,11 +20,16 @@ from app.canvas.node_item import CanvasPort, NodeItem, NodeLodItem
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Box, NodePositions
 from app.session import Session
-from engine.document.model import Workflow
+from engine.document.model import Node, Workflow
 from engine.plan.loop_bodies import Body
+
+REMOVED_CARDS: Final = 2_000
+"""Number of removed nodes whose cards are remembered for undo."""
 
 EdgeKey = tuple[str, str]
 Ends = tuple[tuple[str, str], tuple[str, str]]
+_Used = tuple[tuple[str, ...], tuple[str, ...], bool]
+"""The connected inputs and outputs of a node, and whether all outputs are shown."""
 
 
 class DocumentView(QObject):
@@ -65,6 +71,7 @@ class DocumentView(QObject):
         self.regions = LoopRegions(session, self._scene, self.nodes)
         self.node_lod = NodeLodItem(self.nodes)
         self._scene.addItem(self.node_lod)
+        self._own_cards: dict[str, tuple[Node, _Used, CardViewModel]] = {}
         self._used_in: dict[str, dict[str, None]] = {}
         self._used_out: dict[str, dict[str, None]] = {}
         self._moved: set[NodeItem] = set()
@@ -229,18 +236,22 @@ class DocumentView(QObject):
         return collapsed_card(self._own_card(loop), body, hidden, self.workflow)
 
     def _own_card(self, node_id: str) -> CardViewModel:
-        return card_view_model(
-            self.workflow.nodes_by_id[node_id],
-            self._session.registry,
-            self._session.structure,
-            self._used_in.get(node_id, ()),
-            self._used_out.get(node_id, ()),
-            expanded=node_id in self.expanded,
-        )
+        """Return the card of a node if it is not collapsed; it is built again only if what it shows has changed."""
+        node, is_expanded = self.workflow.nodes_by_id[node_id], node_id in self.expanded
+        used = (tuple(self._used_in.get(node_id, ())), tuple(self._used_out.get(node_id, ())), is_expanded)
+        known = self._own_cards.get(node_id)
+        if known is not None and known[0] is node and known[1] == used:
+            return known[2]
+        session = self._session
+        content = card_view_model(node, session.registry, session.structure, used[0], used[1], expanded=is_expanded)
+        self._own_cards[node_id] = (node, used, content)
+        return content
 
     def _patch_nodes(self, new: Workflow) -> list[str]:
         """Remove and create node items, and return the ids of the new ones."""
         wanted = {node_id: node for node_id, node in new.nodes_by_id.items() if node_id not in self.hidden}
+        if len(self._own_cards) > 2 * len(new.nodes) + REMOVED_CARDS:
+            self._own_cards = {}
         removed = [node_id for node_id in self.nodes if node_id not in wanted]
         if removed:
             self._remove_edges_of({self.nodes[node_id] for node_id in removed})
@@ -295,9 +306,9 @@ class DocumentView(QObject):
         edge = self.edge_items[key] = EdgeItem()
         edge.join(output, input_)
         edge.restyle()
-        for port in edge.ports:
-            item = port.parentItem()
-            assert isinstance(item, NodeItem)
+        for end in key:
+            item = self.card_of(end.partition(".")[0])
+            assert item is not None
             self._moved.add(item)
             item.update()
         return edge

@@ -24,10 +24,9 @@ from app.canvas.viewer import CanvasViewer
 from app.node_layout import Box, Position, auto_layout, free_position, layout_entries, stored_position
 from app.session import Session
 from app.worker import Worker
-from engine.document.clipboard import PASTE_OFFSET, copy_fragment, paste_fragment
-from engine.document.files import loads
+from engine.document.clipboard import PASTE_OFFSET, copy_fragment, paste_fragment, read_fragment
 from engine.document.model import Workflow
-from engine.document.operations import AddNode, Batch, Connect, Operation, OperationError
+from engine.document.operations import AddNode, AddNodes, Batch, Connect, Operation, OperationError
 from engine.errors import EngineError
 from engine.nodes.json_values import can_ever_fit
 from engine.nodes.spec import PAIR_BY_START, Pair
@@ -93,17 +92,18 @@ class Clipboard:
     def _add(self, text: str, visible: QRectF, position: QPointF | None = None, verb: str = "Paste") -> None:
         """Add the nodes of a text and select them."""
         try:
-            step = paste_fragment(self._session.workflow, text, offset=self._offset(text, visible, position))
+            fragment = read_fragment(text)
+            offset = self._offset(fragment, visible, position)
+            step = paste_fragment(self._session.workflow, fragment, offset=offset)
         except EngineError as error:
             self._session.refused.emit(str(error))
             return
         if self._session.do(Batch(step.title.replace("Paste", verb, 1), step.operations)):
-            added = [step.node.id for step in step.operations if isinstance(step, AddNode)]
+            added = [node.id for part in step.operations if isinstance(part, AddNodes) for node in part.nodes]
             self._session.select(added)
             self.added(added)
 
-    def _offset(self, text: str, visible: QRectF, position: QPointF | None) -> tuple[float, float]:
-        fragment = loads(text, source="clipboard")
+    def _offset(self, fragment: Workflow, visible: QRectF, position: QPointF | None) -> tuple[float, float]:
         stored = [found for node in fragment.nodes if (found := stored_position(fragment, node.id)) is not None]
         offset = (PASTE_OFFSET[0] * self._times, PASTE_OFFSET[1] * self._times)
         if not stored:

@@ -261,8 +261,10 @@ class NodeItem(AbstractNodeItem):
 
     def port(self, key: str, *, is_input: bool) -> CanvasPort | None:
         """Return a visible port by its key, which is its name unless it belongs to a hidden node, or None."""
-        ports = self.inputs if is_input else self.outputs
-        return next((port for port in ports if port.content.key == key), None)
+        for port in self.inputs if is_input else self.outputs:
+            if port.content.key == key:
+                return port
+        return None
 
     def boundingRect(self) -> QRectF:
         """Return the card with shadow, ports and badge."""

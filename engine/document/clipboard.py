@@ -11,7 +11,16 @@ from typing import cast
 
 from engine.document.files import dumps, loads
 from engine.document.model import Node, Workflow, make_id
-from engine.document.operations import AddNode, Batch, Connect, Operation, SetLayout, index_of, rename_references
+from engine.document.operations import (
+    AddNodes,
+    Batch,
+    Connect,
+    ConnectAll,
+    Operation,
+    SetLayout,
+    index_of,
+    rename_references,
+)
 from engine.document.problems import DocumentError
 from engine.values import Value
 
@@ -45,16 +54,8 @@ def copy_fragment(workflow: Workflow, ids: Iterable[str]) -> str:
     )
 
 
-def paste_fragment(workflow: Workflow, text: str, *, offset: tuple[float, float] = PASTE_OFFSET) -> Batch:
-    """Create the operation that pastes a fragment into a workflow.
-
-    The nodes get unique ids, and references between them are updated. References to nodes outside of the fragment stay
-    unchanged.
-
-    Args:
-        workflow: The target.
-        text: The output of `copy_fragment`, or any document.
-        offset: Added to `x` and `y` of each node.
+def read_fragment(text: str) -> Workflow:
+    """Read a fragment.
 
     Raises:
         DocumentError: The text is not a document, has no nodes, or too many.
@@ -65,6 +66,20 @@ def paste_fragment(workflow: Workflow, text: str, *, offset: tuple[float, float]
         raise DocumentError(message, "Copy and paste it in smaller parts.")
     if not fragment.nodes:
         raise DocumentError("clipboard: The copied part has no nodes.", "Copy at least one node.")
+    return fragment
+
+
+def paste_fragment(workflow: Workflow, fragment: Workflow, *, offset: tuple[float, float] = PASTE_OFFSET) -> Batch:
+    """Create the operation that pastes a fragment into a workflow.
+
+    The nodes get unique ids, and references between them are updated. References to nodes outside of the fragment stay
+    unchanged.
+
+    Args:
+        workflow: The target.
+        fragment: What `read_fragment` returned.
+        offset: Added to `x` and `y` of each node.
+    """
     taken = set(workflow.nodes_by_id)
     names: dict[str, str] = {}
     pasted: list[Node] = []
@@ -74,13 +89,14 @@ def paste_fragment(workflow: Workflow, text: str, *, offset: tuple[float, float]
         # If nodes share an id, edges and texts refer to the first one.
         names.setdefault(node.id, new_id)
         pasted.append(node.model_copy(update={"id": new_id}))
-    operations: list[Operation] = [AddNode(rename_references(node, names)) for node in pasted]
-    operations += _connections(fragment, names)
-    if isinstance(workflow.layout.get("nodes", {}), dict):
-        places = _places(fragment)
-        operations += [
-            SetLayout(("nodes", new), _shifted(places[old], offset)) for old, new in names.items() if old in places
-        ]
+    operations: list[Operation] = [
+        AddNodes(tuple(rename_references(node, names) for node in pasted)),
+        ConnectAll(tuple(_connections(fragment, names))),
+    ]
+    places = _places(fragment)
+    if places and isinstance(workflow.layout.get("nodes", {}), dict):
+        shifted = {new: _shifted(places[old], offset) for old, new in names.items() if old in places}
+        operations.append(SetLayout(("nodes",), {**_places(workflow), **shifted}))
     title = f"Paste {pasted[0].id}" if len(pasted) == 1 else f"Paste {len(pasted)} nodes"
     return Batch(title, tuple(operations))
 

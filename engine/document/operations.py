@@ -11,7 +11,7 @@ type, or a port exists, is found by validation.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Protocol, cast
@@ -294,14 +294,48 @@ class Connect:
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
         """Fail if a node is missing, or if the edge exists."""
+        existing = [(edge.from_, edge.to) for edge in workflow.edges if edge.to == self.target]
+        edge = self.make_edge(workflow, existing)
+        return changed(workflow, self.title, edges=(*workflow.edges, edge))
+
+    def make_edge(self, workflow: Workflow, existing: Container[tuple[str, str]]) -> Edge:
+        """Make the edge.
+
+        Args:
+            workflow: The document.
+            existing: The ends of its edges.
+
+        Raises:
+            OperationError: A node is missing, or the edge exists.
+        """
         _require_end(workflow, self.source)
         _require_end(workflow, self.target)
-        if any(edge.to == self.target and edge.from_ == self.source for edge in workflow.edges):
+        if (self.source, self.target) in existing:
             message = f'There is already an edge from "{shown(self.source)}" to "{shown(self.target)}".'
             raise OperationError(message, "Choose other ports.")
         require_json(dict(self.more), f'The edge "{shown(self.source)} -> {shown(self.target)}"', 2)
-        edge = Edge.model_validate({**self.more, "from": self.source, "to": self.target}, by_alias=True, by_name=False)
-        return changed(workflow, self.title, edges=(*workflow.edges, edge))
+        return Edge.model_validate({**self.more, "from": self.source, "to": self.target}, by_alias=True, by_name=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectAll:
+    """Adds edges at the end of the list, faster than one at a time."""
+
+    edges: tuple[Connect, ...]
+
+    @property
+    def title(self) -> str:
+        """See `Operation.title`."""
+        return "Connect nodes"
+
+    def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
+        """Fail if a node is missing, or if one of the edges exists."""
+        existing = {(edge.from_, edge.to) for edge in workflow.edges}
+        made: list[Edge] = []
+        for edge in self.edges:
+            made.append(edge.make_edge(workflow, existing))
+            existing.add((edge.source, edge.target))
+        return changed(workflow, self.title, edges=(*workflow.edges, *made))
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,14 +463,30 @@ class AddNode:
 
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
         """Fail if the id is taken or invalid, or if the config is not JSON."""
-        _require_free_id(workflow, self.node.id)
-        # The config is inside of the root, the list of nodes and the node.
-        require_json(self.node.config, f'The config of node "{self.node.id}"', 3)
-        require_json(self.node.pinned, f'The pinned values of node "{self.node.id}"', 3)
-        require_json(self.node.model_extra, f'Node "{self.node.id}"', 2)
+        _require_addable(self.node, workflow.nodes_by_id)
         nodes = list(workflow.nodes)
         nodes.insert(len(nodes) if self.index is None else self.index, self.node)
         return changed(workflow, self.title, nodes=tuple(nodes))
+
+
+@dataclass(frozen=True, slots=True)
+class AddNodes:
+    """Adds nodes at the end of the list, faster than one at a time."""
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def title(self) -> str:
+        """See `Operation.title`."""
+        return f"Add {len(self.nodes)} nodes"
+
+    def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
+        """Fail if an id is taken or invalid, or if a config is not JSON."""
+        taken = set(workflow.nodes_by_id)
+        for node in self.nodes:
+            _require_addable(node, taken)
+            taken.add(node.id)
+        return changed(workflow, self.title, nodes=(*workflow.nodes, *self.nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,7 +540,7 @@ class RenameNode:
     def apply(self, workflow: Workflow) -> tuple[Workflow, Operation]:
         """Fail if there is no such node, or if the id is taken or invalid."""
         index = index_of(workflow, self.old)
-        _require_free_id(workflow, self.new)
+        _require_free_id(self.new, workflow.nodes_by_id)
         names = {self.old: self.new}
         nodes = [rename_references(node, names) for node in workflow.nodes]
         nodes[index] = nodes[index].model_copy(update={"id": self.new})
@@ -613,11 +663,19 @@ class SetPinned:
         return _with_node(workflow, self.title, self.node_id, pinned=dict(self.pinned))
 
 
-def _require_free_id(workflow: Workflow, node_id: str) -> None:
+def _require_addable(node: Node, taken: Container[str]) -> None:
+    _require_free_id(node.id, taken)
+    # The config is inside of the root, the list of nodes and the node.
+    require_json(node.config, f'The config of node "{node.id}"', 3)
+    require_json(node.pinned, f'The pinned values of node "{node.id}"', 3)
+    require_json(node.model_extra, f'Node "{node.id}"', 2)
+
+
+def _require_free_id(node_id: str, taken: Container[str]) -> None:
     if not is_node_id(node_id):
         message = f'"{shown(node_id)}" is not a valid node id.'
         raise OperationError(message, "Use lower-case letters, digits and underscores, starting with a letter.")
-    if node_id in workflow.nodes_by_id:
+    if node_id in taken:
         raise OperationError(f'There is already a node "{node_id}".', "Choose another id.")
 
 

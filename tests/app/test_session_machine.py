@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from app.engine_thread import EngineThread
 from app.session import ReplaceDocument, Session
-from engine.document.clipboard import copy_fragment, paste_fragment
+from engine.document.clipboard import copy_fragment, paste_fragment, read_fragment
 from engine.document.files import dumps, loads
 from engine.document.model import Node, Workflow, unique_id
 from engine.document.operations import (
@@ -124,7 +124,7 @@ class SessionMachine(RuleBasedStateMachine):
     @rule()
     def copy_and_paste(self) -> None:
         text = copy_fragment(self.session.workflow, list(self.session.workflow.nodes_by_id)[:3])
-        self.do(paste_fragment(self.session.workflow, text))
+        self.do(paste_fragment(self.session.workflow, read_fragment(text)))
 
     @rule()
     def undo(self) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.document import clipboard
-from engine.document.clipboard import copy_fragment, paste_fragment
+from engine.document.clipboard import copy_fragment, paste_fragment, read_fragment
 from engine.document.files import dumps, loads
 from engine.document.model import Edge, Node, Workflow
 from engine.document.operations import OperationError
@@ -40,7 +40,7 @@ FLOW = Workflow(
 
 
 def pasted(workflow: Workflow, text: str) -> Workflow:
-    operation = paste_fragment(workflow, text)
+    operation = paste_fragment(workflow, read_fragment(text))
     done, inverse = operation.apply(workflow)
     assert dumps(inverse.apply(done)[0]) == dumps(workflow)
     return done
@@ -71,8 +71,8 @@ def test_pasted_loop_refers_to_the_new_nodes() -> None:
 
 
 def test_paste_title_says_what_is_pasted() -> None:
-    assert paste_fragment(FLOW, copy_fragment(FLOW, ["judge"])).title == "Paste judge_2"
-    assert paste_fragment(FLOW, copy_fragment(FLOW, ["judge", "loop"])).title == "Paste 2 nodes"
+    assert paste_fragment(FLOW, read_fragment(copy_fragment(FLOW, ["judge"]))).title == "Paste judge_2"
+    assert paste_fragment(FLOW, read_fragment(copy_fragment(FLOW, ["judge", "loop"]))).title == "Paste 2 nodes"
 
 
 def test_chained_new_ids_rename_each_node_once() -> None:
@@ -91,14 +91,14 @@ def test_chained_new_ids_rename_each_node_once() -> None:
 )
 def test_clipboard_without_nodes_is_refused(text: str, message: str) -> None:
     with pytest.raises(DocumentError, match=message):
-        paste_fragment(FLOW, text)
+        read_fragment(text)
 
 
 def test_oversized_paste_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = copy_fragment(FLOW, ["loop", "judge"])
     monkeypatch.setattr(clipboard, "MAX_PASTED", 1)
     with pytest.raises(DocumentError, match="more than 1 nodes"):
-        paste_fragment(FLOW, text)
+        read_fragment(text)
 
 
 def test_invalid_document_is_pasted_as_far_as_possible() -> None:

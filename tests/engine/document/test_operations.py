@@ -13,8 +13,10 @@ from engine.document.model import Edge, Node, Workflow
 from engine.document.operations import (
     UNSET,
     AddNode,
+    AddNodes,
     Batch,
     Connect,
+    ConnectAll,
     Disconnect,
     Operation,
     OperationError,
@@ -105,6 +107,19 @@ def test_removing_many_nodes_equals_removing_each() -> None:
     assert done.layout == {"nodes": {"exit": {"x": 3, "y": 4}}, "frames": {}}
     assert back.apply(done)[0] == FLOW
     assert refusal(RemoveNodes(("draft", "gone"))) == 'There is no node "gone".'
+
+
+def test_adding_many_nodes_and_edges_equals_adding_each() -> None:
+    nodes = (Node(id="one", type="llm"), Node(id="two", type="llm"))
+    edges = (Connect("draft.output", "one.input"), Connect("one.output", "two.input", {"colour": "red"}))
+    both = Batch("both", (AddNodes(nodes), ConnectAll(edges)))
+    assert after(both) == after(Batch("each", (*map(AddNode, nodes), *edges)))
+    assert both.apply(FLOW)[1].apply(after(both))[0] == FLOW
+    assert refusal(AddNodes((*nodes, nodes[0]))) == 'There is already a node "one".'
+    assert refusal(AddNodes((Node(id="draft", type="llm"),))) == 'There is already a node "draft".'
+    twice = Connect("draft.output", "exit.feedback")
+    assert refusal(ConnectAll((twice, twice))).startswith('There is already an edge from "draft.output"')
+    assert refusal(ConnectAll((Connect("draft.output", "gone.input"),))) == 'There is no node "gone" to connect.'
 
 
 def test_first_of_two_nodes_with_one_id_is_removed_and_edges_stay() -> None:
@@ -312,6 +327,8 @@ def test_inverse_refuses_a_document_that_has_changed() -> None:
     ("operation", "title"),
     [
         (AddNode(Node(id="a", type="x")), "Add a"),
+        (AddNodes((Node(id="a", type="x"), Node(id="b", type="x"))), "Add 2 nodes"),
+        (ConnectAll((Connect("a.output", "b.input"),)), "Connect nodes"),
         (RemoveNode("a"), "Remove a"),
         (RemoveNodes(("a", "b")), "Remove 2 nodes"),
         (Connect("draft.output", "critique.input"), "Connect draft → critique"),
@@ -350,6 +367,8 @@ def operations(draw: st.DrawFn, workflow: Workflow) -> Operation:
     return draw(
         st.one_of(
             st.builds(AddNode, node, st.none() | st.integers(-9, 9)),
+            st.builds(AddNodes, st.lists(node, max_size=3).map(tuple)),
+            st.builds(ConnectAll, st.lists(st.builds(Connect, ends, ends), max_size=3).map(tuple)),
             st.builds(RemoveNode, name),
             st.builds(RemoveNodes, st.lists(name, unique=True, max_size=3).map(tuple)),
             st.builds(Connect, ends, ends),
