@@ -37,6 +37,7 @@ from app.theme.widgets import (
     hbox,
     ignore_wheel_in_fields,
     inset_number,
+    resize_on_screen,
     vbox,
 )
 from app.worker import Worker
@@ -354,7 +355,7 @@ class BatchWindow(QDialog):
             margins=(6, 6, 6, 4),
             parent=self,
         )
-        self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
+        resize_on_screen(self, SIZE)
 
     def _scrolled_inputs(self) -> QScrollArea:
         """Return the form for the inputs in a scroll area that is at most as high as the form."""

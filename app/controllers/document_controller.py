@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPlainTextEdit, QWidget
 
@@ -20,7 +20,7 @@ from app.inspector.model_list import ModelSource
 from app.session import Analysis, ReplaceDocument, Session, analyze_document
 from app.settings.preferences import Preferences
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, vbox
+from app.theme.widgets import PlainLabel, resize_on_screen, vbox
 from app.window.autosave import RecoveredDocument, find_recovered, find_unsaved
 from app.window.document_page import DocumentPage
 from app.worker import Worker
@@ -541,7 +541,7 @@ class ReportDialog(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Import report")
-        self.resize(160 * UNIT, 120 * UNIT)
+        resize_on_screen(self, QSize(160, 120) * UNIT)
         self.text = QPlainTextEdit(report_text(imported.entries))
         self.text.setReadOnly(True)
         self.text.setAccessibleName("Import report")

@@ -17,8 +17,8 @@ from app.history.stored_session import StoredRun, read_level, read_outline
 from app.inspector.result_text import value_text
 from app.runs.loop_status import unit_of
 from app.runs.run_view_model import RunViewModel, node_of
-from app.theme.style import ThemedIcon, style
-from app.theme.widgets import PlainLabel, hbox, vbox
+from app.theme.style import ThemedIcon
+from app.theme.widgets import PlainLabel, hbox, resize_on_screen, vbox
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.events import LoopIterationCompleted, RunCancelled, RunCompleted, RunFailed
@@ -349,7 +349,7 @@ class CompareWindow(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Compare")
         self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
-        self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
+        resize_on_screen(self, SIZE)
         self._access = access
         self._worker = Worker(self)
         self._round = 0

@@ -29,7 +29,6 @@ from app.inspector.result_text import value_text
 from app.inspector.text_editors import NumberBox, format_number, parse_number
 from app.inspector.text_widgets import GrowingEdit
 from app.runs.loop_status import unit_of
-from app.theme.style import style
 from app.theme.tokens import UNIT
 from app.theme.widgets import (
     STRETCH,
@@ -40,6 +39,7 @@ from app.theme.widgets import (
     ignore_wheel_in_fields,
     inset_number,
     plain_tool_tip,
+    resize_on_screen,
     vbox,
 )
 from app.worker import Worker
@@ -488,7 +488,7 @@ class ForkDialog(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Fork from here")
-        self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
+        resize_on_screen(self, SIZE)
         self._access = access
         self._run_id = run_id
         self._place = place

@@ -52,7 +52,7 @@ from app.inspector.template_variables import (
 from app.inspector.text_widgets import GrowingEdit, LongTextView, to_utf16_units
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import FONT_SIZE_SMALL, UNIT
-from app.theme.widgets import STRETCH, hbox, plain_tool_tip, vbox
+from app.theme.widgets import STRETCH, hbox, plain_tool_tip, resize_on_screen, vbox
 from engine.nodes.spec import NamedText, TextKind
 from engine.plan.structure import Structure
 from engine.values import to_text
@@ -587,7 +587,7 @@ class PromptWindow(QDialog):
     def __init__(self, title: str, kind: TextKind, parent: QWidget) -> None:
         super().__init__(parent)
         self.setWindowTitle(title)
-        self.resize(round(720 * style().scale), round(520 * style().scale))
+        resize_on_screen(self, QSize(720, 520))
         self.edit = TemplateEdit(kind, min_lines=20, max_lines=10_000)
         self.edit.setSizePolicy(self.edit.sizePolicy().Policy.Expanding, self.edit.sizePolicy().Policy.Ignored)
         describe_widget(self.edit, title)

@@ -17,7 +17,7 @@ from app.inspector.reading_mode import reading_mode
 from app.inspector.result_text import json_container, value_text
 from app.inspector.text_widgets import LongTextView, from_utf16_units, to_utf16_units
 from app.theme.style import ThemedIcon, style
-from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, resize_on_screen, vbox
 from engine.formatting import format_count
 from engine.values import Value
 
@@ -201,7 +201,7 @@ class ValueViewer(QDialog):
         ):
             QShortcut(keys, self, act)
         self.search.returnPressed.connect(lambda: self.step(1))
-        self.resize((_SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
+        resize_on_screen(self, _SIZE)
         self.view.setFocus()
 
     def _focus_search(self) -> None:

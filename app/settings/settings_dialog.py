@@ -34,7 +34,16 @@ from app.settings.providers_section import EMBEDDED_MODEL_NOTE, ProvidersSection
 from app.settings.servers_section import ServersSection
 from app.settings.settings_widgets import SettingsSection, StatusLabel, make_button
 from app.theme.style import icon, set_style_properties, style
-from app.theme.widgets import STRETCH, MessageBar, PlainLabel, Switch, hbox, ignore_wheel_in_fields, vbox
+from app.theme.widgets import (
+    STRETCH,
+    MessageBar,
+    PlainLabel,
+    Switch,
+    hbox,
+    ignore_wheel_in_fields,
+    resize_on_screen,
+    vbox,
+)
 from app.worker import Worker
 from engine.errors import EngineError
 from engine.formatting import format_bytes, format_count
@@ -394,7 +403,7 @@ class SettingsDialog(QDialog):
         self._created_pages = {"models"}
         self.setWindowTitle("Settings")
         apply_appearance(preferences)
-        self.resize((SIZE * style().scale).boundedTo(self.screen().availableSize() * 0.9))
+        resize_on_screen(self, SIZE)
         self.default_model = DefaultModelChooser(preferences, models)
         self.providers = ProvidersSection(preferences, engine)
         self.servers = ServersSection(preferences, engine)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QByteArray, QObject, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QByteArray, QObject, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAction,
     QCloseEvent,
@@ -21,6 +21,7 @@ from PySide6.QtGui import (
     QPen,
     QPixmap,
     QPolygonF,
+    QResizeEvent,
     QShowEvent,
 )
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
@@ -42,14 +43,14 @@ if TYPE_CHECKING:
 DEFAULT_WIDTHS: Final = (216, 900, 320)
 """Widths of palette, documents and inspector at a text scale of 1."""
 
-MIN_DOCUMENT_WIDTH: Final = 240
-"""The width that the side panels leave the documents when they grow with the text; the zoom buttons fit in it."""
+MIN_DOCUMENT_WIDTH: Final = 440
+"""The width that the side panels leave the documents when they grow with the text; the Iterations panel fits in it."""
 
 ICON_SIZES: Final = (16, 32, 64, 128, 256)
 
 
 class SidePanelWidths(QObject):
-    """Scales the widths of palette and inspector with the text size.
+    """Scales the widths of palette and inspector with the text size, as far as the window has room for them.
 
     Args:
         sides: The splitter with palette, documents and inspector.
@@ -61,10 +62,14 @@ class SidePanelWidths(QObject):
         self._scale = style().scale
         self._wanted = [float(DEFAULT_WIDTHS[0]), float(DEFAULT_WIDTHS[2])]
         self._distribute(sum(DEFAULT_WIDTHS))
-        sides.splitterMoved.connect(lambda *_: self._note_widths())
+        sides.splitterMoved.connect(lambda *_: self.note_widths())
         style().changed.connect(self._rescale)
 
-    def _note_widths(self) -> None:
+    def fit(self) -> None:
+        """Give palette and inspector their widths in a window of another size, or after one of them was shown."""
+        self._distribute(sum(self._sides.sizes()))
+
+    def note_widths(self) -> None:
         """Note the widths that the user chose, at a text scale of 1; a hidden panel has a width of 0."""
         now = self._sides.sizes()[::2]
         self._wanted = [width / self._scale or before for width, before in zip(now, self._wanted, strict=True)]
@@ -73,7 +78,7 @@ class SidePanelWidths(QObject):
         """Start from the chosen widths, not the present ones: a narrow window may have cut those."""
         if style().scale != self._scale:
             self._scale = style().scale
-            self._distribute(sum(self._sides.sizes()))
+            self.fit()
 
     def _distribute(self, available: int) -> None:
         left, right = (width * self._scale for width in self._wanted)
@@ -168,6 +173,7 @@ class MainWindow(QMainWindow):
         sides: The splitter between palette, documents and inspector.
         middle: The splitter between documents and bottom panel.
         panel_height: The height of the bottom panel.
+        side_widths: The widths of palette and inspector.
 
     Signals:
         files_dropped: The user dropped these files on the window.
@@ -213,7 +219,7 @@ class MainWindow(QMainWindow):
             splitter.setHandleWidth(1)
             for index in range(splitter.count()):
                 splitter.setStretchFactor(index, int(index == stretched))
-        SidePanelWidths(self.sides)
+        self.side_widths = SidePanelWidths(self.sides)
         central = QWidget()
         vbox(run_bar, notices, (self.sides, 1), status_bar, spacing=0, parent=central)
         self.setCentralWidget(central)
@@ -233,6 +239,7 @@ class MainWindow(QMainWindow):
         self._inspectors.setVisible(inspector is not None)
         if inspector is not None:
             self._inspectors.setCurrentWidget(inspector)
+        self.side_widths.fit()
 
     def show_title(self, document: str, *, is_modified: bool) -> None:
         """Show the name of the current document in the title bar; empty where there is none."""
@@ -265,6 +272,11 @@ class MainWindow(QMainWindow):
         super().showEvent(event)
         if self._tabs.current is None:
             self._tabs.start.setFocus()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Let palette and inspector give way in a narrow window."""
+        super().resizeEvent(event)
+        self.side_widths.fit()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Close, unless the user has to be asked first."""
@@ -310,12 +322,13 @@ class WindowState:
 
     def restore(self) -> None:
         """Apply the stored state to a new window."""
-        self._window.resize(*DEFAULT_SIZE)
+        self._window.resize(QSize(*DEFAULT_SIZE).boundedTo(self._window.screen().availableSize()))
         stored = _stored(self._preferences)
         if self._preferences.window_geometry:
             self._window.restoreGeometry(_from_text(self._preferences.window_geometry))
         if isinstance(stored.get("sides"), str):
             self._window.sides.restoreState(_from_text(stored["sides"]))
+            self._window.side_widths.note_widths()
         for name in ("palette", "inspector"):
             self._actions[f"show_{name}"].setChecked(stored.get(name) is not False)
         self._window.panel_height.restore(stored.get("drawer_heights"))

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -32,7 +32,7 @@ from app.dialogs import FileDialogs
 from app.inspector.text_widgets import exact_text
 from app.theme.style import set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox, ignore_wheel_in_fields, inset_number, vbox
+from app.theme.widgets import STRETCH, PlainLabel, hbox, ignore_wheel_in_fields, inset_number, resize_on_screen, vbox
 from app.worker import Worker
 from engine.document.model import Workflow
 from engine.nodes.json_values import ConversionError, convert
@@ -455,7 +455,7 @@ class RunDialog(QDialog):
         )
         if self.fields:
             self.fields[0].setFocus()
-        self.resize(130 * UNIT, min(60 + 45 * len(self.fields), 150) * UNIT)
+        resize_on_screen(self, QSize(130, min(60 + 45 * len(self.fields), 150)) * UNIT)
 
     def _finish(self) -> None:
         invalid = [field for field in self.fields if not field.check()]

@@ -129,7 +129,7 @@ def test_hidden_side_panels_grow_with_the_text_size(workbench: Workbench) -> Non
 
 @pytest.mark.usefixtures("_usual_size_again", "self_refine")
 def test_side_panels_leave_space_for_the_canvas_buttons(workbench: Workbench) -> None:
-    workbench.window.resize(900, 600)
+    workbench.window.resize(1280, 720)
     style().choose("dark", 1.0)
     QApplication.processEvents()
     style().choose("dark", 1.5)
