@@ -57,6 +57,8 @@ class Inspector(QWidget):
         self.tabs.setObjectName("switcher")
         self.tabs.setExpanding(True)
         self.tabs.setDrawBase(False)
+        self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
+        self.tabs.setUsesScrollButtons(False)
         self.tabs.setAccessibleName("Properties or result")
         self.tabs.addTab("Properties")
         self.tabs.addTab("Result")
