@@ -309,7 +309,7 @@ class Canvas(QWidget):
 
     def _add_note(self) -> None:
         """Add a note and let the user type its text."""
-        note = self.view.annotations.items.get(self.commands.add_annotation("notes", self.popups.position))
+        note = self.view.annotations.items.get(self.commands.add_annotation("notes", self.popups.pointer))
         if note is not None:
             self.navigation.choose(note)
             self.popups.edit(note)

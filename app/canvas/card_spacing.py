@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from app.node_layout import FREE_GAP, Box, Position, coordinate, layout_entries
@@ -55,7 +55,7 @@ def close_gap(
     moved = {node: (x - by, y) for node, (x, y) in others.items() if x >= area.right}
     if by <= 0 or _overlap({**others, **moved}, boxes, card):
         return {}, []
-    return moved, list(_shifted_annotations(workflow, area.right, -by))
+    return moved, list(shifted_annotations(workflow, lambda left, _right: -by if left >= area.right else 0.0))
 
 
 def make_room(
@@ -74,7 +74,7 @@ def make_room(
     by = area.right - card.right
     if by > 0 and any(area.is_touched_by(position, boxes[node]) for node, position in here.items()):
         here = {node: (x + by if x >= card.right else x, y) for node, (x, y) in here.items()}
-        operations += _shifted_annotations(workflow, card.right, by)
+        operations += shifted_annotations(workflow, lambda left, _right: by if left >= card.right else 0.0)
     in_way = [position for node, position in here.items() if area.is_touched_by(position, boxes[node])]
     if in_way:
         highest = min(y for _, y in in_way)
@@ -83,13 +83,18 @@ def make_room(
     return {node: position for node, position in here.items() if position != others[node]}, operations
 
 
-def _shifted_annotations(workflow: Workflow, limit: float, by: float) -> Iterator[Operation]:
-    """Move the frames and notes right of a limit."""
+def shifted_annotations(workflow: Workflow, shift: Callable[[float, float], float]) -> Iterator[Operation]:
+    """Move frames and notes to the left or right, as the cards beside them.
+
+    Args:
+        workflow: The document.
+        shift: Returns by how much to move a frame or note with these left and right edges.
+    """
     for kind in ("frames", "notes"):
         for key, entry in layout_entries(workflow, kind).items():
-            x = coordinate(entry.get("x")) if isinstance(entry, dict) else None
-            if x is not None and x >= limit:
-                yield SetLayout((kind, key, "x"), round(x + by))
+            left = coordinate(entry.get("x")) if isinstance(entry, dict) else None
+            if left is not None and (by := shift(left, left + (coordinate(entry.get("width")) or 0.0))):
+                yield SetLayout((kind, key, "x"), round(left + by))
 
 
 def _overlap(positions: Mapping[str, Position], boxes: Mapping[str, Box], card: Area) -> bool:

@@ -446,7 +446,11 @@ class EditCommands(QObject):
                 around = around.united(rect)
             return QRectF(around.adjusted(-24, -48, 24, 24).toRect())
         width, height = DEFAULT_SIZES[kind]
-        corner = position if position is not None else self._viewer.center - QPointF(width / 2, height / 2)
+        corner = self._viewer.center - QPointF(width / 2, height / 2)
+        if position is not None:
+            corner = position
+        elif kind == "notes":
+            corner = self._free_position(corner, box=Box(width, height))
         return QRectF(round(corner.x()), round(corner.y()), width, height)
 
     def position_after(self, node_id: str) -> QPointF:
@@ -460,18 +464,20 @@ class EditCommands(QObject):
             return self.position_after(self._session.selection[-1])
         return self._viewer.center - QPointF(88, 40)
 
-    def _free_position(self, preferred: QPointF, room: float = 0.0) -> QPointF:
-        """Return the first position at or below a preferred one where a new card overlaps no other.
+    def _free_position(self, preferred: QPointF, room: float = 0.0, box: Box | None = None) -> QPointF:
+        """Return the first position at or below a preferred one where a new item covers no card.
 
         Args:
             preferred: The preferred position.
-            room: Width of what is between the card and its partner.
+            room: Width of what is between a card and its partner.
+            box: Size of the item; by default that of a card, which is at most as large as the others.
         """
         taken = {node_id: (item.x(), item.y()) for node_id, item in self._view.nodes.items()}
         boxes = self._view.card_boxes()
-        width = max((box.width for box in boxes.values()), default=0.0)  # the new card is at most as large
-        height = max((box.height for box in boxes.values()), default=0.0)
-        return QPointF(*free_position(Box(width + room, height), (preferred.x(), preferred.y()), taken, boxes))
+        if box is None:
+            width = max((box.width for box in boxes.values()), default=0.0)
+            box = Box(width + room, max((box.height for box in boxes.values()), default=0.0))
+        return QPointF(*free_position(box, (preferred.x(), preferred.y()), taken, boxes))
 
     def _rects(self) -> dict[str, node_layout.Rect]:
         rects = {node_id: self._view.nodes[node_id].card_rect for node_id in self._session.selection}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from app.canvas.card_spacing import shifted_annotations
 from app.canvas.connection_rules import reachable_from, reversed_edges, successors
 from app.canvas.operation_builders import (
     BODY_ROOM,
@@ -115,7 +116,7 @@ def wrap(document: Document, node_ids: Iterable[str], pair: Pair) -> Batch:
         operations.append(Connect(result, document.main_input(added.last)))
         followers = [edge.to for edge in outgoing] or free_output(document)
         operations += [Connect(document.main_output(added.last), follower) for follower in followers]
-    operations.append(set_positions(workflow, _positions_around(document, inside, added.first.id, added.last.id)))
+    operations += _cards_around(document, inside, added.first.id, added.last.id)
     what = title_of(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
     return Batch(f"Wrap {what} in {_article(pair.start)}", tuple(operations))
 
@@ -293,24 +294,26 @@ def _middle(document: Document, node: str) -> float:
     return document.positions[node][1] + document.boxes[node].height / 2
 
 
-def _positions_around(document: Document, inside: set[str], start: str, end: str) -> dict[str, Position]:
-    """Positions of the new loop left of the body and of its exit right of it; cards that are in the way move aside."""
+def _cards_around(document: Document, inside: set[str], start: str, end: str) -> list[Operation]:
+    """Put the new loop left of the body and its exit right of it; cards, frames and notes beside it move aside."""
     positions, boxes, visible = document.positions, document.boxes, inside - document.hidden.keys()
     left = min(positions[node][0] for node in visible)
     right = max(positions[node][0] + boxes[node].width for node in visible)
     top = min(positions[node][1] for node in visible)
     width = max((box.width for box in boxes.values()), default=BODY_ROOM / 2)
     step = width + COLUMN_GAP
-    moved: dict[str, Position] = {}
-    for node, (x, y) in positions.items():
-        if node in inside or node in document.hidden:
-            continue
-        if x + boxes[node].width <= left:
-            moved[node] = (x - step, y)
-        elif x >= right:
-            moved[node] = (x + step, y)
+
+    def shift(start: float, end: float) -> float:
+        return -step if end <= left else step if start >= right else 0.0
+
+    moved = {
+        node: (x + shift(x, x + boxes[node].width), y)
+        for node, (x, y) in document.visible.items()
+        if node not in inside and shift(x, x + boxes[node].width)
+    }
     ends = {start: (left - step, top), end: (right + COLUMN_GAP, top)}
-    return {**with_hidden(moved, positions, document.hidden), **ends}
+    all_moved = {**with_hidden(moved, positions, document.hidden), **ends}
+    return [set_positions(document.workflow, all_moved), *shifted_annotations(document.workflow, shift)]
 
 
 def _article(noun: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from pydantic import Field, ValidationError
 
+from engine.formatting import format_count
 from engine.nodes.input import InputConfig
 from engine.nodes.output import OutputConfig
 from engine.nodes.spec import Category, FieldProblem, NodeConfig, NodeSpec, Outputs, Port
@@ -89,6 +90,11 @@ def _check(config: SubflowConfig) -> list[FieldProblem]:
     return []
 
 
+def _summary(config: SubflowConfig) -> str:
+    nodes = json_objects((config.workflow or {}).get("nodes"))
+    return config.file or (format_count(len(nodes), "node") if nodes else "")
+
+
 def _recorded(outputs: Outputs) -> Value:
     given = {name: value for name, value in outputs.items() if name != "error"}
     return next(iter(given.values())) if len(given) == 1 else given
@@ -105,7 +111,7 @@ SPEC = NodeSpec(
     outputs=_outputs,
     run=None,
     check=_check,
-    summary=lambda config: config.file,
+    summary=_summary,
     recorded=_recorded,
     synonyms=("function", "module", "include", "call"),
 )

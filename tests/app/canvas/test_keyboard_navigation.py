@@ -112,6 +112,8 @@ def test_a_new_note_is_edited_at_once_and_escape_keeps_its_text(make_canvas: Mak
     hand.key(Qt.Key.Key_T, CONTROL | SHIFT)
     area = hand.canvas.popups.text.area
     assert area.hasFocus()
+    note = hand.canvas.view.annotations.items["notes", "note_1"].scene_rect
+    assert not any(card.card_rect.intersects(note) for card in hand.canvas.view.nodes.values())
     QTest.keyClicks(area, "Check the facts")
     QTest.keyClick(area, Qt.Key.Key_Escape)
     assert note_1(hand)["text"] == "Check the facts"

@@ -173,6 +173,24 @@ def test_the_new_cards_overlap_no_others():
     ]  # fmt: skip
 
 
+def test_frames_and_notes_move_aside_with_the_cards():
+    layout = {
+        "frames": {
+            "before": {"x": -20, "y": 0, "width": 200, "height": 200},
+            "after": {"x": 900, "y": 0, "width": 200, "height": 200},
+            "around": {"x": -40, "y": -40, "width": 2000, "height": 400},
+        },
+        "notes": {"far": {"x": 1000, "y": 400}},
+    }
+    document = chain("one", "two", "three").model_copy(update={"layout": layout})
+    positions = {one: (240.0 * column, 0.0) for column, one in enumerate(("text", "one", "two", "three", "out"))}
+    wrapped = applied(document, wrap(opened(document, positions), ["two"], LOOP)).layout
+    assert wrapped["nodes"]["three"]["x"] - 720 == wrapped["frames"]["after"]["x"] - 900 > 0
+    assert wrapped["notes"]["far"]["x"] - 1000 == wrapped["frames"]["after"]["x"] - 900
+    assert wrapped["nodes"]["text"]["x"] == wrapped["frames"]["before"]["x"] + 20 < 0
+    assert wrapped["frames"]["around"] == layout["frames"]["around"]
+
+
 @st.composite
 def selections(draw: st.DrawFn) -> tuple[Workflow, list[str]]:
     """A document of model nodes in layers, and some of them."""
