@@ -51,6 +51,8 @@ run: $(INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/loopwright run templates/self-refine.loop.json
 
+# Compiled test modules are kept also on machines that write none, or each worker would compile all of them again.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 ifdef ALL

@@ -345,6 +345,8 @@ class IterationsPanel(QWidget):
         self._update_timer.setSingleShot(True)
         self._update_timer.setInterval(_UPDATE_DELAY_MS)
         self._update_timer.timeout.connect(self.refresh)
+        self._readout_timer = QTimer(self, singleShot=True)  # waits for the new width of its label
+        self._readout_timer.timeout.connect(self._show_readout)
         self._arrange()
         self._connect()
         self.refresh()
@@ -506,7 +508,7 @@ class IterationsPanel(QWidget):
         is_roomy = event.size().height() >= least * style().scale
         for widget in (self.chart, self.legend, self.readout):
             widget.setVisible(is_roomy)
-        QTimer.singleShot(0, self, self._show_readout)  # after its label has its new width
+        self._readout_timer.start()
 
     def _note_update(self, touched: set[str]) -> None:
         if self._selection.is_touched(touched) and not self._update_timer.isActive():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Final
@@ -207,6 +207,7 @@ def definitions(module: str) -> dict[str, str]:
     """The sources of a module's definitions, by name. The module is not imported: it imports what the export needs."""
     package, _, file = module.rpartition(".")
     text = resources.files(package).joinpath(f"{file}.py").read_text(encoding="utf-8")
+    lines = text.split("\n")
     found: dict[str, str] = {}
     for statement in ast.parse(text).body:
         name = None
@@ -216,8 +217,15 @@ def definitions(module: str) -> dict[str, str]:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
             name = target.id if isinstance(target, ast.Name) else None
         if name is not None:
-            found[name] = ast.get_source_segment(text, statement) or ""
+            found[name] = _source_segment(lines, statement)
     return found
+
+
+def _source_segment(lines: Sequence[str], statement: ast.stmt) -> str:
+    """Return the source of a statement; `ast.get_source_segment` splits the whole text each time."""
+    assert statement.end_lineno is not None
+    last = lines[statement.end_lineno - 1].encode()[: statement.end_col_offset].decode()
+    return "\n".join([*lines[statement.lineno - 1 : statement.end_lineno - 1], last])
 
 
 def _imports(code: str) -> str:

@@ -26,7 +26,7 @@ SCOPE: dict[str, Value] = {
     "input": {"title": "T"},
     "text": SAFE_MEGABYTE,
     "almost": "a" * (MEGABYTE - 1) + "b",
-    "mixed": "".join(random.Random(1).choice("ab") for _ in range(MEGABYTE)),
+    "mixed": "".join(random.Random(1).choices("ab", k=MEGABYTE)),
     "part": "a" * 50 + "b" + "a" * 50,
     "items": list(range(MAX_WALK)),
     "more": list(range(MAX_WALK + 1)),
