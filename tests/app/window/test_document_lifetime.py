@@ -1,0 +1,76 @@
+"""A closed document is freed, with everything that the window made for it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import Counter
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QGraphicsItem
+from pytestqt.qtbot import QtBot
+
+from app.window.document_page import DocumentPage
+from app.workbench import Workbench
+from tests.app.window.conftest import SELF_REFINE, Script, ended
+
+IDLE_MS = 400
+"""Long enough for forms that are made while nothing happens."""
+
+
+def opened(workbench: Workbench) -> DocumentPage:
+    document = workbench.documents.open_template(SELF_REFINE)
+    assert document is not None
+    return document
+
+
+def collect() -> None:
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    gc.collect()
+
+
+def parts(document: DocumentPage) -> list[weakref.ref[QObject]]:
+    return [weakref.ref(part) for part in (document, document.session, document.canvas, document.inspector)]
+
+
+def test_document_closed_while_its_result_is_about_to_be_shown_is_freed(
+    workbench: Workbench, script: Script, qtbot: QtBot
+) -> None:
+    def run_and_close() -> list[weakref.ref[QObject]]:
+        document = opened(workbench)
+        workbench.runs.run(document)
+        document.session.selection_changed.connect(lambda: workbench.documents.drop(document))  # it selects the output
+        qtbot.waitUntil(lambda: document.is_closed, timeout=10_000)
+        return parts(document)
+
+    freed = run_and_close()
+    qtbot.waitUntil(lambda: collect() or all(part() is None for part in freed))
+
+
+@pytest.mark.slow
+def test_opening_running_and_closing_leaves_no_object(workbench: Workbench, script: Script, qtbot: QtBot) -> None:
+    def round_trip() -> Counter[str]:
+        document = opened(workbench)
+        QTest.qWait(IDLE_MS)
+        workbench.runs.run(document)
+        ended(document, qtbot)
+        QTest.qWait(IDLE_MS)
+        workbench.documents.drop(document)
+        del document
+        QTest.qWait(IDLE_MS)
+        collect()
+        # Of Qt's own classes, PySide keeps an empty wrapper for the close button of each tab.
+        found = [one for one in gc.get_objects() if isinstance(one, (QObject, QGraphicsItem))]
+        alive = Counter(type(one).__name__ for one in found if not type(one).__module__.startswith("PySide6."))
+        alive["widgets of Qt"] = len(QApplication.allWidgets())
+        alive["objects of the window"] = len(workbench.window.findChildren(QObject))
+        return alive
+
+    for _ in range(3):  # the first ones create what stays
+        round_trip()
+    before = round_trip()
+    for _ in range(4):
+        after = round_trip()
+    assert after - before == Counter()
