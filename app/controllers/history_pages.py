@@ -178,7 +178,9 @@ class HistoryPages(QObject):
         page.compare_with_today(self._documents.all)
         page.poller.changed.connect(lambda now: self._show_again(page, now))
         # Filling the tab is a step of its own, so that the window stays responsive.
-        QTimer.singleShot(0, page, lambda: self._fill(page, run))
+        filling = QTimer(page, singleShot=True)
+        filling.timeout.connect(lambda: self._fill(page, run))
+        filling.start()
         return page
 
     def make_page(self, session: StoredSession) -> HistoryPage:
