@@ -169,7 +169,8 @@ def window_obstacle(environment: Mapping[str, str]) -> str:
     if find_spec("NodeGraphQt") is None:
         return NO_QT.format(missing="NodeGraphQt")
     del PySide6
-    return NO_X_SERVER.format(display=environment.get("DISPLAY")) if is_x11 and not _x_server_answers() else ""
+    display = environment.get("DISPLAY", "")
+    return NO_X_SERVER.format(display=display) if is_x11 and not _x_server_answers(display) else ""
 
 
 def import_failure(message: str) -> str:
@@ -229,8 +230,8 @@ def _missing_libraries(libraries: Sequence[str]) -> str:
     return missing_libraries(missing) if missing else ""
 
 
-def _x_server_answers() -> bool:
-    """Return whether the X server accepts a connection; if it does not, Qt ends the process with a page of text."""
+def _x_server_answers(display: str) -> bool:
+    """Return whether the X server of a display answers; if it does not, Qt ends the process with a page of text."""
     import ctypes
     import threading
 
@@ -239,7 +240,7 @@ def _x_server_answers() -> bool:
     errors: list[int] = []
 
     def connect() -> None:
-        connection = ctypes.c_void_p(xcb.xcb_connect(None, None))
+        connection = ctypes.c_void_p(xcb.xcb_connect(display.encode(), None))
         errors.append(xcb.xcb_connection_has_error(connection))
         xcb.xcb_disconnect(connection)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 WIDTH, HEIGHT = 1600, 1000
 PATIENCE_S = 60.0
+STILL_S = 0.25
 
 
 def what_is_missing() -> str:
@@ -98,6 +99,19 @@ class Screen:
         """
         done = self._call("search", "--onlyvisible", "--name", title)
         return None if done.returncode != 0 and done.stderr.strip() else done.stdout.split()
+
+    def wait_until_still(self) -> None:
+        """Wait until the picture does not change for a moment, as after a person has looked at it."""
+        picture, since = b"", 0.0
+
+        def is_still() -> bool:
+            nonlocal picture, since
+            now = self.pixels(0, 0, WIDTH, HEIGHT)
+            if now != picture:
+                picture, since = now, time.monotonic()
+            return time.monotonic() - since >= STILL_S
+
+        wait_until(is_still, "the picture is still")
 
     def pixels(self, left: int, top: int, width: int, height: int) -> bytes:
         """What is shown in a rectangle. The server keeps its picture in a file in the format XWD."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from engine.document.files import load
+from engine.document.files import load, save
+from engine.nodes.loop import LoopConfig
+from tests.app.whole.workflows import chain
 from tests.e2e.screen import PATIENCE_S, Screen, open_screen, wait_until, what_is_missing
 
 pytest.importorskip("PySide6", reason="This test needs the window's packages, and PySide6 is not installed.")
@@ -45,17 +49,18 @@ def environment(tmp_path: Path, screen: Screen) -> dict[str, str]:
     config.mkdir(parents=True)
     (config / "preferences.json").write_text(json.dumps({"version": 1, "learned": ["tour"]}))
     own = {"HOME": str(home), "LOOPWRIGHT_MODEL": f"scripted:{script}", **folders}
+    own["LOOPWRIGHT_STORE"] = str(home / "history.sqlite3")
     return {**screen.environment(os.environ), **own}
 
 
-def places_of(environment: dict[str, str]) -> dict[str, list[int]]:
-    command = [sys.executable, "-m", "tests.e2e.widget_positions"]
+def positions_of(environment: dict[str, str], task: str, *arguments: str) -> dict[str, list[int]]:
+    command = [sys.executable, "-m", "tests.e2e.widget_positions", task, *arguments]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=PATIENCE_S, check=True)
     return json.loads(done.stdout)
 
 
 @contextmanager
-def started(environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def started(environment: dict[str, str], log: Path, *files: str) -> Iterator[subprocess.Popen[bytes]]:
     from app.entry import window_obstacle
 
     obstacle = window_obstacle(environment)
@@ -63,7 +68,7 @@ def started(environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen
         pytest.skip(obstacle)
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app.entry"], cwd=ROOT, env=environment, stdout=output, stderr=output
+            [sys.executable, "-m", "app.entry", *files], cwd=ROOT, env=environment, stdout=output, stderr=output
         )
     try:
         yield process
@@ -73,19 +78,26 @@ def started(environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen
 
 
 class Person:
-    """Somebody in front of the screen; the window's upper left corner is that of the screen."""
+    """Somebody in front of the screen; the window's upper left corner is that of the screen.
+
+    Attributes:
+        actions: How many clicks, drags, key presses and typed texts there were.
+    """
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
+        self.actions = 0
 
     def move(self, place: list[int]) -> None:
         self.screen.tool("mousemove", "--sync", *place)
 
     def click(self, place: list[int], times: int = 1) -> None:
+        self.actions += 1
         self.move(place)
         self.screen.tool("click", "--repeat", times, "--delay", 40, 1)
 
     def drag(self, start: list[int], end: list[int]) -> None:
+        self.actions += 1
         self.move(start)
         self.screen.tool("mousedown", 1)
         for part in range(1, 9):
@@ -95,44 +107,52 @@ class Person:
         self.screen.tool("mouseup", 1)
 
     def keys(self, *names: str) -> None:
+        self.actions += len(names)
         self.screen.tool("key", *names)
 
     def type(self, text: str) -> None:
+        self.actions += 1
         self.screen.tool("type", "--delay", 5, text)
+
+    def save_as(self, target: Path) -> None:
+        """Save the document through the file dialog."""
+        self.keys("ctrl+s")
+        self.screen.window("^Save as$")
+        self.keys("ctrl+a")
+        self.type(str(target))
+        self.keys("Return")
+        self.screen.wait_until_gone("^Save as$")
 
 
 @pytest.mark.slow
 def test_template_is_edited_run_and_saved(screen: Screen, environment: dict[str, str], tmp_path: Path) -> None:
-    places = places_of(environment)
+    positions = positions_of(environment, "template")
     person = Person(screen)
     target = tmp_path / "mine.loop.json"
     with started(environment, tmp_path / "said.log") as process:
         window = screen.window("^Loopwright$")
         screen.tool("windowmove", window, 0, 0)
-        person.click(places["card"], times=2)
+        person.click(positions["card"], times=2)
         screen.window("^Self-Refine.*Loopwright")
 
         # The star before the name's end says that the document has changed: the node is there.
-        person.drag(places["palette_row"], places["edge"])
+        person.drag(positions["palette_row"], positions["edge"])
         screen.window(r"^Self-Refine\* ")
 
-        idle = screen.pixels(*places["run_button"])
-        no_bar = screen.pixels(*places["bar"])
-        nothing_said = screen.pixels(*places["status"])
-        person.click(places["run"])
-        person.move(places["edge"])
+        idle = screen.pixels(*positions["run_button"])
+        no_bar = screen.pixels(*positions["bar"])
+        idle_status = screen.pixels(*positions["status"])
+        person.click(positions["run"])
+        person.move(positions["edge"])
         wait_until(
-            lambda: screen.pixels(*places["run_button"]) == idle and screen.pixels(*places["status"]) != nothing_said,
+            lambda: (
+                screen.pixels(*positions["run_button"]) == idle and screen.pixels(*positions["status"]) != idle_status
+            ),
             "the run has ended",
         )
-        assert screen.pixels(*places["bar"]) == no_bar, "a bar over the canvas says that the run has failed"
+        assert screen.pixels(*positions["bar"]) == no_bar, "a bar over the canvas says that the run has failed"
 
-        person.keys("ctrl+s")
-        screen.window("^Save as$")
-        person.keys("ctrl+a")
-        person.type(str(target))
-        person.keys("Return")
-        screen.wait_until_gone("^Save as$")
+        person.save_as(target)
         screen.window("^Self-Refine – Loopwright$")
         person.keys("ctrl+q")
         assert process.wait(timeout=PATIENCE_S) == 0
@@ -148,3 +168,77 @@ def test_template_is_edited_run_and_saved(screen: Screen, environment: dict[str,
     assert ends - before == {("exit.output", f"{new}.input"), (f"{new}.output", "text.value")}
     assert set(saved.layout["nodes"]) == set(saved.nodes_by_id)
     assert (tmp_path / "said.log").read_text() == ""
+
+
+@pytest.mark.slow
+def test_a_loop_is_built_from_nothing_in_twelve_actions_and_a_minute(
+    screen: Screen, environment: dict[str, str], tmp_path: Path
+) -> None:
+    positions = positions_of(environment, "build")
+    person = Person(screen)
+    target = tmp_path / "mine.loop.json"
+    with started(environment, tmp_path / "output.log") as process:
+        window = screen.window("^Loopwright$")
+        screen.tool("windowmove", window, 0, 0)
+        screen.wait_until_still()
+        begin = time.monotonic()
+        person.keys("ctrl+n")
+        screen.window("^Untitled.*Loopwright")
+        prompts = ["Write about {{input}}.", "Improve {{input}}."]
+        for node_type in ("input", "llm", "llm", "output"):
+            person.click(positions[node_type], times=2)
+            screen.wait_until_still()
+            if node_type == "llm":
+                person.click(positions["prompt"])
+                person.type(prompts.pop(0))
+        person.drag(positions["above"], positions["below"])
+        person.keys("ctrl+l")
+        assert person.actions <= 12
+        assert time.monotonic() - begin <= 60
+        screen.wait_until_still()
+        person.save_as(target)
+        screen.window("^mine – Loopwright$")
+        person.keys("ctrl+q")
+        assert process.wait(timeout=PATIENCE_S) == 0
+    saved = load(target)
+    types = {node.id: node.type for node in saved.nodes}
+    edges = [(types[edge.source[0]], types[edge.target[0]]) for edge in saved.edges]
+    chain = ["input", "loop", "llm", "llm", "exit", "output"]
+    assert sorted(edges) == sorted(itertools.pairwise(chain))
+    written = [node.config.get("prompt") for node in saved.nodes if node.type == "llm"]
+    assert written == ["Write about {{input}}.", "Improve {{input}}."]
+    assert (tmp_path / "output.log").read_text() == ""
+
+
+@pytest.mark.slow
+def test_two_nodes_are_wrapped_in_a_loop_and_run_in_four_actions(
+    screen: Screen, environment: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "chain.loop.json"
+    save(chain(), file)
+    positions = positions_of(environment, "wrap", str(file))
+    person = Person(screen)
+    with started(environment, tmp_path / "output.log", str(file)) as process:
+        window = screen.window("^Chain – Loopwright$")
+        screen.tool("windowmove", window, 0, 0)
+        screen.wait_until_still()
+        idle = screen.pixels(*positions["run_button"])
+        before = screen.pixels(*positions["status"])
+        person.drag(positions["above"], positions["below"])
+        person.keys("ctrl+l")
+        screen.window(r"^Chain\* ")
+        person.keys("F5")
+        assert person.actions <= 4
+        wait_until(
+            lambda: screen.pixels(*positions["run_button"]) == idle and screen.pixels(*positions["status"]) != before,
+            "the run has ended",
+        )
+        person.keys("ctrl+s")
+        screen.window("^Chain – Loopwright$")
+        person.keys("ctrl+q")
+        assert process.wait(timeout=PATIENCE_S) == 0
+    command = [sys.executable, "-m", "app.entry", "runs", "--json"]
+    printed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=PATIENCE_S, check=True)
+    (run,) = json.loads(printed.stdout)["runs"]
+    assert (run["status"], run["iterations"]) == ("completed", LoopConfig().max_iterations)
+    assert (tmp_path / "output.log").read_text() == ""

@@ -22,7 +22,6 @@ from app.inspector.comparison_editor import ComparisonEditor
 from app.inspector.conditions_editor import ConditionsEditor
 from app.inspector.object_editors import ObjectEntry
 from app.runs.run_view_model import RunViewModel
-from engine.document.builder import Builder
 from engine.document.files import save
 from engine.document.model import Workflow
 from engine.document.problems import has_errors
@@ -32,6 +31,7 @@ from tests.app.history.stored_runs import refine, refine_script
 from tests.app.whole.conftest import CTRL, TEMPLATE, Person, Whole, focus
 from tests.app.whole.conftest import Answers as FileAnswers
 from tests.app.whole.test_building import choose_entry
+from tests.app.whole.workflows import chain
 from tests.app.window.conftest import Answers, answers, await_files, drafted, preferences, script
 from tests.architecture.markdown import read
 
@@ -50,19 +50,6 @@ def refining(make_window: MakeWindow, tmp_path: Path, qtbot: QtBot) -> Whole:
     press_run(whole)
     assert len(ended_run(whole).loops["loop"].iterations) == 3
     return whole
-
-
-def chain() -> Workflow:
-    """An input, two model nodes and an output."""
-    flow = Builder("Chain")
-    text = flow.add("input", id="text", default="a note")
-    first = flow.add("llm", id="first", prompt="{{input}}")
-    second = flow.add("llm", id="second", prompt="{{input}}")
-    result = flow.add("output", id="result")
-    flow.connect(text["value"], first["input"])
-    flow.connect(first["output"], second["input"])
-    flow.connect(second["output"], result["value"])
-    return flow.build()
 
 
 def open_workflow(whole: Whole, workflow: Workflow, folder: Path) -> None:
