@@ -223,27 +223,27 @@ class Canvas(QWidget):
 
     def _document_changed(self, old: Workflow, new: Workflow) -> None:
         self.gestures.cancel()
-        with self._selecting():
-            touched = self.view.patch(old, new)
-        self._select_visible()
+        touched = self._patch(old, new)
         self.empty_hint.setVisible(not new.nodes)
         self.run_view.show(touched)
         self._enable_actions()
 
     def _analyzed(self) -> None:
         workflow = self.view.workflow
-        with self._selecting():
-            self.view.patch(workflow, workflow)  # collapsed loops hide what belongs to them now
-        self._select_visible()
+        self._patch(workflow, workflow)  # collapsed loops hide what belongs to them now
         self.view.regions.refresh(workflow)
         self.run_view.update_problems()
         self.view.items_changed.emit()
 
-    def _select_visible(self) -> None:
-        """Select the loop instead of nodes that it has just hidden."""
+    def _patch(self, old: Workflow, new: Workflow) -> set[str]:
+        """Update the view, and select the loop instead of nodes that it hides now."""
+        before = self.view.hidden
+        with self._selecting():
+            touched = self.view.patch(old, new)
         hidden, selection = self.view.hidden, self.session.selection
-        if any(node_id in hidden for node_id in selection):
+        if any(node_id in hidden and node_id not in before for node_id in selection):
             self.session.select(hidden.get(node_id, node_id) for node_id in selection)
+        return touched
 
     def _session_selection_changed(self) -> None:
         self.commands.reveal(self.session.selection)

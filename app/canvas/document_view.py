@@ -120,10 +120,10 @@ class DocumentView(QObject):
         before, wanted = old.nodes_by_id, new.nodes_by_id
         self.workflow = new
         touched = {node_id for node_id, node in wanted.items() if before.get(node_id) is not node}
-        folded = self._hide_collapsed(new)
-        touched |= folded
+        changed_loops = self._hide_collapsed(new)
+        touched |= changed_loops
         has_other_nodes = self.nodes.keys() != wanted.keys() - self.hidden.keys()
-        has_other_edges = has_other_nodes or bool(folded) or old.edges is not new.edges
+        has_other_edges = has_other_nodes or bool(changed_loops) or old.edges is not new.edges
         edges = _drawable_edges(new) if has_other_edges else {}
         if has_other_edges:
             self._count_ports(edges)

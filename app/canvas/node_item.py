@@ -412,8 +412,8 @@ class ExpandButtonItem(QGraphicsItem):
         self.update()
 
     def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
-        """Accept the event, or the card would be dragged."""
-        event.accept()
+        """Accept the event, or the card would be dragged; ignore it while the button is not painted."""
+        event.setAccepted(zoom_from_scale(self.scene().views()[0].transform().m11()) >= DETAILS_FROM)
 
     def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Expand the loop."""

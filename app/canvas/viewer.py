@@ -475,8 +475,8 @@ class CanvasViewer(ZoomPanView):
 
     def event(self, event: QEvent) -> bool:
         """Keep keys from shortcuts that may be meant for a text field."""
-        is_override = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride
-        if is_override and self.typing_guard.takes(event):
+        is_override = event.type() == QEvent.Type.ShortcutOverride
+        if is_override and isinstance(event, QKeyEvent) and self.typing_guard.takes(event):
             event.accept()
             return True
         return super().event(event)

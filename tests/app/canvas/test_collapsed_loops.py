@@ -119,6 +119,14 @@ def test_the_button_of_the_card_expands(collapsed: Hand) -> None:
     assert set(collapsed.canvas.view.nodes) >= HIDDEN
 
 
+def test_the_button_is_a_part_of_the_card_when_zoomed_out(collapsed: Hand) -> None:
+    collapsed.canvas.zoom_to(0.5)
+    card = collapsed.item("loop")
+    collapsed.drag(card.pos() + card.geometry.expand.center(), card.pos() + QPointF(200, 200))
+    assert not HIDDEN & set(collapsed.canvas.view.nodes)
+    assert collapsed.session.undo_title == "Move 3 nodes"
+
+
 def test_the_button_of_the_label_collapses(hand: Hand) -> None:
     label = hand.canvas.view.regions.items["loop"].label
     hand.click(label.mapToScene(QPointF(label.shape().boundingRect().right() - 8, 0)))
@@ -165,6 +173,7 @@ def test_showing_a_node_expands_every_loop_around_it(make_canvas: MakeCanvas) ->
     assert set(hand.canvas.view.nodes) == {"task", "loop_0", "text"}
     hand.session.select(["step_2"])
     assert "step_2" in hand.canvas.view.nodes
+    assert hand.session.selection == ("step_2",)
 
 
 def test_an_inner_loop_stays_collapsed_in_an_expanded_one(make_canvas: MakeCanvas) -> None:
