@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import groupby, islice, pairwise
 from typing import Any, Final
 
 from PySide6.QtCore import QSize, Qt, QUrl
@@ -26,20 +27,23 @@ from PySide6.QtGui import (
     QTextDocument,
     QTextFormat,
     QTextFrameFormat,
+    QTextLayout,
     QTextTable,
 )
 from PySide6.QtWidgets import QMessageBox, QSizePolicy, QTextBrowser, QWidget
 
 from app.inspector.editor import describe_widget
 from app.inspector.text_widgets import from_utf16_units
-from app.theme.style import fixed_font, style
+from app.theme.style import style
 from app.theme.tokens import UNIT
 from engine.text_sanitizing import visible
 
 MAX_FORMATTED: Final = 20_000
 """Length above which a text is not formatted, which would take longer than a frame."""
 
+_MAX_LINES: Final = 1_000
 _MAX_COLUMNS: Final = 100
+_MAX_UNDERLINED: Final = 100
 _MAX_LINES_SHOWN: Final = 24
 _FRAME: Final = 12
 """Vertical border and padding in the style sheet, in pixels."""
@@ -64,7 +68,7 @@ _ENLARGED: Final = {1: 2, 2: 1}
 
 def has_markdown(text: str) -> bool:
     """Return whether a text has Markdown that formatting would improve, and is not too long for it."""
-    if len(text) > MAX_FORMATTED or _SIGNS.search(text) is None:
+    if len(text) > MAX_FORMATTED or text.count("\n") > _MAX_LINES or _SIGNS.search(text) is None:
         return False
     return max(line.count("|") for line in text.split("\n")) <= _MAX_COLUMNS
 
@@ -75,18 +79,27 @@ def formatted_document(text: str, parent: QWidget | None = None) -> QTextDocumen
     document.setUndoRedoEnabled(False)
     # The first line is empty: Qt would take a rule in it for front matter, and hide what follows.
     document.setMarkdown("\n" + _with_line_breaks(from_utf16_units(text).replace("\x00", "\ufffd")), _FEATURES)
-    for block in _blocks(document):
-        _replace_images(block)
-    font = style().font()
-    document.setDefaultFont(font)
+    if "![" in text:
+        for block in _blocks(document):
+            _replace_images(block)
+    document.setDefaultFont(style().font())
     style_markdown(document)
     return document
 
 
 def style_markdown(document: QTextDocument) -> None:
-    """Apply the theme to the code, links, quotes, headings and tables of a document made from Markdown."""
-    for block in _blocks(document):
-        _restyle(block)
+    """Apply the theme to the code, headings, spacing and tables of a document made from Markdown."""
+    edit = QTextCursor(document)
+    edit.beginEditBlock()  # laid out once
+    for (kind, level), blocks in groupby(_blocks(document), _kind):
+        _restyle(list(blocks), kind, level)
+    for block, piece in islice(_links(document), _MAX_UNDERLINED):
+        look = QTextCharFormat()
+        look.setFontUnderline(True)
+        edit.setPosition(block.position() + piece.start)
+        edit.setPosition(block.position() + piece.start + piece.length, QTextCursor.MoveMode.KeepAnchor)
+        edit.mergeCharFormat(look)
+    edit.endEditBlock()
     for frame in document.rootFrame().childFrames():
         if isinstance(frame, QTextTable):
             _draw_grid(frame)
@@ -109,6 +122,11 @@ def _blocks(document: QTextDocument) -> list[QTextBlock]:
     return [document.findBlockByNumber(number) for number in range(document.blockCount())]
 
 
+def _links(document: QTextDocument) -> Iterator[tuple[QTextBlock, QTextLayout.FormatRange]]:
+    for block in _blocks(document):
+        yield from ((block, piece) for piece in block.textFormats() if piece.format.isAnchor())
+
+
 def _replace_images(block: QTextBlock) -> None:
     """Replace images by links to them: showing an image would read a file or fetch an address that a model chose."""
     for piece in reversed(block.textFormats()):
@@ -119,46 +137,47 @@ def _replace_images(block: QTextBlock) -> None:
         cursor.setPosition(block.position() + piece.start)
         cursor.setPosition(block.position() + piece.start + piece.length, QTextCursor.MoveMode.KeepAnchor)
         link = QTextCharFormat()
+        link.setForeground(QBrush(QColor(style().theme.accent)))
+        link.setFontUnderline(True)
         link.setAnchor(True)
         link.setAnchorHref(image.name())
         alternative = image.property(QTextFormat.Property.ImageAltText)
         cursor.insertText(f"[Image: {alternative or image.name()}]", link)
 
 
-def _restyle(block: QTextBlock) -> None:
-    """Apply the theme to code, links, quotes and headings."""
-    theme, shape = style().theme, block.blockFormat()
-    is_code = shape.hasProperty(QTextFormat.Property.BlockCodeFence) or shape.nonBreakableLines()
-    level = shape.headingLevel()
+def _kind(block: QTextBlock) -> tuple[str, int]:
+    """The kind of a block, and the level of a heading."""
+    shape = block.blockFormat()
+    if level := shape.headingLevel():
+        return "heading", level
+    if shape.hasProperty(QTextFormat.Property.BlockCodeFence) or shape.nonBreakableLines():
+        return "code", 0
+    if block.textList() is not None:
+        return "list", 0
+    return "table" if QTextCursor(block).currentTable() is not None else "text", 0
+
+
+def _restyle(blocks: list[QTextBlock], kind: str, level: int) -> None:
+    """Set the spacing of successive blocks of one kind, the ground of code, and the size of a heading.
+
+    Words within a block keep Qt's looks: to change them one by one takes seconds.
+    """
+    if kind == "table":
+        return
+    cursor = QTextCursor(blocks[0])
+    cursor.setPosition(blocks[-1].position() + blocks[-1].length() - 1, QTextCursor.MoveMode.KeepAnchor)
     change = QTextBlockFormat()
-    if is_code:
-        change.setBackground(QBrush(QColor(theme.hover)))
+    change.setTopMargin(3 * UNIT if level and blocks[0].blockNumber() else 0)
+    change.setBottomMargin({"code": 0, "list": UNIT / 2}.get(kind, 2 * UNIT))
+    if kind == "code":
+        change.setBackground(QBrush(QColor(style().theme.hover)))
         change.setNonBreakableLines(False)
-    else:
-        change.setTopMargin(3 * UNIT if level and block.blockNumber() else 0)
-        change.setBottomMargin(UNIT / 2 if block.textList() is not None else 0 if _is_in_table(block) else 2 * UNIT)
-    cursor = QTextCursor(block)
     cursor.mergeBlockFormat(change)
-    for piece in block.textFormats():
+    if level:
         look = QTextCharFormat()
-        if piece.format.isAnchor():
-            look.setForeground(QBrush(QColor(theme.accent)))
-            look.setFontUnderline(True)
-        if is_code or piece.format.fontFixedPitch():
-            look.setFontFamilies([fixed_font().family()])
-            look.setBackground(QBrush(QColor(theme.hover)))
-        if level:
-            look.setProperty(QTextFormat.Property.FontSizeAdjustment, _ENLARGED.get(level, 0))
-            look.setFontWeight(QFont.Weight.DemiBold)
-        if shape.hasProperty(QTextFormat.Property.BlockQuoteLevel):
-            look.setForeground(QBrush(QColor(theme.dim)))
-        cursor.setPosition(block.position() + piece.start)
-        cursor.setPosition(block.position() + piece.start + piece.length, QTextCursor.MoveMode.KeepAnchor)
+        look.setProperty(QTextFormat.Property.FontSizeAdjustment, _ENLARGED.get(level, 0))
+        look.setFontWeight(QFont.Weight.DemiBold)
         cursor.mergeCharFormat(look)
-
-
-def _is_in_table(block: QTextBlock) -> bool:
-    return QTextCursor(block).currentTable() is not None
 
 
 def _draw_grid(table: QTextTable) -> None:
@@ -169,6 +188,7 @@ def _draw_grid(table: QTextTable) -> None:
     look.setBorderBrush(QBrush(QColor(style().theme.edge)))
     look.setCellPadding(4)
     look.setCellSpacing(0)
+    look.setTopMargin(UNIT)
     table.setFormat(look)
 
 

@@ -295,7 +295,7 @@ class ResultPage(QWidget):
         self.sections: dict[str, ResultSectionView] = {}
         self.note = NoteInput(session, self)
         self.compare = QPushButton("Compare…")
-        self.compare.setProperty("quiet", True)
+        self.compare.setProperty("link", True)
         describe_widget(self.compare, "Compare with another run", "Compare with another run of this workflow")
         self.compare.clicked.connect(lambda _checked=False: self.compare_wanted.emit(self._path or ""))
         self._sections_box = vbox(spacing=4, margins=(0, 2, 0, 0))

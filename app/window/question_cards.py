@@ -5,14 +5,12 @@ Questions are shown as plain text. A started answer survives new events.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
-    QBoxLayout,
     QFrame,
     QLineEdit,
     QPlainTextEdit,
@@ -100,7 +98,7 @@ class QuestionCard(QFrame):
         self.error.hide()
         self.buttons = [self._button(choice) for choice in event.choices or ("",)]
         self.buttons[0].setProperty("primary", True)
-        self._arrange(vbox if is_column else hbox)
+        self._arrange(is_column=is_column)
 
     def _text_field(self, name: str, text: str) -> QPlainTextEdit:
         field = QPlainTextEdit(self)
@@ -117,7 +115,7 @@ class QuestionCard(QFrame):
         button.clicked.connect(lambda _checked=False: self._finish(choice))
         return button
 
-    def _arrange(self, box: Callable[..., QBoxLayout]) -> None:
+    def _arrange(self, *, is_column: bool) -> None:
         area = QScrollArea(self)
         area.setWidgetResizable(True)
         area.setWidget(self.message)
@@ -150,7 +148,10 @@ class QuestionCard(QFrame):
         right.addWidget(self.error)
         right.addWidget(self.comment)
         right.addLayout(buttons)
-        box((left, 1), (right, 1), spacing=4, parent=self)
+        if is_column:
+            vbox((left, 1), (right, 3), spacing=2, parent=self)
+        else:
+            hbox((left, 1), (right, 1), spacing=4, parent=self)
         # Not a button: a key press meant for something else must not approve anything.
         proxy = self.value if self._is_edited else self.comment if self._is_approval else self.answer
         self.setFocusProxy(proxy)

@@ -65,6 +65,12 @@ def test_line_breaks_of_a_paragraph_stay_and_lists_are_not_split(qapp: QApplicat
     assert formatted_document("```\na\nb\n```").toPlainText() == "a\nb"
 
 
+def test_links_are_told_by_more_than_color(qapp: QApplication) -> None:
+    document = formatted_document("see [here](https://e.org) now")
+    pieces = document.firstBlock().textFormats()
+    assert [piece.format.fontUnderline() for piece in pieces] == [False, True, False]
+
+
 def test_front_matter_is_not_hidden(qapp: QApplication) -> None:
     assert "title: x" in formatted_document("---\ntitle: x\n---\n# H").toPlainText()
 
