@@ -100,10 +100,9 @@ class DocumentView(QObject):
         """Return the boxes of all cards, also of those that hidden nodes would have."""
         return {**self.card_boxes(), **{node_id: card_box(self._card(node_id)) for node_id in self.hidden}}
 
-    def loop_box(self, loop: str, *, collapsed: bool) -> Box:
-        """Return the box of a loop's card if the loop were collapsed or expanded."""
-        body = self._session.structure.bodies[loop]
-        return card_box(self._collapsed_card(loop, body) if collapsed else self._own_card(loop))
+    def loop_box(self, body: Body, *, collapsed: bool) -> Box:
+        """Return the box of the card of a body's loop if the loop were collapsed or expanded."""
+        return card_box(self._collapsed_card(body) if collapsed else self._own_card(body.loop))
 
     def card_of(self, node_id: str) -> NodeItem | None:
         """Return the card of a node, or of the collapsed loop that hides it."""
@@ -229,11 +228,12 @@ class DocumentView(QObject):
 
     def _card(self, node_id: str) -> CardViewModel:
         body = self._collapsed.get(node_id)
-        return self._own_card(node_id) if body is None else self._collapsed_card(node_id, body)
+        return self._own_card(node_id) if body is None else self._collapsed_card(body)
 
-    def _collapsed_card(self, loop: str, body: Body) -> CardViewModel:
-        hidden = {node_id: self._own_card(node_id) for node_id in (*body.nodes, body.exit)}
-        return collapsed_card(self._own_card(loop), body, hidden, self.workflow)
+    def _collapsed_card(self, body: Body) -> CardViewModel:
+        nodes = self.workflow.nodes_by_id  # the structure follows an edit with a delay
+        hidden = {node_id: self._own_card(node_id) for node_id in (*body.nodes, body.exit) if node_id in nodes}
+        return collapsed_card(self._own_card(body.loop), body, hidden, self.workflow)
 
     def _own_card(self, node_id: str) -> CardViewModel:
         """Return the card of a node if it is not collapsed; it is built again only if what it shows has changed."""

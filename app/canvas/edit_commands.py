@@ -99,9 +99,7 @@ class Clipboard:
             self._session.refused.emit(str(error))
             return
         if self._session.do(Batch(step.title.replace("Paste", verb, 1), step.operations)):
-            added = [node.id for part in step.operations if isinstance(part, AddNodes) for node in part.nodes]
-            self._session.select(added)
-            self.added(added)
+            self.added([node.id for part in step.operations if isinstance(part, AddNodes) for node in part.nodes])
 
     def _offset(self, fragment: Workflow, visible: QRectF, position: QPointF | None) -> tuple[float, float]:
         stored = [found for node in fragment.nodes if (found := stored_position(fragment, node.id)) is not None]
@@ -134,7 +132,7 @@ class EditCommands(QObject):
     def __init__(self, session: Session, view: DocumentView, viewer: CanvasViewer, gestures: Gestures) -> None:
         super().__init__(viewer)
         self._session, self._view, self._viewer, self._gestures = session, view, viewer, gestures
-        self._clipboard = Clipboard(session, self._show_added)
+        self._clipboard = Clipboard(session, self._select_added)
         self._worker = Worker(self)
 
     @property
@@ -201,9 +199,11 @@ class EditCommands(QObject):
         except OperationError as error:
             self._session.refused.emit(str(error))
             return None
-        added = self._rearrange(step)
-        self._session.select(added[:1])
-        return added[0] if added else None
+        if not self._rearrange(step):
+            return None
+        loop = next(operation.node.id for operation in step.operations if isinstance(operation, AddNode))
+        self._session.select([loop])
+        return loop
 
     def wrap_in_subflow(self) -> None:
         """Replace the selected nodes by a subflow that contains them."""
@@ -212,7 +212,7 @@ class EditCommands(QObject):
         except OperationError as error:
             self._session.refused.emit(str(error))
             return
-        self._session.select(self._rearrange(step))
+        self._rearrange(step)
 
     def unwrap(self) -> None:
         """Remove the selected loop with its exit, subflow or frame, and keep what is inside."""
@@ -223,7 +223,7 @@ class EditCommands(QObject):
         for node_id in self._session.selection:
             try:
                 if document.workflow.nodes_by_id[node_id].type == SUBFLOW:
-                    self._session.select(self._rearrange(inline_subflow(document, node_id)))
+                    self._rearrange(inline_subflow(document, node_id))
                 elif node_id in document.structure.bodies or node_id in document.structure.loop_of:
                     self._unwrap_loop(document, document.structure.loop_of.get(node_id, node_id))
                 else:
@@ -235,17 +235,18 @@ class EditCommands(QObject):
     def _unwrap_loop(self, document: Document, loop: str) -> None:
         step = loop_edits.unwrap(document, loop)
         if loop in self._view.hidden.values():  # make room for its body first
-            room = collapsed_loops.expand(document, loop, self._view.loop_box(loop, collapsed=False))
+            card = self._view.loop_box(document.structure.bodies[loop], collapsed=False)
+            room = collapsed_loops.expand(document, loop, card)
             step = Batch(step.title, (*room.operations, *step.operations))
         self._session.do(step)
 
-    def _rearrange(self, step: Batch) -> list[str]:
-        """Apply an edit, bring what it adds into view, and return the ids of the new nodes; none if it was refused."""
+    def _rearrange(self, step: Batch) -> bool:
+        """Apply an edit, select what it adds, and bring the document into view; return False if it was refused."""
         if not self._session.do(step):
-            return []
-        added = [operation.node.id for operation in step.operations if isinstance(operation, AddNode)]
-        self.arranged.emit(self._rect_of(added))
-        return added
+            return False
+        rect = self._select([operation.node.id for operation in step.operations if isinstance(operation, AddNode)])
+        self.arranged.emit(rect)
+        return True
 
     def toggle_collapsed(self) -> None:
         """Collapse the selected loop to a card, or expand it."""
@@ -259,9 +260,10 @@ class EditCommands(QObject):
     def set_collapsed(self, loop: str, *, collapsed: bool) -> None:
         """Collapse or expand a loop, and select it. In a read-only document, only the view changes."""
         document, view = self._gestures.document, self._view
-        if loop not in document.structure.bodies or collapsed is (loop in view.hidden.values()):
+        body = document.structure.bodies.get(loop)
+        if body is None or collapsed is (loop in view.hidden.values()):
             return
-        card = view.loop_box(loop, collapsed=collapsed)
+        card = view.loop_box(body, collapsed=collapsed)
         change = collapsed_loops.collapse if collapsed else collapsed_loops.expand
         try:
             step = change(document, loop, card)
@@ -310,18 +312,21 @@ class EditCommands(QObject):
     def _add(self, added: operation_builders.AddedNode, *more: Operation) -> str | None:
         if not self._session.do(added.with_operations(*more)):
             return None
+        self._select_added([added.first.id, added.last.id])
         self._session.select([added.first.id])
-        self._show_added([added.first.id, added.last.id])
         return added.first.id
 
-    def _show_added(self, node_ids: Iterable[str]) -> None:
-        """Bring new cards into view."""
-        self.placed.emit(self._rect_of(node_ids))
+    def _select_added(self, node_ids: Iterable[str]) -> None:
+        """Select new nodes, and bring them into view."""
+        self.placed.emit(self._select(node_ids))
 
-    def _rect_of(self, node_ids: Iterable[str]) -> QRectF:
+    def _select(self, node_ids: Iterable[str]) -> QRectF:
+        """Select the cards of nodes, and return the rectangle around them."""
+        cards = dict.fromkeys(card for node_id in node_ids if (card := self._view.card_of(node_id)) is not None)
+        self._session.select(card.content.id for card in cards)
         rect = QRectF()
-        for node_id in node_ids:
-            rect = rect.united(self._view.nodes[node_id].card_rect)
+        for card in cards:
+            rect = rect.united(card.card_rect)
         return rect
 
     def copy(self) -> bool:

@@ -213,6 +213,24 @@ def test_a_copy_is_collapsed_too(collapsed: Hand, qtbot: QtBot) -> None:
     assert collapsed.session.selection == ("loop_2",)
 
 
+def test_a_loop_that_is_cut_and_pasted_at_once_stays_collapsed(collapsed: Hand, qtbot: QtBot) -> None:
+    collapsed.canvas.commands.cut()
+    collapsed.canvas.commands.paste()
+    settle(collapsed, qtbot)
+    assert set(collapsed.canvas.view.nodes) == {"task", "loop", "text"}
+    assert collapsed.session.selection == ("loop",)
+
+
+def test_a_new_loop_is_collapsed_before_it_was_analyzed(make_canvas: MakeCanvas, qtbot: QtBot) -> None:
+    hand = make_canvas(refine())
+    hand.session.select(["draft"])
+    hand.canvas.actions_by_name["wrap_loop"].trigger()
+    hand.canvas.commands.set_collapsed("loop_2", collapsed=True)
+    settle(hand, qtbot)
+    assert "draft" not in hand.canvas.view.nodes
+    assert hand.session.selection == ("loop_2",)
+
+
 def test_unwrapping_shows_the_body(collapsed: Hand) -> None:
     collapsed.canvas.commands.unwrap()
     assert set(collapsed.canvas.view.nodes) == {"task", "draft", "text"}
