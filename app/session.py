@@ -149,6 +149,7 @@ class Session(QObject):
         analysis = analysis or analyze_document(self.workflow if is_quick else Workflow(), self.registry)
         self.structure: Structure = analysis[0]
         self.problems: list[Problem] = analysis[1]
+        self._setup_problems: list[Problem] = []
         self.pending_edit = PendingEdit(self)
         self.selection: tuple[str, ...] = ()
         self.shown = RunViewState(engine, self)
@@ -309,8 +310,16 @@ class Session(QObject):
         if analysis[0].workflow is not self.workflow:
             self._timer.start()
             return
-        self.structure, self.problems = analysis
+        self.structure, self.problems = analysis[0], [*analysis[1], *self._setup_problems]
         self.analyzed.emit()
+
+    def show_setup_problems(self, problems: list[Problem]) -> None:
+        """Show problems that the document has on this computer only, such as missing keys, among its own."""
+        if problems != self._setup_problems:
+            own = [problem for problem in self.problems if problem not in self._setup_problems]
+            self._setup_problems = problems
+            self.problems = [*own, *problems]
+            self.analyzed.emit()
 
 
 def _followed(selection: tuple[str, ...], before: Workflow, after: Workflow) -> list[str]:

@@ -29,6 +29,7 @@ from app.window.document_tabs import DocumentTabs
 from app.window.main_window import MainWindow, WindowState, open_files
 from app.window.run_bar import RunBar
 from app.window.status_bar import StatusBar
+from engine.errors import Fix
 
 if TYPE_CHECKING:
     from app.controllers.close_controller import CloseController
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from app.controllers.document_controller import DocumentController
     from app.controllers.help_controller import HelpController
     from app.controllers.history_controller import HistoryController
+    from app.controllers.key_controller import KeyController
     from app.controllers.run_controller import RunBarPresenter, RunController
     from app.palette import Palette
     from app.session import Session
@@ -191,10 +193,17 @@ class Workbench(QObject):
         """Starts, steps and stops runs."""
         from app.controllers.run_controller import RunController
 
-        runs = RunController(self.window, self.engine, self.preferences, self.dialogs, self.store_access)
+        runs = RunController(self.window, self.engine, self.preferences, self.dialogs, self.store_access, self.keys)
         runs.run_wanted.connect(self._show_run)
         runs.run_blocked.connect(lambda _document: self.bottom_panel.unfold("problems"))
         return runs
+
+    @cached_property
+    def keys(self) -> KeyController:
+        """Finds missing keys, and asks for them."""
+        from app.controllers.key_controller import KeyController
+
+        return KeyController(self.window, self.engine, self.preferences, self.models)
 
     @cached_property
     def closing(self) -> CloseController:
@@ -476,6 +485,8 @@ class Workbench(QObject):
         self.history.follow(document)
         if not session.is_past:
             self._follow_chat(document)
+            self.keys.follow(session)
+            document.fix_wanted.connect(partial(self._apply_fix, document))
         document.questions.changed.connect(lambda: self.notifier.notify_question(document.session))
         self.tabs.add(document)
         canvas.setFocus()
@@ -511,6 +522,19 @@ class Workbench(QObject):
         chat.stop_wanted.connect(lambda: self.runs.stop(document))
         chat.iterations_wanted.connect(lambda run_id: self._show_iterations(document, run_id))
         chat.failure_wanted.connect(lambda run_id, _node: self._show_failure(document, run_id))
+
+    def _apply_fix(self, document: DocumentPage, fix: str) -> None:
+        """Do what a button of a problem or of a failed run offers."""
+        kind, _, subject = fix.partition(":")
+        match kind:
+            case Fix.ADD_KEY:
+                self.keys.ask_for_key(subject)
+            case Fix.CHOOSE_MODEL | Fix.INSTALL:
+                document.choose_model()
+            case Fix.GET_MODEL:
+                self.commands.open_settings()
+            case _:
+                self.runs.run_with(document)
 
     def _show_chat(self, document: DocumentPage) -> None:
         if not document.show_chat():

@@ -7,6 +7,47 @@ do. Any other exception is a bug.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
+
+
+class Fix(StrEnum):
+    """What a person can do about an error in the program that shows it.
+
+    Neither messages nor remedies name an option, a command or a button: the command line adds the option or command of
+    a fix, and the window its button. Some fixes have a subject, such as the provider whose key is missing; they are
+    written as `add_key:openai`.
+    """
+
+    ADD_KEY = "add_key"
+    """Add a key; the subject is its provider, or `host:NAME`."""
+    ALLOW_CODE = "allow_code"
+    ALLOW_PRIVATE_ADDRESSES = "allow_private_addresses"
+    ANSWER_QUESTION = "answer_question"
+    """Answer a question of the run that is the subject."""
+    ASK_SERVER = "ask_server"
+    """Ask the MCP server that is the subject for its tools."""
+    CHOOSE_FOLDER = "choose_folder"
+    CHOOSE_HISTORY = "choose_history"
+    CHOOSE_MODEL = "choose_model"
+    GET_MODEL = "get_model"
+    """Download the model that is the subject."""
+    INSTALL = "install"
+    """Install the optional part of the program that is the subject."""
+    LIST_NODES = "list_nodes"
+    """Look at the node types, or at the settings of the one that is the subject."""
+    LIST_RUNS = "list_runs"
+    RAISE_BUDGET = "raise_budget"
+    """Fork with a larger budget of the run, or of the loop that is the subject."""
+    REPEAT_CALLS = "repeat_calls"
+    RUN_UP_TO = "run_up_to"
+    SHOW_RUN = "show_run"
+    """Look at the run that is the subject."""
+    USE_SESSION_KEY = "use_session_key"
+    """Use a key without storing it; the subject is as for `ADD_KEY`."""
+
+    def of(self, subject: str) -> str:
+        """Return the fix with its subject."""
+        return f"{self}:{subject}"
 
 
 class EngineError(Exception):
@@ -15,12 +56,14 @@ class EngineError(Exception):
     Attributes:
         message: One sentence: what is wrong and where.
         remedy: One sentence: what to do; empty if the message says it.
+        fix: A `Fix`, with its subject, that the program offers for it; empty without one.
     """
 
-    def __init__(self, message: str, remedy: str = "") -> None:
+    def __init__(self, message: str, remedy: str = "", *, fix: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+        self.fix = fix
 
     def __str__(self) -> str:
         return f"{self.message} {self.remedy}".rstrip()

@@ -302,7 +302,7 @@ class NodeSkipped(Event):
 
 @immutable
 class NodeFailed(Event):
-    """A node failed, and with it whatever it is part of. `remedy` says what to do."""
+    """A node failed, and with it whatever it is part of. `remedy` says what to do, `fix` as in `EngineError`."""
 
     type: ClassVar[str] = "node.failed"
     node_type: str
@@ -313,6 +313,7 @@ class NodeFailed(Event):
     cost_usd: float | None = 0.0
     calls: tuple[ModelCall, ...] = ()
     warnings: tuple[str, ...] = ()
+    fix: str = ""
 
 
 @immutable
@@ -465,6 +466,7 @@ class RunFailed(Event):
         cost_usd: US dollars; None where a price is unknown.
         duration_s: Seconds.
         warnings: Those of the whole run, each with its place.
+        fix: As in `EngineError`.
     """
 
     type: ClassVar[str] = "run.failed"
@@ -476,6 +478,7 @@ class RunFailed(Event):
     cost_usd: float | None
     duration_s: float
     warnings: tuple[str, ...] = ()
+    fix: str = ""
 
 
 @immutable

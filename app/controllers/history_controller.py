@@ -15,7 +15,7 @@ from app.dialogs import FileDialogs, is_dialog_open
 from app.history.compare_window import NO_PLACE, ComparedRun, CompareWindow, SideContent, live_compared_run
 from app.history.run_labels import STATUS_LABELS, full_run_title, run_title
 from app.history.runs_panel import RunsPanel
-from app.history.store_client import StoreClient, text_for_window
+from app.history.store_client import StoreClient
 from app.runs.loop_status import iterators_of, place_label, titles_of
 from app.settings.preferences import Preferences
 from app.theme.tokens import UNIT
@@ -236,7 +236,7 @@ class HistoryController(QObject):
         def check(events: list[AnyEvent]) -> None:
             lost = next((event for event in events if isinstance(event, RunNotKept)), None)
             if lost is not None:
-                text = f"The rest of this run is not being stored. {text_for_window(lost.error, lost.remedy)}"
+                text = f"The rest of this run is not being stored. {lost.error} {lost.remedy}".rstrip()
                 document.bars.say(NOT_STORED, text, "warning")
 
         document.session.shown.live.events.connect(check)

@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.controllers.consent_controller import ConsentController
+from app.controllers.key_controller import KeyController
 from app.dialogs import FileDialogs, ask_question
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreClient
@@ -96,6 +97,7 @@ def resume_options(
         max_iterations_cap=preferences.max_iterations_cap,
         folder=permissions.folder,
         allow_code=permissions.may_run_code,
+        allow_private_addresses=permissions.may_reach_private,
         budget_usd=permissions.budget_usd,
         budget_tokens=permissions.budget_tokens,
         models=_models(models, engine, preferences, store),
@@ -156,10 +158,17 @@ class RunController(QObject):
     run_wanted = Signal(str)
 
     def __init__(
-        self, window: QWidget, engine: EngineThread, preferences: Preferences, dialogs: FileDialogs, store: StoreClient
+        self,
+        window: QWidget,
+        engine: EngineThread,
+        preferences: Preferences,
+        dialogs: FileDialogs,
+        store: StoreClient,
+        keys: KeyController,
     ) -> None:
         super().__init__(window)
         self._store = store
+        self._keys = keys
         self._window = window
         self._engine = engine
         self._preferences = preferences
@@ -200,18 +209,19 @@ class RunController(QObject):
         self, document: DocumentPage, last: Mapping[str, Value], then: Callable[[], object], *, paused: bool
     ) -> None:
         session = document.session
-        dialog = RunDialog(
-            declared_inputs(session.workflow),
-            last,
-            session.path.parent if session.path is not None else None,
-            self._dialogs,
-            may_use_folder=document.may_use_folder,
-            may_run_code=document.may_run_code if _runs_code(document) else None,
-            parent=self._window,
+        folder = session.path.parent if session.path is not None else None
+        allowed = Permissions(
+            folder if document.may_use_folder else None,
+            document.may_run_code,
+            may_reach_private=document.may_reach_private,
         )
+        needs = replace(needs_in(session.structure_now), folder=True)
+        inputs = declared_inputs(session.workflow)
+        dialog = RunDialog(inputs, last, folder, self._dialogs, needs=needs, allowed=allowed, parent=self._window)
 
-        def start(inputs: dict[str, Value], may_use_folder: bool, may_run_code: bool) -> None:
-            document.may_use_folder, document.may_run_code = may_use_folder, may_run_code
+        def start(inputs: dict[str, Value], allowed: Permissions) -> None:
+            document.may_use_folder, document.may_run_code = allowed.folder is not None, allowed.may_run_code
+            document.may_reach_private = allowed.may_reach_private
             self._start(document, inputs, then, paused=paused)
 
         dialog.wanted.connect(start)
@@ -241,8 +251,7 @@ class RunController(QObject):
             def fresh() -> RunOptions:
                 return run_options(workflow, self._engine, self._preferences, folder, store, source)
 
-            allowed = {"allow_code": document.may_run_code, "confirm_calls": document.session.confirms_calls}
-            run = replace(fresh(), **allowed, store=None)
+            run = replace(_permitted(fresh(), document), store=None)
             return BatchOptions(run=run, store=store, models=lambda: fresh().models or Models())
 
         folder = None if path is None else path.parent
@@ -314,12 +323,25 @@ class RunController(QObject):
             source = str(session.path) if session.path is not None else ""
             store = self._store.store
             options = run_options(session.workflow, self._engine, self._preferences, folder, store, source)
-            options = replace(options, allow_code=document.may_run_code, confirm_calls=session.confirms_calls)
+            options = _permitted(options, document)
             session.start_run(values, options, paused=paused)
             then()
 
         # Right after the start of the program, the history may still be opening.
-        self._consent.before_run(session, lambda: self._store.when_settled(start))
+        def begin() -> None:
+            self._consent.before_run(session, lambda: self._store.when_settled(start))
+
+        self._keys.before_run(session, begin)
+
+
+def _permitted(options: RunOptions, document: DocumentPage) -> RunOptions:
+    """Return the options with what the user has allowed the document."""
+    return replace(
+        options,
+        allow_code=document.may_run_code,
+        allow_private_addresses=document.may_reach_private,
+        confirm_calls=document.session.confirms_calls,
+    )
 
 
 def _runs_code(document: DocumentPage) -> bool:

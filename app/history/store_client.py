@@ -5,10 +5,9 @@ The history may not be open yet or may be unavailable. Runs then work but are no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from engine.store.store_protocol import Store
 
 ResultT = TypeVar("ResultT")
-_COMMAND: Final = re.compile(r"--store|LOOPWRIGHT_|'loopwright ")
 
 
 class StoreClient(QObject):
@@ -131,7 +129,7 @@ class StoreClient(QObject):
         self.opened.emit()
 
     def _refuse(self, error: EngineError) -> None:
-        self.failure = text_for_window(error.message, error.remedy)
+        self.failure = str(error)
         self._settle()
         self.failed.emit(self.failure)
 
@@ -140,12 +138,6 @@ class StoreClient(QObject):
         waiting, self._waiting = self._waiting, []
         for act in waiting:
             act()
-
-
-def text_for_window(message: str, remedy: str) -> str:
-    """Return an error of the history without advice that names a command or a variable: the window has buttons."""
-    sentences = [sentence for sentence in re.split(r"(?<=\.) ", remedy) if not _COMMAND.search(sentence)]
-    return " ".join([message, *sentences]).strip()
 
 
 def _open(path: Path | None) -> Store:

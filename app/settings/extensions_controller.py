@@ -117,7 +117,8 @@ class ExtensionsController(QObject):
 
 async def _load(path: Path) -> InstalledExtensions:
     try:
-        remarks = await asyncio.to_thread(lambda: activate_extensions(read_extensions(path), path))
+        errors = await asyncio.to_thread(lambda: activate_extensions(read_extensions(path), path))
+        remarks = [str(error) for error in errors]
     except EngineError as error:
         return InstalledExtensions(plugins=tuple(await asyncio.to_thread(installed_plugins)), remarks=(str(error),))
     return await _read(path, tuple(remarks))

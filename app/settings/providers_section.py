@@ -9,28 +9,26 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QDialog,
     QGridLayout,
     QHeaderView,
     QLineEdit,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.engine_thread import EngineThread
+from app.settings.key_dialog import KeyDialog
 from app.settings.preferences import Preferences
 from app.settings.settings_widgets import (
     ModelTestCall,
     ModelTestRow,
     StatusLabel,
     make_button,
-    password_field,
     run_in_engine,
     run_model_test,
 )
-from app.theme.style import icon, set_style_properties, style
+from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, PlainLabel, hbox, make_read_only, plain_tool_tip, vbox
 from engine.errors import EngineError
@@ -53,7 +51,7 @@ class ProviderRow:
         key: Source of its key, for display.
         has_key: Whether a key is available or none is needed.
         removable: Whether the program can remove the key.
-        variable: The environment variable that provides the key; empty if none does.
+        is_external: Whether the key comes from outside of the program, which cannot remove it.
         problem: What is wrong, in a sentence; empty if nothing is.
     """
 
@@ -63,7 +61,7 @@ class ProviderRow:
     key: str
     has_key: bool
     removable: bool = False
-    variable: str = ""
+    is_external: bool = False
     problem: str = ""
 
 
@@ -81,117 +79,22 @@ def list_providers(keys: Keys, environment: Mapping[str, str] = os.environ) -> l
 def _row(
     model: KnownModel, name: str, variables: tuple[str, ...], keys: Keys, environment: Mapping[str, str]
 ) -> ProviderRow:
-    variable = next((variable for variable in variables if environment.get(variable, "").strip()), "")
+    is_external = any(environment.get(variable, "").strip() for variable in variables)
     try:
         source = keys.source(name)
         keys.get(name)
     except EngineError as error:
-        label = f"{variable} is invalid" if variable else "Invalid key"
-        return ProviderRow(name, model.title, model.name, label, False, not variable, variable, str(error))
+        return ProviderRow(
+            name, model.title, model.name, "Invalid key", False, not is_external, is_external, str(error)
+        )
     label = {
-        KeySource.ENVIRONMENT: f"From {variable}",
+        KeySource.ENVIRONMENT: "Set outside of Loopwright",
         KeySource.SESSION: "This session only",
         KeySource.KEYRING: "System keyring",
         None: "No key",
     }[source]
     removable = source in {KeySource.SESSION, KeySource.KEYRING}
-    return ProviderRow(name, model.title, model.name, label, source is not None, removable, variable)
-
-
-WIDTH = 460
-_KEYRING_NOTE = "The key is stored in the system keyring, never in a file."
-
-
-class KeyDialog(QDialog):
-    """Dialog for the API key of a provider.
-
-    Signals:
-        key_saved: The key was stored.
-    """
-
-    key_saved = Signal()
-
-    def __init__(self, engine: EngineThread, provider: ProviderRow, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._engine = engine
-        self._provider = provider
-        self.setWindowTitle(f"API key for {provider.title}")
-        self.setMinimumWidth(round(WIDTH * style().scale))
-        self.field = password_field(f"API key for {provider.title}")
-        self.status = PlainLabel(_KEYRING_NOTE, look="dim", wrap=True)
-        self.error = StatusLabel()
-        self.save = make_button("Save", lambda: self._save(session_only=False), primary=True)
-        self.save_for_session = make_button("Use for this session only", lambda: self._save(session_only=True))
-        self.save_for_session.hide()
-        self.cancel = make_button("Cancel", self.reject)
-        self.field.textChanged.connect(self._typed)
-        self.save.setDefault(True)
-        self.finished.connect(self.field.clear)
-        self._lay_out()
-        self._typed()
-
-    def _lay_out(self) -> None:
-        title = PlainLabel(f"API key for {self._provider.title}", look="title")
-        title.setBuddy(self.field)
-        buttons = hbox(STRETCH, self.cancel, self.save_for_session, self.save, spacing=2)
-        layout = self._layout = QVBoxLayout(self)
-        layout.setContentsMargins(6 * UNIT, 5 * UNIT, 6 * UNIT, 5 * UNIT)
-        layout.setSpacing(3 * UNIT)
-        layout.addWidget(title)
-        layout.addWidget(self.field)
-        layout.addWidget(self.status)
-        if self._provider.variable:
-            note = f"The environment variable {self._provider.variable} is set and takes precedence over this key."
-            layout.addWidget(PlainLabel(note, look="dim", wrap=True))
-        layout.addWidget(self.error)
-        layout.addSpacing(UNIT)
-        layout.addLayout(buttons)
-
-    def _typed(self) -> None:
-        self.save.setEnabled(bool(self.field.text().strip()))
-        self.save_for_session.setEnabled(self.save.isEnabled())
-        self._show_error("")
-
-    def _show_error(self, text: str) -> None:
-        self.error.say(text, "bad")
-        set_style_properties(self.field, invalid=bool(text))
-        self._grow()
-
-    def _save(self, *, session_only: bool) -> None:
-        key, keys = self.field.text(), self._engine.models.keys
-        try:
-            Keys({}).set(self._provider.name, key, session_only=True)  # validates the key
-        except EngineError as error:
-            self._show_error(str(error))
-            return
-        self._show_progress("Saving to the keyring… You may be asked to unlock it.")
-        run_in_engine(
-            self,
-            self._engine,
-            asyncio.to_thread(keys.set, self._provider.name, key, session_only=session_only),
-            lambda _: self._save_finished(),
-            self._save_failed,
-        )
-
-    def _save_finished(self) -> None:
-        self.key_saved.emit()
-        self.accept()
-
-    def _save_failed(self, error: EngineError) -> None:
-        self._show_progress("")
-        self._show_error(str(error))
-        self.save_for_session.show()
-        self.save_for_session.setFocus()
-
-    def _show_progress(self, text: str) -> None:
-        for widget in (self.field, self.save, self.save_for_session):
-            widget.setEnabled(not text)
-        self.status.setText(text or "If there is no keyring, you can use the key until you quit.")
-        self._grow()
-
-    def _grow(self) -> None:
-        self._layout.activate()
-        self.resize(self.width(), max(self.height(), self._layout.totalHeightForWidth(self.width())))
+    return ProviderRow(name, model.title, model.name, label, source is not None, removable, is_external)
 
 
 ROWS_SHOWN = 7
@@ -308,7 +211,7 @@ class ProvidersSection(QWidget):
         self.remove_key.setAccessibleName(f"Remove the key for {row.title}")
         self.remove_key.setEnabled(row.removable)
         self.remove_key.setToolTip(
-            f"The key comes from the environment variable {row.variable}." if row.variable else ""
+            "The key was set outside of Loopwright and can only be removed there." if row.is_external else ""
         )
         self.model.setText(row.model)
         if row.problem:
@@ -323,7 +226,7 @@ class ProvidersSection(QWidget):
         assert row is not None
         if self.key_dialog is not None:
             self.key_dialog.deleteLater()
-        self.key_dialog = KeyDialog(self._engine, row, self)
+        self.key_dialog = KeyDialog(self._engine, row.name, self)
         self.key_dialog.key_saved.connect(self.refresh)
         self.key_dialog.open()
 

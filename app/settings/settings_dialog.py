@@ -484,7 +484,7 @@ class SettingsDialog(QDialog):
             ),
             SettingsSection(
                 "Providers",
-                "API keys come from the system keyring or environment variables. They are never written to a file.",
+                "API keys are stored in the system keyring, never in a file.",
                 self.providers,
             ),
             SettingsSection(

@@ -26,8 +26,28 @@ from app.window.problems_panel import ProblemsPanel
 from app.window.question_cards import QuestionStack
 from engine.document.model import Workflow
 from engine.document.problems import Problem
+from engine.errors import Fix
+
+_FIX_TITLES: Final = {
+    Fix.ADD_KEY: "Add key…",
+    Fix.ALLOW_CODE: "Allow and run…",
+    Fix.ALLOW_PRIVATE_ADDRESSES: "Allow and run…",
+    Fix.CHOOSE_FOLDER: "Allow and run…",
+    Fix.CHOOSE_MODEL: "Choose a model",
+    Fix.GET_MODEL: "Set up models…",
+    Fix.INSTALL: "Choose a model",
+}
+"""The buttons of failed runs."""
 
 _LOOP: Final = re.compile(r"(\w+)\[(\d+)\]")
+
+
+def fix_title(fix: str) -> str:
+    """Return the text of the button that applies a fix; empty if the window has none."""
+    kind, _, subject = fix.partition(":")
+    if kind == Fix.INSTALL and subject != "embedded":
+        return ""
+    return _FIX_TITLES.get(Fix(kind), "") if kind in set(Fix) else ""
 
 
 class DocumentPage(QWidget):
@@ -40,6 +60,7 @@ class DocumentPage(QWidget):
 
     Signals:
         fresh_run_wanted: The user wants to run the document again.
+        fix_wanted: The user wants to fix something outside of the document; what, as in `EngineError`.
         save_wanted: The user wants to save again, after a failure.
         save_as_wanted: The user wants to save elsewhere, after a failure.
         inspector_wanted: The inspector should be visible, because something is shown in it.
@@ -47,11 +68,13 @@ class DocumentPage(QWidget):
     Attributes:
         may_use_folder: Whether runs may use the document's folder, as last answered.
         may_run_code: Whether runs may run code, as last answered.
+        may_reach_private: Whether runs may reach private addresses, as last answered.
         is_closed: Whether the page was disposed.
         chat: The chat preview; None for a stored run.
     """
 
     fresh_run_wanted = Signal()
+    fix_wanted = Signal(str)
     save_wanted = Signal()
     save_as_wanted = Signal()
     inspector_wanted = Signal()
@@ -73,6 +96,7 @@ class DocumentPage(QWidget):
         self._uses_recovered = False
         self.may_use_folder = False
         self.may_run_code = False
+        self.may_reach_private = False
         self.is_closed = False
         self.chat: ChatPanel | None = None
         self.bars = MessageBars(self)
@@ -87,6 +111,7 @@ class DocumentPage(QWidget):
         self.watch = FileWatcher(session.path, self)
         vbox(self.bars, self.questions, (self.canvas, 1), spacing=0, parent=self)
         self.problems.problem_chosen.connect(self.go_to)
+        self.problems.fix_wanted.connect(self.fix_wanted)
         self.log.node_chosen.connect(self.show_node)
         self.questions.node_chosen.connect(self.show_node)
         self.canvas.run_view.question_wanted.connect(self.questions.show_question_of)
@@ -173,6 +198,14 @@ class DocumentPage(QWidget):
         self.inspector_wanted.emit()
         self.inspector.show_result()
 
+    def choose_model(self) -> None:
+        """Open the model field of the node that failed."""
+        view_model = self.session.shown.view_model
+        node = node_of(view_model.state.failed_node) if view_model is not None else ""
+        if self.session.node(node) is not None:
+            self.inspector_wanted.emit()
+            self.inspector.focus_field(node, "model")
+
     def focus_properties(self) -> None:
         """Focus the first field of the selected nodes; Esc returns to the canvas."""
         if self.session.selection:
@@ -209,6 +242,9 @@ class DocumentPage(QWidget):
         elif view_model.status == "failed":
             node = node_of(view_model.state.failed_node)
             buttons = [("Show it", self.show_failure)] if self.session.node(node) is not None else []
+            title = "" if self.session.is_past else fix_title(view_model.state.fix)
+            if title:
+                buttons.insert(0, (title, partial(self.fix_wanted.emit, view_model.state.fix)))
             self.bars.say("run", f"{view_model.error} {view_model.remedy}".strip(), "bad", buttons)
 
     def offer_recovery(self, recovered: RecoveredDocument, open_beside: Callable[[], object]) -> None:

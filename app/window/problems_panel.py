@@ -32,6 +32,7 @@ from engine.document.operations import (
     SetSettings,
 )
 from engine.document.problems import Problem, Severity
+from engine.errors import Fix
 from engine.exits import MAX_ITERATIONS_CAP
 from engine.exits.evaluator import DONE
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
@@ -48,11 +49,13 @@ class QuickFix:
 
     Attributes:
         title: The text of its button.
-        operation: The operation that it does.
+        operation: The operation that it does; None if it changes something outside of the document.
+        fix: What it does then, as in `EngineError`.
     """
 
     title: str
-    operation: Operation
+    operation: Operation | None
+    fix: str = ""
 
 
 def quick_fixes(problem: Problem, structure: Structure) -> tuple[QuickFix, ...]:
@@ -64,6 +67,8 @@ def quick_fixes(problem: Problem, structure: Structure) -> tuple[QuickFix, ...]:
     """
     find = _FIXES.get(problem.code)
     fixes = () if find is None else tuple(find(problem, structure))
+    if problem.fix.startswith(Fix.ADD_KEY):
+        fixes += (QuickFix("Add key…", None, problem.fix),)
     if problem.correction and problem.node and problem.field:
         path = tuple(int(part) if part.isdigit() else part for part in problem.field.split("."))
         fixes += (QuickFix(f"Use {problem.correction}", SetConfig(problem.node, path, problem.correction)),)
@@ -270,6 +275,7 @@ class ProblemsPanel(QWidget):
 
     Signals:
         problem_chosen: A person wants to go to it.
+        fix_wanted: The user chose a fix outside of the document, as in `EngineError`.
         counted: The number of errors and warnings may be another.
 
     Attributes:
@@ -277,6 +283,7 @@ class ProblemsPanel(QWidget):
     """
 
     problem_chosen = Signal(object)
+    fix_wanted = Signal(str)
     counted = Signal(int, int)
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
@@ -336,6 +343,9 @@ class ProblemsPanel(QWidget):
         self._rest.setVisible(bool(text))
 
     def _apply(self, fix: QuickFix) -> None:
+        if fix.operation is None:
+            self.fix_wanted.emit(fix.fix)
+            return
         self._session.seal()
         self._session.do(fix.operation)
 

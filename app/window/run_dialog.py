@@ -42,6 +42,7 @@ from engine.runner.capabilities import tools_of
 from engine.runner.declared_inputs import MAX_FILE_BYTES, DeclaredInput
 from engine.safe_file_io import read_text_file
 from engine.tools.registry import all_tools
+from engine.tools.tool import Consent
 from engine.values import Value, to_text
 
 NO_FOLDER = "Save the workflow first: it has no folder yet."
@@ -56,20 +57,23 @@ class Permissions:
         may_run_code: Whether tools may run code.
         budget_usd: The budget in US dollars, including what the run has spent; None keeps the present one.
         budget_tokens: The budget in tokens, likewise.
+        may_reach_private: Whether tools may reach this computer and private networks.
     """
 
     folder: Path | None = None
     may_run_code: bool = False
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    may_reach_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ToolNeeds:
-    """Which permissions a workflow's tools can use."""
+    """Which permissions a workflow's tools can use. True if a person is asked for them: few need private addresses."""
 
     folder: bool = False
     code: bool = False
+    private: bool = False
 
     def __bool__(self) -> bool:
         return self.folder or self.code
@@ -84,7 +88,11 @@ def needs_in(structure: Structure) -> ToolNeeds:
     """Return what the tools of an analyzed workflow and its subflows need."""
     known = all_tools()
     tools = [known[name] for name in _tools(structure) if name in known]
-    return ToolNeeds(any(tool.uses_folder for tool in tools), any(tool.runs_code for tool in tools))
+    return ToolNeeds(
+        any(tool.uses_folder for tool in tools),
+        any(tool.runs_code for tool in tools),
+        any(tool.consent is Consent.HOST for tool in tools),
+    )
 
 
 def _tools(structure: Structure) -> Iterator[str]:
@@ -107,6 +115,7 @@ class PermissionFields(QWidget):
     Attributes:
         folder: The checkbox for the folder.
         code: The checkbox for running code.
+        private: The checkbox for private addresses.
         usd: The budget in US dollars; None if there is no field.
         tokens: The budget in tokens; None if there is no field.
     """
@@ -128,16 +137,21 @@ class PermissionFields(QWidget):
         self.code.setChecked(allowed.may_run_code)
         self.code.setToolTip("Only allow this if you trust the workflow: code can do anything that you can do.")
         self.code.setVisible(needs.code)
+        self.private = QCheckBox(self)
+        self.private.setText("Allow web tools to reach this computer and private networks")
+        self.private.setChecked(allowed.may_reach_private)
+        self.private.setVisible(needs.private)
         self.usd = _usd_field(allowed.budget_usd) if allowed.budget_usd is not None else None
         self.tokens = _tokens_field(allowed.budget_tokens) if allowed.budget_tokens is not None else None
         vbox(
             _rows({"Budget (USD)": self.usd, "Budget (tokens)": self.tokens}),
             self.folder,
             self.code,
+            self.private,
             spacing=2,
             parent=self,
         )
-        self.setVisible(bool(needs or self.usd or self.tokens))
+        self.setVisible(bool(needs or needs.private or self.usd or self.tokens))
 
     @property
     def allowed(self) -> Permissions:
@@ -147,6 +161,7 @@ class PermissionFields(QWidget):
             self.code.isChecked(),
             self.usd.value() if self.usd is not None else None,
             self.tokens.value() if self.tokens is not None else None,
+            self.private.isChecked(),
         )
 
 
@@ -391,14 +406,14 @@ class RunDialog(QDialog):
         declared: The inputs of the workflow.
         last: The values of the last run.
         folder: The folder of the document; None if it has none.
-        may_use_folder: Whether tools may use that folder, as last answered.
-        may_run_code: Whether tools may run code, as last answered; None if the workflow has no such tool.
+        needs: The permissions that the workflow's tools can use.
+        allowed: The permissions as last answered.
 
     Signals:
-        wanted: The user clicked Run: the inputs by name, and whether tools may use the folder and run code.
+        wanted: The user clicked Run: the inputs by name, and the `Permissions`.
     """
 
-    wanted = Signal(dict, bool, bool)
+    wanted = Signal(dict, object)
 
     def __init__(
         self,
@@ -406,9 +421,8 @@ class RunDialog(QDialog):
         last: Mapping[str, Value],
         folder: Path | None,
         asker: FileDialogs,
-        *,
-        may_use_folder: bool = False,
-        may_run_code: bool | None = None,
+        needs: ToolNeeds,
+        allowed: Permissions,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -417,8 +431,6 @@ class RunDialog(QDialog):
         self.fields = [InputField(item, last.get(item.name, item.default), asker, self) for item in declared]
         for field in self.fields:
             field.changed.connect(field.check)
-        needs = ToolNeeds(folder=True, code=may_run_code is not None)
-        allowed = Permissions(folder if may_use_folder else None, bool(may_run_code))
         self.boxes = PermissionFields(needs, folder, allowed, self)
         self.folder, self.code = self.boxes.folder, self.boxes.code
         self.run = QPushButton("Run", self)
@@ -463,5 +475,5 @@ class RunDialog(QDialog):
             invalid[0].setFocus()
             return
         values = {field.declared.name: field.value() for field in self.fields}
-        self.wanted.emit(values, self.folder.isChecked(), self.code.isChecked())
+        self.wanted.emit(values, self.boxes.allowed)
         self.accept()

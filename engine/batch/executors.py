@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Executor
@@ -25,7 +24,7 @@ from typing import Any, Final
 from engine.batch.rows import BatchRow, RowResult, refused_row, row_result
 from engine.document.files import dumps, loads
 from engine.document.model import Workflow
-from engine.errors import EngineError
+from engine.errors import EngineError, Fix
 from engine.models.catalog import default_model_name
 from engine.plan.execution_plan import Plan
 from engine.run_state.reducer import apply, reduce_events
@@ -179,9 +178,7 @@ async def _run_until_questions(run: Run, *, is_stored: bool) -> tuple[RunResult,
 def _waiting_row(row: BatchRow, run: RunSummary, questions: Iterable[str]) -> RowResult:
     """The result of a row whose run waits in the history for an answer."""
     paths = tuple(questions)
-    nodes = [f" --node {shlex.quote(path)}" for path in paths] if len(paths) > 1 else [""]
-    commands = " and ".join(f"'loopwright runs answer {run.run_id}{node}'" for node in nodes)
-    error = f"The run waits for an answer at {', '.join(paths)}. Answer in Runs or with {commands}, then start the "
+    error = f"The run {run.run_id} waits for an answer at {', '.join(paths)}. Answer it, then start the "
     figures = {"iterations": run.iterations, "tokens": run.tokens, "cost_usd": run.cost_usd}
     return replace(refused_row(row, f"{error}batch again."), run_id=run.run_id, **figures)
 
@@ -299,7 +296,7 @@ def dask_executor(address: str = "", workers: int = 4) -> Generator[Executor]:
     try:
         import distributed
     except ImportError:
-        raise EngineError("Dask is not installed.", "Install it with: pip install 'loopwright[batch]'.") from None
+        raise EngineError("Dask is not installed.", "Install it.", fix=Fix.INSTALL.of("batch")) from None
     module: Any = distributed
     with ExitStack() as stack:
         try:

@@ -15,6 +15,7 @@ import typer
 
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import Screen, err, out, write_json
+from engine.cli.remedies import remedy_with_command
 from engine.errors import EngineError
 from engine.formatting import format_count
 from engine.text_sanitizing import one_line, shown
@@ -217,7 +218,7 @@ def models_command(
             {True: "yes", False: "no", None: "?"}[model.available],
             model.price_text,
             model.context_text,
-            ". ".join(filter(None, (model.note, model.how_to_get))),
+            ". ".join(filter(None, (model.note, remedy_with_command(model.how_to_get, model.fix)))),
         )
         for model in known
     ]
@@ -230,7 +231,8 @@ def models_command(
 def _model_to_json(model: KnownModel) -> dict[str, object]:
     price = model.price
     return {
-        **{name: getattr(model, name) for name in ("name", "title", "note", "available", "how_to_get")},
+        **{name: getattr(model, name) for name in ("name", "title", "note", "available")},
+        "how_to_get": remedy_with_command(model.how_to_get, model.fix),
         "input_usd_per_million_tokens": None if price is None else round(price.input_usd_per_token * 1e6, 6),
         "output_usd_per_million_tokens": None if price is None else round(price.output_usd_per_token * 1e6, 6),
         "context_tokens": model.context_tokens,

@@ -17,6 +17,7 @@ from engine.cli.catalog_commands import models_app, nodes_command, plugins_comma
 from engine.cli.document_commands import export_command, graph_command, import_command, validate_command
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import discard_stdout, err, prepare_streams
+from engine.cli.remedies import error_with_command
 from engine.cli.run_command import run_command
 from engine.cli.runs_command import runs_app
 from engine.errors import EngineError
@@ -83,9 +84,9 @@ def _activate_extensions(plugins: Sequence[str]) -> None:
     try:
         warnings = activate_extensions(read_extensions(path), path)
     except EngineError as error:
-        warnings = [str(error)]
+        warnings = [error]
     for warning in warnings:
-        err().line(f"Note: {warning}")
+        err().line(f"Note: {error_with_command(warning)}")
     for name in plugins:
         enable_plugin(name)
 
@@ -132,7 +133,7 @@ def _dispatch(arguments: Sequence[str] | None) -> int:
         stop = "" if message.endswith((".", "?", "!")) else "."
         return _report(f"{message}{stop} See '{called} --help'.", ExitCode.REFUSED)
     except EngineError as error:
-        return _report(str(error), ExitCode.REFUSED)
+        return _report(error_with_command(error), ExitCode.REFUSED)
     except (KeyboardInterrupt, typer.Abort):
         return _report("Interrupted.", ExitCode.INTERRUPTED)
     except OSError:

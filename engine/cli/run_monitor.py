@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from engine.cli.common_options import can_ask
 from engine.cli.exit_codes import ExitCode, Interrupts
 from engine.cli.output import Screen, err, write_json
-from engine.cli.terminal_questions import LineReader, ask, question_lines
+from engine.cli.remedies import remedy_with_command
+from engine.cli.terminal_questions import LineReader, answer_command, ask, question_lines
 from engine.document.model import Workflow
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
@@ -322,7 +323,8 @@ def report(monitored: MonitoredRun, output: OutputFormat, *, is_stored: bool = T
             err().line(f"… and {len(result.warnings) - _MAX_WARNINGS} more warnings.", style="yellow")
     if result.status == "failed":
         where = f" at {result.node}" if result.node else ""
-        err().line(f"The run failed{where}: {result.error} {result.remedy}".rstrip(), style="red")
+        remedy = remedy_with_command(result.remedy, result.fix)
+        err().line(f"The run failed{where}: {result.error} {remedy}".rstrip(), style="red")
     if result.status == "cancelled":
         err().line("The run was cancelled.")
     return {"completed": ExitCode.DONE, "cancelled": monitored.cancelled_code}.get(result.status, ExitCode.FAILED)
@@ -340,8 +342,6 @@ def _write_result(screen: Screen, result: RunResult, part_outputs: Mapping[str, 
 
 def _report_waiting(monitored: MonitoredRun, output: OutputFormat, *, is_stored: bool) -> int:
     """Report the questions of a waiting run and how to answer them."""
-    from engine.store.answers import answer_command
-
     run_id, questions = monitored.result.run_id, monitored.questions
     if output.as_json:
         asked = {path: question.to_json() for path, question in questions.items()}

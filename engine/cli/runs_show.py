@@ -12,6 +12,7 @@ import typer
 from engine.cli.common_options import RunName, StorePath, format_time, history, summary_json
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import Screen, out, write_json
+from engine.cli.remedies import remedy_with_command
 from engine.errors import EngineError
 from engine.formatting import (
     format_count,
@@ -155,7 +156,8 @@ def _write_run(screen: Screen, reader: _RunReader) -> None:
     if run.error:
         screen.line()
         where = f" at {state.failed_node}" if state.failed_node else ""
-        screen.line(f"Failed{where}: {run.error} {state.remedy}".rstrip(), style="red")
+        remedy = remedy_with_command(state.remedy, state.fix)
+        screen.line(f"Failed{where}: {run.error} {remedy}".rstrip(), style="red")
 
 
 def _write_loop(screen: Screen, reader: _RunReader, state: RunState, path: str, workflow: Workflow) -> None:

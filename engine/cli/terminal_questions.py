@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from engine.cli.output import err
 from engine.errors import EngineError
 from engine.formatting import format_count, format_members, format_value
-from engine.nodes.context import Answer
+from engine.nodes.context import APPROVE, REJECT, Answer
 from engine.runner.human_input import check_answer, value_of_text
 from engine.text_sanitizing import one_line, visible
 from engine.values import Value
@@ -134,3 +135,18 @@ def ask_now(asked: NodeWaiting) -> Answer:
     if answer is None:
         raise EngineError("There was no answer.", "Answer with --approve, --reject, --choice or --value.")
     return answer
+
+
+def answer_command(asked: NodeWaiting, *, is_only: bool) -> str:
+    """Return the command that answers a question, with its choices.
+
+    Args:
+        asked: The question.
+        is_only: Whether it is the run's only question, so the node can be left out.
+    """
+    node = "" if is_only else f" --node {shlex.quote(asked.path)}"
+    if set(asked.choices) == {APPROVE, REJECT}:
+        choices = "--approve or --reject"
+    else:
+        choices = " or ".join(f"--choice {shlex.quote(choice)}" for choice in asked.choices) or "--value TEXT"
+    return f"loopwright runs answer {asked.run_id}{node} {choices}"

@@ -178,6 +178,7 @@ class Problem:
             document (`settings.budget_usd`).
         edge: Its edge, as `from -> to`.
         correction: A text for the field that may be what was meant; empty without one.
+        fix: What the program offers for it, as in `EngineError`.
     """
 
     code: str
@@ -189,6 +190,7 @@ class Problem:
     field: str | None = None
     edge: str | None = None
     correction: str = ""
+    fix: str = ""
 
     @property
     def place(self) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
-from engine.errors import EngineError
+from engine.errors import EngineError, Fix
 from engine.formatting import format_json
 from engine.safe_file_io import read_text_file, replace_file
 from engine.text_sanitizing import shown
@@ -155,7 +155,7 @@ def _reason(error: Exception) -> object:
     return getattr(error, "strerror", None) or error
 
 
-def activate_extensions(extensions: Extensions, path: Path) -> list[str]:
+def activate_extensions(extensions: Extensions, path: Path) -> list[EngineError]:
     """Offer the servers' tools and load the enabled plugins. No server is started.
 
     Args:
@@ -163,46 +163,44 @@ def activate_extensions(extensions: Extensions, path: Path) -> list[str]:
         path: The file that lists them.
 
     Returns:
-        A sentence for each extension that could not be activated; the others are.
+        An error for each extension that could not be activated; the others are.
     """
     from engine.extensions.plugins import enable_plugin
     from engine.tools.mcp_tools import read_listings
 
-    warnings: list[str] = []
+    warnings: list[EngineError] = []
     listings = read_listings(listings_path(path)) if extensions.servers else {}
     for name, server in extensions.servers.items():
         try:
-            warnings.append(offer_server(name, server, listings.get(name)))
+            offer_server(name, server, listings.get(name))
         except EngineError as error:
-            warnings.append(str(error))
+            warnings.append(error)
     for plugin in extensions.plugins:
         try:
             enable_plugin(plugin)
         except EngineError as error:
-            warnings.append(str(error))
-    return [warning for warning in warnings if warning]
+            warnings.append(error)
+    return warnings
 
 
-def offer_server(name: str, server: McpServer, listing: Listing | None) -> str:
-    """Offer a server's tools to documents, as far as they are known.
-
-    Returns:
-        A sentence if the tools are not known; else an empty text.
+def offer_server(name: str, server: McpServer, listing: Listing | None) -> None:
+    """Offer a server's tools to documents.
 
     Raises:
-        ToolError: One of them has the name of another tool.
+        ToolError: The tools are not known yet, or one of them has the name of another tool.
     """
     from engine.tools.mcp_tools import served_tools
     from engine.tools.registry import set_tools
+    from engine.tools.tool import ToolError
 
     if listing is None or listing.fingerprint != server.fingerprint:
         withdraw_server(name)
-        return (
-            f'What the MCP server "{name}" offers is not known yet. '
-            f"Ask it under Settings › Tools, or with: loopwright tools --refresh {name}."
+        raise ToolError(
+            f'What the MCP server "{name}" offers is not known yet.',
+            "Ask it for its tools.",
+            fix=Fix.ASK_SERVER.of(name),
         )
     set_tools(_owner(name), served_tools(name, server, listing))
-    return ""
 
 
 def withdraw_server(name: str) -> None:

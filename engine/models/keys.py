@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from engine.errors import EngineError
+from engine.errors import EngineError, Fix
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.models.providers import PROVIDERS, AddressError, Origin, Provider, origin_of, provider_named
 from engine.system_keyring import KeyringError, forget_secret, keep_secret, read_secret
@@ -103,8 +103,8 @@ class Keys:
         Raises:
             KeyStoreError: This cannot be a key, or the machine has no keyring that can store it.
         """
-        key = _checked(key, f"The key for {provider}")
         user = _user(provider)
+        key = _checked(key, f"The key for {provider}", user)
         with self._lock:
             if session_only:
                 self._session[user] = key
@@ -160,7 +160,7 @@ class Keys:
         with self._lock:
             for variable in variables:
                 if value := self._environment.get(variable, "").strip():
-                    return self._hand_out(_checked(value, f"The key in {variable}"))
+                    return self._hand_out(_checked(value, f"The key for {user} in the environment", user))
             found = self._session.get(user) or self._from_keyring.get(user) or self._ask_keyring(user)
             return None if found is None else self._hand_out(found)
 
@@ -174,7 +174,7 @@ class Keys:
             return None
         if not found:
             return None
-        self._from_keyring[user] = _checked(found, f"The key for {user} in the keyring")
+        self._from_keyring[user] = _checked(found, f"The key for {user} in the keyring", user)
         return self._from_keyring[user]
 
     def _hand_out(self, key: str) -> str:
@@ -196,22 +196,23 @@ def _is_unmistakable(key: str) -> bool:
     return len(key) >= _LONG_KEY or (len(key) >= _SHORT_KEY and any(c.isdigit() for c in key))
 
 
-def _checked(key: str, what: str) -> str:
+def _checked(key: str, what: str, user: str) -> str:
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise KeyStoreError(f"{what} is empty or contains characters that no key has.", "Copy it again, complete.")
+        message = f"{what} is empty or contains characters that no key has."
+        raise KeyStoreError(message, "Copy it again, complete.", fix=Fix.ADD_KEY.of(user))
     return key
 
 
 def _no_keyring(action: str, provider: str) -> KeyStoreError:
-    _, _, host = provider.partition("host:")
-    variable = host_variable(host) if host else provider_named(provider).key_variables[0]
     return KeyStoreError(
         f"This machine has no keyring that can {action} the key for {provider}.",
-        f"Put the key into the environment variable {variable}, or set it for this session only.",
+        "Use the key for this session only.",
+        fix=Fix.USE_SESSION_KEY.of(provider),
     )
 
 
+ADD_KEY = "Add a valid key."
 NO_KEY = "none"
 """Sent where no key is needed; without it the OpenAI client would look for one of its own."""
 
@@ -230,7 +231,7 @@ class Endpoint:
         address: Its address; None for the provider's default.
         api_key: The key that is sent; None lets the provider's client find one in the user's environment.
         title: Its name at the start of a sentence.
-        key_remedy: What to do if the key is missing or wrong.
+        key_name: The name under which `Keys` has its key: the provider's, or `host:NAME`.
         foreign: Whether it is not the provider's own: nothing of the user's account there may be sent.
     """
 
@@ -238,7 +239,7 @@ class Endpoint:
     address: str | None
     api_key: str | None = field(repr=False)
     title: str
-    key_remedy: str
+    key_name: str
     foreign: bool = False
 
 
@@ -273,13 +274,24 @@ def find_endpoint(name: str, api_base: str | None, keys: Keys, environment: Mapp
     except AddressError as error:
         raise ModelError(ModelErrorKind.BAD_REQUEST, error.message, error.remedy) from None
     except KeyStoreError as error:
-        raise ModelError(ModelErrorKind.AUTHENTICATION, error.message, error.remedy) from None
+        raise ModelError(ModelErrorKind.AUTHENTICATION, error.message, error.remedy, fix=error.fix) from None
+
+
+def missing_key(name: str, api_base: str | None, keys: Keys, environment: Mapping[str, str]) -> ModelError | None:
+    """Return the error of a model that cannot be called because its key is missing or cannot be a key; else None.
+
+    The arguments are those of `find_endpoint`, and it is as slow.
+    """
+    try:
+        find_endpoint(name, api_base, keys, environment)
+    except ModelError as error:
+        return error if error.fix.startswith(Fix.ADD_KEY) else None
+    return None
 
 
 def _find(
     provider: Provider, listed: bool, api_base: str | None, keys: Keys, environment: Mapping[str, str]
 ) -> Endpoint:
-    key_remedy = _key_remedy(provider.key_variables[0])
     if not listed:
         if api_base is not None:
             raise ModelError(
@@ -287,7 +299,7 @@ def _find(
                 f"A model of {provider.title} cannot be given an address.",
                 "For an OpenAI-compatible server of your own write the model as openai/MODEL.",
             )
-        return Endpoint(provider, None, keys.get(provider.name), provider.title, key_remedy)
+        return Endpoint(provider, None, keys.get(provider.name), provider.title, provider.name)
     chosen = next((value for name in provider.address_variables if (value := environment.get(name))), None)
     own = {origin_of(address) for address in provider.addresses}
     trusted = own | ({origin_of(chosen)} if chosen else set[Origin]())
@@ -299,15 +311,11 @@ def _find(
     if origin not in own:
         return _at_host(provider, address, origin, key or keys.get_for_host(origin.name), foreign=False)
     if key is None and not provider.local:
-        raise ModelError(ModelErrorKind.MISSING_KEY, f"There is no key for {provider.title}.", key_remedy)
-    return Endpoint(provider, address, key or NO_KEY, provider.title, key_remedy)
+        add_key = Fix.ADD_KEY.of(provider.name)
+        raise ModelError(ModelErrorKind.MISSING_KEY, f"There is no key for {provider.title}.", ADD_KEY, fix=add_key)
+    return Endpoint(provider, address, key or NO_KEY, provider.title, provider.name)
 
 
 def _at_host(provider: Provider, address: str | None, origin: Origin, key: str | None, *, foreign: bool) -> Endpoint:
-    remedy = _key_remedy(host_variable(origin.name))
-    return Endpoint(provider, address, key or NO_KEY, f"The server at {origin.name}", remedy, foreign)
-
-
-def _key_remedy(variable: str) -> str:
-    where = f"the environment variable {variable} or into the system keyring"
-    return f"Put a valid key into {where} (see `loopwright models`)."
+    key_name = f"host:{origin.name}"
+    return Endpoint(provider, address, key or NO_KEY, f"The server at {origin.name}", key_name, foreign)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from engine.errors import Fix
 from engine.formatting import format_count, format_money
 from engine.models.keys import Keys, KeyStoreError
 from engine.models.local_servers import LocalServer, local_server_title
@@ -48,6 +49,7 @@ class KnownModel:
         note: What people should know about it; may be empty.
         available: Whether it can be called now; None if only its server knows.
         how_to_get: What is missing or required; may be empty.
+        fix: What the program offers for it, as in `EngineError`.
         price: Its price; None if unknown.
         context_tokens: Its context length in tokens; None if unknown.
     """
@@ -59,6 +61,7 @@ class KnownModel:
     how_to_get: str
     price: Price | None = None
     context_tokens: int | None = None
+    fix: str = ""
 
     @property
     def is_placeholder(self) -> bool:
@@ -174,14 +177,14 @@ def built_in_model() -> KnownModel:
     from engine.models.demo_weights import find_weights
     from engine.models.embedded import EMBEDDED_NOTE, find_runtime
 
-    missing = ""
+    missing = fix = ""
     try:
         find_weights()
         find_runtime()
     except ModelError as error:
-        missing = str(error)
+        missing, fix = str(error), error.fix
     price = Price(0.0, 0.0)
-    return KnownModel(EMBEDDED_MODEL, "Built-in demo model (135M)", EMBEDDED_NOTE, not missing, missing, price)
+    return KnownModel(EMBEDDED_MODEL, "Built-in demo model (135M)", EMBEDDED_NOTE, not missing, missing, price, fix=fix)
 
 
 def _known_example(prefix: str, provider: Provider, keys: Keys) -> KnownModel:
@@ -191,6 +194,7 @@ def _known_example(prefix: str, provider: Provider, keys: Keys) -> KnownModel:
     try:
         available = keys.get(provider.name) is not None
     except KeyStoreError as error:
-        return KnownModel(name, provider.title, "", False, str(error))
-    missing = f"Put a key into {provider.key_variables[0]} or the system keyring."
-    return KnownModel(name, provider.title, "", available, "" if available else missing)
+        return KnownModel(name, provider.title, "", False, str(error), fix=error.fix)
+    if available:
+        return KnownModel(name, provider.title, "", True, "")
+    return KnownModel(name, provider.title, "", False, "Add a key.", fix=Fix.ADD_KEY.of(provider.name))

@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from engine.models.keys import Endpoint, Keys, find_endpoint
-from engine.models.price_list import price_of_entry
+from engine.models.price_list import price_entries, price_of_entry
 from engine.models.protocol import ModelError, ModelErrorKind, OnText, Price, Reply, Request, clean_request
 from engine.models.providers import AddressError, origin_of, provider_named
 from engine.models.quirks import Change, Changes, apply_changes, change_warnings, next_change, response_format
@@ -130,14 +130,16 @@ async def _close_clients(cache: Any) -> None:
                 await closing
 
 
-def local_price(litellm: ModuleType, name: str, api_base: str | None, environment: Mapping[str, str]) -> Price | None:
+def local_price(
+    listed: Mapping[str, Mapping[str, Any]], name: str, api_base: str | None, environment: Mapping[str, str]
+) -> Price | None:
     """The price of a model.
 
     0.0 for a provider that runs on the user's own machine. None if unknown: for a model that is not in the list, and
     for any model at another address than its provider's, which may be anything, even a paid service.
 
     Args:
-        litellm: The module with the list.
+        listed: litellm's list.
         name: The model's full name.
         api_base: The address given for it.
         environment: The user's environment variables, which may contain another address for the provider.
@@ -151,7 +153,6 @@ def local_price(litellm: ModuleType, name: str, api_base: str | None, environmen
         return None if address and "ollama.com" in address else Price(0.0, 0.0)
     if address and not _is_one_of(address, provider.addresses):
         return None
-    listed: Mapping[str, Mapping[str, Any]] = litellm.model_cost
     entry = listed.get(name) or listed.get(model) or {}
     if not str(entry.get("litellm_provider", "")).startswith(prefix):
         return None
@@ -219,7 +220,8 @@ class LiteLLMModel:
 
     async def price(self) -> Price | None:
         """Its price in litellm's bundled list; None for an unknown model and for a custom server."""
-        return local_price(await load_litellm(), self._name, self._api_base, self._environment)
+        listed = await asyncio.to_thread(price_entries)
+        return local_price(listed, self._name, self._api_base, self._environment)
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Make one call; with `on_text` as a stream.

@@ -71,8 +71,8 @@ def _today() -> str:
 
 
 @cache
-def _entries() -> Mapping[str, Mapping[str, Any]]:
-    """The list; empty if litellm is not installed or its file is unreadable."""
+def price_entries() -> Mapping[str, Mapping[str, Any]]:
+    """The list by name of the model; empty if litellm is not installed or its file is unreadable."""
     installed = importlib.util.find_spec("litellm")
     if installed is None or installed.origin is None:
         return {}
@@ -98,7 +98,7 @@ def _models_of(prefix: str) -> Iterator[PricedModel]:
     today = _today()
     owners = {prefix, f"{prefix}_chat"}
     names: set[str] = set()
-    for key, entry in _entries().items():
+    for key, entry in price_entries().items():
         if entry.get("litellm_provider") not in owners or entry.get("mode") != "chat":
             continue
         name = key if key.startswith(f"{prefix}/") else f"{prefix}/{key}"

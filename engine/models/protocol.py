@@ -273,10 +273,11 @@ class ModelError(EngineError):
         message: str,
         remedy: str = "",
         *,
+        fix: str = "",
         retry_after: float | None = None,
         partial: str = "",
     ) -> None:
-        super().__init__(message, remedy)
+        super().__init__(message, remedy, fix=fix)
         self.kind = kind
         self.retry_after = retry_after
         self.partial = partial

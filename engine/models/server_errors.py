@@ -20,7 +20,8 @@ from html.parser import HTMLParser
 from http import HTTPStatus
 from typing import Any, Final, cast
 
-from engine.models.keys import NO_KEY, Endpoint, Keys
+from engine.errors import Fix
+from engine.models.keys import ADD_KEY, NO_KEY, Endpoint, Keys
 from engine.models.protocol import ModelError, ModelErrorKind
 from engine.values import TooDeepError, Value, compact_json
 
@@ -381,10 +382,10 @@ _SHORTEN = (
     "context."
 )
 _SENTENCES: dict[ModelErrorKind, tuple[str, str]] = {
-    ModelErrorKind.AUTHENTICATION: ("{who} refused the key{detail}.", "{key_remedy}"),
+    ModelErrorKind.AUTHENTICATION: ("{who} refused the key{detail}.", ADD_KEY),
     ModelErrorKind.NOT_FOUND: (
         "{who} does not know the model {model!r}{detail}.",
-        "Check the model's name and the server's address; `loopwright models` lists the models that are known.",
+        "Check the model's name and the server's address, or choose another model.",
     ),
     ModelErrorKind.BAD_REQUEST: (
         "{who} refused the request{detail}.",
@@ -424,8 +425,9 @@ _SENTENCES: dict[ModelErrorKind, tuple[str, str]] = {
         "Top it up with the provider, or choose another model.",
     ),
 }
+_FIXES = {ModelErrorKind.NOT_FOUND: Fix.CHOOSE_MODEL, ModelErrorKind.UNAVAILABLE: Fix.CHOOSE_MODEL}
 # The same kinds, but other remedies for a person.
-_NO_KEY_SENTENCE = ("{who} requires a key, and there is none for it{detail}.", "{key_remedy}")
+_NO_KEY_SENTENCE = ("{who} requires a key, and there is none for it{detail}.", ADD_KEY)
 _FORBIDDEN_SENTENCE = (
     "{who} does not allow this{detail}.",
     "Ask the provider what the account may do, or choose another model.",
@@ -506,9 +508,10 @@ def model_error(
         "detail": f": {detail}" if detail else "",
         "wait": "" if retry_after is None else f" and asks to wait {retry_after:g} s",
         "connection": "closed the connection before it responded" if reached else "could not be reached",
-        "key_remedy": endpoint.key_remedy,
     }
-    return ModelError(kind, message.format(**values), remedy.format(**values), retry_after=retry_after, partial=partial)
+    fix = Fix.ADD_KEY.of(endpoint.key_name) if remedy == ADD_KEY else _FIXES.get(kind, "")
+    text, remedy = message.format(**values), remedy.format(**values)
+    return ModelError(kind, text, remedy, fix=fix, retry_after=retry_after, partial=partial)
 
 
 def _classify(error: Exception) -> tuple[Exception, ServerError, int | None, ModelErrorKind]:

@@ -205,8 +205,8 @@ def uses(texts: Iterable[NamedText], name: str) -> bool:
 class NodeError(EngineError):
     """A node failed. `retryable` says whether another attempt may succeed."""
 
-    def __init__(self, message: str, remedy: str = "", *, retryable: bool = False) -> None:
-        super().__init__(message, remedy)
+    def __init__(self, message: str, remedy: str = "", *, fix: str = "", retryable: bool = False) -> None:
+        super().__init__(message, remedy, fix=fix)
         self.retryable = retryable
 
 

@@ -125,7 +125,7 @@ def _unknown_type(node: Node, registry: Registry) -> Problem:
     return Problem(
         "unknown-type",
         f'There is no node type "{shown(node.type, 60)}".',
-        f"{hint}`loopwright nodes` lists the types; a type of a plugin needs the plugin.",
+        f"{hint}If it is a plugin's, install and enable the plugin.",
         node=node.id,
         field="type",
     )
@@ -138,7 +138,7 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
             yield Problem(
                 "unknown-config-key",
                 f'"{shown(key, 60)}" is not a setting of the type {spec.title}; it is kept, but has no effect.',
-                f"Remove it, or see `loopwright nodes {spec.type}` for the settings.",
+                f"{did_you_mean(key, known)} Remove it if it is not needed.".lstrip(),
                 Severity.WARNING,
                 node=node.id,
                 field=key,
@@ -152,8 +152,15 @@ def _config_problems(node: Node, spec: AnySpec, config: NodeConfig) -> Iterator[
             field="on_error",
         )
     for fault in spec.problems(config):
-        place = {"node": node.id, "field": fault.field}
-        yield Problem(fault.code, fault.message, fault.remedy, fault.severity, **place, correction=fault.correction)
+        yield Problem(
+            fault.code,
+            fault.message,
+            fault.remedy,
+            fault.severity,
+            node=node.id,
+            field=fault.field,
+            correction=fault.correction,
+        )
 
 
 def _pin_problems(resolved: Resolved) -> Iterator[Problem]:

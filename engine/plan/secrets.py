@@ -62,7 +62,7 @@ def secret_problems(workflow: Workflow, registry: Registry | None = None) -> Ite
         yield Problem(
             SECRET_CODE,
             f'"{shown(name, 60)}" looks like a secret, and a workflow file must not hold one.',
-            "Remove it here. Keep a provider's key in the settings of the program or in its environment variable.",
+            "Remove it here. The program keeps keys in the system keyring.",
             node=node,
             field=".".join(shown(step, 40) for step in place),
         )

@@ -105,7 +105,7 @@ def _run_resumed(state: RunState, event: RunResumed) -> None:
         state.open_loops.clear()
         end_open_nodes(state, NodeState.INTERRUPTED)
     state.phase, state.duration_s = RunStatus.RUNNING, None
-    state.error = state.remedy = state.failed_node = ""
+    state.error = state.remedy = state.fix = state.failed_node = ""
     if state.active_since is not None:
         state.active_before_s += state.updated - state.active_since
     state.active_since = event.time
@@ -126,7 +126,7 @@ def _run_ended(state: RunState, event: _RunEnd) -> None:
     state.active_before_s, state.active_since = event.duration_s, None
     state.unanswered, state.questions = {**state.unanswered, **state.questions}, {}
     if isinstance(event, RunFailed):
-        state.error, state.remedy, state.failed_node = event.error, event.remedy, event.node
+        state.error, state.remedy, state.fix, state.failed_node = event.error, event.remedy, event.fix, event.node
     if not state.has_loops:
         return
     state.outputs = event.outputs
@@ -341,7 +341,7 @@ def _node_failed(state: RunState, event: NodeFailed) -> None:
     _node_ended(state, event)
     if state.has_nodes:
         node = state.nodes[event.path]
-        node.state, node.remedy = NodeState.FAILED, event.remedy
+        node.state, node.remedy, node.fix = NodeState.FAILED, event.remedy, event.fix
 
 
 def _node_ended(state: RunState, event: NodeCompleted | NodeFailed) -> None:

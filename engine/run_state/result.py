@@ -102,6 +102,7 @@ class RunResult:
         cost_usd: US dollars; None where a price is unknown.
         error: What failed and why; empty where nothing did.
         remedy: What to do about it.
+        fix: What the program offers for it, as in `EngineError`.
         node: Path of the node that failed.
         duration_s: Seconds.
         warnings: The warnings of the whole run, each with its place (`loop[2].draft: The reply was cut off.`).
@@ -115,6 +116,7 @@ class RunResult:
     cost_usd: float | None = 0.0
     error: str = ""
     remedy: str = ""
+    fix: str = ""
     node: str = ""
     duration_s: float = 0.0
     warnings: tuple[str, ...] = ()
@@ -134,6 +136,7 @@ class RunResult:
             "cost_usd": self.cost_usd,
             "error": self.error,
             "remedy": self.remedy,
+            "fix": self.fix,
             "node": self.node,
             "duration_s": self.duration_s,
             "warnings": list(self.warnings),
@@ -144,7 +147,7 @@ class RunError(EngineError):
     """A run failed or was cancelled; `result` is what there is of it."""
 
     def __init__(self, result: RunResult) -> None:
-        super().__init__(result.error or "The run was stopped.", result.remedy)
+        super().__init__(result.error or "The run was stopped.", result.remedy, fix=result.fix)
         self.result = result
 
 
@@ -159,6 +162,7 @@ def result_of(state: RunState) -> RunResult:
         state.cost_usd,
         state.error,
         state.remedy,
+        state.fix,
         state.failed_node,
         state.duration_s or 0.0,
         state.warnings.all,

@@ -178,6 +178,7 @@ class NodeExecution:
         warnings: Its warnings.
         error: What went wrong, or why it was skipped.
         remedy: What to do about it.
+        fix: What the program offers for it, as in `EngineError`.
         output_key: The name under which `state` holds its output; empty for none.
         tool_calls: Its tool calls, in order.
         started: When it started, in seconds since the epoch; 0 before.
@@ -198,6 +199,7 @@ class NodeExecution:
     warnings: tuple[str, ...] = ()
     error: str = ""
     remedy: str = ""
+    fix: str = ""
     output_key: str = ""
     tool_calls: tuple[NodeToolCalled, ...] = ()
     started: float = 0.0
@@ -332,6 +334,7 @@ class RunState:
         part: The part of the workflow that runs; None for all of it.
         outputs: Named results; of a failed or cancelled run, those that were ready.
         remedy: What to do about the error.
+        fix: What the program offers for it, as in `EngineError`.
         failed_node: The path of the node that failed.
         is_stored: Whether the history has all of it, if it was to be stored.
         budget: The last warning about a budget.
@@ -371,6 +374,7 @@ class RunState:
     part: Part | None = None
     outputs: Mapping[str, Value] = field(default_factory=dict[str, Value])
     remedy: str = ""
+    fix: str = ""
     failed_node: str = ""
     is_stored: bool = True
     budget: BudgetWarning | None = None

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from engine.document.model import Settings, Workflow
-from engine.errors import EngineError
+from engine.errors import EngineError, Fix
 from engine.formatting import format_money, indent_lines
 from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.nodes.agent_tools import AgentConfig
@@ -55,7 +55,8 @@ def refuse_code(graph: GraphPlan) -> None:
         if tool in known and known[tool].runs_code:
             raise CodeNotAllowedError(
                 f'"{node}" may call the tool "{tool}", which runs code on this machine. This run does not allow that.',
-                "If you trust the workflow, allow it: with --allow-code, or with the box where a run is started.",
+                "If you trust the workflow, allow it to run code.",
+                fix=Fix.ALLOW_CODE,
             )
 
 

@@ -162,7 +162,7 @@ def _emit_failed(
 ) -> None:
     emit, kind, duration = scope.run_context.event_log.emit, node.spec.type, time.perf_counter() - started
     figures = (context.usage, context.cost_usd, context.calls, context.warnings)
-    emit(NodeFailed, context.path, kind, error.message, error.remedy, duration, *figures)
+    emit(NodeFailed, context.path, kind, error.message, error.remedy, duration, *figures, error.fix)
 
 
 async def use_pinned(scope: RunScope, node: NodePlan, pinned: Outputs, inputs: dict[str, Value]) -> Outputs:
@@ -251,8 +251,9 @@ async def run_container(
     except EngineError as failure:
         fallback = None if isinstance(failure, BudgetError) else fallback_outputs(failure)
         if fallback is None:
-            figures = (budget.usage, budget.cost_usd) if budget is not None else ()
-            emit(NodeFailed, path, kind, failure.message, failure.remedy, time.perf_counter() - started, *figures)
+            usage, cost = (budget.usage, budget.cost_usd) if budget is not None else (None, 0.0)
+            duration = time.perf_counter() - started
+            emit(NodeFailed, path, kind, failure.message, failure.remedy, duration, usage, cost, (), (), failure.fix)
             if isinstance(failure, (BudgetError, NodeFailure)):
                 raise
             raise NodeFailure(path, node.title, failure) from failure

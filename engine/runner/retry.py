@@ -27,7 +27,7 @@ class NodeFailure(EngineError):  # noqa: N818 - reported as an event; no user se
     """
 
     def __init__(self, path: str, title: str, cause: EngineError) -> None:
-        super().__init__(cause.message, cause.remedy)
+        super().__init__(cause.message, cause.remedy, fix=cause.fix)
         self.path = path
         self.title = title
 

@@ -404,14 +404,14 @@ class Run:
             await self._resolve_prices()
             await GraphRun(self._plan.graph, RunScope(self._run_context, self._budget)).run()
         except NodeFailure as failure:
-            self._fail(failure.sentence, failure.remedy, failure.path)
+            self._fail(failure.sentence, failure, failure.path)
         except BudgetError as error:
-            self._fail(error.message, error.remedy, error.node)
+            self._fail(error.message, error, error.node)
         except EngineError as error:
-            self._fail(error.message, error.remedy, "")
+            self._fail(error.message, error, "")
         except Exception as error:
             fault = unexpected_error(error)
-            self._fail(fault.message, fault.remedy, "")
+            self._fail(fault.message, fault, "")
         except asyncio.CancelledError:
             self._event_log.emit(RunCancelled, "", self._run_context.outputs, *self._figures())
         else:
@@ -419,8 +419,9 @@ class Run:
         finally:
             await self._close()
 
-    def _fail(self, error: str, remedy: str, node: str) -> None:
-        self._event_log.emit(RunFailed, "", error, remedy, node, self._run_context.outputs, *self._figures())
+    def _fail(self, sentence: str, error: EngineError, node: str) -> None:
+        outputs = self._run_context.outputs
+        self._event_log.emit(RunFailed, "", sentence, error.remedy, node, outputs, *self._figures(), error.fix)
 
     def _figures(self) -> tuple[object, ...]:
         """Return usage, cost, duration and warnings for the last event."""

@@ -514,7 +514,8 @@ class RunScope:
         except ValidationError as error:
             faults = "; ".join(message.rstrip(".") for _, message, _ in config_errors(tool.parameters, error))
             raise ToolError(
-                f'The tool "{name}" cannot be called: {faults}.', f"See `loopwright nodes tool` for what {name} takes."
+                f'The tool "{name}" cannot be called: {faults}.',
+                f"Its parameters: {', '.join(tool.parameters.model_fields)}.",
             ) from error
         cache = self.run_context.cache
         key = tool_key(name, arguments, self.run_context.tools.folder) if may_reuse and _may_reuse(context) else None

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from engine.errors import Fix
 from engine.store.store_protocol import EVERY_RUN, RunFilter, RunStatus, RunSummary, Store, StoreError, Totals
 
 __all__ = [
@@ -58,5 +59,6 @@ def _make_folder(folder: Path) -> None:
     except OSError as error:
         raise StoreError(
             f'The folder "{folder}" for the history cannot be created: {error.strerror}.',
-            f"Create that folder. Or choose another file with --store or {PATH_VARIABLE}.",
+            "Create that folder, or choose another file.",
+            fix=Fix.CHOOSE_HISTORY,
         ) from error

@@ -6,13 +6,13 @@ looks for answers while it waits (`engine.runner.human_input`). The first answer
 
 from __future__ import annotations
 
-import shlex
 import time
 from concurrent.futures import Future
 from typing import Final
 
+from engine.errors import Fix
 from engine.events import NodeAnswered, NodeWaiting
-from engine.nodes.context import APPROVE, REJECT, Answer
+from engine.nodes.context import Answer
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import QUESTION_EVENTS, Detail, unanswered_questions
 from engine.runner.human_input import check_answer
@@ -38,21 +38,6 @@ def open_questions(store: Store, run_id: str) -> dict[str, NodeWaiting]:
     return unanswered_questions(reduce_events(events, run_id, Detail.SUMMARY))
 
 
-def answer_command(asked: NodeWaiting, *, is_only: bool) -> str:
-    """Return the command that answers a question, with its choices.
-
-    Args:
-        asked: The question.
-        is_only: Whether it is the run's only question, so the node can be left out.
-    """
-    node = "" if is_only else f" --node {shlex.quote(asked.path)}"
-    if set(asked.choices) == {APPROVE, REJECT}:
-        choices = "--approve or --reject"
-    else:
-        choices = " or ".join(f"--choice {shlex.quote(choice)}" for choice in asked.choices) or "--value TEXT"
-    return f"loopwright runs answer {asked.run_id}{node} {choices}"
-
-
 def find_question(store: Store, run_id: str, path: str | None = None) -> NodeWaiting:
     """Return the question of a run.
 
@@ -67,15 +52,15 @@ def find_question(store: Store, run_id: str, path: str | None = None) -> NodeWai
     waiting = open_questions(store, run_id)
     if not waiting:
         raise StoreError(
-            f"The run {run_id} is not waiting for an answer.", f"See its status with 'loopwright runs show {run_id}'."
+            f"The run {run_id} is not waiting for an answer.", "Look at its status.", fix=Fix.SHOW_RUN.of(run_id)
         )
     if path is None and len(waiting) == 1:
         return next(iter(waiting.values()))
     if path is None:
-        commands = "; or ".join(answer_command(asked, is_only=False) for asked in waiting.values())
         raise StoreError(
             f"The run {run_id} is waiting for {len(waiting)} answers: {', '.join(waiting)}.",
-            f"Answer one with: {commands}",
+            "Say which one you answer.",
+            fix=Fix.ANSWER_QUESTION.of(run_id),
         )
     if path not in waiting:
         raise StoreError(
@@ -158,6 +143,7 @@ def _was_given(store: Store, asked: NodeWaiting, given: Answer) -> bool:
     if still is None or still.seq != asked.seq:
         raise StoreError(
             f'The question at "{shown(asked.path, 60)}" is no longer open.',
-            f"See the run's status with 'loopwright runs show {asked.run_id}'.",
+            "Look at the run's status.",
+            fix=Fix.SHOW_RUN.of(asked.run_id),
         )
     return False

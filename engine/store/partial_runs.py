@@ -13,7 +13,7 @@ from functools import partial
 
 from engine.document.files import dumps, loads
 from engine.document.model import Workflow
-from engine.errors import EngineError
+from engine.errors import EngineError, Fix
 from engine.events import AnyEvent, NodeCompleted, NodeSkipped, RunStarted, parse_place
 from engine.nodes.input import InputConfig
 from engine.nodes.spec import LOOP, ModelChoice
@@ -52,7 +52,7 @@ class MissingValuesError(EngineError):
     """
 
     def __init__(self, message: str, nodes: Sequence[str]) -> None:
-        super().__init__(message, "Run up to the node instead (--until), which runs them too.")
+        super().__init__(message, "Run up to the node instead, which runs them too.", fix=Fix.RUN_UP_TO)
         self.nodes = tuple(nodes)
 
 

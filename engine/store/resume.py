@@ -11,7 +11,7 @@ from typing import Final
 from engine.document.files import dumps, loads
 from engine.document.model import Workflow
 from engine.document.operations import SetConfig
-from engine.errors import EngineError
+from engine.errors import EngineError, Fix
 from engine.events import (
     AnyEvent,
     LoopCompleted,
@@ -295,8 +295,8 @@ def _has_ended(store: Store, run: RunSummary) -> StoreError:
             place = f"{path}[{max(loop.current, 0)}]"
             return StoreError(
                 f'The run {run.run_id} has completed: its budget was used up, and "{path}" returned what it had.',
-                f"Fork it at {place} with a larger budget (--budget-usd, --budget-tokens; --set {path}.budget_usd=... "
-                "for the loop's own budget).",
+                f"Fork it at {place} with a larger budget of the run or of the loop.",
+                fix=Fix.RAISE_BUDGET.of(path),
             )
     return StoreError(f"The run {run.run_id} has completed.", "Fork it from one of its iterations instead.")
 
@@ -323,7 +323,8 @@ def refuse_unknown_calls(run: RunSummary, calls: Iterable[UnknownCall], remedy: 
     check = "Check what the tool has done. " if has_tools else ""
     raise EngineError(
         f"The run {run.run_id} stopped during {what} unknown, and which {risk}: {places}{more}.",
-        remedy or f"{check}Resume it with --retry-in-flight to make {'the call' if is_one else 'the calls'} again.",
+        remedy or f"{check}Resume it and let it make {'the call' if is_one else 'the calls'} again.",
+        fix="" if remedy else Fix.REPEAT_CALLS,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from engine.document.files import loads
 from engine.document.model import Workflow
-from engine.errors import EngineError
+from engine.errors import EngineError, Fix
 from engine.events import (
     AnyEvent,
     LoopIterationCompleted,
@@ -224,5 +224,5 @@ def nothing_stored_at(store: Store, run_id: str, place: Place) -> StoreError:
     found += [f"{path}[{iteration.index}]" for path, loop in state.loops.items() for iteration in loop.all_iterations]
     where = f"On that level there are: {', '.join(found[:12])}{' …' if len(found) > 12 else ''}."
     return StoreError(
-        f"The run {run_id} has nothing at {place}.", where if found else f"'loopwright runs show {run_id}' shows it."
+        f"The run {run_id} has nothing at {place}.", where if found else "Look at the run.", fix=Fix.SHOW_RUN.of(run_id)
     )

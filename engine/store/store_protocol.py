@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from engine.errors import EngineError
+from engine.errors import EngineError, Fix
 from engine.events import AnyEvent
 from engine.models.protocol import Reply
 from engine.run_state.state import RunStatus
@@ -28,7 +28,9 @@ class RunOwnedError(StoreError):
 
 def no_such_run(name: str) -> StoreError:
     """Return the error for an unknown run id."""
-    return StoreError(f'There is no run "{name}" in the history.', "List the runs with 'loopwright runs'.")
+    return StoreError(
+        f'There is no run "{name}" in the history.', "Look for it in the list of runs.", fix=Fix.LIST_RUNS
+    )
 
 
 def unique_run_id(prefix: str, found: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from engine.errors import Fix
 from engine.tools.processes import ToolProcess, small_environment, start_process
 from engine.tools.sandbox import explain_os_errors
 from engine.tools.tool import Parameters, Text, Tool, ToolContext, ToolError
@@ -119,7 +120,8 @@ def _check_allowed(name: str, context: ToolContext) -> None:
     if not context.allow_code:
         raise ToolError(
             f'The tool "{name}" runs code on this machine, which this run is not allowed to do.',
-            "If you trust the workflow, allow it: with --allow-code, or in the dialog that starts a run.",
+            "If you trust the workflow, allow it to run code.",
+            fix=Fix.ALLOW_CODE,
         )
 
 

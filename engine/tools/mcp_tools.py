@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from engine.errors import Fix
 from engine.formatting import format_json
 from engine.safe_file_io import read_text_file, replace_file
 from engine.tools.mcp_settings import McpServer
@@ -201,7 +202,8 @@ def _connection(name: str, server: McpServer) -> McpConnection:
     except ImportError as error:
         raise ToolError(
             "Tools of MCP servers need the package mcp, which is not installed.",
-            'Install it: pip install "loopwright[mcp]".',
+            "Install it.",
+            fix=Fix.INSTALL.of("mcp"),
         ) from error
     return McpConnection(name, server)
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.errors import Fix
 from engine.tools.tool import ToolError
 
 MAX_FILE_BYTES = 10_000_000
@@ -111,7 +112,7 @@ def require_folder(folder: Path | None) -> Path:
     """
     if folder is None:
         raise ToolError(
-            "This run has no folder that file tools may use.", "Start the run with --folder and the folder's name."
+            "This run has no folder that file tools may use.", "Allow it to use a folder.", fix=Fix.CHOOSE_FOLDER
         )
     return folder
 

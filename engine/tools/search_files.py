@@ -26,6 +26,7 @@ from pathlib import Path
 from pydantic import Field
 
 from engine.bundled import resources_folder
+from engine.errors import Fix
 from engine.safe_file_io import decode_text
 from engine.tools.sandbox import OpenFolder, open_regular_file, quoted, require_folder
 from engine.tools.tool import Parameters, Text, Tool, ToolContext, ToolError
@@ -383,7 +384,8 @@ def _folder_to_search(folder: str, context: ToolContext) -> Path:
     if not wanted.is_relative_to(allowed):
         raise ToolError(
             f"The folder {quoted(folder)} is outside the folder that the run was given.",
-            "Choose a folder inside it, or start the run with --folder and another one.",
+            "Choose a folder inside it, or let the run use another one.",
+            fix=Fix.CHOOSE_FOLDER,
         )
     if not listable:
         raise ToolError(f"{quoted(folder)} is not a folder.", "Choose the folder that contains the file.")

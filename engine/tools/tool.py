@@ -25,8 +25,8 @@ ParametersT = TypeVar("ParametersT", bound=BaseModel)
 class ToolError(EngineError):
     """A tool call that failed. `retryable` says whether the same call may succeed when repeated."""
 
-    def __init__(self, message: str, remedy: str = "", *, retryable: bool = False) -> None:
-        super().__init__(message, remedy)
+    def __init__(self, message: str, remedy: str = "", *, fix: str = "", retryable: bool = False) -> None:
+        super().__init__(message, remedy, fix=fix)
         self.retryable = retryable
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
 
+from engine.errors import Fix
 from engine.tools.sandbox import quoted
 from engine.tools.tool import ToolError
 
@@ -116,7 +117,8 @@ async def _checked_addresses(url: httpx.URL, network: Network) -> list[str]:
     if not addresses or not all(network.permits(address) for address in addresses):
         raise ToolError(
             f"The host {quoted(host)} is not on the public internet.",
-            "Start the run with --allow-private-addresses if it is meant to reach your own network.",
+            "If it is meant to reach your own network, allow private addresses.",
+            fix=Fix.ALLOW_PRIVATE_ADDRESSES,
         )
     return addresses[:_MAX_ADDRESSES_TRIED]
 

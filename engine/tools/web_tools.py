@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from engine.errors import Fix
 from engine.tools.sandbox import quoted
 from engine.tools.tool import Consent, Parameters, Text, Tool, ToolContext, ToolError
 from engine.tools.web_connection import Network, is_public, parse_url, redact_url, resolve, send_request
@@ -322,7 +323,8 @@ def _search(parameters: WebSearchParameters) -> Value:
     except ImportError as error:
         raise ToolError(
             "Searching the web needs the package ddgs, which is not installed.",
-            'Install it: pip install "loopwright[web]".',
+            "Install it.",
+            fix=Fix.INSTALL.of("web"),
         ) from error
     try:
         found: list[dict[str, Any]] = DDGS(timeout=parameters.timeout_s).text(

@@ -20,10 +20,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from engine.errors import EngineError
+from engine.errors import EngineError, Fix
 from engine.store.store_protocol import StoreError, store_closed
 
-ELSEWHERE: Final = "Choose another file with --store or the environment variable LOOPWRIGHT_STORE."
+ELSEWHERE: Final = "Choose another file."
 
 _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -32,7 +32,9 @@ _UNWRITABLE: Final = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLI
 
 def not_a_history(path: Path) -> StoreError:
     """Return the error for a file that is not a history."""
-    return StoreError(f'The file "{path}" is not a Loopwright history. It was left unchanged.', ELSEWHERE)
+    return StoreError(
+        f'The file "{path}" is not a Loopwright history. It was left unchanged.', ELSEWHERE, fix=Fix.CHOOSE_HISTORY
+    )
 
 
 def damaged_history(path: Path) -> StoreError:
@@ -48,6 +50,7 @@ def newer_history(path: Path) -> StoreError:
     return StoreError(
         f'The history "{path}" was written by a newer version of Loopwright. It was left unchanged.',
         f"Install that version. {ELSEWHERE}",
+        fix=Fix.CHOOSE_HISTORY,
     )
 
 
@@ -55,7 +58,8 @@ def run_lost(run_id: str) -> StoreError:
     """Return the error for a run that this process no longer owns."""
     return StoreError(
         f'The run "{run_id}" is no longer stored by this process: it was deleted, or another process has resumed it.',
-        "List the stored runs with 'loopwright runs'.",
+        "Look for it in the list of runs.",
+        fix=Fix.LIST_RUNS,
     )
 
 
@@ -77,7 +81,7 @@ def to_store_error(error: Exception, path: Path) -> EngineError:
         return _of_sqlite(error, path)
     if isinstance(error, OSError):
         reason = error.strerror or "it can't be reached"
-        return StoreError(f'The history "{path}" cannot be opened: {reason}.', ELSEWHERE)
+        return StoreError(f'The history "{path}" cannot be opened: {reason}.', ELSEWHERE, fix=Fix.CHOOSE_HISTORY)
     if isinstance(error, RecursionError):
         return StoreError("A value is nested too deeply to be stored.", "Flatten it.")
     if isinstance(error, MemoryError):

@@ -14,8 +14,9 @@ from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
 from app.inspector.model_list import ModelSource
+from app.settings.key_dialog import KeyDialog
 from app.settings.preferences import Preferences
-from app.settings.providers_section import KeyDialog, ProvidersSection, list_providers
+from app.settings.providers_section import ProvidersSection, list_providers
 from app.settings.settings_dialog import SettingsDialog
 from engine.models.keys import Keys
 from tests.app.settings.conftest import CANARY
@@ -69,9 +70,9 @@ def test_provider_list_shows_the_source_of_each_key(
     assert rows["Built-in demo model (135M)"].key == "No key needed"
     assert rows["OpenAI"].key == "No key"
     assert rows["Anthropic"].key == "System keyring"
-    assert rows["Gemini"].key == "From GOOGLE_API_KEY"
+    assert rows["Gemini"].key == "Set outside of Loopwright"
     assert rows["Groq"].key == "This session only"
-    assert (rows["Mistral"].key, rows["xAI"].key) == ("Invalid key", "XAI_API_KEY is invalid")
+    assert (rows["Mistral"].key, rows["xAI"].key) == ("Invalid key", "Invalid key")
     assert "mistral" in rows["Mistral"].problem
     assert {title for title, row in rows.items() if row.removable} == {"Anthropic", "Groq", "Mistral"}
     assert {title for title, row in rows.items() if row.has_key} == {
@@ -121,7 +122,7 @@ def test_without_a_keyring_a_key_is_stored_for_the_session(
     qtbot.mouseClick(asking.save, LEFT)
     qtbot.waitUntil(asking.save_for_session.isVisible)
     assert "This machine has no keyring" in asking.error.text()
-    assert "OPENAI_API_KEY" in asking.error.text()
+    assert "this session only" in asking.error.text()
     assert asking.error.height() >= asking.error.heightForWidth(asking.error.width())
 
     with qtbot.waitSignal(section.refreshed):
@@ -155,11 +156,11 @@ def test_environment_key_takes_precedence_and_cannot_be_removed(
         dialog.show()
     _choose(dialog.providers, "OpenAI")
 
-    assert _key_of(dialog.providers, "OpenAI") == "From OPENAI_API_KEY"
+    assert _key_of(dialog.providers, "OpenAI") == "Set outside of Loopwright"
     assert not dialog.providers.remove_key.isEnabled()
-    assert "OPENAI_API_KEY" in dialog.providers.remove_key.toolTip()
+    assert "outside of Loopwright" in dialog.providers.remove_key.toolTip()
     asking = _ask(dialog.providers, qtbot)
-    assert "OPENAI_API_KEY is set and takes precedence" in _shown(asking)
+    assert "takes precedence" in _shown(asking)
     asking.reject()
 
 

@@ -81,8 +81,8 @@ def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
 def test_tools_of_a_server_are_offered_after_it_was_asked_until_its_settings_change(file: Path) -> None:
     extensions = Extensions(servers={"sample": SERVER})
     (remark,) = activate_extensions(extensions, file)
-    assert remark.startswith('What the MCP server "sample" offers is not known yet.')
-    assert remark.endswith("loopwright tools --refresh sample.")
+    assert remark.message.startswith('What the MCP server "sample" offers is not known yet.')
+    assert remark.fix == "ask_server:sample"
     listing = Listing(fingerprint=SERVER.fingerprint, tools=(ListedTool(name="work"),))
     write_listings(listings_path(file), {"sample": listing})
     assert activate_extensions(extensions, file) == []

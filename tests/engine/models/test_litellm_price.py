@@ -14,7 +14,7 @@ FREE = Price(0.0, 0.0)
 
 
 def price(litellm: ModuleType, name: str, api_base: str | None = None, **environment: str) -> Price | None:
-    return local_price(litellm, name, api_base, environment)
+    return local_price(litellm.model_cost, name, api_base, environment)
 
 
 @pytest.fixture
@@ -61,9 +61,7 @@ def test_prices_of_long_calls_are_taken_in_their_order_and_those_of_other_kinds_
         "input_cost_per_token_above_128k_tokens_priority": 9.0,
         "input_cost_per_request": 0.5,
     }
-    listed = SimpleNamespace(model_cost={"openai/x": entry})
-
-    assert local_price(listed, "openai/x", None, {}) == Price(  # type: ignore[arg-type]
+    assert local_price({"openai/x": entry}, "openai/x", None, {}) == Price(
         1.0, 2.0, 0.5, (LongPrice(32_000, 3.0, 2.0), LongPrice(200_000, 3.0, 5.0))
     )
 

@@ -36,7 +36,7 @@ async def test_a_workflow_that_runs_code_does_not_start_without_permission(
 ) -> None:
     with pytest.raises(CodeNotAllowedError, match=f'"{node}" may call the tool "{tool}", which runs code') as caught:
         await play(workflow, "never asked")
-    assert "--allow-code" in caught.value.remedy
+    assert caught.value.fix == "allow_code"
 
 
 async def test_a_workflow_that_runs_code_runs_with_permission() -> None:

@@ -163,7 +163,7 @@ async def test_a_tool_call_in_flight_is_repeated_only_with_consent(
         with pytest.raises(EngineError) as refused:
             begin_again(store, run_id, options(FunctionModel(replies)))
         assert f'{place} (tool "send" with {{"text":"' in refused.value.message
-        assert "--retry-in-flight" in refused.value.remedy
+        assert refused.value.fix == "repeat_calls"
     assert post.calls == []
 
     again = await resumed(store, run_id, replies, retry_in_flight=True)

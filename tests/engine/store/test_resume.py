@@ -306,7 +306,7 @@ async def test_call_with_unknown_outcome_is_repeated_only_on_request() -> None:
     with pytest.raises(EngineError) as caught:
         resume(store, run_id, options(models))
     assert "may have been billed: loop[1].draft" in caught.value.message
-    assert "--retry-in-flight" in caught.value.remedy
+    assert caught.value.fix == "repeat_calls"
     assert models.model.calls == []
 
     again = await gone_on(resume(store, run_id, options(models), retry_in_flight=True), models)

@@ -30,7 +30,7 @@ async def shell(command: str, context: ToolContext = ALLOWED, **more: Any) -> An
 async def test_nothing_runs_without_permission(call: Any, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="runs code on this machine, which this run is not allowed to do") as caught:
         await call("open('made', 'w')", ToolContext(folder=tmp_path))
-    assert "--allow-code" in caught.value.remedy
+    assert caught.value.fix == "allow_code"
     assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 

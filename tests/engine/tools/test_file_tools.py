@@ -90,8 +90,8 @@ async def test_missing_file_is_an_error(folder: Path) -> None:
 
 
 async def test_without_an_allowed_folder_both_tools_name_the_option() -> None:
-    await refused(read(None, "a.txt"), "--folder")
-    await refused(write(None, "a.txt", ""), "--folder")
+    await refused(read(None, "a.txt"), "no folder")
+    await refused(write(None, "a.txt", ""), "no folder")
 
 
 async def test_missing_allowed_folder_is_a_tool_error(tmp_path: Path) -> None:

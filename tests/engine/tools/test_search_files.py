@@ -226,8 +226,9 @@ async def test_folder_outside_is_refused(folder: Path, name: str) -> None:
 
 
 async def test_without_an_allowed_folder_only_the_handbook_is_searched() -> None:
-    with pytest.raises(ToolError, match="--folder"):
+    with pytest.raises(ToolError, match="no folder") as caught:
         await search_files(SearchFilesParameters(query="x", folder="/etc"), ToolContext())
+    assert caught.value.fix == "choose_folder"
 
 
 @pytest.mark.parametrize(

@@ -93,4 +93,4 @@ async def test_missing_extra_is_an_error_with_a_remedy(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "ddgs.ddgs", None)
     with pytest.raises(ToolError, match="needs the package ddgs") as caught:
         await search(query="tides")
-    assert 'pip install "loopwright[web]"' in caught.value.remedy
+    assert caught.value.fix == "install:web"

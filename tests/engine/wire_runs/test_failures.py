@@ -12,12 +12,12 @@ from tests.engine.wire_runs.run_helpers import asking, deciding, ended, looping,
 
 __all__ = ["warm_client"]
 
-# What the server does, what is wrong, what to do about it; HOST and VARIABLE stand for the test server's.
+# What the server does, what is wrong, what to do about it.
 FINAL = [
     (
         "unauthorized",
         "requires a key, and there is none for it: Incorrect API key provided: Bearer none.",
-        "Put a valid key into the environment variable VARIABLE or into the system keyring (see `loopwright models`).",
+        "Add a valid key.",
     ),
     (
         "forbidden",
@@ -27,7 +27,7 @@ FINAL = [
     (
         "not-found",
         "does not know the model 'not-found': The model does not exist.",
-        "Check the model's name and the server's address; `loopwright models` lists the models that are known.",
+        "Check the model's name and the server's address, or choose another model.",
     ),
     (
         "quota",
@@ -75,11 +75,12 @@ async def test_failure_ends_the_run_with_message_and_remedy(
 ) -> None:
     run = await ended(asking(wire, behavior))
 
-    variable = "LOOPWRIGHT_KEY_" + wire.host.replace(".", "_").replace(":", "_")
     (failed,) = run.of(RunFailed)
     (node,) = run.of(NodeFailed)
     assert failed.error == f"“Draft” failed: The server at {wire.host} {sentence}"
-    assert failed.remedy == remedy.replace("VARIABLE", variable)
+    assert failed.remedy == remedy
+    fixes = {"Add a valid key.": f"add_key:host:{wire.host}"}
+    assert node.fix == failed.fix == run.result.fix == fixes.get(remedy, failed.fix)
     assert failed.node == node.path == "draft"
     assert (node.error, node.remedy) == (f"The server at {wire.host} {sentence}", failed.remedy)
     assert (run.result.error, run.result.remedy, run.result.outputs) == (failed.error, failed.remedy, {})

@@ -1,0 +1,170 @@
+"""Find models whose key is missing, before they are called, and ask for the key.
+
+A missing key is a problem of this computer, not of the document: it is shown among the document's problems and prevents
+nothing. Keys are looked up in a thread, because the keyring may ask the user.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QMessageBox, QWidget
+from shiboken6 import isValid
+
+from app.dialogs import ask_question
+from app.engine_thread import EngineThread
+from app.inspector.model_list import ModelSource
+from app.session import Session
+from app.settings.key_dialog import KeyDialog
+from app.settings.preferences import Preferences
+from app.worker import Worker
+from engine.document.problems import Problem, Severity
+from engine.errors import Fix
+from engine.models.catalog import default_model_name
+from engine.models.keys import Keys, missing_key
+from engine.models.providers import PROVIDERS
+
+MISSING_KEY: Final = "missing-key"
+_CHANGES: Final = {"default_model", "servers", "providers_with_key"}
+_Role = QMessageBox.ButtonRole
+
+UsedModel = tuple[str, str, str | None]
+"""The id of a node, its model, and the address of the model's server."""
+
+
+class KeyController(QObject):
+    """Finds missing keys, and asks for them.
+
+    Args:
+        models: The models to choose from, which are looked up again after a key was added.
+    """
+
+    def __init__(self, window: QWidget, engine: EngineThread, preferences: Preferences, models: ModelSource) -> None:
+        super().__init__(window)
+        self._window = window
+        self._engine = engine
+        self._preferences = preferences
+        self._models = models
+        self._worker = Worker(self)
+        self._checked: WeakKeyDictionary[Session, tuple[UsedModel, ...]] = WeakKeyDictionary()
+        self.dialog: KeyDialog | None = None
+        preferences.changed.connect(self._follow)
+
+    def follow(self, session: Session) -> None:
+        """Check the models of a document now and whenever they change."""
+        session.analyzed.connect(partial(self.check, session))
+        self.check(session)
+
+    def check(self, session: Session) -> None:
+        """Look for missing keys, unless the models are the same as last time."""
+        used = self._models_of(session)
+        if self._checked.get(session) == used:
+            return
+        self._checked[session] = used
+        if not used:
+            session.show_setup_problems([])
+            return
+
+        def show(problems: list[Problem]) -> None:
+            if isValid(session):
+                session.show_setup_problems(problems)
+
+        self._worker.ask(partial(_missing_keys, used, self._engine.models.keys), show)
+
+    def before_run(self, session: Session, start: Callable[[], object]) -> None:
+        """Start a run, asking first for a missing key that it needs."""
+        self.check(session)
+        if self._worker.is_busy:  # its answers arrive in order
+            self._worker.ask(lambda: None, lambda _done: self._ask_before_run(session, start))
+        else:
+            self._ask_before_run(session, start)
+
+    def ask_for_key(self, name: str, then: Callable[[], object] = lambda: None) -> None:
+        """Ask for a key and store it.
+
+        Args:
+            name: Whose key it is: a provider, or `host:NAME`.
+            then: Called when it is stored.
+        """
+        if self.dialog is not None:
+            self.dialog.deleteLater()
+        self.dialog = KeyDialog(self._engine, name, self._window)
+        self.dialog.key_saved.connect(lambda: self._note_key(then))
+        self.dialog.open()
+
+    def _ask_before_run(self, session: Session, start: Callable[[], object]) -> None:
+        missing = [problem for problem in session.problems if problem.code == MISSING_KEY]
+        if not missing:
+            start()
+            return
+        first = missing[0]
+        name = first.fix.removeprefix(Fix.ADD_KEY.of(""))
+        nodes = [node.title or node.id for problem in missing if (node := session.node(problem.node or "")) is not None]
+        ask_question(
+            self._window,
+            first.message,
+            f"Needed by: {', '.join(dict.fromkeys(nodes))}.",
+            [
+                (
+                    "Add key…",
+                    _Role.AcceptRole,
+                    lambda: self.ask_for_key(name, lambda: self.before_run(session, start)),
+                ),
+                ("Run anyway", _Role.DestructiveRole, start),
+                ("Cancel", _Role.RejectRole, lambda: None),
+            ],
+        )
+
+    def _note_key(self, then: Callable[[], object]) -> None:
+        self._recheck()
+        self._models.refresh()
+        then()
+
+    def _follow(self, names: frozenset[str]) -> None:
+        if names & _CHANGES:
+            self._recheck()
+
+    def _recheck(self) -> None:
+        """Check all documents again: a key, the default model or a server has changed."""
+        sessions = list(self._checked)
+        self._checked.clear()
+        for session in sessions:
+            if isValid(session):
+                self.check(session)
+
+    def _models_of(self, session: Session) -> tuple[UsedModel, ...]:
+        """Return the first model of each node that runs; its fallbacks may do without a key."""
+        values, workflow = self._preferences.values, session.workflow
+        addresses = {server.model: server.address for server in values.servers}
+        own = workflow.settings.get("model")
+        default = own if isinstance(own, str) and own else values.default_model or default_model_name()
+        used: list[UsedModel] = []
+        for node in session.structure_now.resolution.nodes.values():
+            choice = node.spec.model(node.config) if node.node.enabled and not node.node.pinned else None
+            name = "" if choice is None else choice.name or default
+            if choice is not None and _may_need_key(name):
+                used.append((node.node.id, name, choice.api_base or addresses.get(name)))
+        return tuple(used)
+
+
+def _may_need_key(name: str) -> bool:
+    provider = PROVIDERS.get(name.partition("/")[0])
+    return provider is not None and not provider.local
+
+
+def _missing_keys(used: Iterable[UsedModel], keys: Keys) -> list[Problem]:
+    """Return a problem for each node whose model has no key. Accesses the keyring, which may be slow."""
+    found: list[Problem] = []
+    for node, name, address in used:
+        error = missing_key(name, address, keys, os.environ)
+        if error is not None:
+            remedy = "Add a key, or choose another model."
+            found.append(
+                Problem(MISSING_KEY, error.message, remedy, Severity.WARNING, node, field="model", fix=error.fix)
+            )
+    return found

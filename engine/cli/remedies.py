@@ -1,0 +1,64 @@
+"""What the command line adds to the remedies of errors: the option or the command that applies them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.errors import EngineError, Fix
+
+_HINTS: Final[dict[Fix, str]] = {
+    Fix.ALLOW_CODE: "Use --allow-code.",
+    Fix.ALLOW_PRIVATE_ADDRESSES: "Use --allow-private-addresses.",
+    Fix.ANSWER_QUESTION: "Use --node: 'loopwright runs show {subject}' lists the questions.",
+    Fix.ASK_SERVER: "Use: loopwright tools --refresh {subject}.",
+    Fix.CHOOSE_FOLDER: "Use --folder and the folder's name.",
+    Fix.CHOOSE_HISTORY: "Use --store or the environment variable LOOPWRIGHT_STORE.",
+    Fix.CHOOSE_MODEL: "`loopwright models` lists the models that are known.",
+    Fix.GET_MODEL: "Use: loopwright models get {subject}.",
+    Fix.LIST_RUNS: "'loopwright runs' lists the runs.",
+    Fix.RAISE_BUDGET: "Use --budget-usd, --budget-tokens, or --set {subject}.budget_usd=... for that of the loop.",
+    Fix.REPEAT_CALLS: "Use --retry-in-flight.",
+    Fix.RUN_UP_TO: "Use --until.",
+    Fix.SHOW_RUN: "See 'loopwright runs show {subject}'.",
+}
+
+
+def remedy_with_command(remedy: str, fix: str) -> str:
+    """Return a remedy with the option or the command that applies it.
+
+    Args:
+        remedy: The remedy; may be empty.
+        fix: The fix of the same error; may be empty, or unknown in the event of a newer version.
+    """
+    return " ".join(filter(None, (remedy, command_of(fix))))
+
+
+def error_with_command(error: EngineError) -> str:
+    """Return the text of an error for the terminal."""
+    return f"{error.message} {remedy_with_command(error.remedy, error.fix)}".rstrip()
+
+
+def command_of(fix: str) -> str:
+    """Return the option or the command that applies a fix, as a sentence; empty without one."""
+    kind, _, subject = fix.partition(":")
+    if kind not in set(Fix):
+        return ""
+    match Fix(kind):
+        case Fix.ADD_KEY | Fix.USE_SESSION_KEY as key:
+            return _key_command(subject, is_stored=key is Fix.ADD_KEY)
+        case Fix.INSTALL:
+            return f"Use: pip install 'loopwright[{subject}]'."
+        case Fix.LIST_NODES:
+            return f"See 'loopwright nodes{' ' if subject else ''}{subject}'."
+        case known:
+            return _HINTS[known].format(subject=subject)
+
+
+def _key_command(name: str, *, is_stored: bool) -> str:
+    from engine.models.keys import host_variable
+    from engine.models.providers import provider_named
+
+    _, _, host = name.partition("host:")
+    variable = host_variable(host) if host else provider_named(name).key_variables[0]
+    place = f"the environment variable {variable}"
+    return f"Put it into {place}, or use 'loopwright models set-key {name}'." if is_stored else f"Put it into {place}."

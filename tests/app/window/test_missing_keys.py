@@ -1,0 +1,237 @@
+"""Models without a key: a problem before the run, and a button wherever one is missing or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import keyring
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMessageBox, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.settings.preferences import CustomServer, Preferences
+from app.window.document_page import DocumentPage, fix_title
+from app.window.run_dialog import RunDialog
+from app.workbench import Workbench
+from engine.document.builder import Builder
+from engine.document.model import Workflow
+from engine.document.operations import SetConfig
+from engine.errors import Fix
+from engine.models.providers import PROVIDERS
+from tests.app.window.conftest import open_file, press, saved
+from tests.engine.models.test_keys import MemoryKeyring
+from tests.engine.wire.fixtures import wire
+from tests.engine.wire.server import WireServer
+
+__all__ = ["wire"]
+
+LEFT = Qt.MouseButton.LeftButton
+CANARY = "sk-canary-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def ring(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryKeyring]:
+    for provider in PROVIDERS.values():
+        for variable in (*provider.key_variables, *provider.address_variables):
+            monkeypatch.delenv(variable, raising=False)
+    before = keyring.get_keyring()
+    ring = MemoryKeyring()
+    keyring.set_keyring(ring)
+    yield ring
+    keyring.set_keyring(before)
+
+
+def flow(**config: object) -> Workflow:
+    """A node with a model, and an output."""
+    made = Builder("Greeting")
+    draft = made.add("llm", id="draft", title="Draft", prompt="Say hi.", **config)
+    made.connect(draft["output"], made.add("output", id="text", name="text")["value"])
+    return made.build()
+
+
+def run_ended(document: DocumentPage, qtbot: QtBot) -> None:
+    """Wait for the end of a run, which may have to wait for the keyring and to import litellm first."""
+    shown = document.session.shown
+    before = shown.view_model if shown.live is None else None
+
+    def is_over() -> bool:
+        return shown.live is None and shown.view_model is not None and shown.view_model is not before
+
+    qtbot.waitUntil(is_over, timeout=60_000)
+
+
+def open_flow(workbench: Workbench, tmp_path: Path, **config: object) -> DocumentPage:
+    return open_file(workbench, saved(tmp_path, "one.loop.json", flow(**config)))
+
+
+def missing(document: DocumentPage) -> list[tuple[str | None, str | None, str]]:
+    problems = [problem for problem in document.session.problems if problem.code == "missing-key"]
+    return [(problem.node, problem.field, problem.fix) for problem in problems]
+
+
+OPENAI = [("draft", "model", "add_key:openai")]
+
+
+def buttons(document: DocumentPage) -> dict[str, QPushButton]:
+    """The buttons of the problems."""
+    found = [button for row in document.problems.rows for button in row.findChildren(QPushButton)]
+    return {button.text(): button for button in found}
+
+
+def question(workbench: Workbench) -> QMessageBox:
+    (box,) = (box for box in workbench.window.findChildren(QMessageBox) if box.isVisible())
+    return box
+
+
+def enter_key(workbench: Workbench, qtbot: QtBot) -> None:
+    dialog = workbench.keys.dialog
+    assert dialog is not None
+    assert dialog.isVisible()
+    QTest.keyClicks(dialog.field, CANARY)
+    QTest.keyClick(dialog.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: not dialog.isVisible())
+
+
+def test_missing_key_is_a_warning_until_it_is_added_by_its_button(
+    workbench: Workbench, tmp_path: Path, ring: MemoryKeyring, qtbot: QtBot
+) -> None:
+    document = open_flow(workbench, tmp_path, model="openai/gpt-4o")
+    qtbot.waitUntil(lambda: missing(document) == OPENAI)
+    assert document.problems.numbers == (0, 1)
+    qtbot.mouseClick(buttons(document)["Add key…"], LEFT)
+    enter_key(workbench, qtbot)
+    assert ring.kept == {("loopwright", "openai"): CANARY}
+    qtbot.waitUntil(lambda: missing(document) == [])
+    assert document.problems.rows == []
+
+
+def test_problem_follows_the_models_of_the_document_and_of_the_settings(
+    workbench: Workbench, preferences: Preferences, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = open_flow(workbench, tmp_path)
+    assert missing(document) == []
+    preferences.set(default_model="anthropic/claude-haiku-4-5")
+    qtbot.waitUntil(lambda: missing(document) == [("draft", "model", "add_key:anthropic")])
+    document.session.do(SetConfig("draft", ("model",), "openai/mine"))
+    qtbot.waitUntil(lambda: missing(document) == OPENAI)
+    preferences.set(servers=(CustomServer(model="openai/mine", address="http://localhost:9/v1"),))
+    qtbot.waitUntil(lambda: missing(document) == [])
+
+
+@pytest.mark.parametrize("model", ["embedded:smollm2-135m", "ollama_chat/llama3", "scripted:nowhere.json"])
+def test_models_that_need_no_key_ask_no_keyring(
+    workbench: Workbench, tmp_path: Path, ring: MemoryKeyring, model: str
+) -> None:
+    document = open_flow(workbench, tmp_path, model=model)
+    assert missing(document) == []
+    assert ring.asked == 0
+
+
+def test_run_asks_for_the_missing_key_and_starts_when_it_is_added(
+    workbench: Workbench, tmp_path: Path, ring: MemoryKeyring, qtbot: QtBot
+) -> None:
+    document = open_flow(workbench, tmp_path, model="openai/gpt-4o")
+    qtbot.waitUntil(lambda: missing(document) == OPENAI)
+    starts: list[bool] = []
+    workbench.keys.before_run(document.session, lambda: starts.append(True))
+    box = question(workbench)
+    assert "OpenAI" in box.text()
+    assert "Draft" in box.informativeText()
+    press(box, "Add key…")
+    enter_key(workbench, qtbot)
+    qtbot.waitUntil(lambda: starts == [True])
+
+
+def test_run_can_start_without_the_key_or_not_at_all(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = open_flow(workbench, tmp_path, model="openai/gpt-4o")
+    workbench.runs.run(document)
+    qtbot.waitUntil(lambda: [box for box in workbench.window.findChildren(QMessageBox) if box.isVisible()] != [])
+    press(question(workbench), "Cancel")
+    assert document.session.shown.view_model is None
+
+    workbench.runs.run(document)
+    press(question(workbench), "Run anyway")
+    run_ended(document, qtbot)
+    view_model = document.session.shown.view_model
+    assert view_model is not None
+    assert (view_model.status, view_model.state.fix) == ("failed", "add_key:openai")
+    bar = document.bars.text("run")
+    assert "There is no key for OpenAI." in bar
+
+
+def bar_button(document: DocumentPage, title: str) -> QPushButton:
+    (button,) = (button for button in document.bars.findChildren(QPushButton) if button.text() == title)
+    return button
+
+
+def test_refused_key_of_a_server_can_be_replaced_from_the_error_bar(
+    workbench: Workbench, tmp_path: Path, wire: WireServer, ring: MemoryKeyring, qtbot: QtBot
+) -> None:
+    document = open_flow(workbench, tmp_path, model="openai/unauthorized", api_base=wire.base_url)
+    document.session.is_trusted = True
+    workbench.runs.run(document)
+    run_ended(document, qtbot)
+    qtbot.mouseClick(bar_button(document, "Add key…"), LEFT)
+    enter_key(workbench, qtbot)
+    assert ring.kept == {("loopwright", f"host:{wire.host}"): CANARY}
+
+
+def test_missing_folder_is_allowed_in_the_dialog_of_the_error_bar(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    made = Builder("Reading")
+    read = made.add("tool", id="read", tool="read_file", arguments={"path": "a.txt"})
+    made.connect(read["output"], made.add("output", id="text", name="text")["value"])
+    (tmp_path / "a.txt").write_text("words")
+    document = open_file(workbench, saved(tmp_path, "one.loop.json", made.build()))
+    document.session.is_trusted = True
+    workbench.runs.run(document)
+    run_ended(document, qtbot)
+    qtbot.mouseClick(bar_button(document, "Allow and run…"), LEFT)
+    (dialog,) = (dialog for dialog in workbench.window.findChildren(RunDialog) if dialog.isVisible())
+    assert not dialog.boxes.private.isVisible()
+    dialog.folder.setChecked(True)
+    qtbot.mouseClick(dialog.run, LEFT)
+    run_ended(document, qtbot)
+    assert document.session.shown.view_model.outputs == {"text": "words"}
+
+
+def test_private_addresses_are_allowed_in_the_dialog_of_the_error_bar(
+    workbench: Workbench, tmp_path: Path, wire: WireServer, qtbot: QtBot
+) -> None:
+    made = Builder("Fetching")
+    get = made.add("tool", id="get", tool="http_get", arguments={"url": f"{wire.base_url}/models"})
+    made.connect(get["output"], made.add("output", id="text", name="text")["value"])
+    document = open_file(workbench, saved(tmp_path, "one.loop.json", made.build()))
+    document.session.is_trusted = True
+    workbench.runs.run(document)
+    run_ended(document, qtbot)
+    qtbot.mouseClick(bar_button(document, "Allow and run…"), LEFT)
+    (dialog,) = (dialog for dialog in workbench.window.findChildren(RunDialog) if dialog.isVisible())
+    assert not dialog.code.isVisible()
+    dialog.boxes.private.setChecked(True)
+    qtbot.mouseClick(dialog.run, LEFT)
+    run_ended(document, qtbot)
+    assert document.session.shown.view_model.status == "completed"
+    assert document.may_reach_private
+
+
+def test_unknown_model_leads_to_its_field(workbench: Workbench, tmp_path: Path, wire: WireServer, qtbot: QtBot) -> None:
+    document = open_flow(workbench, tmp_path, model="openai/not-found", api_base=wire.base_url)
+    document.session.is_trusted = True
+    workbench.runs.run(document)
+    run_ended(document, qtbot)
+    qtbot.mouseClick(bar_button(document, "Choose a model"), LEFT)
+    editor = document.inspector.page.form.row("model").editor
+    assert editor.combo.hasFocus()
+
+
+@pytest.mark.parametrize("fix", list(Fix))
+def test_buttons_exist_for_what_the_window_can_do(fix: Fix) -> None:
+    of_a_run = {"add_key", "allow_code", "allow_private_addresses", "choose_folder", "choose_model", "get_model"}
+    assert bool(fix_title(fix.of("x"))) == (fix in of_a_run)
+    assert fix_title("of_a_newer_version") == ""
+    assert fix_title("install:embedded") == "Choose a model"
