@@ -179,6 +179,7 @@ def _draw_parts(studio: Studio, document: DocumentPage) -> None:
     _draw_iterations(studio)
     _draw_history(studio, document)
     _draw_question(studio)
+    _draw_chat(studio)
     _draw_batch(studio)
     studio.open_workflow(sixty_nodes())
     studio.take("large")
@@ -273,6 +274,18 @@ def _draw_question(studio: Studio) -> None:
     workbench.runs.stop(document)
     until(lambda: document.session.shown.live is None)
     workbench.bottom_panel.fold()
+
+
+def _draw_chat(studio: Studio) -> None:
+    """The chat preview with one answer."""
+    document = studio.open_template()
+    chat = document.chat
+    assert chat is not None
+    document.show_chat()
+    QTest.keyClicks(chat.field, "Invite the neighbors to a picnic by the pond.")
+    chat.send.click()
+    until(lambda: bool(chat.turns) and document.session.shown.live is None)
+    studio.take("chat")
 
 
 def _draw_batch(studio: Studio) -> None:
