@@ -25,6 +25,7 @@ SCENARIOS: Final = {
     "stable_output": "one comparison of two results",
     "validation": "a document of 1,000 nodes",
     "window_canvas": "the window with 1,000 nodes, beside stock NodeGraphQt",
+    "window_memory": "what stays of documents that were opened, run and closed",
     "window_history": "the Iterations panel with 1,000 iterations",
     "window_start": "from a fresh process to a window that takes clicks",
 }

@@ -27,6 +27,7 @@ class Effort:
         frames: Frames of the window for the median.
         pieces: Chunks that each node streams to the window.
         reopened: Documents that are opened and closed.
+        closed: Documents that are opened, run and closed.
         window_rounds: Maximum number of rounds of the window and its peer.
         peers: Whether to measure peers.
     """
@@ -48,6 +49,7 @@ class Effort:
     frames: int = 60
     pieces: int = 500
     reopened: int = 50
+    closed: int = 400
     window_rounds: int = 3
     peers: bool = True
 
@@ -70,6 +72,7 @@ SMALLEST = Effort(
     frames=2,
     pieces=20,
     reopened=1,
+    closed=1,
     peers=False,
 )
 """Minimal sizes, to test that the benchmarks work."""

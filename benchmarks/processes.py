@@ -6,14 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from benchmarks.timing import Span
 
 ROOT = Path(__file__).resolve().parent.parent
+WINDOW_TIMEOUT_S: Final = 1_200
+"""How long a process with a window may take, also on a slow machine."""
 
 
 class ContenderError(Exception):
@@ -92,3 +95,42 @@ def environment(**more: str) -> dict[str, str]:
     switched_off = ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2")
     inherited: Mapping[str, str] = {name: value for name, value in os.environ.items() if name not in switched_off}
     return {**inherited, **more}
+
+
+def window_figures(command: Sequence[str], *, timeout_s: float = WINDOW_TIMEOUT_S, **variables: str) -> dict[str, Any]:
+    """Run a program with a window but no screen, with settings of its own, and return the figures that it prints.
+
+    Args:
+        command: Arguments of Python.
+        timeout_s: How long it may take, in seconds.
+        variables: More environment variables.
+
+    Raises:
+        ContenderError: It failed, or took longer.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        home = {f"XDG_{kind}_HOME": folder for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
+        try:
+            done = subprocess.run(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env={**offscreen(), **home, **variables},
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as expired:
+            said = (expired.stderr or b"").decode(errors="replace").strip()[-500:]
+            raise ContenderError(
+                f"The window printed no figures within {timeout_s:g} seconds. {said}".strip()
+            ) from None
+    if done.returncode or not done.stdout:
+        raise ContenderError(f"The window failed: {(done.stderr.strip().splitlines() or ['no error message'])[-1]}")
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def offscreen() -> dict[str, str]:
+    """The environment of a process with a window but no screen."""
+    return environment(QT_QPA_PLATFORM="offscreen", QT_PREFERRED_BINDING="PySide6")

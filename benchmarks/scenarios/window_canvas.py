@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from benchmarks.effort import Effort
-from benchmarks.processes import ROOT, environment
+from benchmarks.processes import offscreen, window_figures
 from benchmarks.tables import Table, aim
 
 WORKERS: Final = ("ours", "stock")
@@ -63,7 +63,7 @@ def tables(effort: Effort) -> list[Table]:
 def missing_part() -> str:
     """Why the window cannot be measured; empty if it can."""
     done = subprocess.run(
-        [sys.executable, "-c", "import PySide6.QtWidgets, PySide6.QtTest, NodeGraphQt, qtawesome"],
+        [sys.executable, "-c", "import PySide6.QtWidgets, PySide6.QtTest, NodeGraphQt"],
         env=offscreen(),
         capture_output=True,
         text=True,
@@ -73,18 +73,8 @@ def missing_part() -> str:
     return f"The window cannot be measured here: {lines[-1]}." if done.returncode and lines else ""
 
 
-def offscreen() -> dict[str, str]:
-    """The environment of a process with a window but no screen."""
-    return environment(QT_QPA_PLATFORM="offscreen", QT_PREFERRED_BINDING="PySide6")
-
-
 def _measured(worker: str, sizes: str) -> dict[str, float | None]:
-    command = [sys.executable, "-m", "benchmarks.window.worker", worker, sizes]
-    done = subprocess.run(command, cwd=ROOT, env=offscreen(), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"The worker {worker} failed: {done.stderr.strip().splitlines()[-1]}")
-    answer: dict[str, float | None] = json.loads(done.stdout)
-    return answer
+    return window_figures(["-m", "benchmarks.window.worker", worker, sizes])
 
 
 def _middle(figures: list[float | None]) -> float | None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import tempfile
 from statistics import median
 from typing import Final
 
 from benchmarks.effort import Effort
-from benchmarks.processes import ROOT
-from benchmarks.scenarios.window_canvas import missing_part, offscreen
+from benchmarks.processes import window_figures
+from benchmarks.scenarios.window_canvas import missing_part
 from benchmarks.tables import Table, aim
 
 _ROWS: Final = (
@@ -43,13 +40,4 @@ def tables(effort: Effort) -> list[Table]:
 
 
 def _measured(sizes: str) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.window.history", sizes]
-    with tempfile.TemporaryDirectory() as folder:
-        home = {f"XDG_{kind}_HOME": folder for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
-        done = subprocess.run(
-            command, cwd=ROOT, env={**offscreen(), **home}, capture_output=True, text=True, check=False
-        )
-    if done.returncode:
-        raise RuntimeError(f"The worker of the history failed: {done.stderr.strip().splitlines()[-1]}")
-    answer: dict[str, float] = json.loads(done.stdout)
-    return answer
+    return window_figures(["-m", "benchmarks.window.history", sizes])

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 import time
 from functools import partial
 from typing import Final
 
 from benchmarks.effort import Effort
-from benchmarks.processes import ROOT
-from benchmarks.scenarios.window_canvas import missing_part, offscreen
+from benchmarks.processes import window_figures
+from benchmarks.scenarios.window_canvas import missing_part
 from benchmarks.tables import Table, aim, milliseconds, times
 from benchmarks.timing import Span, take_turns
 
 MOST_TIMES: Final = 1.4
 """Maximum time of the start, as a multiple of stock NodeGraphQt."""
+
+_TIMEOUT_S: Final = 120
 
 OURS: Final = "Loopwright"
 STOCK: Final = "stock NodeGraphQt, an empty graph"
@@ -102,13 +101,8 @@ def tables(effort: Effort) -> list[Table]:
     return [table]
 
 
-def _start(program: str, folder: str) -> Span:
-    home = {f"XDG_{kind}_HOME": folder for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
-    variables = {**offscreen(), **home, "PYTHONPYCACHEPREFIX": f"{folder}/bytecode", "PYTHONDONTWRITEBYTECODE": ""}
+def _start(program: str, bytecode: str) -> Span:
     text = _TOLD.format(begin=time.time()) + program
-    command = [sys.executable, "-c", text]
-    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
-    if not done.stdout:
-        raise RuntimeError(f"The window did not come: {(done.stderr.strip().splitlines() or ['no word'])[-1]}")
-    answer = json.loads(done.stdout.splitlines()[-1])
+    variables = {"PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
+    answer = window_figures(["-c", text], timeout_s=_TIMEOUT_S, **variables)
     return Span(answer["wall_s"], answer["cpu_s"])

@@ -130,7 +130,7 @@ def export_langgraph(workflow: Workflow, registry: Registry | None = None) -> Ex
     whole = graphs.whole(plan.graph)
     sources = [*graphs.sources, whole]
     counts_costs = settings.budget_usd is not None or writer.counts_costs
-    called = {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    called = frozenset[str]().union(*map(_names, sources))
     budget, cost = "", ""
     if settings.budget_usd is not None:
         budget = f"    check_budget({settings.budget_usd!r})\n"
@@ -144,10 +144,11 @@ def export_langgraph(workflow: Workflow, registry: Registry | None = None) -> Ex
     constants = _constants(settings, plan.parameters, plan.graph, has_tools=writer.has_tools)
     run = _RUN_WITH_PEOPLE if writer.asks_people else _RUN
     body = "\n\n\n".join((constants, _STATE, *model_calls, *sources, run, _MAIN))
-    code = "\n\n\n".join((*_runtime_sources(body, writer.condition_modules), body))
+    parts = (*_runtime_sources(body, writer.condition_modules), body)
+    code = "\n\n\n".join(parts)
     notes = (*_setting_notes(settings, counts_costs=counts_costs), *writer.left_out)
     left_out = (*_ALWAYS_DIFFERENT, *dict.fromkeys(notes))
-    imports = _imports(code)
+    imports = _imports(parts)
     packages = ("langgraph", *(name for found, name in _PACKAGES.items() if found in f"{imports}\n{code}"))
     head = docstring(_description(workflow, left_out, " ".join(packages)))
     text = re.sub(r"\n{4,}", "\n\n\n", "\n\n".join((head, imports, code))).rstrip("\n")
@@ -195,11 +196,16 @@ def _runtime_sources(body: str, condition_modules: Iterable[str]) -> list[str]:
     wanted: set[str] = set()
     unread = [body]
     while unread:
-        for node in ast.walk(ast.parse(unread.pop())):
-            if isinstance(node, ast.Name) and node.id in sources and node.id not in wanted:
-                wanted.add(node.id)
-                unread.append(sources[node.id])
+        found = _names(unread.pop()).intersection(sources) - wanted
+        wanted |= found
+        unread += [sources[name] for name in found]
     return [source for name, source in sources.items() if name in wanted]
+
+
+@functools.lru_cache(maxsize=512)
+def _names(source: str) -> frozenset[str]:
+    """Return the names that a source uses; the runtime functions are the same in each export."""
+    return frozenset(node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name))
 
 
 @functools.cache
@@ -228,8 +234,8 @@ def _source_segment(lines: Sequence[str], statement: ast.stmt) -> str:
     return "\n".join([*lines[statement.lineno - 1 : statement.end_lineno - 1], last])
 
 
-def _imports(code: str) -> str:
-    used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+def _imports(sources: Iterable[str]) -> str:
+    used = frozenset[str]().union(*map(_names, sources))
     plain = [f"import {name}" for name in _PLAIN_IMPORTS if name in used]
     standard, other = (
         [

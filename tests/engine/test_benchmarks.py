@@ -18,7 +18,15 @@ from benchmarks.workflows import loops_of_ten
 from engine import validate
 
 CONTENDERS = ("bare", "ours_function", "ours_llm", "ours_llm_read")
-START_PROCESSES = ("history", "loop_overhead", "import_time", "window_canvas", "window_history", "window_start")
+START_PROCESSES = (
+    "history",
+    "loop_overhead",
+    "import_time",
+    "window_canvas",
+    "window_history",
+    "window_memory",
+    "window_start",
+)
 
 
 def test_the_command_lists_its_scenarios():
