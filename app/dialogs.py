@@ -35,6 +35,11 @@ ANY_FILTER: Final = "All files (*)"
 _Role = QMessageBox.ButtonRole
 
 
+def file_name_of(title: str, default: str) -> str:
+    """Return a title as the beginning of a file name, or the default if nothing of it remains."""
+    return "".join(letter if letter.isalnum() else "-" for letter in title.casefold()).strip("-")[:60] or default
+
+
 def open_filter() -> str:
     """Return the name filters of the Open dialog: workflows, and the files that importers read."""
     return f"Workflows (*{FILE_SUFFIX});;{import_filter()}"

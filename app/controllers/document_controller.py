@@ -13,7 +13,15 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPlainTextEdit, QWidget
 
 from app.controllers.consent_controller import ConsentController
-from app.dialogs import FILTER, FileDialogs, ask_question, confirm_overwrite, import_filter, show_failure
+from app.dialogs import (
+    FILTER,
+    FileDialogs,
+    ask_question,
+    confirm_overwrite,
+    file_name_of,
+    import_filter,
+    show_failure,
+)
 from app.document_file import FileFingerprint
 from app.engine_thread import EngineThread
 from app.inspector.model_list import ModelSource
@@ -352,7 +360,7 @@ class SaveController(QObject):
     def save_as(self, document: DocumentPage, then: Callable[[], object] = lambda: None) -> None:
         """Ask where to save a document, and save it there."""
         session = document.session
-        suggestion = session.destination or Path.home() / f"{_file_name(session.name)}{FILE_SUFFIX}"
+        suggestion = session.destination or Path.home() / f"{file_name_of(session.name, 'workflow')}{FILE_SUFFIX}"
 
         def write(chosen: Path) -> None:
             path = _with_suffix(chosen)
@@ -425,11 +433,6 @@ def _revert(document: DocumentPage, path: Path, on_disk: FileFingerprint, saved:
 
 def _with_suffix(path: Path) -> Path:
     return path if path.name.endswith(".json") else path.with_name(path.name + FILE_SUFFIX)
-
-
-def _file_name(name: str) -> str:
-    kept = "".join(letter if letter.isalnum() else "-" for letter in name.casefold()).strip("-")
-    return kept[:60] or "workflow"
 
 
 _TOPIC: Final = "disk"

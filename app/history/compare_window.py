@@ -267,15 +267,6 @@ class CompareSide(QWidget):
         if self.source is not None:
             self.run.setCurrentIndex(self.run.findData(self.source.run_id))
 
-    def choose_place(self, place: str) -> bool:
-        """Select another iteration; return False if the run does not have it."""
-        at = self.place.findData(place)
-        if at < 0:
-            return False
-        self.place.setCurrentIndex(at)
-        self._offer_what(None)
-        return True
-
     def choose_what(self, key: tuple[str, str]) -> bool:
         """Select another text; return False if the iteration does not have it."""
         for at in range(self.what.count()):

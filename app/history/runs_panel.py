@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.dialogs import FileDialogs, ask_question
+from app.dialogs import FileDialogs, ask_question, file_name_of
 from app.history.run_labels import STATUS_LABELS, can_resume, run_title, short_id, totals_label, workflow_name
 from app.history.runs_model import (
     COLUMNS,
@@ -160,8 +160,8 @@ class RunActions(QObject):
             return
         ending, filters = EXPORT_FORMATS[form]
         run = runs[0]
-        kept = "".join(letter if letter.isalnum() else "-" for letter in workflow_name(run).casefold()).strip("-")
-        suggestion = Path.home() / f"{kept[:60] or 'run'}-{short_id(run.run_id)}.{ending}"
+        name = file_name_of(workflow_name(run), "run")
+        suggestion = Path.home() / f"{name}-{short_id(run.run_id)}.{ending}"
 
         def write(path: Path) -> None:
             if path.suffix:

@@ -156,9 +156,11 @@ class ComparisonEditor(ExpressionEditor):
         self.register(self.mode, f"{field.title}: all or any")
         self.mode.activated.connect(self._commit_rows)
         self._list = vbox(spacing=2)
-        self.add = self._link("mdi6.plus", "Add comparison", "Compare another value.")
+        self.add = self.link_button("mdi6.plus", "Add comparison", "Compare another value.")
         self.add.clicked.connect(lambda: self._add_row(focus=True))
-        self.switch = self._link("mdi6.code-tags", "Edit as expression", "Write the condition in the language CEL.")
+        self.switch = self.link_button(
+            "mdi6.code-tags", "Edit as expression", "Write the condition in the language CEL."
+        )
         self.switch.clicked.connect(self._toggle)
         self.note = PlainLabel("This expression can't be shown as rows.", self, look="dim small", wrap=True)
         self.box.insertWidget(0, self.mode)
@@ -183,15 +185,6 @@ class ComparisonEditor(ExpressionEditor):
     @property
     def _names(self) -> tuple[str, ...]:
         return tuple(variable.text for variable in self.edit.variables)
-
-    def _link(self, icon: str, label: str, text: str) -> QToolButton:
-        button = QToolButton(self)
-        button.setProperty("link", True)
-        ThemedIcon(button, icon, "accent")
-        button.setText(label)
-        button.setToolButtonStyle(button.toolButtonStyle().ToolButtonTextBesideIcon)
-        describe_widget(button, f"{label}: {self.field.title}", text)
-        return button
 
     def _display(self, value: Any) -> None:
         super()._display(value)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QToolButton, QWidget
 
 from app.inspector.field_spec import FieldSpec, field_specs
 from app.inspector.model_list import ModelSource
 from app.session import Session
-from app.theme.style import set_style_properties
+from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.widgets import ignore_wheel_unless_focused, plain_tool_tip, vbox
 from engine.document.model import Node, Workflow
 from engine.document.operations import Operation, SetConfig, SetConfigs, SetSettings, Unset
@@ -234,6 +234,16 @@ class Editor(QWidget):
             return
         self._set_value(value)
         self._display(value)
+
+    def link_button(self, icon: str, label: str, text: str) -> QToolButton:
+        """Create a button that looks like a link, for an action on the value."""
+        button = QToolButton(self)
+        button.setProperty("link", True)
+        ThemedIcon(button, icon, "accent")
+        button.setText(label)
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        describe_widget(button, f"{label}: {self.field.title}", text)
+        return button
 
     def show_mixed(self) -> bool:
         """Show that several nodes have different values, and accept one for all.

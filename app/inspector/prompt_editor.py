@@ -29,7 +29,6 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QToolButton,
     QToolTip,
     QWidget,
 )
@@ -484,10 +483,12 @@ class PromptEditor(TemplateEditor):
     def __init__(self, field: FieldSpec, binding: ConfigBinding, parent: QWidget | None = None) -> None:
         super().__init__(field, binding, parent)
         self._window: PromptWindow | None = None
-        self.insert = self._button("mdi6.code-braces", "Insert variable", "Insert a value from the workflow.")
-        self.preview = self._button("mdi6.eye-outline", "Preview", "Show the prompt with the values of the last run.")
+        self.insert = self.link_button("mdi6.code-braces", "Insert variable", "Insert a value from the workflow.")
+        self.preview = self.link_button(
+            "mdi6.eye-outline", "Preview", "Show the prompt with the values of the last run."
+        )
         self.preview.setCheckable(True)
-        self.expand = self._button("mdi6.arrow-expand", "Expand", "Edit in a larger window.")
+        self.expand = self.link_button("mdi6.arrow-expand", "Expand", "Edit in a larger window.")
         line = hbox(self.insert, self.preview, STRETCH, self.expand, spacing=1)
         self.box.addLayout(line)
         self.filled = LongTextView(f"Preview of {field.title}", self)
@@ -541,15 +542,6 @@ class PromptEditor(TemplateEditor):
         window.finished.connect(self._window_closed)
         self._window = window
         window.open()
-
-    def _button(self, icon: str, label: str, text: str) -> QToolButton:
-        button = QToolButton(self)
-        button.setProperty("link", True)
-        ThemedIcon(button, icon, "accent")
-        button.setText(label)
-        button.setToolButtonStyle(button.toolButtonStyle().ToolButtonTextBesideIcon)
-        describe_widget(button, f"{label}: {self.field.title}", text)
-        return button
 
     def _display(self, value: Any) -> None:
         super()._display(value)

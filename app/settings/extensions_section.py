@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.settings.extensions_controller import ExtensionsController
-from app.settings.settings_widgets import StatusLabel, make_button, password_field
+from app.settings.settings_widgets import StatusLabel, line_field, make_button, password_field
 from app.theme.style import set_style_properties, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, CollapsibleSection, PlainLabel, hbox, vbox
@@ -42,9 +42,9 @@ class McpServerForm(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.name = _line("Server name", "files")
-        self.where = _line("Command or URL", "npx -y @modelcontextprotocol/server-filesystem /some/folder")
-        self.variables = _line("Variables", "API_TOKEN=${MY_TOKEN}")
+        self.name = line_field("Server name", "files")
+        self.where = line_field("Command or URL", "npx -y @modelcontextprotocol/server-filesystem /some/folder")
+        self.variables = line_field("Variables", "API_TOKEN=${MY_TOKEN}")
         self.note = StatusLabel()
         self.add = make_button("Add and list tools", self._add)
         for field in self._fields:
@@ -166,13 +166,6 @@ def server_label(name: str, server: McpServer, tools: int | None) -> str:
     """Return the label of a server in the list."""
     offered = "tools not listed yet" if tools is None else format_count(tools, "tool")
     return f"{name}   ·   {offered}   ·   {server.summary}"
-
-
-def _line(name: str, placeholder: str) -> QLineEdit:
-    line = QLineEdit()
-    line.setAccessibleName(name)
-    line.setPlaceholderText(placeholder)
-    return line
 
 
 ROWS_SHOWN = 5

@@ -19,6 +19,7 @@ from app.settings.settings_widgets import (
     ModelTestResult,
     ModelTestRow,
     StatusLabel,
+    line_field,
     make_button,
     password_field,
     run_in_engine,
@@ -50,8 +51,8 @@ class ServerForm(QWidget):
     def __init__(self, engine: EngineThread, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._engine = engine
-        self.address = _line("Server address", "http://localhost:8080/v1")
-        self.model = _line("Model name", "Name used by the server")
+        self.address = line_field("Server address", "http://localhost:8080/v1")
+        self.model = line_field("Model name", "Name used by the server")
         self.key = password_field("API key for this server")
         self.key.setPlaceholderText("Only if required")
         self.note = StatusLabel()
@@ -154,13 +155,6 @@ async def _store_key(keys: Keys, server: CustomServer, key: str) -> str:
 
 def _key_name(server: CustomServer) -> str:
     return f"host:{origin_of(server.address).name}"
-
-
-def _line(name: str, placeholder: str) -> QLineEdit:
-    line = QLineEdit()
-    line.setAccessibleName(name)
-    line.setPlaceholderText(placeholder)
-    return line
 
 
 ROWS_SHOWN = 4

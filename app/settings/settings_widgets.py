@@ -40,6 +40,14 @@ def make_button(text: str, pressed: Callable[[], object], *, primary: bool = Fal
     return button
 
 
+def line_field(name: str, placeholder: str) -> QLineEdit:
+    """Create a field for a line of text, with an example in it."""
+    line = QLineEdit()
+    line.setAccessibleName(name)
+    line.setPlaceholderText(placeholder)
+    return line
+
+
 def password_field(name: str) -> QLineEdit:
     """Create a password field that input methods do not learn from."""
     field = QLineEdit()

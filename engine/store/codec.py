@@ -287,24 +287,6 @@ def truncate_text(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
-def truncate_value(value: Any, limit: int) -> Any:
-    """Truncate a long text; a list or object with long JSON becomes the truncated text of it."""
-    if isinstance(value, str):
-        return truncate_text(value, limit)
-    if is_container(value):
-        start = json_start(value, limit + 1, lambda item: item)
-        return value if len(start) <= limit else truncate_text(start, limit)
-    return value
-
-
-def truncate_event(event: AnyEvent, limit: int) -> AnyEvent:
-    """Truncate all values in an event."""
-    fields = encode_fields(event, lambda value, _place: value)
-    return decode_event(
-        type(event), event.run_id, event.seq, event.time, event.path, fields, lambda value: truncate_value(value, limit)
-    )
-
-
 def json_start(value: Any, length: int, opener: Opener, *, spaced: bool = False) -> str:
     """Return the first characters of a value's JSON. Decodes no more of the value than needed.
 

@@ -29,8 +29,8 @@ from engine.nodes.context import Answer
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail
 from engine.runner.run_storage import PostedAnswer
-from engine.store.codec import truncate_event
 from engine.store.store_protocol import RunFilter, RunStatus, Store, StoreError
+from tests.engine.store.memory_store import truncate_event
 from tests.engine.store.run_samples import (
     call,
     complete_run,

@@ -16,7 +16,7 @@ from engine.models.protocol import Reply
 from engine.run_state.reducer import apply
 from engine.run_state.state import Detail, RunState, RunStatus
 from engine.runner.run_storage import PostedAnswer, RunHead
-from engine.store.codec import encode_fields, truncate_event
+from engine.store.codec import decode_event, encode_fields, is_container, json_start, truncate_text
 from engine.store.store_protocol import (
     ACTIVE,
     EVERY_RUN,
@@ -308,3 +308,21 @@ class _StoredRun:
             self.pinned,
             self.size,
         )
+
+
+def truncate_value(value: Any, limit: int) -> Any:
+    """Truncate a long text; a list or object with long JSON becomes the truncated text of it."""
+    if isinstance(value, str):
+        return truncate_text(value, limit)
+    if is_container(value):
+        start = json_start(value, limit + 1, lambda item: item)
+        return value if len(start) <= limit else truncate_text(start, limit)
+    return value
+
+
+def truncate_event(event: AnyEvent, limit: int) -> AnyEvent:
+    """Truncate all values in an event."""
+    fields = encode_fields(event, lambda value, _place: value)
+    return decode_event(
+        type(event), event.run_id, event.seq, event.time, event.path, fields, lambda value: truncate_value(value, limit)
+    )
