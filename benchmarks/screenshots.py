@@ -47,6 +47,8 @@ TEMPLATE: Final = ROOT / "templates" / "self-refine.loop.json"
 MOST_BYTES: Final = 250_000
 LOOKS: Final = (("dark", 1.0, "dark"), ("light", 1.0, "light"), ("dark", 1.5, "dark-150"))
 """Theme, scale and file suffix; every scene is drawn in each."""
+RECENT: Final = ("letters/toast", "letters/newsletter", "reports/weekly summary")
+"""Recent files on the start page."""
 PATIENCE_MS: Final = 20_000
 SETTLE_MS: Final = 400
 
@@ -89,11 +91,12 @@ class Studio:
         file.write_text(json.dumps(script(pause_s)), encoding="utf-8")
         self.preferences.set(default_model=f"scripted:{file}")
 
-    def take(self, name: str, widget: QWidget | None = None) -> None:
-        """Draw the window, or a part of it, in every theme and scale."""
+    def take(self, name: str, widget: QWidget | None = None, is_ready: Callable[[], bool] = lambda: True) -> None:
+        """Draw the window, or a part of it, in every theme and scale, when it is ready."""
         for theme, scale, suffix in LOOKS:
             self._style.choose(theme, scale)
             settle(SETTLE_MS)
+            until(is_ready)
             if self.workbench.current is not None:
                 self.workbench.current.canvas.fit_all()
                 settle(SETTLE_MS)
@@ -134,8 +137,26 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _draw(studio: Studio) -> None:
     workbench = studio.workbench
+    for name in RECENT:
+        file = Path(f"{name}{FILE_SUFFIX}")
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+        studio.preferences.remember_file(file)
     until(lambda: not any(view_model.is_empty for view_model in workbench.gallery.findChildren(DiagramPicture)))
     studio.take("gallery")
+    workbench.help.start_tour()
+    studio.take("tour")
+    assert workbench.help.tour is not None
+    workbench.help.tour.end()
+    workbench.help.show_guide()
+    assert workbench.help.guide is not None
+    guide = workbench.help.guide
+    guide.resize(1120, 680)
+    guide.search.setText("fork")
+    settle(SETTLE_MS)
+    guide.open_page("window.md", "fork-from-here", "fork")
+    studio.take("guide", guide, lambda: not guide.view.is_loading)
+    guide.close()
     studio.play("slow", 2.0)
     document = studio.open_template()
     document.session.select(["draft"])

@@ -36,7 +36,7 @@ _PIECE = re.compile(
 _HEADING = re.compile(r"^(#{1,6}) +(.+?)#* *$", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->\s*", re.DOTALL)
 _GROUP = re.compile(r"^(?:## +|\*\*)([^*\n]+?)(?:\*\*)? *$", re.MULTILINE)
-_MARKUP = re.compile(r"[*`]|^[ >]*(?:#{1,6} +|- |\d+\. )?|^\|?[ :|-]+\|?$|\|", re.MULTILINE)
+_MARKUP = re.compile(r"^```.*|[*`]|^[ >]*(?:#{1,6} +|- |\d+\. )?|^\|?[ :|-]+\|?$|\|", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +153,18 @@ class Guide:
         """The table of contents: the groups of the start page with their pages."""
         return self._listed(START, {START})
 
+    @cached_property
+    def titles(self) -> dict[str, str]:
+        """The titles of the pages in the table of contents, by name, in its order."""
+        titles: dict[str, str] = {}
+        waiting = list(reversed(self.contents))
+        while waiting:
+            entry = waiting.pop()
+            if entry.page:
+                titles[entry.page] = entry.title
+            waiting += reversed(entry.below)
+        return titles
+
     def _listed(self, start: str, known: set[str]) -> tuple[Contents, ...]:
         text = self.pages[start].markdown
         groups = list(_GROUP.finditer(text))
@@ -199,13 +211,7 @@ class Guide:
 
     def _in_order(self) -> list[Page]:
         """Return the pages to search: those in the table of contents, in its order, then the others but itself."""
-        names: list[str] = []
-        waiting = list(reversed(self.contents))
-        while waiting:
-            entry = waiting.pop()
-            names += [entry.page] if entry.page else []
-            waiting += reversed(entry.below)
-        return [self.pages[name] for name in dict.fromkeys([*names, *self.pages]) if name != START]
+        return [self.pages[name] for name in dict.fromkeys([*self.titles, *self.pages]) if name != START]
 
     def shown_markdown(self, name: str, theme: str) -> str:
         """Return the text of a page as the window shows it.

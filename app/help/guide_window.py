@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from PySide6.QtCore import QModelIndex, QPoint, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QPoint, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -79,7 +79,8 @@ class PageView(QTextBrowser):
         self._drawn: QTextDocument | None = None
         self._sizes: dict[str, QSize] = {}
         self._painted: set[str] = set()
-        self._kept = 0, 0  # number of the first visible block before a resize, and how far it is scrolled
+        self._scrolled = 0  # to where the page was last scrolled by the program
+        self._kept = 0, 0  # the place before a resize: the number of a block, and how far it is scrolled
         self._worker = Worker(self, is_awaited=False)
         self._resized = QTimer(self, singleShot=True, interval=RESIZE_DELAY_MS)
         self._resized.timeout.connect(self._fit_pictures)
@@ -87,7 +88,7 @@ class PageView(QTextBrowser):
         self.setAccessibleName("Page")
         self.setProperty("bare", True)
         self.anchorClicked.connect(lambda url: self.followed.emit(url.toString()))
-        style().changed.connect(self._draw)
+        style().changed.connect(self._draw_again)
 
     @property
     def name(self) -> str:
@@ -119,6 +120,7 @@ class PageView(QTextBrowser):
             line = self._top(self.document().findBlock(after))
             if line > top + 0.8 * self.viewport().height():
                 top = line - self.viewport().height() // 3
+        self._kept = heading.blockNumber(), top - self._top(heading)
         self.scroll_to(top)
 
     def loadResource(self, kind: int, name: QUrl | str) -> Any:
@@ -133,16 +135,38 @@ class PageView(QTextBrowser):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the pictures to the new width, and keep the place on the page."""
-        if not self._resized.isActive():
-            top = self.cursorForPosition(QPoint(0, 0)).block()
-            self._kept = top.blockNumber(), self.verticalScrollBar().value() - self._top(top)
+        self._keep_place()
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self._resized.start()
 
+    def changeEvent(self, event: QEvent) -> None:
+        """Keep the place on the page when the text size changes."""
+        if event.type() == QEvent.Type.FontChange and self._name:
+            self._keep_place()
+            self._resized.start()
+        super().changeEvent(event)
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether pictures are being loaded."""
+        return self._worker.is_busy or self._resized.isActive()
+
+    def _keep_place(self) -> None:
+        """Note the place on the page before its layout changes; until the pictures fit, only the first call counts."""
+        scrolled = self.verticalScrollBar().value()
+        if not self._resized.isActive() and scrolled != self._scrolled:  # by the user
+            top = self.cursorForPosition(QPoint(0, 0)).block()
+            self._kept = top.blockNumber(), scrolled - self._top(top)
+
+    def _draw_again(self) -> None:
+        """Draw the page in another theme or text size."""
+        if self._name:
+            self._keep_place()
+            self._resized.start()
+            self._draw()
+
     def _draw(self) -> None:
-        if not self._name:
-            return
         document = QTextDocument(self)
         document.setDocumentMargin(6 * UNIT)
         document.setDefaultFont(style().font())
@@ -170,7 +194,7 @@ class PageView(QTextBrowser):
             self._load_picture(path)
 
     def _fitted(self, path: str) -> QSize:
-        size = self._sizes[path]
+        size = self._sizes[path] if self._sizes[path].isValid() else QSize(1, 1)  # a missing picture
         width = min(self.viewport().width() - 12 * UNIT, size.width())
         return QSize(width, round(size.height() * width / max(size.width(), 1)))
 
@@ -196,10 +220,16 @@ class PageView(QTextBrowser):
                     cursor.setPosition(block.position() + piece.start + piece.length, QTextCursor.MoveMode.KeepAnchor)
                     cursor.setCharFormat(image)
 
+    def return_to(self, scrolled: int) -> None:
+        """Scroll to where the user left the page, in pixels from its beginning."""
+        self.scroll_to(scrolled)
+        self._scrolled = -1  # the place is not yet noted
+
     def scroll_to(self, top: int) -> None:
         """Scroll to a distance from the beginning of the page, in pixels."""
         self.document().pageCount()  # lays out the whole page, or the scroll bar would end too early
         self.verticalScrollBar().setValue(top)
+        self._scrolled = self.verticalScrollBar().value()
 
     def _top(self, block: QTextBlock) -> int:
         return round(self.document().documentLayout().blockBoundingRect(block).top())
@@ -303,7 +333,7 @@ class GuideWindow(QDialog):
         found = self.guide.search(query)
         self.hits.clear()
         for hit in found[:MAX_HITS]:
-            about = hit.page.title if hit.section.heading != hit.page.title else ""
+            about = self.guide.titles.get(hit.page.name, hit.page.title) if hit.section.anchor else ""
             lines = (" · ".join(part for part in (hit.section.heading, about) if part), hit.snippet)
             item = QListWidgetItem("\n".join(lines))
             item.setData(Qt.ItemDataRole.UserRole, hit)
@@ -408,7 +438,7 @@ class GuideWindow(QDialog):
         self._at += distance
         visit = self._visits[self._at]
         self._show(visit.page, "")
-        self.view.scroll_to(visit.scrolled)
+        self.view.return_to(visit.scrolled)
 
     def _leave(self) -> None:
         if self._visits:
@@ -416,7 +446,7 @@ class GuideWindow(QDialog):
 
     def _show(self, name: str, query: str) -> None:
         self.view.show_page(name, query)
-        self.title.set_full_text(self.guide.pages[name].title)
+        self.title.set_full_text(self.guide.titles.get(name, self.guide.pages[name].title))
         self.back.setEnabled(self._at > 0)
         self.forward.setEnabled(self._at + 1 < len(self._visits))
         item = self._items.get(name)

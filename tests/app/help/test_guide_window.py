@@ -89,7 +89,17 @@ def test_resized_page_stays_at_its_place(window: GuideWindow, qtbot: QtBot) -> N
     follow(window, "#subflows")
     window.resize(720, 700)
     qtbot.waitUntil(lambda: max(picture_widths(window)) <= window.view.viewport().width())
+    qtbot.waitUntil(lambda: not window.view.is_loading)
     assert heading_at_top(window) == "Subflows"
+
+
+def test_page_stays_at_its_place_in_another_theme_and_size(window: GuideWindow, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: not window.view.is_loading)
+    follow(window, "#subflows")
+    for theme, scale in (("light", 1.0), ("dark", 1.5), ("dark", 1.0)):
+        style().choose(theme, scale)
+        qtbot.waitUntil(lambda: not window.view.is_loading)
+        assert heading_at_top(window) == "Subflows"
 
 
 def test_entry_of_the_contents_opens_its_page(window: GuideWindow) -> None:

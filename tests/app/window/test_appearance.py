@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import fields
 
 import pytest
 from PySide6.QtCore import QPoint, QRect
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QIcon, QImage
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QAbstractSpinBox,
     QApplication,
     QComboBox,
     QDialog,
     QLabel,
     QLineEdit,
+    QListWidget,
     QPlainTextEdit,
     QPushButton,
+    QTabBar,
     QToolButton,
+    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
@@ -28,7 +34,8 @@ from app.window.bottom_panel import PANELS
 from app.window.document_page import DocumentPage
 from app.window.main_window import DEFAULT_WIDTHS, MIN_DOCUMENT_WIDTH
 from app.workbench import Workbench
-from tests.app.window.conftest import SELF_REFINE
+from engine.document.operations import SetConfig
+from tests.app.window.conftest import SELF_REFINE, ended
 
 
 @pytest.fixture(params=[(DARK, 1.0), (LIGHT, 1.0), (LIGHT, 1.5)], ids=["dark", "light", "large"])
@@ -192,3 +199,52 @@ def test_choice_of_plain_text_is_remembered(workbench: Workbench, preferences: P
     assert preferences.formatted_results is False
     preferences.set(formatted_results=True)
     assert reading_mode().is_formatted
+
+
+def visible_icons(root: QWidget) -> dict[str, str]:
+    """The color of each icon that is shown in a window, by its place."""
+    found: dict[str, QIcon] = {}
+    for button in root.findChildren(QAbstractButton):
+        if button.isVisible() and button.isEnabled():
+            found[f"button {button.accessibleName() or button.text()}"] = button.icon()
+    for bar in root.findChildren(QTabBar):
+        if bar.isVisible():
+            found |= {f"tab {bar.tabText(index)}": bar.tabIcon(index) for index in range(bar.count())}
+    for listed in root.findChildren(QListWidget):
+        if listed.isVisible():
+            items = (listed.item(row) for row in range(listed.count()))
+            found |= {f"item {item.text()}": item.icon() for item in items}
+    colors: dict[str, str] = {}
+    for place, shown in found.items():
+        if not shown.isNull():
+            colors[place] = main_color(shown.pixmap(32, 32).toImage())
+    for label in root.findChildren(QLabel):
+        if label.isVisible() and not label.pixmap().isNull():
+            colors[f"label {label.accessibleName()}"] = main_color(label.pixmap().toImage())
+    return colors
+
+
+def main_color(image: QImage) -> str:
+    """The most frequent color of the opaque pixels."""
+    pixels = (image.pixelColor(x, y) for x in range(image.width()) for y in range(image.height()))
+    return Counter(color.name() for color in pixels if color.alpha() == 255).most_common(1)[0][0]
+
+
+@pytest.mark.usefixtures("_usual_size_again")
+@pytest.mark.parametrize("panel", ["iterations", "problems"])
+def test_icons_follow_the_theme(workbench: Workbench, self_refine: DocumentPage, qtbot: QtBot, panel: str) -> None:
+    workbench.runs.run(self_refine)
+    ended(self_refine, qtbot)
+    self_refine.session.do(SetConfig("exit", ("loop",), "nothing"))
+    self_refine.session.select(["draft"])
+    workbench.bottom_panel.unfold(panel)
+    qtbot.waitUntil(lambda: len(visible_icons(workbench.window)) > 12)
+    for theme in (LIGHT, DARK):
+        style().choose(theme.name)
+        values = [getattr(theme, each.name) for each in fields(theme)]
+        colors = {value for value in values if isinstance(value, str)} | set(theme.category.values())
+        qtbot.waitUntil(lambda colors=colors: wrong_icons(workbench, colors) == {})
+
+
+def wrong_icons(workbench: Workbench, colors: set[str]) -> dict[str, str]:
+    return {place: color for place, color in visible_icons(workbench.window).items() if color not in colors}
