@@ -82,6 +82,17 @@ def test_problem_of_an_edge_goes_to_its_target(self_refine: DocumentPage) -> Non
     assert self_refine.session.selection == ("draft",)
 
 
+def test_a_collapsed_loop_expands_to_show_the_problem_of_a_node_in_it(self_refine: DocumentPage) -> None:
+    canvas = self_refine.canvas
+    canvas.commands.set_collapsed("loop", collapsed=True)
+    assert "draft" not in canvas.view.nodes
+
+    self_refine.go_to(Problem("x", "x", node="draft", field="prompt"))
+
+    assert self_refine.session.selection == ("draft",)
+    assert canvas.viewer.visible_rect.contains(canvas.view.nodes["draft"].card_rect)
+
+
 def test_problem_of_the_workflow_clears_the_selection(self_refine: DocumentPage) -> None:
     self_refine.session.select(["draft"])
 
