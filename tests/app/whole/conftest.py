@@ -18,6 +18,7 @@ from app.engine_thread import EngineThread
 from app.inspector.editor import Editor
 from app.settings.preferences import Preferences
 from app.window.document_page import DocumentPage
+from app.window.main_window import DEFAULT_SIZE
 from app.workbench import Workbench
 from engine.document.model import Workflow
 from engine.nodes.node_registry import builtin_registry
@@ -217,6 +218,7 @@ def make_whole(
         workbench = Workbench(engine_thread, preferences, dialogs=answers, data_folder=folder / "unsaved")
         with qtbot.waitExposed(workbench.window):
             workbench.show()
+        workbench.window.resize(*DEFAULT_SIZE)  # the screen of Qt's offscreen platform is smaller
         made.append(Whole(qtbot, workbench, answers))
         made[-1].come_to_front()
         QTest.mouseMove(workbench.window.menuBar())  # not where an earlier test left it
