@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QToolButton, QWidget
 
 from app.inspector.field_spec import FieldSpec, field_specs
@@ -25,16 +25,26 @@ _REDO: Final = (QKeySequence("Ctrl+Shift+Z"), QKeySequence("Ctrl+Y"))
 """Redo on every platform, in addition to the platform's own shortcut."""
 
 
+_STAYS: Final = {
+    Qt.FocusReason.MouseFocusReason,
+    Qt.FocusReason.PopupFocusReason,
+    Qt.FocusReason.ActiveWindowFocusReason,
+}
+"""Ways to the focus that do not scroll: a click must not move what it hits."""
+
+
 class FieldEventFilter(QObject):
     """Event filter for the widgets of a form.
 
     Undo and redo go to the document, and losing the focus ends an undo step.
 
     Signals:
-        entered: A watched widget received the keyboard focus.
+        entered: A watched widget received the focus; whether it may be scrolled into view.
+        cursor_moved: The text cursor of a watched widget moved.
     """
 
-    entered = Signal(QWidget)
+    entered = Signal(bool)
+    cursor_moved = Signal()
 
     def __init__(self, session: Session, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -43,6 +53,8 @@ class FieldEventFilter(QObject):
     def watch(self, widget: QWidget) -> None:
         """Install the filter on a widget."""
         widget.installEventFilter(self)
+        if isinstance(widget, QPlainTextEdit):
+            widget.cursorPositionChanged.connect(self.cursor_moved)
         ignore_wheel_unless_focused(widget)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # Qt's name
@@ -50,8 +62,8 @@ class FieldEventFilter(QObject):
         match event.type():
             case QEvent.Type.FocusOut:
                 self._session.seal()
-            case QEvent.Type.FocusIn:
-                self.entered.emit(watched)
+            case QEvent.Type.FocusIn if isinstance(event, QFocusEvent):
+                self.entered.emit(event.reason() not in _STAYS)
             case QEvent.Type.KeyPress if isinstance(event, QKeyEvent):
                 return self._handle_key(event)
             case _:

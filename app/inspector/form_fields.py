@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QToolButton, QWidget
 
 from app.inspector.choice_editors import SwitchEditor
 from app.inspector.editor import MIXED, MULTIPLE_VALUES, ConfigBinding, Editor, FieldProblem, describe_widget
@@ -232,9 +232,22 @@ class FormFields(QWidget):
 
     def show_values(self, values: Mapping[str, Any]) -> None:
         """Show the values of an object; a missing key shows its default."""
-        for name, row in self.rows.items():
+        for row in self.rows.values():
             row.show_value(row.field.value_in(values))
-            row.setVisible(self.is_wanted(name, values))
+        self._show_wanted(values)
+
+    def _show_wanted(self, values: Mapping[str, Any]) -> None:
+        """Show the fields that apply. The focus moves from one that disappears to the one before it."""
+        wanted = {name: self.is_wanted(name, values) for name in self.rows}
+        focus = QApplication.focusWidget()
+        before: FormField | None = None
+        for name, row in self.rows.items():
+            if not wanted[name] and before is not None and focus is not None and row.isAncestorOf(focus):
+                before.editor.focus_path("")
+            elif wanted[name]:
+                before = row
+        for name, row in self.rows.items():
+            row.setVisible(wanted[name])
 
     def is_wanted(self, name: str, values: Mapping[str, Any]) -> bool:
         """Return whether to show a field: it applies to these values, or it has problems."""
@@ -245,7 +258,7 @@ class FormFields(QWidget):
         """Show problems by field."""
         for name, row in self.rows.items():
             row.show_problems(problems.get(name, []))
-            row.setVisible(self.is_wanted(name, values))
+        self._show_wanted(values)
 
     def refresh(self) -> None:
         """Update what depends on the rest of the document."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QFrame, QScrollArea, QStackedWidget, QTabBar, QWidget
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtWidgets import QApplication, QFrame, QPlainTextEdit, QScrollArea, QStackedWidget, QTabBar, QWidget
 
 from app.inspector.form import order_tabs
 from app.inspector.model_list import ModelSource
@@ -137,7 +137,8 @@ class Inspector(QWidget):
         scroll.add_page(page)
         order_tabs(page)
         self._scrolls[page] = scroll
-        page.binding.events.entered.connect(lambda widget: scroll.ensureWidgetVisible(widget, 0, 6 * UNIT))
+        page.binding.events.entered.connect(scroll.follow)
+        page.binding.events.cursor_moved.connect(scroll.show_cursor)
         return page
 
     def _type_of(self, node_id: str) -> str:
@@ -279,20 +280,74 @@ class Inspector(QWidget):
 
 
 class _ScrollPage(QScrollArea):
-    """Scroll area for one page, which is created with `holder` as its parent and then added."""
+    """Scroll area for one page, which is created with `holder` as its parent and then added.
+
+    The field with the focus stays where it is on the screen when others appear, grow or disappear.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.holder = QWidget()
         self.holder.setObjectName("page")
         self._box = vbox(STRETCH, margins=(0, 0, 3, 4), parent=self.holder)
+        self._field_top: int | None = None
+        self._settling = QTimer(self, singleShot=True, interval=0)
+        self._settling.timeout.connect(self._show_field)
+        self._resizing = QTimer(self, singleShot=True, interval=0)
+        self._resizing.timeout.connect(self._keep_place)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setWidget(self.holder)
+        self.verticalScrollBar().valueChanged.connect(self._note_place)
+        self.verticalScrollBar().rangeChanged.connect(self._resized)
 
     def add_page(self, page: QWidget) -> None:
         """Put the page above the stretch."""
         page.setObjectName("page")
         self._box.insertWidget(0, page)
+
+    def follow(self, may_scroll: bool) -> None:  # a slot
+        """Note that another field has the focus, and scroll it into view if that is wanted."""
+        self._field_top = None
+        if may_scroll:
+            self._show_field()
+            self._settling.start()  # again, once new fields have their places
+        else:
+            self._note_place()
+
+    def show_cursor(self) -> None:
+        """Scroll to the text cursor of the field with the focus."""
+        edit = self._field()
+        if isinstance(edit, QPlainTextEdit):
+            line = edit.cursorRect()
+            bottom = edit.viewport().mapTo(self.holder, line.bottomLeft())
+            self.ensureVisible(0, bottom.y() - line.height() // 2, 0, line.height() // 2 + 2 * UNIT)
+
+    def _field(self) -> QWidget | None:
+        focus = QApplication.focusWidget()
+        return focus if focus is not None and self.holder.isAncestorOf(focus) else None
+
+    def _top(self) -> int | None:
+        field = self._field()
+        return field.mapTo(self.viewport(), QPoint(0, 0)).y() if field is not None else None
+
+    def _show_field(self) -> None:
+        if (field := self._field()) is not None:
+            self.ensureWidgetVisible(field, 0, 6 * UNIT)
+            self._note_place()
+
+    def _note_place(self) -> None:
+        self._field_top = self._top()
+
+    def _resized(self) -> None:
+        self._keep_place()
+        self._resizing.start()  # again, because Qt may move the fields only now
+
+    def _keep_place(self) -> None:
+        before, now = self._field_top, self._top()
+        if before is not None and now is not None and not self._settling.isActive():
+            bar = self.verticalScrollBar()
+            bar.setValue(bar.value() + now - before)
+            self.show_cursor()
