@@ -493,7 +493,7 @@ class EditCommands(QObject):
             before = self._view.document_positions
             computed = {node: before[node] for node in self._view.positions.computed}
             positions = {**computed, **with_hidden(positions, before, self._view.hidden)}
-        self._do(operation_builders.move(self._session.workflow, positions, others, verb))
+        self._do(operation_builders.move(self._session.workflow, positions, others, verb, self._view.hidden))
 
     def _do(self, step: Operation | None) -> None:
         if step is not None:

@@ -103,7 +103,8 @@ class Gestures(QObject):
             for item in self._view.annotations.items.values()
             if (item.x(), item.y()) != (item.annotation.x, item.annotation.y)
         ]
-        step = operation_builders.move(workflow, self.moved_positions(), moved_annotations)
+        hidden = self._view.hidden
+        step = operation_builders.move(workflow, self.moved_positions(), moved_annotations, hidden=hidden)
         if step is None:
             return
         selected = self._viewer.selected_nodes()

@@ -6,7 +6,7 @@ adds it to the undo stack under its title.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from app.canvas.node_card import validated_config
@@ -66,19 +66,24 @@ def with_hidden(
 
 
 def move(
-    workflow: Workflow, positions: Mapping[str, Position], others: Iterable[Operation] = (), verb: str = "Move"
+    workflow: Workflow,
+    positions: Mapping[str, Position],
+    others: Iterable[Operation] = (),
+    verb: str = "Move",
+    hidden: Collection[str] = (),
 ) -> Batch | None:
-    """Move nodes, frames and notes."""
+    """Move nodes, frames and notes; nodes that a collapsed loop hides do not count in the title."""
     operations: list[Operation] = [*others]
-    count = len(positions) + len(operations)
+    cards = [node for node in positions if node not in hidden]
+    count = len(cards) + len(operations)
     if positions:
         operations.append(set_positions(workflow, positions))
     if not count:
         return None
-    if count == 1 and positions:
-        what = title_of(workflow, next(iter(positions)))
+    if count == 1 and cards:
+        what = title_of(workflow, cards[0])
     else:
-        what = f"{count} nodes" if count == len(positions) else f"{count} items" if count > 1 else "frame or note"
+        what = f"{count} nodes" if count == len(cards) else f"{count} items" if count > 1 else "frame or note"
     return Batch(f"{verb} {what}", tuple(operations))
 
 

@@ -124,7 +124,7 @@ def test_the_button_is_a_part_of_the_card_when_zoomed_out(collapsed: Hand) -> No
     card = collapsed.item("loop")
     collapsed.drag(card.pos() + card.geometry.expand.center(), card.pos() + QPointF(200, 200))
     assert not HIDDEN & set(collapsed.canvas.view.nodes)
-    assert collapsed.session.undo_title == "Move 3 nodes"
+    assert collapsed.session.undo_title == "Move Refine"
 
 
 def test_the_button_of_the_label_collapses(hand: Hand) -> None:
