@@ -26,9 +26,16 @@ _MAX_VISIBLE: Final = 24
 """Entries of a list that are visible without scrolling."""
 
 
+class _NarrowCombo(QComboBox):
+    def showPopup(self) -> None:
+        """Open the list as wide as its entries."""
+        self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + 4 * UNIT)
+        super().showPopup()
+
+
 def narrow_combo(parent: QWidget | None = None) -> QComboBox:
-    """Create a combo box that is not widened by long entries."""
-    combo = QComboBox(parent)
+    """Create a combo box that is not widened by long entries; its list shows them in full."""
+    combo = _NarrowCombo(parent)
     combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     combo.setMinimumContentsLength(8)
     combo.setMaxVisibleItems(_MAX_VISIBLE)

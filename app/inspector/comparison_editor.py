@@ -13,7 +13,7 @@ from app.inspector.editor import ConfigBinding, FieldProblem, describe_widget, m
 from app.inspector.field_spec import FieldSpec
 from app.inspector.prompt_editor import ExpressionEditor
 from app.theme.style import ThemedIcon
-from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
+from app.theme.widgets import PlainLabel, ResponsiveRow, hbox, vbox
 from engine.document.problems import Severity
 from engine.expr.comparisons import UNARY, Comparison, Constant, Name, Row, Rows, comparisons_of, expression_of
 from engine.nodes.router import ELSE
@@ -90,6 +90,8 @@ class ComparisonRow(QWidget):
         describe_widget(self.right, f"{title}: compared with")
         describe_widget(self.remove, f"{title}: remove", "Remove this comparison.")
         first = hbox((self.left, 1), self.remove, spacing=1)
+        for combo in (self.left, self.comparison, self.right):
+            combo.setMinimumContentsLength(5)
         second = hbox((self.comparison, 1), (self.right, 1), spacing=1)
         vbox(first, second, spacing=1, parent=self)
         self._is_shown = False
@@ -166,7 +168,7 @@ class ComparisonEditor(ExpressionEditor):
         self.box.insertWidget(0, self.mode)
         self.box.insertLayout(1, self._list)
         self.box.addWidget(self.note)
-        self.box.addLayout(hbox(self.add, STRETCH, self.switch, spacing=1))
+        self.box.addWidget(ResponsiveRow([self.add], [self.switch], self))
         self._show_state()
 
     def refresh(self) -> None:

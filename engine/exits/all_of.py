@@ -52,7 +52,7 @@ def _check(config: AllOfConfig) -> Iterator[FieldProblem]:
 
 SPEC = ConditionSpec(
     name="all_of",
-    label="When several conditions are met together",
+    label="When several conditions are met",
     help="Stops when several conditions hold after the same iteration.",
     config=AllOfConfig,
     make=lambda _config: AllOf(()),

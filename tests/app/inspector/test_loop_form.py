@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from PySide6.QtCore import Qt
@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QComboBox
 from app.inspector.conditions_editor import ConditionsEditor
 from app.inspector.field_spec import field_specs
 from app.inspector.object_editors import ObjectEntry
+from app.theme.style import style
 from engine.document.operations import SetConfig
 from engine.exits.loop_conditions import condition_specs
 from engine.nodes.node_registry import builtin_registry
@@ -51,6 +52,27 @@ def test_loop_form_shows_four_fields_and_the_rest_under_more(
     assert len(fields) <= FOUR
     assert bench.page.form.advanced_button.text() == "More"
     assert len(bench.page.form.fields) > 5 * FOUR
+
+
+@pytest.fixture
+def large_text() -> Iterator[None]:
+    style().choose("dark", 1.5)
+    yield
+    style().choose("dark", 1.0)
+
+
+@pytest.mark.usefixtures("large_text")
+def test_conditions_fit_a_narrow_inspector_with_large_text(one_node: OneNode) -> None:
+    inner = [{"condition": "judge"}, {"condition": "until", "expression": "size(output) > 5"}]
+    bench = one_node("loop", stop_when=[{"condition": "all_of", "conditions": inner}])
+    bench.inspector.resize(390, 700)
+    QApplication.processEvents()
+    assert bench.page.minimumSizeHint().width() <= bench.page.width() <= bench.inspector.width()
+    combo = sentence(conditions(bench).entries[0])
+    combo.showPopup()
+    longest = max(combo.fontMetrics().horizontalAdvance(combo.itemText(row)) for row in range(combo.count()))
+    assert combo.view().viewport().width() >= longest
+    combo.hidePopup()
 
 
 def conditions(bench: Bench) -> ConditionsEditor:
