@@ -7,7 +7,7 @@ thread wakes up about sixty times a second.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -174,6 +174,7 @@ class RunViewState(QObject):
         chosen: The selected iteration by loop id; other loops show the latest.
         read_results: Reads full results where `view_model` has only previews; None where it has them. It is called in a
             thread, and may raise `EngineError`.
+        read_levels: Loads levels of a stored run (`""`, `loop[2]`) that are displayed; None where `view_model` has all.
         last_inputs: The inputs of the last run, even if it could not be started.
         last_inputs_of: The workflow that they were for.
     """
@@ -193,6 +194,7 @@ class RunViewState(QObject):
         self.run_id = ""
         self.chosen: dict[str, int] = {}
         self.read_results: ReadResults | None = None
+        self.read_levels: Callable[[Iterable[str]], object] | None = None
         self.last_inputs: dict[str, Value] = {}
         self.last_inputs_of: Workflow | None = None
 
@@ -225,9 +227,10 @@ class RunViewState(QObject):
             begin: Starts it, in the engine's thread.
             paused: Start paused, before the first node.
         """
-        self._before = self.view_model, self.workflow, self.run_id, self.chosen, self.read_results
+        self._before = self.view_model, self.workflow, self.run_id, self.chosen, self.read_results, self.read_levels
         self.view_model, self.workflow, self.run_id = RunViewModel(structure.parent), structure.workflow, ""
-        self.chosen, self.read_results = {}, None
+        self.view_model.structure = structure
+        self.chosen, self.read_results, self.read_levels = {}, None, None
         self.live = live = LiveRun(self._engine, begin, self, paused=paused)
         live.events.connect(self._apply_events)
         live.refused.connect(self._note_refusal)
@@ -261,7 +264,7 @@ class RunViewState(QObject):
         self.view_model = None
         self.refused.emit(str(error))
         self.ended.emit()
-        self.view_model, self.workflow, self.run_id, self.chosen, self.read_results = self._before
+        self.view_model, self.workflow, self.run_id, self.chosen, self.read_results, self.read_levels = self._before
         self.started.emit()
 
     def _end(self) -> None:

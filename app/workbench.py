@@ -22,7 +22,7 @@ from app.history.store_client import StoreClient
 from app.inspector.reading_mode import reading_mode
 from app.settings.preferences import Preferences
 from app.theme.widgets import MessageBars
-from app.window.actions import ActionStates, WindowMenus, make_actions
+from app.window.actions import PARTS, ActionStates, WindowMenus, make_actions
 from app.window.autosave import default_autosave_folder
 from app.window.bottom_panel import BottomPanel
 from app.window.document_tabs import DocumentTabs
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from app.controllers.help_controller import HelpController
     from app.controllers.history_controller import HistoryController
     from app.controllers.key_controller import KeyController
+    from app.controllers.partial_run_controller import PartialRunController
     from app.controllers.run_controller import RunBarPresenter, RunController
     from app.palette import Palette
     from app.session import Session
@@ -206,6 +207,15 @@ class Workbench(QObject):
         return KeyController(self.window, self.engine, self.preferences, self.models)
 
     @cached_property
+    def partial_runs(self) -> PartialRunController:
+        """Runs parts of documents."""
+        from app.controllers.partial_run_controller import PartialRunController
+
+        runs = PartialRunController(self.window, self.engine, self.preferences, self.dialogs, self.store_access)
+        runs.run_blocked.connect(lambda _document: self.bottom_panel.unfold("problems"))
+        return runs
+
+    @cached_property
     def closing(self) -> CloseController:
         """Closes documents and the window."""
         from app.controllers.close_controller import CloseController
@@ -298,6 +308,7 @@ class Workbench(QObject):
         self.run_bar.model_clicked.connect(self.commands.open_settings)
         self.run_bar.ask_and_run.connect(self.actions_by_name["run_with"].trigger)
         self.status_bar.problems_clicked.connect(lambda: self.bottom_panel.toggle("problems"))
+        self.status_bar.failure_clicked.connect(self._with_current(lambda document: document.show_failure()))
         self.status_bar.question_clicked.connect(self._show_question)
         self.status_bar.stored_clicked.connect(lambda run_id: self.history.show_in_list(run_id))
         self.bottom_panel.unfolded.connect(lambda _name: self.refresh_actions())
@@ -335,8 +346,9 @@ class Workbench(QObject):
             "run": self._with_current(lambda document: self.runs.run(document)),
             "run_with": self._with_current(lambda document: self.runs.run_with(document)),
             "run_batch": self._with_current(lambda document: self.runs.run_batch(document)),
+            **{name: self._with_current(partial(self._run_part, name)) for name in PARTS},
             "stop": self._with_current(lambda document: self.runs.stop(document)),
-            "pause": self._with_current(lambda document: self.runs.toggle_pause(document)),
+            "pause": self._with_current(self._pause_or_resume),
             "step_node": self._with_current(lambda document: self.runs.step_node(document)),
             "step_iteration": self._with_current(lambda document: self.runs.step_iteration(document)),
             "previous_iteration": self._with_current(lambda document: document.iterations.step(-1)),
@@ -389,7 +401,8 @@ class Workbench(QObject):
 
     def refresh_actions(self) -> None:
         """Enable and name all actions after the current document."""
-        self._action_states.refresh(self._session, self.bottom_panel.buttons, self.bottom_panel.open_panel)
+        panels, can_resume = self.bottom_panel.buttons, self.current is not None and self.current.can_resume()
+        self._action_states.refresh(self._session, panels, self.bottom_panel.open_panel, can_resume=can_resume)
 
     def _show_models_and_budget(self) -> None:
         if self._session is None:
@@ -410,6 +423,18 @@ class Workbench(QObject):
             self.window.show_title("", is_modified=False)
         else:
             self.window.show_title(session.name, is_modified=session.is_modified)
+
+    def _pause_or_resume(self, document: DocumentPage) -> None:
+        """Pause a run or resume it, also one that was stopped or has failed."""
+        if document.can_resume():
+            document.resume_wanted.emit()
+        else:
+            self.runs.toggle_pause(document)
+
+    def _run_part(self, action: str, document: DocumentPage) -> None:
+        from engine.plan.part import Extent
+
+        self.partial_runs.run(document, Extent(action.removeprefix("run_")))
 
     def _show_run(self, run_id: str) -> None:
         """Open a stored run, and bring this window in front of the one where it was chosen."""
@@ -478,6 +503,7 @@ class Workbench(QObject):
         self._state.share_layout(document.iterations, lambda: [other.iterations for other in self.documents.all])
         canvas.files_dropped.connect(self.open_dropped)
         canvas.template_dropped.connect(lambda text: self.documents.open_template(Path(text)))
+        canvas.popups.run_actions = [self.actions_by_name[name] for name in PARTS]
         canvas.properties_requested.connect(lambda: self._focus_properties(document))
         document.fresh_run_wanted.connect(lambda: self.runs.run(document))
         document.inspector_wanted.connect(self._show_inspector)
@@ -503,6 +529,7 @@ class Workbench(QObject):
         )
         session.saved_state_changed.connect(lambda: self._note_saved_state(document))
         session.changed.connect(lambda *_: self._show_models_and_budget())
+        session.selection_changed.connect(lambda: self._if_current(document, self.refresh_actions))
         for signal in (shown.started, shown.ended):
             signal.connect(lambda: self._note_run(document))
         shown.updated.connect(lambda _touched: self._show_models_and_budget())

@@ -70,7 +70,7 @@ class RunStarted(Event):
         edits: Values that a person set, by place: an iteration's input or a node's output.
         strategies: The turn strategies of its agents, each once.
         state_order: Of a fork, the order in which its parent set and read the named state.
-        extent: Of a run of a part of the workflow, how much runs (`engine.plan.parts.Extent`); else empty.
+        extent: Of a run of a part of the workflow, how much runs (`engine.plan.part.Extent`); else empty.
         target: The node of that part.
     """
 

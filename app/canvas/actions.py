@@ -25,7 +25,8 @@ class CanvasAction:
         text: Text in menus.
         keys: Shortcuts; menus show the first.
         needs: Required selection: nothing, `nodes`, `two`, `three` nodes, `one` node, a `subflow`, a
-            `loop` or iterator, something `wrapped` (a loop, subflow or frame), or `any` item.
+            `loop` or iterator, something `wrapped` (a loop, subflow or frame), a node that can be pinned (`pinnable`)
+            or is `pinned`, or `any` item.
         icon: Name of the icon, or empty.
     """
 
@@ -48,6 +49,10 @@ EDIT: Final = (
     CanvasAction("rename", "Rename", ("F2",), "one", "mdi6.pencil-outline"),
     CanvasAction("toggle_enabled", "Enable or disable", ("E",), "nodes", "mdi6.power"),
     CanvasAction("toggle_ports", "Show or hide more outputs", ("O",), "one"),
+)
+PIN: Final = (
+    CanvasAction("pin", "Pin output…", ("P",), "pinnable", "mdi6.pin-outline"),
+    CanvasAction("unpin", "Unpin", ("Shift+P",), "pinned", "mdi6.pin-off-outline"),
 )
 SELECT: Final = (
     CanvasAction("select_all", "Select all", ("Ctrl+A",)),
@@ -89,7 +94,7 @@ VIEW: Final = (
 SUBMENUS: Final = {"Select": SELECT, "Add": ADD, "Wrap": WRAP, "Arrange": ARRANGE}
 """The submenus of the Edit menu."""
 
-ALL: Final = (*EDIT, *SELECT, *ADD, *WRAP, *ARRANGE, *VIEW)
+ALL: Final = (*EDIT, *PIN, *SELECT, *ADD, *WRAP, *ARRANGE, *VIEW)
 
 _LEAST: Final = {"": 0, "nodes": 1, "two": 2, "three": 3}
 
@@ -119,6 +124,8 @@ def enable(
     is_subflow: bool = False,
     is_loop: bool = False,
     is_wrapped: bool = False,
+    is_pinnable: bool = False,
+    is_pinned: bool = False,
 ) -> None:
     """Enable the actions that apply to a selection.
 
@@ -129,7 +136,12 @@ def enable(
         is_subflow: Whether the only selected node is a subflow.
         is_loop: Whether the selection contains a loop, an iterator or the end of one.
         is_wrapped: Whether the selection contains one of these or a subflow, or is a frame.
+        is_pinnable: Whether the only selected node can be pinned.
+        is_pinned: Whether it is pinned.
     """
+    pin = "Edit pinned value…" if is_pinned else "Pin output…"
+    actions["pin"].setText(pin)
+    actions["pin"].setToolTip(pin.rstrip("…"))
     for spec in ALL:
         if spec.needs == "any":
             possible = nodes + others > 0
@@ -139,6 +151,8 @@ def enable(
             possible = is_loop
         elif spec.needs == "wrapped":
             possible = is_wrapped
+        elif spec.needs in {"pinnable", "pinned"}:
+            possible = nodes == 1 and (is_pinnable if spec.needs == "pinnable" else is_pinned)
         elif spec.needs == "one":
             possible = nodes == 1 or (spec.name == "rename" and nodes + others == 1)
         else:

@@ -24,6 +24,7 @@ from app.canvas.popups import Popups
 from app.canvas.run_view import RunView
 from app.canvas.viewer import CanvasViewer
 from app.canvas.viewport_controls import CursorHint, EmptyCanvasHint, FitToView, Minimap, ZoomControls
+from app.inspector.pin_dialog import show_pin_dialog, unpin
 from app.node_layout import ALIGNMENTS
 from app.session import Session
 from app.theme.style import style
@@ -31,6 +32,7 @@ from app.theme.widgets import vbox
 from engine.document.model import Workflow
 from engine.nodes.spec import ITERATOR, LOOP, PAIR_BY_END, PAIR_BY_START
 from engine.nodes.subflow import SUBFLOW
+from engine.plan.dependencies import pin_target
 
 ZOOM_STEP: Final = 1.25
 NUDGE: Final = 8.0
@@ -139,6 +141,8 @@ class Canvas(QWidget):
             "open_subflow": lambda: self.subflow_requested.emit(self.session.selection[0]),
             "rename": self.popups.rename_selected,
             "toggle_enabled": commands.toggle_enabled,
+            "pin": lambda: show_pin_dialog(self.session, self.session.selection[0], self),
+            "unpin": lambda: unpin(self.session, self.session.selection[0]),
             "toggle_ports": self._toggle_ports,
             "quick_add": self.popups.quick_add,
             "connect_to": lambda: self.popups.connect_to(self.gestures.connect_ports),
@@ -327,6 +331,7 @@ class Canvas(QWidget):
         is_loop = not types.isdisjoint({*PAIR_BY_START, *PAIR_BY_END})
         has_frame = any(item.is_frame for item in self.view.annotations.selected)
         is_wrapped = is_loop or SUBFLOW in types or (has_frame and not selection)
+        target = self.session.node(pin_target(self.session.structure, first.id) or "") if first is not None else None
         enable(
             self.actions_by_name,
             len(selection),
@@ -334,6 +339,8 @@ class Canvas(QWidget):
             is_subflow=is_subflow,
             is_loop=is_loop,
             is_wrapped=is_wrapped,
+            is_pinnable=target is not None,
+            is_pinned=target is not None and bool(target.pinned),
         )
 
     def _key(self, event: QKeyEvent) -> bool:

@@ -92,6 +92,13 @@ class CanvasPort(PortItem):
         return f"{self.node_id}.{self._name}"
 
     @property
+    def description(self) -> str:
+        """Name, type and help of the port."""
+        kind = "unknown port" if not self.content.known else f"{self.content.type}"
+        many = ", accepts several edges" if self.content.many and self.is_input else ""
+        return f"{self._name}: {kind}{many}\n{self.content.help}".rstrip()
+
+    @property
     def middle(self) -> QPointF:
         """Center in scene coordinates."""
         return self.scenePos()
@@ -105,11 +112,8 @@ class CanvasPort(PortItem):
         event.accept()
 
     def hoverEnterEvent(self, event: QGraphicsSceneHoverEvent) -> None:
-        """Highlight the port and set its tooltip."""
+        """Highlight the port."""
         self._hovered = True
-        kind = "unknown port" if not self.content.known else f"{self.content.type}"
-        many = ", accepts several edges" if self.content.many and self.is_input else ""
-        self.setToolTip(plain_tool_tip(f"{self._name}: {kind}{many}\n{self.content.help}".rstrip()))
         self.parentItem().update()
         event.accept()
 
@@ -249,15 +253,21 @@ class NodeItem(AbstractNodeItem):
 
     def refresh_tooltip(self) -> None:
         """Update the tooltip with elided texts and problems."""
-        content, parts = self.content, []
+        text = self.description
+        if text or self.toolTip():
+            self.setToolTip(plain_tool_tip(text))
+
+    @property
+    def description(self) -> str:
+        """The elided texts of the card, and its problems."""
+        content, parts = self.content, list[str]()
         if self.geometry.title != content.title:
             parts.append(content.title)
         if self.geometry.summary != content.summary:
             parts.append(content.summary)
         if self.problem_text:
             parts.append(self.problem_text)
-        if parts or self.toolTip():
-            self.setToolTip(plain_tool_tip("\n".join(parts)))
+        return "\n".join(parts)
 
     def port(self, key: str, *, is_input: bool) -> CanvasPort | None:
         """Return a visible port by its key, which is its name unless it belongs to a hidden node, or None."""

@@ -30,6 +30,9 @@ SPOT_WIDTH: Final = 80.0
 TURN: Final = 24
 """Degrees by which the arc of a running node advances per tick."""
 
+PIN: Final = ("mdi6.pin", "accent", "pinned")
+STALE: Final = ("mdi6.history", "dim", "outdated")
+
 _STATUS_STYLES: Final[dict[NodeState, tuple[str, str, str]]] = {
     NodeState.PENDING: ("mdi6.clock-outline", "dim", "waiting"),
     NodeState.RUNNING: ("", "accent", ""),
@@ -38,7 +41,7 @@ _STATUS_STYLES: Final[dict[NodeState, tuple[str, str, str]]] = {
     NodeState.CANCELLED: ("mdi6.stop-circle-outline", "dim", "stopped"),
     NodeState.INTERRUPTED: ("mdi6.stop-circle-outline", "dim", "interrupted"),
     NodeState.CACHED: ("mdi6.history", "good", "cached"),
-    NodeState.PINNED: ("mdi6.pin", "accent", "pinned"),
+    NodeState.PINNED: PIN,
     NodeState.FAILED: ("mdi6.alert-circle-outline", "bad", "failed"),
     NodeState.WAITING: ("mdi6.account-question-outline", "warning", "waiting for input"),
 }
@@ -73,6 +76,8 @@ class NodeStatus:
         bar: Progress of a loop or iterator that has begun.
         errors: Number of errors.
         warnings: Number of warnings.
+        is_pinned: Whether the node is pinned in the document.
+        is_stale: Whether the node or something before it was edited since the run.
     """
 
     state: NodeState | None = None
@@ -81,6 +86,13 @@ class NodeStatus:
     bar: LoopProgress | None = None
     errors: int = 0
     warnings: int = 0
+    is_pinned: bool = False
+    is_stale: bool = False
+
+    @property
+    def shows_pin(self) -> bool:
+        """Whether the pin has a badge of its own: the state does not say it."""
+        return self.is_pinned and self.state is not NodeState.PINNED
 
 
 class NodeStatusItem(QGraphicsItem):
@@ -137,8 +149,11 @@ class NodeStatusItem(QGraphicsItem):
         badge = self._badge_width()
         left = self._pill.left() - 4 if width else right
         self._badge = QRectF(left - badge, -PILL_HEIGHT / 2, badge, PILL_HEIGHT) if badge else QRectF()
+        left = self._badge.left() - 4 if badge else left
+        pin = _pill_width(PIN[2]) if self.status.shows_pin else 0.0
+        self._pin = QRectF(left - pin, -PILL_HEIGHT / 2, pin, PILL_HEIGHT) if pin else QRectF()
         self._has_line = bool(self.status.line)
-        marks = self._pill.united(self._badge)
+        marks = self._pill.united(self._badge).united(self._pin)
         self._total = marks.width()
         top = GROWS_FROM - MAX_ENLARGEMENT * (GROWS_FROM + PILL_HEIGHT / 2)
         grown = QRectF(
@@ -148,7 +163,8 @@ class NodeStatusItem(QGraphicsItem):
         self._spot = (
             QRectF(right - SPOT_WIDTH, -PILL_HEIGHT / 2, SPOT_WIDTH, PILL_HEIGHT) if width or badge else QRectF()
         )
-        self._marks = grown.united(self._spot).adjusted(-2, -2, 2, 2) if width or badge else QRectF()
+        has_marks = not marks.isNull()
+        self._marks = grown.united(self._spot).adjusted(-2, -2, 2, 2) if has_marks else QRectF()
         self._bounds = self._marks.united(line)
 
     def boundingRect(self) -> QRectF:
@@ -185,12 +201,14 @@ class NodeStatusItem(QGraphicsItem):
             self._paint_bar(painter, self.status.bar)
         self._grow(painter, zoom)
         if self.status.state is not None:
-            icon, color, _ = _STATUS_STYLES[self.status.state]
+            icon, color, _ = self._style()
             self._paint_pill(painter, self._pill, canvas_style().color(color), icon, self._text())
         if not self._badge.isNull():
             color = canvas_style().color("bad" if self.status.errors else "warning")
             text = str(self.status.errors or self.status.warnings)
             self._paint_pill(painter, self._badge, color, "mdi6.alert", text)
+        if not self._pin.isNull():
+            self._paint_pill(painter, self._pin, canvas_style().color(PIN[1]), PIN[0], PIN[2])
 
     def _grow(self, painter: QPainter, zoom: float) -> None:
         """Enlarge the badges from the card's upper right corner, at most to its width."""
@@ -205,24 +223,27 @@ class NodeStatusItem(QGraphicsItem):
         """Paint a stroke along the top in the color of the state."""
         color = "bad" if self.status.errors else "warning" if self.status.warnings else ""
         if self.status.state is not None:
-            color = _STATUS_STYLES[self.status.state][1]
+            color = self._style()[1]
         if color:
             painter.fillRect(self._spot, canvas_style().color(color))
 
-    def _text(self) -> str:
+    def _style(self) -> tuple[str, str, str]:
+        """Return icon, color and word of the state."""
         assert self.status.state is not None
-        _, _, word = _STATUS_STYLES[self.status.state]
-        return self.status.note or word
+        return STALE if self.status.is_stale else _STATUS_STYLES[self.status.state]
+
+    def _text(self) -> str:
+        word = self._style()[2]
+        return word if self.status.is_stale else self.status.note or word
 
     def _pill_width(self) -> float:
         if self.status.state is None:
             return 0.0
-        width = fonts().bold_metrics.horizontalAdvance(self._text())
-        return 8 + MARK + (4 + width if width else 0) + 8
+        return _pill_width(self._text())
 
     def _badge_width(self) -> float:
         count = self.status.errors or self.status.warnings
-        return 8 + MARK + 4 + fonts().bold_metrics.horizontalAdvance(str(count)) + 8 if count else 0.0
+        return _pill_width(str(count)) if count else 0.0
 
     def _paint_pill(self, painter: QPainter, pill: QRectF, color: QColor, icon: str, text: str) -> None:
         theme = canvas_style()
@@ -287,3 +308,8 @@ class NodeStatusItem(QGraphicsItem):
             line = used.small_metrics.elidedText(line, Qt.TextElideMode.ElideLeft, rect.width())
         painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter, elide(used.small_metrics, line, rect.width()))
         painter.restore()
+
+
+def _pill_width(text: str) -> float:
+    width = fonts().bold_metrics.horizontalAdvance(text)
+    return 8 + MARK + (4 + width if width else 0) + 8

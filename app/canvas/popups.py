@@ -381,7 +381,7 @@ def _application() -> QCoreApplication:
 
 
 _NODE_MENU: Final = (
-    ("set_up", "rename", "toggle_enabled", "toggle_ports", "connect_to"),
+    ("set_up", "rename", "toggle_enabled", "pin", "unpin", "toggle_ports", "connect_to"),
     ("cut", "copy", "duplicate", "delete", "delete_reconnect"),
     ("wrap_loop", "wrap_iterator", "wrap_subflow", "wrap_frame"),
     ("fit_selection",),
@@ -407,6 +407,7 @@ class Popups(QObject):
         menu: The context menu that was opened last.
         menu_position: Position of the last right click, while its menu is open or its action runs.
         actions: The actions of the canvas by name.
+        run_actions: The window's actions that run a part of the workflow.
 
     Signals:
         opened: The user wants to open the workflow of the subflow node of this id.
@@ -425,6 +426,7 @@ class Popups(QObject):
         self.menu: QMenu | None = None
         self.menu_position: QPointF | None = None
         self.actions: dict[str, QAction] = {}
+        self.run_actions: list[QAction] = []
         viewer.dropped_on_empty.connect(self.choose_for_port)
         viewer.empty_double_clicked.connect(self.quick_add)
         viewer.opened.connect(self._open)
@@ -573,6 +575,8 @@ class Popups(QObject):
                 self.menu.addAction(self.actions["unwrap"])
                 self._add_colors(self.menu, item)
         elif isinstance(item, NodeItem):
+            self.menu.addActions(self.run_actions)
+            self.menu.addSeparator()
             if self.actions["open_subflow"].isEnabled():
                 self._fill(self.menu, (("open_subflow",), ()))
             if self.actions["unwrap"].isEnabled():

@@ -7,16 +7,16 @@ the next tick, so that many events cost little more than a few.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QPointF, QTimer, Signal
 
 from app.canvas.document_view import DocumentView
 from app.canvas.edge_item import EdgeAnimation, EdgeFlow
 from app.canvas.loop_region import LoopViewModel
-from app.canvas.node_item import NodeItem
+from app.canvas.node_item import CanvasPort, NodeItem
 from app.canvas.node_status_item import LoopProgress, NodeStatus, NodeStatusItem
 from app.canvas.viewer import CanvasViewer
 from app.runs.loop_status import best_so_far
@@ -26,15 +26,19 @@ from engine.document.model import Node
 from engine.document.problems import Severity
 from engine.events import NodeWaiting
 from engine.formatting import format_count, format_duration, format_money, format_score
-from engine.nodes.spec import ITERATOR, PAIR_BY_START, AnySpec, is_body_port
+from engine.nodes.spec import ITERATOR, LOOP, PAIR_BY_START, AnySpec, is_body_port
 from engine.nodes.subflow import SUBFLOW
+from engine.plan.dependencies import everything_in, stale_nodes
 from engine.plan.structure import Structure
 from engine.run_state.state import FINISHED, NodeExecution, NodeState
 from engine.runner.iterator_run import FAILED
-from engine.values import Value
+from engine.values import Value, to_text
 
 PREVIEW: Final = 160
 """Maximum length of a value's preview on a card."""
+
+TIP: Final = 600
+"""Maximum length of a value's preview in a tooltip."""
 
 _WITHOUT_OUTPUT: Final = frozenset({NodeState.SKIPPED, NodeState.CANCELLED, NodeState.INTERRUPTED})
 
@@ -42,8 +46,10 @@ _WITHOUT_OUTPUT: Final = frozenset({NodeState.SKIPPED, NodeState.CANCELLED, Node
 class RunDecorations:
     """What to show on cards, edges and loop labels for one run and the selected iterations."""
 
-    def __init__(self, run: RunViewModel, structure: Structure, chosen: Mapping[str, int]) -> None:
-        self._run, self._structure, self._chosen = run, structure, chosen
+    def __init__(
+        self, run: RunViewModel, structure: Structure, chosen: Mapping[str, int], stale: Collection[str] = ()
+    ) -> None:
+        self._run, self._structure, self._chosen, self._stale = run, structure, chosen, stale
 
     def card(self, node: Node, spec: AnySpec | None) -> NodeStatus:
         """Return the status of a node."""
@@ -51,7 +57,7 @@ class RunDecorations:
             return self._exit(node.id)
         execution = self._run.node(node.id, self._chosen)
         state: NodeState | None = execution.state
-        if state is NodeState.PENDING and self._run.is_over:
+        if state is NodeState.PENDING and (self._run.is_over or not self._run.takes_part(node.id)):
             state = None
         elif state is NodeState.RUNNING and node.type == SUBFLOW and self._asked(node.id) is not None:
             state = NodeState.WAITING
@@ -67,7 +73,8 @@ class RunDecorations:
             notes.append(f"{bar.failed} failed")
         if execution.warnings and state in FINISHED:
             notes.append(format_count(len(execution.warnings), "warning"))
-        return NodeStatus(state, " · ".join(filter(None, notes)), self._line(node, spec, execution), bar)
+        line, is_stale = self._line(node, spec, execution), state in FINISHED and node.id in self._stale
+        return NodeStatus(state, " · ".join(filter(None, notes)), line, bar, is_stale=is_stale)
 
     def collapsed_card(self, node: Node, spec: AnySpec | None) -> NodeStatus:
         """Return the status of a collapsed loop: that of the loop, what a node in it waits for, and the result."""
@@ -153,7 +160,8 @@ class RunDecorations:
             return NodeStatus()
         loop, shown = self._run.loop(loop_id, self._chosen), self._shown(loop_id)
         if 0 <= shown < len(loop.iterations):
-            return NodeStatus(NodeState.COMPLETED, "", preview(loop.iterations[shown].result))
+            line, is_stale = preview(loop.iterations[shown].result), loop_id in self._stale
+            return NodeStatus(NodeState.COMPLETED, "", line, is_stale=is_stale)
         state = self._run.node(loop_id, self._chosen).state
         over = self._run.is_over and state in {NodeState.PENDING, NodeState.RUNNING}
         return NodeStatus(None if over else NodeState.PENDING if state is NodeState.RUNNING else state)
@@ -195,6 +203,21 @@ class RunDecorations:
                 return f"{path.rpartition('.')[2]}{iteration}"
         return ""
 
+    def value_at(self, node_id: str, port: str, *, is_input: bool) -> tuple[Value] | None:
+        """Return the value at a port in the selected iterations, in a tuple; None if there is none."""
+        loop_id = self._structure.loop_of.get(node_id, node_id)
+        loop, shown = self._run.loop(loop_id, self._chosen), self._shown(loop_id)
+        ended = loop.iteration(shown) if shown >= 0 else None
+        nodes = self._structure.workflow.nodes_by_id
+        kind = nodes[node_id].type if node_id in nodes else ""
+        if ended is not None and is_body_port(kind, port) and port != "index":
+            return (ended.input,)
+        if ended is not None and is_input and kind == LOOP.end:
+            return (ended.result,) if port == "input" else (ended.feedback,)
+        execution = self._run.node(loop_id if kind == LOOP.end else node_id, self._chosen)
+        values = execution.inputs if is_input else execution.outputs
+        return (values[port],) if port in values else None
+
     def _shown(self, loop_id: str) -> int:
         has_begun = self._run.loop(loop_id, self._chosen).current >= 0
         return self._run.index_of(loop_id, self._chosen) if has_begun else -1
@@ -213,6 +236,13 @@ def preview(value: Value) -> str:
     if isinstance(value, float):
         return format_score(value)
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def long_preview(value: Value) -> str:
+    """Return the beginning of a value for a tooltip; empty text and null in words."""
+    text = to_text(value)
+    shown = f"{text[:TIP].rstrip()}…" if len(text) > TIP else text
+    return shown if shown.strip() else "(empty)"
 
 
 def _duration(duration_s: float | None) -> str:
@@ -244,12 +274,15 @@ class RunView(QObject):
         self._states: dict[str, NodeState] = {}
         self._iterations: dict[str, int] = {}
         self._moving: set[NodeItem] = set()
+        self._stale: frozenset[str] = frozenset()
+        self._viewer = viewer
+        viewer.tool_tip = self.tool_tip
         self.edge_animation = EdgeAnimation(viewer.scene())
         self._timer = QTimer(self, interval=TICK_MS)
         self._timer.timeout.connect(self._tick)
         session.shown.started.connect(self._started)
         session.shown.updated.connect(self._updated)
-        session.shown.ended.connect(self.show_all)
+        session.shown.ended.connect(self.update_stale)
         session.shown.view_changed.connect(self.show_all)
         self.update_problems()
 
@@ -272,7 +305,44 @@ class RunView(QObject):
             if text != item.problem_text:
                 item.problem_text = text
                 item.refresh_tooltip()
+        self.update_stale()
+
+    def update_stale(self) -> None:
+        """Find the nodes that were edited since the run, and update everything."""
+        shown, now = self._session.shown, self._session.structure
+        ran = shown.view_model.structure if shown.view_model is not None and shown.live is None else None
+        nodes = shown.view_model.nodes if shown.view_model is not None else {}
+        outputs = {path: node.outputs for path, node in nodes.items() if "." not in path}
+        self._stale = everything_in(now, stale_nodes(ran, now, outputs)) if ran is not None else frozenset()
         self.show_all()
+
+    def tool_tip(self, position: QPointF) -> str:
+        """Return the text for the mouse at a scene position: values of the run at ports, on edges and of nodes."""
+        items = self._viewer.scene().items(position)
+        item = next((item for item in items if isinstance(item, (CanvasPort, NodeItem))), None)
+        if isinstance(item, CanvasPort):
+            return "\n\n".join(filter(None, (item.description, self._value_text(item.end, is_input=item.is_input))))
+        if item is not None:
+            line = item.status_item.status.line if item.status_item is not None else ""
+            port = next((port for port in item.outputs if self._value_text(port.end, is_input=False)), None)
+            value = self._value_text(port.end, is_input=False) if line and port is not None else ""
+            return "\n\n".join(filter(None, (item.description, value)))
+        edge = self._viewer.edge_at(position)
+        if edge is None:
+            return ""
+        source, target = edge.ends
+        value = self._value_text(source, is_input=False)
+        return f"{source} → {target}\n\n{value}" if value else ""
+
+    def _value_text(self, end: str, *, is_input: bool) -> str:
+        decorations = self._decorations()
+        node_id, _, port = end.partition(".")
+        if decorations is None or not self._took_part(node_id):
+            return ""
+        found = decorations.value_at(node_id, port, is_input=is_input)
+        if found is None:
+            return ""
+        return f"{'Outdated: ' if node_id in self._stale else ''}{long_preview(found[0])}"
 
     def show_all(self) -> None:
         """Update everything."""
@@ -282,7 +352,7 @@ class RunView(QObject):
     def _started(self) -> None:
         self._states, self._iterations = {}, {}
         self.edge_animation.clear()
-        self.show_all()
+        self.update_stale()
 
     def _updated(self, touched: set[str]) -> None:
         self._touched |= touched
@@ -292,6 +362,8 @@ class RunView(QObject):
     def _tick(self) -> None:
         if self._touched:
             touched, self._touched = self._touched, set()
+            if "" in touched and self._is_partial:  # it has just been reported which nodes take part
+                touched = touched | self._view.nodes.keys()
             bodies = self._session.structure.bodies
             for loop in touched & bodies.keys():  # a new iteration resets all nodes in the body
                 touched = touched | bodies[loop].nodes | {bodies[loop].exit}
@@ -316,6 +388,7 @@ class RunView(QObject):
                 is_collapsed = bool(self._view.nodes[node_id].content.collapsed)
                 show = decorations.collapsed_card if is_collapsed else decorations.card
                 state = show(nodes[node_id], registry.find(nodes[node_id].type))
+            state = replace(state, is_pinned=bool(nodes[node_id].pinned) and nodes[node_id].enabled)
             counted = self._problems.get(node_id)
             if counted:
                 state = replace(state, errors=counted[Severity.ERROR], warnings=counted[Severity.WARNING])
@@ -334,8 +407,13 @@ class RunView(QObject):
         return (
             None
             if view_model is None
-            else RunDecorations(view_model, self._session.structure, self._session.shown.chosen)
+            else RunDecorations(view_model, self._session.structure, self._session.shown.chosen, self._stale)
         )
+
+    @property
+    def _is_partial(self) -> bool:
+        view_model = self._session.shown.view_model
+        return view_model is not None and view_model.state.part is not None
 
     def _took_part(self, node_id: str) -> bool:
         """Whether a node existed when the run began."""

@@ -20,6 +20,7 @@ from PySide6.QtGui import (
     QDragMoveEvent,
     QDropEvent,
     QFocusEvent,
+    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -38,6 +39,7 @@ from PySide6.QtWidgets import (
     QGraphicsView,
     QLineEdit,
     QPlainTextEdit,
+    QToolTip,
     QWidget,
 )
 
@@ -50,6 +52,7 @@ from app.canvas.nodegraphqt_imports import AbstractNodeItem, NodeViewer
 from app.node_layout import MAX_COORDINATE
 from app.palette import NODE_MIME, TEMPLATE_MIME
 from app.theme.style import style
+from app.theme.widgets import plain_tool_tip
 
 SMALLEST: Final = 0.02
 LARGEST: Final = 3.0
@@ -361,6 +364,7 @@ class CanvasViewer(ZoomPanView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.rejection_reason: RejectionReason = lambda _start, _end: None
+        self.tool_tip: Callable[[QPointF], str] = lambda _position: ""
         self.key_handler: Callable[[QKeyEvent], bool] = lambda _event: False
         self.typing_guard = TypingGuard(self)
         self._pressed_pipe: EdgeItem | None = None
@@ -450,6 +454,15 @@ class CanvasViewer(ZoomPanView):
         elif event.button() == Qt.MouseButton.LeftButton and self.edge_at(position) is None:
             self.empty_double_clicked.emit(position)
         event.accept()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Show the tooltip of what is at the mouse, made when it is asked for."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            text = self.tool_tip(self.mapToScene(event.pos()))
+            if text:
+                QToolTip.showText(event.globalPos(), plain_tool_tip(text), self.viewport())
+                return True
+        return super().viewportEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom at the mouse; with Shift, scroll horizontally."""

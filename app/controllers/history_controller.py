@@ -16,6 +16,7 @@ from app.history.compare_window import NO_PLACE, ComparedRun, CompareWindow, Sid
 from app.history.run_labels import STATUS_LABELS, full_run_title, run_title
 from app.history.runs_panel import RunsPanel
 from app.history.store_client import StoreClient
+from app.history.stored_session import recall_last_run
 from app.runs.loop_status import iterators_of, place_label, titles_of
 from app.settings.preferences import Preferences
 from app.theme.tokens import UNIT
@@ -201,8 +202,12 @@ class HistoryController(QObject):
             signal.connect(lambda place: self.choose_run_to_compare(document, place))
         iterations.fork_wanted.connect(lambda place: self.fork_from(document, place))
         iterations.export_wanted.connect(lambda: self.export_current(document))
+        document.is_stored = lambda: self.access.store is not None and not document.bars.text(NOT_STORED)
+        document.resume_wanted.connect(lambda: self._resuming.resume_in(document))
         session.shown.started.connect(lambda: self._listen(document))
         session.shown.ended.connect(lambda: self.note_end(document))
+        if not session.is_past:
+            self.access.when_settled(lambda: None if document.is_closed else recall_last_run(session, self.access))
 
     def show_in_list(self, run_id: str) -> None:
         """Show a run in the list of runs."""

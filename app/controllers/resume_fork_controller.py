@@ -33,6 +33,7 @@ from engine.document.files import loads
 from engine.document.model import Workflow
 from engine.formatting import format_count, format_money
 from engine.plan.compiler import compile_workflow
+from engine.plan.structure import analyse
 from engine.runner.options import RunOptions
 from engine.runner.run import Run
 from engine.store.consent import approve, is_fully_trusted
@@ -74,9 +75,19 @@ class ResumeForkController(QObject):
         self._models = models
         self._consent = ConsentController(window)
 
-    def resume(self, summary: RunSummary) -> None:
-        """Resume a run, after asking about trust, changes of the workflow, repeated calls and permissions."""
-        self._with_trust(summary.run_id, lambda: self._resume(summary))
+    def resume(self, summary: RunSummary, document: DocumentPage | None = None) -> None:
+        """Resume a run, after asking about trust, changes of the workflow, repeated calls and permissions.
+
+        Args:
+            summary: The run.
+            document: The document that shows it and in which it continues; None for a tab of the run.
+        """
+        self._with_trust(summary.run_id, lambda: self._resume(summary, document))
+
+    def resume_in(self, document: DocumentPage) -> None:
+        """Resume the run that a document shows, in that document."""
+        run_id = document.session.shown.run_id
+        self._ask(lambda store: store.find(run_id), lambda summary: self.resume(summary, document))
 
     def _with_trust(self, run_id: str, then: Callable[[], object]) -> None:
         """Call `then` once the run's workflow is trusted: the run may have been imported."""
@@ -86,7 +97,7 @@ class ResumeForkController(QObject):
 
         self._ask(lambda store: loads(store.document(run_id), source="The workflow of this run"), read)
 
-    def _resume(self, summary: RunSummary) -> None:
+    def _resume(self, summary: RunSummary, page: DocumentPage | None) -> None:
         opened = open_document(summary, self._documents.all)
 
         def look(store: Store) -> tuple[ResumeInfo, ToolNeeds]:
@@ -105,10 +116,10 @@ class ResumeForkController(QObject):
                         summary,
                         needs,
                         standing.budget,
-                        lambda allowed: self._start_resumed(summary, allowed, retry_in_flight=retry),
+                        lambda allowed: self._start_resumed(summary, allowed, page, retry_in_flight=retry),
                     )
                 else:
-                    self._start_fork_with(summary, document, standing.budget, retry_in_flight=retry)
+                    self._start_fork_with(summary, document, standing.budget, page, retry_in_flight=retry)
 
             ask_before_resume(self._window, standing, continue_with)
 
@@ -178,7 +189,13 @@ class ResumeForkController(QObject):
         self._pages.run_in_page(self._fork_page(plan.parent, plan.at, plan.workflow), begin)
 
     def _start_fork_with(
-        self, summary: RunSummary, document: Workflow, budget: Budget, *, retry_in_flight: bool
+        self,
+        summary: RunSummary,
+        document: Workflow,
+        budget: Budget,
+        opened: DocumentPage | None,
+        *,
+        retry_in_flight: bool,
     ) -> None:
         """Run another version of the workflow, reusing the completed parts of the run."""
         store = self._store.store
@@ -188,14 +205,16 @@ class ResumeForkController(QObject):
         def start(permissions: Permissions) -> None:
             models = {*summary.models, *models_in_use(document, default_model(self._preferences))}
             options = self._options(models, store, permissions)
-            page = self._fork_page(summary, "", document)
 
             def begin() -> Run:
                 confirms = not is_fully_trusted(document) or is_imported(store, summary.run_id)
                 given = replace(options, confirm_calls=confirms)
                 return resume_with(store, summary.run_id, document, given, retry_in_flight=retry_in_flight)
 
-            self._pages.run_in_page(page, begin)
+            if opened is None:
+                self._pages.run_in_page(self._fork_page(summary, "", document), begin)
+            else:
+                _continue_in(opened, document, begin)
 
         def look(_store: Store) -> ToolNeeds:
             compile_workflow(document)  # fails before a tab is opened if it cannot run
@@ -215,7 +234,9 @@ class ResumeForkController(QObject):
         page.show_fork(parent.run_id, at)
         return page
 
-    def _start_resumed(self, summary: RunSummary, permissions: Permissions, *, retry_in_flight: bool) -> None:
+    def _start_resumed(
+        self, summary: RunSummary, permissions: Permissions, opened: DocumentPage | None, *, retry_in_flight: bool
+    ) -> None:
         store = self._store.store
         if store is None:
             return
@@ -230,6 +251,10 @@ class ResumeForkController(QObject):
         def shown(run: StoredRun) -> None:
             self._pages.run_in_page(self._pages.show(run), begin)
 
+        ran = opened.session.shown.workflow if opened is not None else None
+        if opened is not None and ran is not None:
+            _continue_in(opened, ran, begin)
+            return
         page = self._pages.pages.get(summary.run_id)
         if page is not None:
             self._documents.shown.emit(page.document)
@@ -239,3 +264,18 @@ class ResumeForkController(QObject):
 
     def _ask(self, work: Callable[[Store], object], answered: Callable[..., object]) -> None:
         self._store.ask(work, answered, lambda error: self.refused.emit(str(error)))
+
+
+def _continue_in(document: DocumentPage, workflow: Workflow, begin: Callable[[], Run]) -> None:
+    """Continue a run in the document that shows it.
+
+    Args:
+        document: The document.
+        workflow: The workflow of the run.
+        begin: Starts the run, in the engine's thread.
+    """
+    session = document.session
+    if session.shown.live is None and not document.is_closed:
+        structure = session.structure_now
+        same = structure.workflow is workflow
+        session.shown.follow(structure if same else analyse(workflow, session.registry), begin)

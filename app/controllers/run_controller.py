@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from engine.document.model import Workflow
 from engine.document.problems import has_errors
 from engine.models.catalog import Models, default_model_name
 from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX, Model
-from engine.runner.declared_inputs import declared_inputs
+from engine.runner.declared_inputs import DeclaredInput, declared_inputs, given_inputs
 from engine.runner.options import Catalog, RunOptions
 from engine.store.store_protocol import Store
 from engine.values import Value
@@ -195,7 +196,7 @@ class RunController(QObject):
             return
         last = _last_inputs(document.session) | dict(given or {})
         values = known_values(declared_inputs(document.session.workflow), last)
-        if values is None or (_runs_code(document) and not document.may_run_code):
+        if values is None or (runs_code(document) and not document.may_run_code):
             self._ask(document, last, then, paused=paused)
         else:
             self._start(document, values, then, paused=paused)
@@ -208,24 +209,9 @@ class RunController(QObject):
     def _ask(
         self, document: DocumentPage, last: Mapping[str, Value], then: Callable[[], object], *, paused: bool
     ) -> None:
-        session = document.session
-        folder = session.path.parent if session.path is not None else None
-        allowed = Permissions(
-            folder if document.may_use_folder else None,
-            document.may_run_code,
-            may_reach_private=document.may_reach_private,
-        )
-        needs = replace(needs_in(session.structure_now), folder=True)
-        inputs = declared_inputs(session.workflow)
-        dialog = RunDialog(inputs, last, folder, self._dialogs, needs=needs, allowed=allowed, parent=self._window)
-
-        def start(inputs: dict[str, Value], allowed: Permissions) -> None:
-            document.may_use_folder, document.may_run_code = allowed.folder is not None, allowed.may_run_code
-            document.may_reach_private = allowed.may_reach_private
-            self._start(document, inputs, then, paused=paused)
-
-        dialog.wanted.connect(start)
-        dialog.open()
+        inputs = declared_inputs(document.session.workflow)
+        start = partial(self._start, document, then=then, paused=paused)
+        ask_to_run(document, inputs, last, self._dialogs, self._window, start)
 
     def run_batch(self, document: DocumentPage, table: Path | None = None) -> None:
         """Show the batch window, which runs a document for each row of a table.
@@ -251,7 +237,7 @@ class RunController(QObject):
             def fresh() -> RunOptions:
                 return run_options(workflow, self._engine, self._preferences, folder, store, source)
 
-            run = replace(_permitted(fresh(), document), store=None)
+            run = replace(permitted(fresh(), document), store=None)
             return BatchOptions(run=run, store=store, models=lambda: fresh().models or Models())
 
         folder = None if path is None else path.parent
@@ -323,7 +309,7 @@ class RunController(QObject):
             source = str(session.path) if session.path is not None else ""
             store = self._store.store
             options = run_options(session.workflow, self._engine, self._preferences, folder, store, source)
-            options = _permitted(options, document)
+            options = permitted(options, document)
             session.start_run(values, options, paused=paused)
             then()
 
@@ -334,7 +320,7 @@ class RunController(QObject):
         self._keys.before_run(session, begin)
 
 
-def _permitted(options: RunOptions, document: DocumentPage) -> RunOptions:
+def permitted(options: RunOptions, document: DocumentPage) -> RunOptions:
     """Return the options with what the user has allowed the document."""
     return replace(
         options,
@@ -344,15 +330,52 @@ def _permitted(options: RunOptions, document: DocumentPage) -> RunOptions:
     )
 
 
-def _runs_code(document: DocumentPage) -> bool:
+def ask_to_run(
+    document: DocumentPage,
+    inputs: list[DeclaredInput],
+    last: Mapping[str, Value],
+    dialogs: FileDialogs,
+    window: QWidget,
+    run: Callable[[dict[str, Value]], object],
+) -> None:
+    """Ask for inputs and permissions, which the document remembers, and run with these inputs.
+
+    Args:
+        document: The document.
+        inputs: The inputs to ask for.
+        last: The values of the last run.
+        dialogs: Asks for files.
+        window: The parent of the dialog.
+        run: Called with the inputs by name.
+    """
+    session = document.session
+    folder = session.path.parent if session.path is not None else None
+    allowed = Permissions(
+        folder if document.may_use_folder else None,
+        document.may_run_code,
+        may_reach_private=document.may_reach_private,
+    )
+    needs = replace(needs_in(session.structure_now), folder=True)
+    dialog = RunDialog(inputs, last, folder, dialogs, needs=needs, allowed=allowed, parent=window)
+
+    def start(inputs: dict[str, Value], allowed: Permissions) -> None:
+        document.may_use_folder, document.may_run_code = allowed.folder is not None, allowed.may_run_code
+        document.may_reach_private = allowed.may_reach_private
+        run(inputs)
+
+    dialog.wanted.connect(start)
+    dialog.open()
+
+
+def runs_code(document: DocumentPage) -> bool:
+    """Return whether tools of a document may run code."""
     return needs_in(document.session.structure_now).code
 
 
 def _last_inputs(session: Session) -> dict[str, Value]:
     """Return the inputs of the last run, without those that were the document's defaults."""
-    workflow = session.shown.last_inputs_of
-    defaults = {item.name: item.default for item in declared_inputs(workflow)} if workflow is not None else {}
-    return {name: value for name, value in session.shown.last_inputs.items() if value != defaults.get(name)}
+    workflow, values = session.shown.last_inputs_of, session.shown.last_inputs
+    return given_inputs(workflow, values) if workflow is not None else values
 
 
 def ask_about_runs(

@@ -186,6 +186,9 @@ def _fields(node: Node, now: Node, registry: Registry) -> Iterator[str]:
         yield f"“{_name(node)}” was renamed to “{name}”."
     if node.enabled != now.enabled:
         yield f"“{name}” was {'enabled' if now.enabled else 'disabled'}."
+    if node.pinned != now.pinned:
+        change = "unpinned" if not now.pinned else "pinned at another value" if node.pinned else "pinned"
+        yield f"“{name}” was {change}."
     spec = registry.find(node.type)
     for field in _changed(node.config, now.config):
         declared = spec.config.model_fields.get(field) if spec is not None else None

@@ -15,7 +15,9 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.engine_thread import EngineThread
+from app.history.run_labels import time_label
 from app.history.store_client import StoreClient
+from app.run_view_state import RunViewState
 from app.runs.run_view_model import RunViewModel, SubflowViewModel, node_of
 from app.session import Session
 from app.worker import Worker
@@ -30,6 +32,7 @@ from engine.run_state.reducer import reduce_events
 from engine.run_state.result import RESULT_EVENTS
 from engine.run_state.state import Detail, LoopExecution, NodeExecution, NodeState
 from engine.runner.run import Run
+from engine.store.partial_runs import last_run
 from engine.store.run_sections import level_state
 from engine.store.store_protocol import OPEN, RunStatus, RunSummary, Store, level_of
 from engine.values import Value
@@ -109,6 +112,7 @@ def read_outline(store: Store, run_id: str, registry: Registry | None = None) ->
     structure = analyse(workflow, registry)
     events = store.events(run_id, kinds=RESULT_EVENTS, preview=PREVIEW)
     view_model = RunViewModel(structure.parent, state=reduce_events(events, run_id, Detail.LOOPS))
+    view_model.structure = structure
     run = StoredRun(summary, structure, view_model, is_owned=is_waiting_elsewhere(store, summary))
     view_model.interruption = _interruption(run)
     return run
@@ -183,6 +187,104 @@ def _interruption(run: StoredRun) -> str:
 
 ResultT = TypeVar("ResultT")
 
+
+class StoredRunLoader(QObject):
+    """Shows a stored run in a session, and loads its levels when they are displayed.
+
+    Args:
+        shown: The displayed run of the session.
+        access: Access to the history.
+
+    Signals:
+        filled: Everything that is displayed has been loaded.
+        refused: Something cannot be read; the text says why.
+    """
+
+    filled = Signal()
+    refused = Signal(str)
+
+    def __init__(self, shown: RunViewState, access: StoreClient, parent: QObject) -> None:
+        super().__init__(parent)
+        self._shown, self._access = shown, access
+        self._run: StoredRun | None = None
+        self._worker = Worker(self)
+        self._asked: set[str] = set()
+        shown.view_changed.connect(self.read_shown)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether everything that is displayed has been loaded."""
+        return not self._asked
+
+    def show(self, run: StoredRun) -> None:
+        """Show a run as far as it was loaded, and load the rest on demand."""
+        self._run, self._asked = run, set()
+        shown, store, run_id = self._shown, self._access.store, run.summary.run_id
+        shown.chosen = shown.chosen if shown.run_id == run_id else {}
+        shown.view_model, shown.run_id, shown.workflow = run.view_model, run_id, run.workflow
+        shown.read_levels = self.read
+        if store is not None:
+            shown.read_results = partial(read_results, store, run_id, run.view_model.loops)
+        shown.started.emit()
+        self.read_shown()
+
+    def ask(self, work: Callable[[Store], ResultT], answered: Callable[[ResultT], object]) -> None:
+        """Read something else of the history after the levels that were asked for."""
+        self._access.ask(work, answered, self._refuse, worker=self._worker)
+
+    def read(self, levels: Iterable[str]) -> None:
+        """Load levels of the run (`""`, `loop[2]`) that were not loaded yet; a live run reports them itself."""
+        run = self._run
+        if run is None or self._shown.view_model is not run.view_model:
+            return
+        for name in levels:
+            if name not in run.levels and name not in self._asked:
+                self._asked.add(name)
+                self.ask(lambda store, name=name: read_level(store, run, name), self._add_level)
+
+    def read_shown(self) -> None:
+        """Load what is displayed."""
+        if self._run is not None:
+            self.read(self._run.view_model.levels(self._run.structure.bodies, self._shown.chosen))
+
+    def _add_level(self, level: Level) -> None:
+        run = self._run
+        self._asked.discard(level.name)
+        if run is None or self._shown.view_model is not run.view_model:
+            return
+        run.add_level(level)
+        touched = {node_of(path) for path in level.nodes}
+        if level.iteration is not None:
+            touched.add(node_of(level.iteration.path))
+        self._shown.updated.emit(touched)
+        if not self._asked:
+            self.filled.emit()
+
+    def _refuse(self, error: EngineError) -> None:
+        self._asked.clear()
+        self.refused.emit(str(error))
+
+
+def recall_last_run(session: Session, access: StoreClient) -> None:
+    """Show the last stored run of a document's file, read in a thread, unless the document shows a run already."""
+    loader = StoredRunLoader(session.shown, access, session)
+    source = str(session.path) if session.path is not None else ""
+
+    def read(store: Store) -> StoredRun | None:
+        last = last_run(store, source)
+        return read_outline(store, last.run_id, session.registry) if last is not None else None
+
+    def show(run: StoredRun | None) -> None:
+        if run is None or session.shown.view_model is not None:
+            return
+        if session.workflow.nodes_by_id.keys() & run.workflow.nodes_by_id.keys():
+            run.view_model.origin = f"Run of {time_label(run.summary.started)}"
+            loader.show(run)
+
+    if source:
+        loader.ask(read, show)
+
+
 READ_ONLY: Final = "This is a past run and read-only. Choose “Open as new document” to edit the workflow."
 
 
@@ -213,12 +315,10 @@ class StoredSession(Session):
         super().__init__(engine, workflow, parent=parent)
         self.is_trusted = False  # it may be imported
         self.shown.workflow = workflow
-        self._access = access
         self._title = title
-        self._stored: StoredRun | None = None
-        self._worker = Worker(self)
-        self._asked: set[str] = set()
-        self.shown.view_changed.connect(self._read_shown)
+        self._loader = StoredRunLoader(self.shown, access, self)
+        self._loader.filled.connect(self.filled)
+        self._loader.refused.connect(self.refused)
 
     @property
     def name(self) -> str:
@@ -228,18 +328,11 @@ class StoredSession(Session):
     @property
     def is_read(self) -> bool:
         """Whether everything that is displayed has been loaded."""
-        return not self._asked
+        return self._loader.is_read
 
     def show_run(self, run: StoredRun) -> None:
         """Show a run as far as it was loaded, and load the rest on demand."""
-        self._stored, self._asked = run, set()
-        shown, store, run_id = self.shown, self._access.store, run.summary.run_id
-        shown.chosen = shown.chosen if shown.run_id == run_id else {}
-        shown.view_model, shown.run_id = run.view_model, run_id
-        if store is not None:
-            shown.read_results = partial(read_results, store, run_id, run.view_model.loops)
-        shown.started.emit()
-        self._read_shown()
+        self._loader.show(run)
 
     def do(self, operation: Operation) -> bool:
         """Refuse every change."""
@@ -255,9 +348,7 @@ class StoredSession(Session):
             told: Receives the entries.
         """
         run_id = self.shown.run_id
-        self._access.ask(
-            lambda store: write(store.events(run_id, preview=PREVIEW)), told, self._refuse, worker=self._worker
-        )
+        self._loader.ask(lambda store: write(store.events(run_id, preview=PREVIEW)), told)
 
     def go_live(self, begin: Callable[[], Run]) -> None:
         """Resume or start the run, which is live from now on.
@@ -266,50 +357,8 @@ class StoredSession(Session):
             begin: Starts it; called in the engine thread.
         """
         if self.shown.live is None:
-            stored, self._stored = self._stored, None
             live = self.shown.follow(self.structure_now, begin)
-            live.refused.connect(lambda _error: self._read_again(stored))
-
-    def read(self, levels: Iterable[str]) -> None:
-        """Load levels of the run (`""`, `loop[2]`) that were not loaded yet; a live run reports them itself."""
-        run = self._stored
-        if run is None:
-            return
-        for name in levels:
-            if name not in run.levels and name not in self._asked:
-                self._asked.add(name)
-                self._access.ask(
-                    lambda store, name=name: read_level(store, run, name),
-                    self._add_level,
-                    self._refuse,
-                    worker=self._worker,
-                )
-
-    def _read_again(self, stored: StoredRun | None) -> None:
-        """Load on demand again, because the run could not be resumed."""
-        self._stored, self._asked = stored, set()
-        self._read_shown()
-
-    def _read_shown(self) -> None:
-        if self._stored is not None:
-            self.read(self._stored.view_model.levels(self._stored.structure.bodies, self.shown.chosen))
-
-    def _add_level(self, level: Level) -> None:
-        run = self._stored
-        self._asked.discard(level.name)
-        if run is None:
-            return
-        run.add_level(level)
-        touched = {node_of(path) for path in level.nodes}
-        if level.iteration is not None:
-            touched.add(node_of(level.iteration.path))
-        self.shown.updated.emit(touched)
-        if not self._asked:
-            self.filled.emit()
-
-    def _refuse(self, error: EngineError) -> None:
-        self._asked.clear()
-        self.refused.emit(str(error))
+            live.refused.connect(lambda _error: self._loader.read_shown())
 
 
 POLL_MS: Final = 2000
@@ -429,8 +478,12 @@ class SubflowSession(Session):
 
     def read(self, levels: Iterable[str]) -> None:
         """Load levels of a stored run."""
-        if self.is_followed and isinstance(self.outer, (StoredSession, SubflowSession)):
+        if not self.is_followed:
+            return
+        if isinstance(self.outer, SubflowSession):
             self.outer.read(levels)
+        elif self.outer.shown.read_levels is not None:
+            self.outer.shown.read_levels(levels)
 
     def _bind(self) -> None:
         """Show the execution in the iterations that are selected in `outer`."""

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QPlainTextEdit, QScrollArea,
 
 from app.inspector.form import order_tabs
 from app.inspector.model_list import ModelSource
+from app.inspector.pin_dialog import PinBar
 from app.inspector.properties_pages import NodePage, NodesPage, WorkflowPage
 from app.inspector.result_page import ResultPage
 from app.runs.loop_status import unit_of
@@ -62,6 +63,7 @@ class Inspector(QWidget):
         self.tabs.setAccessibleName("Properties or result")
         self.tabs.addTab("Properties")
         self.tabs.addTab("Result")
+        self.pin_bar = PinBar(session)
         self.result = ResultPage(session, can_compare=True)
         self._scrolls: dict[QWidget, QScrollArea] = {}
         self._lay_out()
@@ -113,7 +115,8 @@ class Inspector(QWidget):
         self.page = self.workflow_page
         self._nodes_page = self._add_page(lambda parent: NodesPage(self._session, self._models, parent))
         self._nodes_page.form_created.connect(self._adopt_form)
-        vbox(vbox(self.tabs, margins=(0, 0, 3, 0)), (self._stack, 1), spacing=3, margins=(3, 3, 0, 0), parent=self)
+        head = vbox(self.tabs, self.pin_bar, spacing=3, margins=(0, 0, 3, 0))
+        vbox(head, (self._stack, 1), spacing=3, margins=(3, 3, 0, 0), parent=self)
 
     def _connect(self) -> None:
         session = self._session
@@ -204,6 +207,7 @@ class Inspector(QWidget):
         del old, new
         if self._is_renaming:
             return
+        self._show_pin()
         if isinstance(self.page, NodePage):
             node = self._session.node(self.page.binding.node_id or "")
             if node is None:
@@ -240,10 +244,16 @@ class Inspector(QWidget):
 
     def _show_run(self) -> None:
         self.tabs.setTabText(RESULT, self._result_title())
+        self._show_pin()
         if self.tabs.currentIndex() == RESULT:
             self.result.update_result()
         elif not isinstance(self.page, WorkflowPage):
             self.page.refresh_run()
+
+    def _show_pin(self) -> None:
+        view_model, node_id = self._session.shown.view_model, self._node_id
+        outputs = view_model.node(node_id, self._session.shown.chosen).outputs if view_model and node_id else {}
+        self.pin_bar.show_node(node_id, has_result=bool(outputs) and self.tabs.currentIndex() == RESULT)
 
     def _result_title(self) -> str:
         view_model, workflow = self._session.shown.view_model, self._session.shown.workflow

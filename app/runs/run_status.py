@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.runs.run_view_model import node_of
@@ -70,7 +70,7 @@ def progress(view_model: RunViewModel, workflow: Workflow) -> tuple[int, int]:
     if any(node.type == "loop" for node in workflow.nodes):
         return 0, 1
     done = len(view_model.nodes) - len(view_model.state.open)
-    return done, max(len(workflow.nodes), 1)
+    return done, max(sum(view_model.takes_part(node.id) for node in workflow.nodes), done, 1)
 
 
 def state_line(view_model: RunViewModel, workflow: Workflow, now: float) -> str:
@@ -84,7 +84,10 @@ def state_line(view_model: RunViewModel, workflow: Workflow, now: float) -> str:
     duration = view_model.duration_s
     if duration is None and not view_model.is_over:  # unknown for a run that was interrupted
         duration = max(now - view_model.started, 0.0) if view_model.started else 0.0
-    parts = [_state(view_model, workflow)]
+    parts = [*([view_model.origin] if view_model.origin else []), _state(view_model, workflow)]
+    if view_model.state.part is not None and not view_model.prefix:
+        part = view_model.state.part
+        parts.append(str(replace(part, node=node_title(part.node, workflow))))
     if view_model.usage.total_tokens:
         parts += [format_tokens(view_model.usage), format_money(view_model.cost_usd)]
     return " · ".join([*parts, *([format_duration(duration)] if duration is not None else [])])

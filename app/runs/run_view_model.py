@@ -17,11 +17,15 @@ from engine.run_state.state import LoopExecution, NodeExecution, NodeState, RunS
 
 if TYPE_CHECKING:
     from engine.events import AnyEvent, NodeWaiting
+    from engine.plan.part import Part
+    from engine.plan.structure import Structure
     from engine.values import Value
 
 INTERRUPTED: Final = RunStatus.INTERRUPTED.value
 NO_NODE: Final = NodeExecution()
 """The execution of a node that has not run."""
+NOT_REACHED: Final = NodeExecution(state=NodeState.CANCELLED)
+"""The execution of a node that did not run because the run was stopped."""
 NO_LOOP: Final = LoopExecution()
 """The execution of a loop that has not run."""
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -59,6 +63,8 @@ class RunViewModel:
 
     Attributes:
         interruption: Why a run that has not ended has no process, or none here; empty for any other run.
+        structure: The analyzed document as it ran, if known.
+        origin: Which earlier run this is, such as `Run of today, 14:03`; empty for one that started here.
     """
 
     def __init__(self, parents: Mapping[str, str], prefix: str = "", state: RunState | None = None) -> None:
@@ -66,6 +72,21 @@ class RunViewModel:
         self.prefix = prefix
         self.state = RunState() if state is None else state
         self.interruption = ""
+        self.structure: Structure | None = None
+        self.origin = ""
+        self._part_nodes: tuple[Part, frozenset[str]] | None = None
+
+    def takes_part(self, node_id: str) -> bool:
+        """Whether the run is about a node: all nodes, or those of its part of the workflow."""
+        part, structure = self.state.part, self.structure
+        if part is None or structure is None or self.prefix or not structure.order:
+            return True
+        if self._part_nodes is None or self._part_nodes[0] != part:
+            # The window shows its bars before it loads the node types.
+            from engine.plan.dependencies import everything_in, part_nodes
+
+            self._part_nodes = part, everything_in(structure, part_nodes(structure, part).all)
+        return node_id in self._part_nodes[1]
 
     def apply(self, event: AnyEvent) -> str:
         """Change the state by the next event.
@@ -159,7 +180,11 @@ class RunViewModel:
 
     def node(self, node_id: str, chosen: Mapping[str, int] | None = None) -> NodeExecution:
         """The execution of a node in the chosen iterations."""
-        return self.nodes.get(self.path_of(node_id, chosen), NO_NODE)
+        execution = self.nodes.get(self.path_of(node_id, chosen))
+        if execution is not None:
+            return execution
+        is_stopped = self.state.phase is RunStatus.CANCELLED and self.takes_part(node_id)
+        return NOT_REACHED if is_stopped else NO_NODE
 
     def loop(self, loop_id: str, chosen: Mapping[str, int] | None = None) -> LoopExecution:
         """The execution of a loop in the chosen iterations of the loops around it."""

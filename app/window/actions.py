@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu
 
-from app.canvas.actions import EDIT, SUBMENUS, VIEW
+from app.canvas.actions import EDIT, PIN, SUBMENUS, VIEW
 from app.theme.style import ThemedIcon
 from app.theme.widgets import plain_tool_tip
 
@@ -93,6 +93,12 @@ MENUS: Final[Mapping[str, tuple[ActionSpec, ...]]] = {
         ActionSpec("run", "Run", ("F5", "Ctrl+Return"), "mdi6.play"),
         ActionSpec("run_with", "Run with…", ("Shift+F5", "Ctrl+Shift+Return")),
         ActionSpec("run_batch", "Run batch…", (), "mdi6.table-arrow-right"),
+        SEPARATOR,
+        ActionSpec("run_until", "Run up to here", ("F7",), "mdi6.arrow-collapse-right"),
+        ActionSpec("run_only", "Run this node", ("F8",), "mdi6.play-circle-outline"),
+        ActionSpec("run_from", "Run from here", ("F9",), "mdi6.arrow-expand-right"),
+        ActionSpec("canvas_run", SLOT),
+        SEPARATOR,
         ActionSpec("stop", "Stop", ("Ctrl+.",), "mdi6.stop"),
         ActionSpec("pause", "Pause", ("F6",), "mdi6.pause"),
         SEPARATOR,
@@ -142,16 +148,21 @@ class ActionStates:
         self._actions = actions
         self._pause_icon = ThemedIcon(actions["pause"], "mdi6.pause")
 
-    def refresh(self, session: Session | None, panels: Iterable[str], open_panel: str) -> None:
+    def refresh(
+        self, session: Session | None, panels: Iterable[str], open_panel: str, *, can_resume: bool = False
+    ) -> None:
         """Update every action.
 
         Args:
             session: The current document; None on the start page.
+            can_resume: Whether its run was stopped or failed and can be resumed.
             panels: The names of the bottom panels.
             open_panel: The one that is open; empty for none.
         """
         actions = self._actions
-        for name, is_enabled in _enabled(session).items():
+        enabled = _enabled(session)
+        enabled["pause"] = enabled["pause"] or can_resume
+        for name, is_enabled in enabled.items():
             if actions[name].isEnabled() != is_enabled:
                 actions[name].setEnabled(is_enabled)
         undo = session.undo_title if session is not None else None
@@ -161,13 +172,15 @@ class ActionStates:
         is_paused = (
             session is not None and session.shown.view_model is not None and session.shown.view_model.status == "paused"
         )
-        if actions["pause"].iconText() != (text := "Resume" if is_paused else "Pause"):
+        if actions["pause"].iconText() != (text := "Resume" if is_paused or can_resume else "Pause"):
             _set_text(actions["pause"], text)
-            self._pause_icon.show("mdi6.play" if is_paused else "mdi6.pause")
+            self._pause_icon.show("mdi6.play" if is_paused or can_resume else "mdi6.pause")
         for name in panels:
             actions[f"show_{name}"].setChecked(open_panel == name)
 
 
+PARTS: Final = ("run_until", "run_only", "run_from")
+"""The actions that run a part of the workflow, around the selected node."""
 EXPORTS: Final = ("export_png", "export_svg", "export_pdf", "export_python", "export_langgraph")
 
 
@@ -188,12 +201,23 @@ def _enabled(session: Session | None) -> dict[str, bool]:
         "run": may_run and not is_running,
         "run_with": may_run and not is_running,
         "run_batch": may_run,
+        **dict.fromkeys(PARTS, may_run and not is_running and session is not None and _has_one_target(session)),
         "stop": is_running,
         "pause": is_running,
         "step_node": may_run or is_running,
         "step_iteration": may_run or is_running,
         **dict.fromkeys(("previous_iteration", "next_iteration", "latest_iteration", "compare", "fork"), has_loops),
     }
+
+
+def _has_one_target(session: Session) -> bool:
+    """Return whether all selected nodes stand for the same node: itself, or the loop that they are in."""
+    if len(session.selection) < 2:
+        return bool(session.selection)
+    from engine.plan.dependencies import outermost  # the window shows its bars before it loads the node types
+
+    structure = session.structure
+    return len({outermost(structure, structure.loop_of.get(node, node)) for node in session.selection}) == 1
 
 
 def _set_text(action: QAction, text: str) -> None:
@@ -215,7 +239,7 @@ class WindowMenus:
     ) -> None:
         self._open_recent = open_recent
         self._slots: dict[str, tuple[QMenu, QAction]] = {}
-        self._canvas_actions: dict[str, list[QAction]] = {"canvas": [], "canvas_view": []}
+        self._canvas_actions: dict[str, list[QAction]] = {"canvas": [], "canvas_view": [], "canvas_run": []}
         self.recent = QMenu("Open recent", window)
         self.recent.setToolTipsVisible(True)
         bar = window.menuBar()
@@ -247,7 +271,7 @@ class WindowMenus:
 
     def show_canvas(self, actions: Mapping[str, QAction]) -> None:
         """Replace the actions of the canvas; an empty mapping removes them."""
-        for slot, specs in (("canvas", EDIT), ("canvas_view", VIEW)):
+        for slot, specs in (("canvas", EDIT), ("canvas_view", VIEW), ("canvas_run", PIN)):
             menu, before = self._slots[slot]
             for action in self._canvas_actions[slot]:
                 menu.removeAction(action)

@@ -16,7 +16,7 @@ from app.document_file import FileWatcher
 from app.history.iterations_panel import IterationsPanel
 from app.history.store_client import StoreClient
 from app.inspector.model_list import ModelSource
-from app.runs.run_view_model import node_of
+from app.runs.run_view_model import RunViewModel, node_of
 from app.session import ReplaceDocument, Session
 from app.theme.widgets import MessageBars, vbox
 from app.window.autosave import Autosave, RecoveredDocument, discard
@@ -50,6 +50,10 @@ def fix_title(fix: str) -> str:
     return _FIX_TITLES.get(Fix(kind), "") if kind in set(Fix) else ""
 
 
+_UNFINISHED: Final = frozenset({"failed", "cancelled", "interrupted"})
+"""Statuses of a run that can be resumed."""
+
+
 class DocumentPage(QWidget):
     """The page of a document.
 
@@ -61,6 +65,7 @@ class DocumentPage(QWidget):
     Signals:
         fresh_run_wanted: The user wants to run the document again.
         fix_wanted: The user wants to fix something outside of the document; what, as in `EngineError`.
+        resume_wanted: The user wants to resume the run that is shown.
         save_wanted: The user wants to save again, after a failure.
         save_as_wanted: The user wants to save elsewhere, after a failure.
         inspector_wanted: The inspector should be visible, because something is shown in it.
@@ -71,10 +76,12 @@ class DocumentPage(QWidget):
         may_reach_private: Whether runs may reach private addresses, as last answered.
         is_closed: Whether the page was disposed.
         chat: The chat preview; None for a stored run.
+        is_stored: Returns whether the history has the run that is shown.
     """
 
     fresh_run_wanted = Signal()
     fix_wanted = Signal(str)
+    resume_wanted = Signal()
     save_wanted = Signal()
     save_as_wanted = Signal()
     inspector_wanted = Signal()
@@ -99,6 +106,7 @@ class DocumentPage(QWidget):
         self.may_reach_private = False
         self.is_closed = False
         self.chat: ChatPanel | None = None
+        self.is_stored: Callable[[], bool] = lambda: False
         self.bars = MessageBars(self)
         self.canvas = Canvas(session)
         self.inspector = Inspector(session, models)
@@ -130,6 +138,12 @@ class DocumentPage(QWidget):
         # Deferred until all other slots have seen the end of the run, which may create the output's page.
         self._showing = QTimer(self, singleShot=True)
         self._showing.timeout.connect(self._show_result)
+
+    def can_resume(self) -> bool:
+        """Return whether the run that is shown failed or was stopped and can be resumed here."""
+        shown = self.session.shown
+        is_unfinished = shown.view_model is not None and shown.view_model.status in _UNFINISHED
+        return is_unfinished and shown.live is None and not self.session.is_past and self.is_stored()
 
     @property
     def panels(self) -> dict[str, QWidget]:
@@ -231,21 +245,33 @@ class DocumentPage(QWidget):
         self._needs_fit = False
 
     def show_run_end(self) -> None:
-        """Show the output of a completed run, or why it failed, with a button that goes to the node."""
+        """Show the outputs of a completed run; of another one why it ended, and what can be done."""
         view_model = self.session.shown.view_model
-        if view_model is None or not view_model.is_over or view_model.status != "failed":
+        if self.session.shown.live is not None or view_model is None or view_model.status not in _UNFINISHED:
             self.bars.drop("run")
         if self.session.shown.live is not None or view_model is None:
             return
         if view_model.status == "completed":
-            self._showing.start()
-        elif view_model.status == "failed":
-            node = node_of(view_model.state.failed_node)
-            buttons = [("Show it", self.show_failure)] if self.session.node(node) is not None else []
-            title = "" if self.session.is_past else fix_title(view_model.state.fix)
-            if title:
-                buttons.insert(0, (title, partial(self.fix_wanted.emit, view_model.state.fix)))
-            self.bars.say("run", f"{view_model.error} {view_model.remedy}".strip(), "bad", buttons)
+            if not view_model.origin:
+                self._showing.start()
+        elif view_model.status in _UNFINISHED and not self.session.is_past:
+            self._say_unfinished(view_model)
+
+    def _say_unfinished(self, view_model: RunViewModel) -> None:
+        """Say why a run failed or was stopped, with buttons that fix it, show its node and resume it."""
+        buttons: list[tuple[str, Callable[[], object]]] = []
+        text, kind = f"{view_model.error} {view_model.remedy}".strip(), "bad"
+        if view_model.status != "failed":
+            text, kind = view_model.error or "The run was stopped. What had finished is kept.", "info"
+        else:
+            fix = view_model.state.fix
+            if title := fix_title(fix):
+                buttons.append((title, partial(self.fix_wanted.emit, fix)))
+            if self.session.node(node_of(view_model.state.failed_node)) is not None:
+                buttons.append(("Show it", self.show_failure))
+        if self.can_resume():
+            buttons.append(("Resume", self.resume_wanted.emit))
+        self.bars.say("run", text, kind, buttons)
 
     def offer_recovery(self, recovered: RecoveredDocument, open_beside: Callable[[], object]) -> None:
         """Offer unsaved work that a crash left; it stays on disk until the user has decided.

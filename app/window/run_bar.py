@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QMenu, QPushButton, QSizePolicy, QWidget
 from app.runs.run_status import Budget, model_label, progress
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, ProgressBar, hbox
+from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, ProgressBar, hbox, plain_tool_tip
+from engine.formatting import format_count
 
 if TYPE_CHECKING:
     from app.session import Session
@@ -86,6 +87,8 @@ class RunBar(QWidget):
         self.progress.setAccessibleName("Progress of the run")
         self.waits = Badge("Waiting for you", "warning", self)
         self.waits.hide()
+        self.pinned = Badge("", "accent", self)
+        self.pinned.hide()
         self.meter = ProgressBar(self)
         self.meter.setTextVisible(False)
         self.meter.setFixedWidth(20 * UNIT)
@@ -112,7 +115,7 @@ class RunBar(QWidget):
     def _arrange(self) -> None:
         left = hbox(self.name, self.saved, STRETCH, spacing=2)
         middle = (self.run, self.pause, self.step, self.stop)
-        right = hbox(2, self.progress, self.waits, STRETCH, self.meter, self.budget, self.model, spacing=2)
+        right = hbox(2, self.progress, self.waits, self.pinned, STRETCH, self.meter, self.budget, self.model, spacing=2)
         hbox((left, 1), *middle, (right, 1), spacing=2, margins=(3, 2, 3, 2), parent=self)
 
     def show_session(self, session: Session | None) -> None:
@@ -125,8 +128,10 @@ class RunBar(QWidget):
             signals = (session.shown.started, session.shown.updated, session.shown.ended)
             self._connections = [signal.connect(self._show_run) for signal in signals]
             self._connections.append(session.saved_state_changed.connect(self._show_name))
+            self._connections.append(session.changed.connect(self._show_pinned))
         self._show_name()
         self._show_run()
+        self._show_pinned()
 
     def show_budget(self, budget: Budget | None) -> None:
         """Show the budget; None hides it."""
@@ -165,6 +170,16 @@ class RunBar(QWidget):
             state = "saving…" if session.is_saving else state
             state = "stored run" if session.is_past else state
         self.saved.setText(state)
+
+    def _show_pinned(self) -> None:
+        """Say how many nodes are pinned, so that nobody takes their values for new results."""
+        nodes = self._session.workflow.pinned_nodes if self._session is not None else ()
+        self.pinned.setVisible(bool(nodes))
+        if nodes:
+            names = ", ".join(node.title or node.id for node in nodes)
+            self.pinned.setText(f"{len(nodes)} pinned")
+            self.pinned.setToolTip(plain_tool_tip(f"Pinned nodes do not run: {names}"))
+            self.pinned.setAccessibleName(f"{format_count(len(nodes), 'node')} pinned: {names}")
 
     def _show_run(self) -> None:
         session = self._session

@@ -27,11 +27,13 @@ class StatusBar(QWidget):
 
     Signals:
         problems_clicked: The user wants to see the problems.
+        failure_clicked: The user wants to see why the run failed.
         question_clicked: The user wants to see the question of the run.
         stored_clicked: The user wants to see the stored run in the list; its id.
     """
 
     problems_clicked = Signal()
+    failure_clicked = Signal()
     question_clicked = Signal()
     stored_clicked = Signal(str)
 
@@ -59,7 +61,8 @@ class StatusBar(QWidget):
             "", lambda: self.stored_clicked.emit(self._session.shown.run_id if self._session else "")
         )
         self.stored.hide()
-        self.problems = self._button("No problems", self.problems_clicked.emit)
+        self._counts = (0, 0)
+        self.problems = self._button("No problems", self._click_problems)
         self.question = self._button("", self.question_clicked.emit)
         self.question.setProperty("tone", "warning")
         self.question.hide()
@@ -101,12 +104,28 @@ class StatusBar(QWidget):
         self._show_stored()
 
     def count(self, errors: int, warnings: int) -> None:
-        """Show the number of problems."""
+        """Show the number of problems; without any, that the run failed."""
+        self._counts = (errors, warnings)
+        self._show_problems()
+
+    @property
+    def _shows_failure(self) -> bool:
+        view_model = self._session.shown.view_model if self._session is not None else None
+        return not any(self._counts) and view_model is not None and view_model.status == "failed"
+
+    def _show_problems(self) -> None:
+        errors, warnings = self._counts
         parts = [format_count(number, word) for number, word in ((errors, "error"), (warnings, "warning")) if number]
-        text = ", ".join(parts) or "No problems"
-        self.problems.setText(text)
-        self.problems.setAccessibleName(f"{text}; show problems")
-        set_style_properties(self.problems, tone="bad" if errors else "warning" if warnings else False)
+        has_failed = self._shows_failure
+        text = "Failed" if has_failed else ", ".join(parts) or "No problems"
+        tone = "bad" if errors or has_failed else "warning" if warnings else False
+        if (text, tone) != (self.problems.text(), self.problems.property("tone")):
+            self.problems.setText(text)
+            self.problems.setAccessibleName(f"{text}; {'show why' if has_failed else 'show problems'}")
+            set_style_properties(self.problems, tone=tone)
+
+    def _click_problems(self) -> None:
+        (self.failure_clicked if self._shows_failure else self.problems_clicked).emit()
 
     def _show_question(self) -> None:
         session = self._session
@@ -141,6 +160,7 @@ class StatusBar(QWidget):
         self._show_stored()
         session = self._session
         self.problems.setVisible(session is not None)
+        self._show_problems()
         if session is None or session.shown.view_model is None or session.shown.workflow is None:
             self._ticking.stop()
             self.state.set_full_text("")

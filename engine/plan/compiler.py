@@ -39,6 +39,7 @@ from engine.nodes.spec import (
     PortType,
     is_body_port,
 )
+from engine.plan.dependencies import everything_in, is_outside, part_nodes
 from engine.plan.execution_plan import (
     LOOP_INPUT,
     LOOP_OUTPUT,
@@ -51,7 +52,7 @@ from engine.plan.execution_plan import (
     SubflowPlan,
 )
 from engine.plan.graph_algorithms import Graph, make_graph
-from engine.plan.parts import Part, everything_in, is_outside, part_nodes
+from engine.plan.part import Part
 from engine.plan.resolve import Link, Resolved
 from engine.plan.structure import Structure, analyse
 from engine.plan.validation import affects_only_node, validate_structure

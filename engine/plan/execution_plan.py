@@ -16,7 +16,7 @@ from engine.nodes.input import InputConfig
 from engine.nodes.iterator import IteratorConfig
 from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import AnySpec, ModelChoice, Outputs, PortType
-from engine.plan.parts import Part
+from engine.plan.part import Part
 from engine.plan.structure import Structure
 from engine.values import Value, immutable
 

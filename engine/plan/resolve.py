@@ -167,8 +167,8 @@ def _pin_problems(resolved: Resolved) -> Iterator[Problem]:
     """Yield what prevents a run from using the pinned values of a node."""
     spec, pinned = resolved.spec, resolved.node.pinned
     found = partial(Problem, "bad-pin", node=resolved.id, field="pinned")
-    if spec.type in _UNPINNABLE:
-        yield found(f"A node of the type {spec.title} cannot be pinned.", _UNPINNABLE[spec.type])
+    if spec.type in UNPINNABLE:
+        yield found(f"A node of the type {spec.title} cannot be pinned.", UNPINNABLE[spec.type])
         return
     ports = {name: port for name, port in resolved.outputs.items() if not is_body_port(spec.type, name)}
     for name, value in pinned.items():
@@ -187,7 +187,7 @@ def _pin_problems(resolved: Resolved) -> Iterator[Problem]:
         yield found(message, "Keep one of them.")
 
 
-_UNPINNABLE: Final = {
+UNPINNABLE: Final = {
     "input": "Set its default value instead.",
     "output": "Unpin it, and pin the node before it.",
     "exit": "Unpin it, and pin its loop.",

@@ -33,7 +33,7 @@ from engine.formatting import format_spending
 from engine.models.protocol import Usage
 from engine.nodes.spec import PAIR_BY_START, ModelCall
 from engine.nodes.subflow import SUBFLOW
-from engine.plan.parts import Part
+from engine.plan.part import Part
 from engine.values import Value
 
 _ITERATION_END: Final = re.compile(r"\]")

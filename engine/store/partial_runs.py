@@ -1,7 +1,7 @@
 """Runs of a part of a workflow: a node with what it needs, a node alone, or a node with everything after it.
 
 A partial run is a fork of the last run. It reuses the stored outputs of all nodes that neither the part runs again nor
-an edit has made stale (`engine.plan.parts`), and runs the rest of the part.
+an edit has made stale (`engine.plan.dependencies`), and runs the rest of the part.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from engine.events import AnyEvent, NodeCompleted, NodeSkipped, RunStarted, pars
 from engine.nodes.input import InputConfig
 from engine.nodes.spec import LOOP, ModelChoice
 from engine.plan.compiler import compile_workflow
+from engine.plan.dependencies import nodes_after, part_nodes, stale_nodes
 from engine.plan.execution_plan import NodePlan, Plan
-from engine.plan.parts import Extent, Part, nodes_after, part_nodes, stale_nodes
+from engine.plan.part import Extent, Part
 from engine.plan.structure import Structure, analyse
 from engine.runner.declared_inputs import given_inputs, read_parameters
 from engine.runner.fork import events_of_nodes, latest_executions
@@ -150,12 +151,13 @@ class _Past:
             default = where.workflow.settings.get("model") or used.default_model
             return used.model or choice.name or default, choice.api_base
 
-        self.stale = stale_nodes(before, structure, models=called)
         self.finished = {
             event.path: event
             for event in latest_executions(self.events)
             if isinstance(event, (NodeCompleted, NodeSkipped)) and "." not in event.path
         }
+        outputs = {path: event.outputs for path, event in self.finished.items() if isinstance(event, NodeCompleted)}
+        self.stale = stale_nodes(before, structure, outputs, models=called)
 
     def usable(self, plan: Plan, given: Mapping[str, Value]) -> frozenset[str]:
         """Return the outermost nodes whose stored outputs a run would give again."""

@@ -28,7 +28,7 @@ from engine.exits import MAX_ITERATIONS_CAP
 from engine.nodes.node_registry import Registry
 from engine.plan.compiler import compile_workflow
 from engine.plan.execution_plan import GraphPlan, LoopPlan, Plan
-from engine.plan.parts import part_of
+from engine.plan.part import part_of
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail, LoopExecution
 from engine.runner.declared_inputs import without_disabled

@@ -78,7 +78,7 @@ def test_running_node_shows_the_end_of_its_stream_and_animates(hand: Hand, qtbot
     qtbot.waitUntil(lambda: hand.session.shown.live is None)
     qtbot.waitUntil(lambda: not hand.canvas.run_view.is_moving)
     assert state(hand, "draft").state is NodeState.CANCELLED
-    assert state(hand, "text").state is None
+    assert state(hand, "text").state is NodeState.CANCELLED
 
 
 def test_dots_move_along_edges_that_carry_values(hand: Hand, qtbot: QtBot, tmp_path: Path) -> None:

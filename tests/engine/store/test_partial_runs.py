@@ -9,7 +9,7 @@ import pytest
 from engine import DocumentError, EngineError, Workflow
 from engine.document.operations import Connect, Disconnect, Operation, SetConfig, SetEnabled, SetPinned, SetTitle
 from engine.events import LoopStarted, NodeCompleted, RunStarted
-from engine.plan.parts import Extent, Part
+from engine.plan.part import Extent, Part
 from engine.runner.declared_inputs import InputError
 from engine.store.partial_runs import MissingValuesError, last_run, plan_partial_run, start_partial_run
 from engine.store.resume import fork, plan_fork, resume
@@ -289,6 +289,15 @@ async def test_an_edit_before_a_pinned_node_makes_nothing_after_it_stale() -> No
     await bench.run()
     bench.edit(SetConfig("plan", ("prompt",), "New: {{input}}"))
     assert called(await bench.part(Extent.ONLY, "polish")) == ["polish"]
+
+
+async def test_a_pin_to_the_stored_output_makes_nothing_stale() -> None:
+    bench = Bench(CHAIN)
+    whole = await bench.run()
+    bench.edit(SetPinned("plan", {"output": whole.output_of("plan")}))
+    assert called(await bench.part(Extent.ONLY, "polish")) == ["polish"]
+    bench.edit(SetPinned("plan", {"output": "another plan"}))
+    assert called(await bench.until("polish")) == ["draft", "polish"]
 
 
 async def test_a_named_state_is_a_value_that_a_node_needs() -> None:

@@ -7,46 +7,19 @@ the whole loop. A node depends on the nodes whose edges lead to it, and on those
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
 
 from engine.document.model import Node
 from engine.document.problems import Problem
 from engine.errors import EngineError
-from engine.nodes.spec import LOOP, ModelChoice
+from engine.nodes.spec import ITERATOR, LOOP, ModelChoice, is_body_port
 from engine.plan.graph_algorithms import Graph, leading_to, make_graph, reachable
-from engine.plan.resolve import Resolved
+from engine.plan.part import Extent, Part
+from engine.plan.resolve import UNPINNABLE, Resolved
 from engine.plan.structure import Structure
 from engine.text_sanitizing import shown
-
-
-class Extent(StrEnum):
-    """How much of a workflow runs: a node with all that it needs, the node only, or it with all that depends on it."""
-
-    UNTIL = "until"
-    ONLY = "only"
-    FROM = "from"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a workflow: a node, and how much around it."""
-
-    extent: Extent
-    node: str
-
-    def __str__(self) -> str:
-        return f"{_EXTENT_TEXTS[self.extent]} {self.node}"
-
-
-_EXTENT_TEXTS: Final = {Extent.UNTIL: "up to", Extent.ONLY: "only", Extent.FROM: "from"}
-
-
-def part_of(extent: str, node: str) -> Part | None:
-    """Return the part with that extent, or None for the whole workflow."""
-    return Part(Extent(extent), node) if extent in set(Extent) and node else None
+from engine.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +78,19 @@ def outermost(structure: Structure, node: str) -> str:
     return loop if loop is not None and structure.bodies[loop].kind is LOOP else node
 
 
+def pin_target(structure: Structure, node: str) -> str | None:
+    """Return the node to pin in order to pin the output of a node; None if it cannot be pinned."""
+    present = structure.workflow.nodes_by_id.get(node)
+    if present is None:
+        return None
+    if present.type == LOOP.end:
+        return structure.loop_of.get(node)
+    if present.type == ITERATOR.start:
+        body = structure.bodies.get(node)
+        return body.exit if body is not None else None
+    return None if present.type in UNPINNABLE else node
+
+
 def everything_in(structure: Structure, nodes: Iterable[str]) -> frozenset[str]:
     """Return nodes and everything in the bodies of the loops and iterators among them."""
     found: set[str] = set()
@@ -129,25 +115,42 @@ def is_outside(problem: Problem, structure: Structure, nodes: Collection[str]) -
 
 
 def stale_nodes(
-    before: Structure, after: Structure, *, models: Callable[[Structure, ModelChoice], object] | None = None
+    before: Structure,
+    after: Structure,
+    outputs: Mapping[str, Mapping[str, Value]],
+    *,
+    models: Callable[[Structure, ModelChoice], object] | None = None,
 ) -> frozenset[str]:
     """Return the outermost nodes whose earlier outputs are not what a run of the edited document would give.
 
     A node is stale if it was edited or connected in another way, if something in it was, or if it depends on a stale
-    node. Titles and the layout do not count.
+    node. Titles and the layout do not count, nor does a pin to what the node had output.
 
     Args:
         before: The document of the earlier run.
         after: The document now.
+        outputs: What the outermost nodes output in that run.
         models: Returns what a model choice stands for in either document; by default that of the settings.
     """
-    called = models or _model_in_settings
+    if after is before:
+        return frozenset()
+    called, outer = models or _model_in_settings, after.members.get(None, ())
     changed = [
         node
-        for node in after.members.get(None, ())
-        if after is not before and _definition(before, node, called) != _definition(after, node, called)
+        for node in outer
+        if _definition(before, node, called) != _definition(after, node, called)
+        and not _is_pinned_at(after, node, outputs.get(node, {}))
     ]
-    return nodes_after(after, changed)
+    return nodes_after(after, changed) if changed else frozenset()
+
+
+def _is_pinned_at(structure: Structure, node: str, outputs: Mapping[str, Value]) -> bool:
+    """Whether a node is pinned, and all its connected ports at these values."""
+    present = structure.workflow.nodes_by_id[node]
+    used = {link.source_port for link in structure.links_from.get(node, ())} | present.pinned.keys()
+    used = {port for port in used if not is_body_port(present.type, port)}
+    pinned = present.pinned if present.enabled else {}
+    return bool(pinned) and all(port in pinned and port in outputs and pinned[port] == outputs[port] for port in used)
 
 
 def _model_in_settings(structure: Structure, choice: ModelChoice) -> object:

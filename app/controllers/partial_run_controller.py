@@ -1,0 +1,131 @@
+"""Run a part of a document: up to the selected node, only it, or from it on, with values of the last run."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
+
+from app.controllers.consent_controller import ConsentController
+from app.controllers.run_controller import ask_to_run, permitted, run_options, runs_code
+from app.dialogs import FileDialogs
+from app.engine_thread import EngineThread
+from app.history.store_client import StoreClient
+from app.settings.preferences import Preferences
+from app.window.document_page import DocumentPage
+from app.worker import Worker
+from engine.document.problems import DocumentError
+from engine.errors import EngineError
+from engine.plan.part import Extent, Part
+from engine.runner.declared_inputs import declared_inputs
+from engine.store.partial_runs import (
+    MissingValuesError,
+    PartialRunPlan,
+    last_run,
+    plan_partial_run,
+    start_partial_run,
+)
+from engine.store.store_protocol import RunSummary, Store, StoreError
+from engine.values import Value
+
+PART = "part"
+"""The topic of the message that values are missing."""
+
+
+class PartialRunController(QObject):
+    """Implements *Run up to here*, *Run this node* and *Run from here*.
+
+    Signals:
+        run_blocked: The part has errors; they should be shown.
+    """
+
+    run_blocked = Signal(object)
+
+    def __init__(
+        self, window: QWidget, engine: EngineThread, preferences: Preferences, dialogs: FileDialogs, store: StoreClient
+    ) -> None:
+        super().__init__(window)
+        self._window = window
+        self._engine = engine
+        self._preferences = preferences
+        self._dialogs = dialogs
+        self._store = store
+        self._worker = Worker(self)
+        self._consent = ConsentController(window)
+
+    def run(self, document: DocumentPage, extent: Extent) -> None:
+        """Run a part of a document around the selected node, which stands for the loop that it is in."""
+        session = document.session
+        if session.shown.live is None and not session.is_past and session.selection:
+            session.seal()
+            document.bars.drop(PART)
+            part = Part(extent, session.selection[0])
+            plan = partial(self._plan, document, part, {})
+            # Right after the start of the program, the history may still be opening.
+            self._consent.before_run(session, lambda: self._store.when_settled(plan))
+
+    def _plan(self, document: DocumentPage, part: Part, inputs: dict[str, Value]) -> None:
+        if document.is_closed:
+            return
+        session, store = document.session, self._store.store
+        workflow, run_id = session.workflow, session.shown.run_id
+        folder = session.path.parent if session.path is not None and document.may_use_folder else None
+        source = str(session.path) if session.path is not None else ""
+        options = run_options(workflow, self._engine, self._preferences, folder, store, source)
+        options = permitted(options, document)
+
+        def plan() -> PartialRunPlan:
+            last = None if store is None else _last_run(store, run_id, source)
+            return plan_partial_run(store, workflow, part, inputs, options, last=last)
+
+        def start(planned: PartialRunPlan) -> None:
+            if document.is_closed or session.shown.live is not None:
+                return
+            if _lacks_input(planned) or (runs_code(document) and not document.may_run_code):
+                self._ask(document, part, planned)
+                return
+            begin = partial(start_partial_run, store, planned, options)
+            session.shown.last_inputs = {**session.shown.last_inputs, **planned.inputs}
+            session.shown.last_inputs_of = workflow
+            session.shown.follow(planned.plan.structure, begin)
+
+        self._worker.ask(plan, start, partial(self._refuse, document, part))
+
+    def _ask(self, document: DocumentPage, part: Part, planned: PartialRunPlan) -> None:
+        """Ask for the inputs of a part and for permissions, and run it."""
+        declared = declared_inputs(document.session.workflow)
+        inputs = [item for item in declared if item.name in planned.plan.parameters]
+
+        def run(inputs: dict[str, Value]) -> None:
+            if document.may_run_code or not runs_code(document):
+                self._plan(document, part, inputs)
+            else:
+                document.session.refused.emit("This part of the workflow did not run, because it may not run code.")
+
+        ask_to_run(document, inputs, planned.inputs, self._dialogs, self._window, run)
+
+    def _refuse(self, document: DocumentPage, part: Part, error: EngineError) -> None:
+        if isinstance(error, MissingValuesError):
+            again = partial(self._plan, document, Part(Extent.UNTIL, part.node), {})
+            document.bars.say(PART, error.message, "warning", [("Run up to here instead", again)])
+        elif isinstance(error, DocumentError):
+            document.session.refused.emit("This part of the workflow has errors and cannot run. See Problems.")
+            self.run_blocked.emit(document)
+        else:
+            document.session.refused.emit(str(error))
+
+
+def _last_run(store: Store, run_id: str, source: str) -> RunSummary | None:
+    """Return the run that is shown if the history has it, else the last one of the file."""
+    try:
+        if run_id:
+            return store.find(run_id)
+    except StoreError:  # it was not stored, or has been deleted
+        pass
+    return last_run(store, source)
+
+
+def _lacks_input(planned: PartialRunPlan) -> bool:
+    given = planned.inputs
+    return any(name not in given and config.default is None for name, config in planned.plan.parameters.items())

@@ -1,0 +1,375 @@
+"""Runs of a part of a document in the window, and pinned nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.canvas.node_status_item import NodeStatus
+from app.inspector.pin_dialog import PinDialog
+from app.window.document_page import DocumentPage
+from app.window.run_dialog import RunDialog
+from app.workbench import Workbench
+from engine.document.model import Workflow
+from engine.document.operations import SetConfig
+from engine.run_state.state import NodeState
+from engine.store import Store
+from tests.app.window.conftest import Script, ended, open_file, press, saved
+from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result
+
+CHAIN = flow(
+    entry(default="the sea"),
+    llm("plan", "Plan: {{input}}"),
+    llm("draft", "Draft: {{input}}"),
+    result(),
+    edges="text -> plan -> draft -> out",
+)
+LOOP = flow(
+    entry(default="the sea"),
+    llm("plan", "Plan: {{input}}"),
+    loop(max_iterations=2),
+    llm("draft", "Draft: {{input}}"),
+    leave(),
+    result(),
+    edges="text -> plan -> loop -> draft -> exit -> out",
+)
+
+
+def opened(workbench: Workbench, folder: Path, workflow: Workflow = CHAIN) -> DocumentPage:
+    return open_file(workbench, saved(folder, workflow=workflow))
+
+
+def run(workbench: Workbench, document: DocumentPage, key: Qt.Key, node: str, qtbot: QtBot) -> None:
+    """Select a node, press a key of the Run menu, and wait until that run is over."""
+    document.session.select([node])
+    with qtbot.waitSignal(document.session.shown.started):
+        QTest.keyClick(workbench.window, key)
+    ended(document, qtbot)
+
+
+def states(document: DocumentPage) -> dict[str, NodeState]:
+    view_model = document.session.shown.view_model
+    assert view_model is not None
+    return {path: node.state for path, node in view_model.nodes.items()}
+
+
+def card(document: DocumentPage, node: str) -> NodeStatus:
+    item = document.canvas.view.nodes[node].status_item
+    return item.status if item is not None else NodeStatus()
+
+
+def text(document: DocumentPage) -> str:
+    return document.bars.text("part")
+
+
+DONE, CACHED = NodeState.COMPLETED, NodeState.CACHED
+
+
+def test_run_up_to_here_runs_what_the_node_needs(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = opened(workbench, tmp_path)
+    run(workbench, document, Qt.Key.Key_F7, "plan", qtbot)
+    assert states(document) == {"text": DONE, "plan": DONE}
+    assert card(document, "draft").state is None
+    assert workbench.status_bar.state.full_text.startswith("Done · up to plan")
+    run(workbench, document, Qt.Key.Key_F7, "draft", qtbot)
+    assert states(document) == {"text": CACHED, "plan": CACHED, "draft": DONE}
+
+
+def test_run_this_node_uses_the_values_of_the_last_run(
+    workbench: Workbench, tmp_path: Path, script: Script, qtbot: QtBot
+) -> None:
+    document = opened(workbench, tmp_path)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    script("other words")
+    document.session.do(SetConfig("draft", ("prompt",), "Write: {{input}}"))
+    run(workbench, document, Qt.Key.Key_F8, "draft", qtbot)
+    assert states(document) == {"text": CACHED, "plan": CACHED, "draft": DONE}
+    execution = document.session.shown.view_model.node("draft")
+    assert (execution.inputs, execution.outputs["output"]) == ({"input": "words"}, "other words")
+
+
+def test_run_from_here_runs_everything_after_the_node(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = opened(workbench, tmp_path)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    run(workbench, document, Qt.Key.Key_F9, "draft", qtbot)
+    assert states(document) == {"text": CACHED, "plan": CACHED, "draft": DONE, "out": DONE}
+
+
+def test_missing_values_are_said_with_the_button_that_gets_them(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = opened(workbench, tmp_path)
+    document.session.select(["draft"])
+    QTest.keyClick(workbench.window, Qt.Key.Key_F8)
+    qtbot.waitUntil(lambda: text(document) != "")
+    assert "“plan” has not run" in text(document)
+    assert "--" not in text(document)
+    with qtbot.waitSignal(document.session.shown.started):
+        press(document.bars, "Run up to here instead")
+    ended(document, qtbot)
+    assert states(document) == {"text": DONE, "plan": DONE, "draft": DONE}
+    assert text(document) == ""
+
+
+def test_a_loop_runs_alone(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = opened(workbench, tmp_path, LOOP)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    document.session.select(["loop", "draft", "exit"])  # as a click on its label does
+    assert workbench.actions_by_name["run_only"].isEnabled()
+    with qtbot.waitSignal(document.session.shown.started):
+        workbench.actions_by_name["run_only"].trigger()
+    ended(document, qtbot)
+    found = states(document)
+    assert (found["plan"], found["loop"], found["loop[1].draft"]) == (CACHED, DONE, DONE)
+    assert "out" not in found
+
+
+def test_nodes_that_take_no_part_do_not_wait(
+    workbench: Workbench, tmp_path: Path, script: Script, qtbot: QtBot
+) -> None:
+    script("words", {"node": "draft", "reply": {"text": "words", "delay_s": 600}})
+    document = opened(workbench, tmp_path)
+    document.session.select(["draft"])
+    QTest.keyClick(workbench.window, Qt.Key.Key_F7)
+    qtbot.waitUntil(lambda: card(document, "draft").state is NodeState.RUNNING)
+    assert card(document, "out").state is None
+
+
+def test_the_actions_need_one_node(workbench: Workbench, tmp_path: Path) -> None:
+    document = opened(workbench, tmp_path)
+    action = workbench.actions_by_name["run_only"]
+    enabled: list[bool] = []
+    for selection in ((), ("draft",), ("plan", "draft")):
+        document.session.select(selection)
+        enabled.append(action.isEnabled())
+    assert enabled == [False, True, False]
+    document.session.select(["draft"])
+    menu = [one.objectName() for one in document.canvas.popups.run_actions]
+    assert menu == ["run_until", "run_only", "run_from"]
+
+
+def test_an_input_without_a_value_is_asked_for(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    workflow = flow(entry(), entry("tone"), llm("plan"), llm("sing"), edges="text -> plan\ntone -> sing")
+    document = opened(workbench, tmp_path, workflow)
+    document.session.select(["sing"])
+    QTest.keyClick(workbench.window, Qt.Key.Key_F7)
+    qtbot.waitUntil(lambda: bool(workbench.window.findChildren(RunDialog)))
+    (dialog,) = workbench.window.findChildren(RunDialog)
+    assert [field.declared.name for field in dialog.fields] == ["tone"]
+    dialog.fields[0].editor.setPlainText("sad")
+    with qtbot.waitSignal(document.session.shown.started):
+        press(dialog, "Run")
+    ended(document, qtbot)
+    assert document.session.shown.view_model.node("sing").inputs == {"input": "sad"}
+
+
+# Pins
+
+
+def pin_dialog(document: DocumentPage) -> PinDialog:
+    (dialog,) = (one for one in QApplication.topLevelWidgets() if isinstance(one, PinDialog) and one.isVisible())
+    return dialog
+
+
+def test_an_output_is_pinned_edited_and_unpinned(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = opened(workbench, tmp_path)
+    session, canvas = document.session, document.canvas
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    session.select(["plan"])
+    canvas.actions_by_name["pin"].trigger()
+    dialog = pin_dialog(document)
+    assert [field.editor.toPlainText() for field in dialog.fields] == ["words"]
+    dialog.fields[0].editor.setPlainText("my plan")
+    dialog.pin.click()
+    assert session.node("plan").pinned == {"output": "my plan"}
+    assert card(document, "plan").is_pinned
+    assert canvas.actions_by_name["pin"].text() == "Edit pinned value…"
+    assert workbench.run_bar.pinned.text() == "1 pinned"
+    assert not document.inspector.pin_bar.isHidden()
+
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    assert states(document)["plan"] is NodeState.PINNED
+    assert session.shown.view_model.node("draft").inputs == {"input": "my plan"}
+
+    document.inspector.pin_bar.remove.click()
+    assert session.node("plan").pinned == {}
+    assert workbench.run_bar.pinned.isHidden()
+    session.undo()
+    assert session.node("plan").pinned == {"output": "my plan"}
+
+
+def test_a_value_that_does_not_fit_is_not_pinned(workbench: Workbench, tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    document = opened(workbench, tmp_path, flow(entry(), llm("plan", reply_schema=schema), edges="text -> plan"))
+    document.session.select(["plan"])
+    document.canvas.actions_by_name["pin"].trigger()
+    dialog = pin_dialog(document)
+    dialog.fields[0].editor.setPlainText("{not json")
+    dialog.pin.click()
+    assert dialog.isVisible()
+    assert not dialog.fields[0].error.isHidden()
+    dialog.fields[0].editor.setPlainText('{"n": 1}')
+    dialog.pin.click()
+    assert document.session.node("plan").pinned == {"output": {"n": 1}}
+
+
+def test_the_exit_of_a_loop_pins_the_loop(workbench: Workbench, tmp_path: Path) -> None:
+    document = opened(workbench, tmp_path, LOOP)
+    document.session.select(["exit"])
+    document.canvas.actions_by_name["pin"].trigger()
+    dialog = pin_dialog(document)
+    assert [field.port.name for field in dialog.fields] == ["output"]
+    dialog.fields[0].editor.setPlainText("result")
+    dialog.pin.click()
+    assert document.session.node("loop").pinned == {"output": "result"}
+    assert document.canvas.actions_by_name["unpin"].isEnabled()
+    document.canvas.actions_by_name["unpin"].trigger()
+    assert document.session.node("loop").pinned == {}
+
+
+def test_inputs_and_outputs_cannot_be_pinned(workbench: Workbench, tmp_path: Path) -> None:
+    document = opened(workbench, tmp_path)
+    for node in ("text", "out"):
+        document.session.select([node])
+        assert not document.canvas.actions_by_name["pin"].isEnabled()
+
+
+def test_a_partial_run_is_in_the_history(workbench: Workbench, tmp_path: Path, store: Store, qtbot: QtBot) -> None:
+    document = opened(workbench, tmp_path)
+    run(workbench, document, Qt.Key.Key_F7, "plan", qtbot)
+    run(workbench, document, Qt.Key.Key_F8, "draft", qtbot)
+    newest, oldest = store.runs()
+    assert (newest.parent, newest.forked_at) == (oldest.run_id, "draft")
+
+
+# The last run of a file, and stopped runs
+
+
+def reopened(workbench: Workbench, document: DocumentPage, qtbot: QtBot) -> DocumentPage:
+    """Close a document and open its file again."""
+    path = document.session.path
+    assert path is not None
+    workbench.closing.close_document(document)
+    qtbot.waitUntil(lambda: document not in workbench.documents.all)
+    return open_file(workbench, path)
+
+
+def test_the_results_of_the_last_run_are_there_when_a_file_is_opened_again(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = opened(workbench, tmp_path, LOOP)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    run_id = document.session.shown.run_id
+    again = reopened(workbench, document, qtbot)
+    qtbot.waitUntil(lambda: card(again, "draft").line == "words")
+    assert again.session.shown.run_id == run_id
+    assert states(again)["loop[1].draft"] is DONE
+    assert again.session.selection == ()
+    assert workbench.status_bar.state.full_text.startswith("Run of today, ")
+    assert "Done" in workbench.status_bar.state.full_text
+    assert not card(again, "plan").is_stale
+
+    again.session.do(SetConfig("draft", ("prompt",), "Write: {{input}}"))
+    qtbot.waitUntil(lambda: card(again, "draft").is_stale)
+    assert (card(again, "loop").is_stale, card(again, "out").is_stale) == (True, True)
+    assert not card(again, "plan").is_stale
+    run(workbench, again, Qt.Key.Key_F8, "loop", qtbot)
+    assert states(again)["plan"] is CACHED
+    assert not card(again, "draft").is_stale
+
+
+def test_runs_of_another_file_are_not_shown(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    document = opened(workbench, tmp_path)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    other = open_file(workbench, saved(tmp_path, "other.loop.json", CHAIN))
+    qtbot.waitUntil(lambda: not workbench.store_access.is_busy)
+    qtbot.wait(50)
+    assert other.session.shown.view_model is None
+
+
+SLOW = {"node": "draft", "reply": {"text": "words", "delay_s": 600}}
+
+
+def stopped(workbench: Workbench, document: DocumentPage, script: Script, qtbot: QtBot) -> None:
+    """Run, and stop while `draft` is running."""
+    script("words", SLOW)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: card(document, "draft").state is NodeState.RUNNING)
+    workbench.actions_by_name["stop"].trigger()
+    ended(document, qtbot)
+
+
+def test_a_stopped_run_resumes_where_it_stands(
+    workbench: Workbench, tmp_path: Path, script: Script, qtbot: QtBot
+) -> None:
+    document = opened(workbench, tmp_path)
+    stopped(workbench, document, script, qtbot)
+    shown, run_id = document.session.shown, document.session.shown.run_id
+    assert card(document, "draft").state is NodeState.CANCELLED
+    assert card(document, "out").state is NodeState.CANCELLED  # it did not run because of the stop
+    assert "stopped" in document.bars.text("run")
+    assert workbench.actions_by_name["pause"].iconText() == "Resume"
+    script("other words")
+    with qtbot.waitSignal(shown.started):
+        press(document.bars, "Resume")
+        qtbot.waitUntil(lambda: bool(QApplication.activeModalWidget()) or shown.live is not None)
+        if (box := QApplication.activeModalWidget()) is not None:  # the call that was in flight
+            press(box, "Call again and resume")
+    ended(document, qtbot)
+    assert shown.run_id == run_id
+    assert shown.view_model.outputs == {"out": "other words"}
+    assert document.bars.text("run") == ""
+    assert workbench.actions_by_name["pause"].iconText() == "Pause"
+    assert workbench.documents.all == [document]
+
+
+def test_a_failed_run_says_failed_and_shows_why(
+    workbench: Workbench, tmp_path: Path, script: Script, qtbot: QtBot
+) -> None:
+    script("words", {"node": "draft", "reply": {"error": {"kind": "authentication", "message": "The key is refused."}}})
+    document = opened(workbench, tmp_path)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    assert workbench.status_bar.problems.text() == "Failed"
+    press(document.bars, "Show it")
+    assert document.session.selection == ("draft",)
+    assert document.inspector.tabs.currentIndex() == 1
+    qtbot.waitUntil(lambda: "The key is refused." in document.inspector.result.problems.texts[0])
+    document.session.select(())
+    workbench.status_bar.problems.click()
+    assert document.session.selection == ("draft",)
+    script("words")
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    assert workbench.status_bar.problems.text() == "No problems"
+
+
+def test_values_are_shown_at_ports_and_on_edges(
+    workbench: Workbench, tmp_path: Path, script: Script, qtbot: QtBot
+) -> None:
+    script("<b>words</b>")
+    document = opened(workbench, tmp_path, LOOP)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    document.fit_initial_view()
+    view, tip = document.canvas.view, document.canvas.run_view.tool_tip
+    plan, exit_ = view.nodes["plan"], view.nodes["exit"]
+    assert tip(plan.outputs[0].middle).endswith("<b>words</b>")  # as plain text; escaped where it is shown
+    assert tip(plan.inputs[0].middle).startswith("input: ")
+    assert tip(plan.inputs[0].middle).endswith("the sea")
+    assert tip(exit_.outputs[0].middle).endswith("<b>words</b>")
+    edge = next(edge for edge in plan.outputs[0].connected_pipes)
+    middle = edge.path().pointAtPercent(0.5)
+    assert tip(middle) == "plan.output → loop.input\n\n<b>words</b>"
+    assert tip(plan.card_rect.center()).endswith("<b>words</b>")
