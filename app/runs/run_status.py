@@ -174,6 +174,8 @@ class ModelsInUse:
 
 def _models_of_node(node: Node) -> tuple[str, ...]:
     """Return the models that a node may call, fallbacks last; an empty name stands for the default model."""
+    if node.pinned and node.enabled:
+        return ()
     from pydantic import ValidationError
 
     from engine.nodes.node_registry import builtin_registry
