@@ -65,6 +65,8 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
     workbench.finished.connect(application.quit)
     preloader = ModelPreloader(workbench, engine)
     workbench.is_starting = True
+    window = workbench.window
+    window.resize(window.size().boundedTo(window.screen().availableSize()))
     workbench.show()
     workbench.store_access.open(AFTER_FIRST_PAINT_MS)
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QByteArray, QObject, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QByteArray, QObject, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QAction,
     QCloseEvent,
@@ -322,7 +322,7 @@ class WindowState:
 
     def restore(self) -> None:
         """Apply the stored state to a new window."""
-        self._window.resize(QSize(*DEFAULT_SIZE).boundedTo(self._window.screen().availableSize()))
+        self._window.resize(*DEFAULT_SIZE)
         stored = _stored(self._preferences)
         if self._preferences.window_geometry:
             self._window.restoreGeometry(_from_text(self._preferences.window_geometry))

@@ -57,6 +57,8 @@ class Workbench(app.main.Workbench):
 
     def press(self):
         print('documents' in vars(self), 'history' in vars(self))
+        size = self.window.size()
+        print('fits', size.boundedTo(self.window.screen().availableSize()) == size)
         self.actions_by_name['settings'].trigger()
         print('settings', self.commands.settings.isVisible())
         self.commands.settings.close()
@@ -102,6 +104,7 @@ def test_window_appears_before_slow_imports_and_ends_cleanly(tmp_path: Path) -> 
 
     assert done.stdout.splitlines() == [
         "False False",
+        "fits True",
         "settings True",
         "panel runs True",
         "palette True",
