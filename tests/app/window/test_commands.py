@@ -247,5 +247,5 @@ def test_the_edit_menu_is_short_and_has_the_rest_in_submenus(workbench: Workbenc
     entries = [action for action in edit.menu().actions() if not action.isSeparator() and action.isVisible()]
     assert len(entries) < 20
     submenus = [action.text() for action in entries if action.menu() is not None]
-    assert submenus == ["Select", "Add", "Loop", "Arrange"]
+    assert submenus == ["Select", "Add", "Wrap", "Arrange"]
     assert "Wrap in a loop" in [action.text() for action in workbench.menus.canvas_actions]
