@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -97,14 +97,19 @@ def bundled_templates(folder: Path | None = None) -> tuple[list[Template], list[
     problems: list[str] = []
     for path in files:
         try:
-            workflow = load(path)
+            templates.append(_load_template(path, path.stat().st_mtime_ns if path.exists() else 0))
         except EngineError as error:
             problems.append(str(error))
-            continue
-        about, when = split_description(workflow.description)
-        title = workflow.name or path.name.removesuffix(FILE_SUFFIX)
-        templates.append(Template(path, title, about, when, _PLACES.get(path.name, _LAST)[1], workflow))
     return sorted(templates, key=lambda each: (_PLACES.get(each.path.name, _LAST), each.title.casefold())), problems
+
+
+@lru_cache(maxsize=64)
+def _load_template(path: Path, _changed_ns: int) -> Template:
+    """Load a template. Start page and palette show the same ones."""
+    workflow = load(path)
+    about, when = split_description(workflow.description)
+    title = workflow.name or path.name.removesuffix(FILE_SUFFIX)
+    return Template(path, title, about, when, _PLACES.get(path.name, _LAST)[1], workflow)
 
 
 _PLACES: Final = {

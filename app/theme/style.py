@@ -192,20 +192,28 @@ class Style(QObject):
         if self._choice == "system":
             light = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Light
         self.theme = LIGHT if light else DARK
+        sheet = style_sheet(self.theme, self.scale)
+        if self._is_applied(sheet):
+            return
         self._application.setPalette(_palette(self.theme))
         self._application.setFont(self.font())
-        self._apply_stylesheet()
+        self._apply_stylesheet(sheet)
         self.changed.emit()
         # Lay out at once, or the first frame shows text of the new size in fields of the old size.
         QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
 
-    def _apply_stylesheet(self) -> None:
+    def _is_applied(self, sheet: str) -> bool:
+        """Return whether nothing has another style sheet; applying the same again would take as long as another one."""
+        own = {widget.styleSheet() for widget in self._application.topLevelWidgets()}
+        return self._application.styleSheet() == sheet and own <= {"", sheet}
+
+    def _apply_stylesheet(self, sheet: str) -> None:
         """Set the style sheet on the visible main windows, or else on the application.
 
         Setting it on the application makes Qt polish each widget and then its children again, which takes four times as
         long with an open document. A window's own style sheet takes precedence.
         """
-        sheet, application = style_sheet(self.theme, self.scale), self._application
+        application = self._application
         alone = [widget for widget in application.topLevelWidgets() if widget.parentWidget() is None]
         windows = [widget for widget in alone if isinstance(widget, QMainWindow)]
         shown = [widget for widget in alone if widget.isVisible()]

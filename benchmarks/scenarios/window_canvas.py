@@ -22,6 +22,9 @@ _ROWS: Final = (
     ("keystroke_ms", "a keystroke in a prompt, to the canvas", 16, " ms"),
     ("gap_ms", "largest gap while nodes stream", 50, " ms"),
     ("events_a_second", "events a second in that run", None, ""),
+    ("new_tab_ms", "a new tab", 50, " ms"),
+    ("theme_ms", "a change of the theme", 50, " ms"),
+    ("settings_ms", "the first opening of the settings", 50, " ms"),
     ("memory_mb", "memory for the document", 40, " MB"),
     ("reopened_mb", "memory that stays of {times} documents of {small} nodes", 30, " MB"),
 )
@@ -54,7 +57,7 @@ def tables(effort: Effort) -> list[Table]:
             found[worker].append(_measured(worker, json.dumps(sizes)))
     words = {"dragged": sizes["dragged"], "times": effort.reopened, "small": reopened[0]}
     for name, what, most, unit in _ROWS:
-        ours, stock = (_middle([figures[name] for figures in found[worker]]) for worker in WORKERS)
+        ours, stock = (_middle([figures.get(name) for figures in found[worker]]) for worker in WORKERS)
         met = "–" if most is None or ours is None else aim(ours, most, unit)
         table.add(what.format(**words), _shown(ours, unit), _shown(stock, unit), met)
     return [table]

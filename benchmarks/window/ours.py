@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QPlainTextEdit, QWidget
 
 from app.engine_thread import EngineThread
-from app.settings.preferences import Preferences
-from app.theme.style import Style
+from app.settings.preferences import Preferences, apply_appearance
+from app.theme.style import Style, style
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from benchmarks.window.graphs import laid_out, side_by_side, written
@@ -24,9 +25,11 @@ class Contender:
 
     def __init__(self, application: QApplication, folder: Path) -> None:
         self._folder = folder
-        Style(application).choose("dark", 1.0)
+        Style(application)
         self._engine = EngineThread()
         self._preferences = Preferences(folder / "preferences.json")
+        self._preferences.set(theme="dark")
+        apply_appearance(self._preferences)
         self._workbench = Workbench(self._engine, self._preferences, data_folder=folder / "unsaved")
         self._workbench.window.resize(1440, 900)
         self._workbench.show()
@@ -124,6 +127,26 @@ class Contender:
             settle(20)
         settle(500)
         return growth_mb(before)
+
+    def steps_ms(self) -> dict[str, float]:
+        """The time of steps that concern the whole window, up to the end of the next paint, in milliseconds."""
+        self._opened(self._folder / "large.loop.json")
+        settle(500)
+        steps: dict[str, Callable[[], object]] = {
+            "settings_ms": self._workbench.commands.open_settings,
+            "theme_ms": lambda: style().choose("light"),
+            "new_tab_ms": self._documents.new,
+        }
+        found: dict[str, float] = {}
+        for name, step in steps.items():
+            begin = time.perf_counter()
+            step()
+            QApplication.processEvents()
+            found[name] = (time.perf_counter() - begin) * 1e3
+            for dialog in self._workbench.window.findChildren(QDialog):
+                dialog.close()
+            settle(500)
+        return found
 
     def close(self) -> None:
         """Close everything."""

@@ -133,6 +133,10 @@ class Contender:
         settle(500)
         return growth_mb(before)
 
+    def steps_ms(self) -> dict[str, float]:
+        """Nothing: it has no tabs, themes and settings."""
+        return {}
+
     def close(self) -> None:
         """Close everything."""
         self._graph.widget.hide()

@@ -51,6 +51,7 @@ def figures(contender: Any, sizes: Mapping[str, Any]) -> dict[str, float | None]
     # Immediately, because the autosave of the large changed document happens during the run.
     found["gap_ms"], found["events_a_second"] = contender.flood(*sizes["flood"])
     found["reopened_mb"] = contender.open_and_close(*sizes["reopened"])
+    found.update(contender.steps_ms())
     return found
 
 

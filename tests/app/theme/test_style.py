@@ -57,8 +57,19 @@ def test_system_theme_is_followed_only_if_chosen(style: Style) -> None:
     hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
     assert reported == ["light"]
     style.choose("system")
+    style.scale = 1.25  # following the system again has something to apply
     hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
     assert reported == ["light", "dark", "dark"]
+
+
+def test_same_look_is_not_applied_again(style: Style) -> None:
+    style.choose("light", 1.25)
+    reported: list[str] = []
+    style.changed.connect(lambda: reported.append(style.theme.name))
+    style.choose("light")
+    assert reported == []
+    style.choose("light", 1.0)
+    assert reported == ["light"]
 
 
 def test_text_size_scales_all_fonts(qtbot: QtBot, style: Style) -> None:

@@ -88,6 +88,6 @@ def test_pinned_values_are_in_a_python_script():
 def test_a_template_as_a_python_script_is_the_same_workflow(file: Path):
     workflow = load(file)
     exported = export_python(workflow)
-    assert imports_of(exported.text) - {"pathlib"} == {"__future__", "argparse", "json", "sys", "typing", "engine"}
+    assert imports_of(exported.text) - {"pathlib"} == {"__future__", "argparse", "json", "sys", "typing", "loopwright"}
     assert module_of(exported.text).workflow.to_json() == {**workflow.to_json(), "layout": {}}
     assert exported.left_out == ("The positions of the nodes on the canvas are left out.",)
