@@ -26,6 +26,8 @@ from app.batch.batch_window import BatchWindow
 from app.engine_thread import EngineThread
 from app.gallery.diagram import DiagramPicture
 from app.history.fork_dialog import ForkDialog
+from app.inspector.model_list import ModelChoice, ModelComboBox, ModelGroup, ModelSource
+from app.runs.run_status import model_label
 from app.session import Session
 from app.settings.preferences import Preferences
 from app.theme.style import Style
@@ -37,6 +39,8 @@ from benchmarks.screenshot_summary import summary_workflow
 from engine import dumps
 from engine.document.model import FILE_SUFFIX, Workflow
 from engine.document.operations import SetConfig
+from engine.models.known_models import models_of_provider
+from engine.models.protocol import EMBEDDED_MODEL
 from engine.nodes.spec import LOOP
 from engine.run_state.state import NodeState
 from engine.values import Value
@@ -179,10 +183,36 @@ def _draw(studio: Studio) -> None:
     _draw_parts(studio, document)
 
 
+class ExampleModels(ModelSource):
+    """Models as with a key for OpenAI and Ollama on the computer, without asking either."""
+
+    can_search = True
+
+    def groups(self) -> list[ModelGroup]:
+        """Return the models."""
+        listed = models_of_provider("openai")
+        return [
+            ModelGroup("Recently used", (ModelChoice("openai/gpt-4o-mini"),)),
+            ModelGroup("Built in", (ModelChoice(EMBEDDED_MODEL, model_label(EMBEDDED_MODEL), "free"),)),
+            ModelGroup("Ollama on this computer", (ModelChoice("ollama_chat/llama3.2", hint="free"),)),
+            ModelGroup("OpenAI", tuple(ModelChoice(model.name, hint=model.price_text) for model in listed)),
+        ]
+
+
+def draw_models(studio: Studio) -> None:
+    """Draw the list of models."""
+    field = ModelComboBox(ExampleModels(), parent=studio.workbench.window)
+    field.showPopup()
+    studio.take("models", field.list)
+    field.hidePopup()
+    field.deleteLater()
+
+
 def _draw_parts(studio: Studio, document: DocumentPage) -> None:
     workbench = studio.workbench
     studio.take("panel-palette", workbench.palette_panel)
     studio.take("panel-inspector", document.inspector)
+    draw_models(studio)
     workbench.commands.open_settings()
     assert workbench.commands.settings is not None
     for page in ("models", "runs", "history", "appearance"):

@@ -142,6 +142,7 @@ class ModelList(QDialog):
         footer = vbox(self.search, hbox(self.note, margins=(1, 0, 1, 1)), self.setup, spacing=1)
         vbox(self.filter, (self.list, 1), footer, spacing=2, margins=2, parent=self)
         source.changed.connect(self._update)
+        style().changed.connect(self._update)
 
     def open_below(self, field: QWidget) -> None:
         """Open the list below a field, or above it where there is more room."""

@@ -26,11 +26,21 @@ from typing import Any
 
 from engine.models.keys import Endpoint, Keys, find_endpoint
 from engine.models.price_list import price_entries, price_of_entry
-from engine.models.protocol import ModelError, ModelErrorKind, OnText, Price, Reply, Request, clean_request
+from engine.models.protocol import (
+    ModelError,
+    ModelErrorKind,
+    OnText,
+    Price,
+    Reply,
+    Request,
+    clean_request,
+    estimated_usage,
+)
 from engine.models.providers import AddressError, origin_of, provider_named
 from engine.models.quirks import Change, Changes, apply_changes, change_warnings, next_change, response_format
 from engine.models.reply_parser import ReplyParser
 from engine.models.server_errors import Refusal, find_refusal, translate
+from engine.models.token_count import CountTokens, token_counter
 from engine.models.tool_calls import openai_message, openai_tools, parse_written_calls
 from engine.values import Value
 
@@ -223,6 +233,10 @@ class LiteLLMModel:
         listed = await asyncio.to_thread(price_entries)
         return local_price(listed, self._name, self._api_base, self._environment)
 
+    async def token_counter(self) -> CountTokens | None:
+        """The model's tokenizer; None if it is unknown."""
+        return await asyncio.to_thread(token_counter, self._name)
+
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Make one call; with `on_text` as a stream.
 
@@ -251,7 +265,17 @@ class LiteLLMModel:
                 warnings = change_warnings(endpoint.title, request, changes, streams=on_text is not None)
                 if Change.TOOLS_IN_WORDS in (*changes, *known):
                     reply = parse_written_calls(reply, request)
+                reply = await self._with_counted_tokens(reply, request)
                 return replace(reply, warnings=(*reply.warnings, *warnings)) if warnings else reply
+
+    async def _with_counted_tokens(self, reply: Reply, request: Request) -> Reply:
+        """The reply with tokens that its server did not count, counted by the model's tokenizer if that is known."""
+        count = None if reply.usage.exact else await self.token_counter()
+        if count is None:
+            return reply
+        written, calls = (reply.text, reply.reasoning), reply.tool_calls
+        usage = await asyncio.to_thread(estimated_usage, request, *written, tool_calls=calls, count=count)
+        return replace(reply, usage=usage)
 
     async def close(self) -> None:
         """Close the connections if no other model uses this event loop."""

@@ -123,31 +123,44 @@ class Usage:
         )
 
 
-_CHARACTERS_PER_TOKEN: Final = 4
+_BYTES_PER_TOKEN: Final = 4
 
 
-def estimated_usage(request: Request, *written: str, tool_calls: Iterable[ToolCall] = ()) -> Usage:
-    """Estimate the tokens of a call that its server did not count, at four characters per token.
+def estimated_usage(
+    request: Request,
+    *written: str,
+    tool_calls: Iterable[ToolCall] = (),
+    count: Callable[[str], int] | None = None,
+) -> Usage:
+    """Estimate the tokens of a call that its server did not count.
 
     Args:
         request: The request; its tools and schema count too.
         written: The texts that the model wrote, with its reasoning.
         tool_calls: The calls that it wrote.
+        count: The model's tokenizer; None counts four bytes per token. A Chinese character is about a token, and has
+            three bytes.
     """
-    sent = [len(message.text) + _calls_size(message.tool_calls) for message in request.messages]
-    sent += [len(tool.name) + len(tool.description) + len(compact_json(tool.parameters)) for tool in request.tools]
-    sent += [] if request.schema is None else [len(compact_json(request.schema))]
-    received = sum(map(len, written)) + _calls_size(tool_calls)
-    return Usage(estimated_tokens(sum(sent)), estimated_tokens(received), exact=False)
+    sent = [message.text + _calls_text(message.tool_calls) for message in request.messages]
+    sent += [tool.name + tool.description + compact_json(tool.parameters) for tool in request.tools]
+    sent += [] if request.schema is None else [compact_json(request.schema)]
+    received = [*written, _calls_text(tool_calls)]
+    if count is not None:
+        return Usage(sum(map(count, sent)), sum(map(count, received)), exact=False)
+    return Usage(*(estimated_tokens(sum(map(_bytes, texts))) for texts in (sent, received)), exact=False)
 
 
-def _calls_size(calls: Iterable[ToolCall]) -> int:
-    return sum(len(call.name) + len(compact_json(call.arguments)) for call in calls)
+def _calls_text(calls: Iterable[ToolCall]) -> str:
+    return "".join(call.name + compact_json(call.arguments) for call in calls)
 
 
-def estimated_tokens(characters: int) -> int:
-    """Estimate the tokens of a text by its length."""
-    return -(-characters // _CHARACTERS_PER_TOKEN)
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def estimated_tokens(size: int) -> int:
+    """Estimate the tokens of a text by its length in bytes, or in characters."""
+    return -(-size // _BYTES_PER_TOKEN)
 
 
 class Finish(StrEnum):
@@ -316,6 +329,15 @@ class Model(Protocol):
 
     async def close(self) -> None:
         """Release processes and connections. The model is not used afterwards."""
+        ...
+
+
+@runtime_checkable
+class HasTokenizer(Protocol):
+    """A model whose tokenizer may be known."""
+
+    async def token_counter(self) -> Callable[[str], int] | None:
+        """Return a function that counts the tokens of a text, which may take long; None if that is unknown."""
         ...
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Final, cast
 
@@ -17,6 +17,7 @@ from engine.formatting import format_count, format_money, format_spending
 from engine.models.protocol import Price, Request, Usage, with_instruction
 from engine.values import Value, compact_json
 
+CountTokens = Callable[[str], int]
 _BYTES_PER_TOKEN: Final = 3
 _TOKENS_PER_ITEM: Final = 16
 """Tokens around each message, tool or tool call in a request."""
@@ -49,38 +50,52 @@ class Estimate:
     tokens: int
 
 
-def estimate(request: Request, price: Price | None) -> Estimate:
-    """Estimate the maximum cost of a call: the whole request, at three bytes per token, and the longest reply."""
-    tokens_in, tokens_out = request_tokens(request), reply_tokens(request)
+def estimate(request: Request, price: Price | None, count: CountTokens | None = None) -> Estimate:
+    """Estimate the maximum cost of a call: the whole request and the longest reply.
+
+    Args:
+        request: The request.
+        price: The model's price; None if unknown.
+        count: The model's tokenizer; None counts three bytes per token.
+    """
+    tokens_in, tokens_out = request_tokens(request, count), reply_tokens(request)
     cost = price.cost_usd(Usage(tokens_in, tokens_out)) if price is not None else 0.0
     return Estimate(cost, tokens_in + tokens_out)
 
 
-def request_tokens(request: Request) -> int:
-    """Estimate the tokens of a request from all texts and values in it."""
+def request_tokens(request: Request, count: CountTokens | None = None) -> int:
+    """Estimate the tokens of a request from all texts and values in it, as `estimate` does."""
     if request.schema is not None:  # the longest form in which a schema may be sent
         request = replace(request, messages=with_instruction(request.messages, request.schema), schema=None)
     calls = sum(len(message.tool_calls) for message in request.messages)
     items = len(request.messages) + calls + len(request.tools)
-    return -(-_size(request) // _BYTES_PER_TOKEN) + _TOKENS_PER_ITEM * items
+    return (_rough_tokens(_texts(request)) if count is None else sum(map(count, _texts(request)))) + (
+        _TOKENS_PER_ITEM * items
+    )
 
 
 def text_tokens(pieces: Sequence[str]) -> int:
     """Estimate the tokens of an incomplete reply: the number of its pieces, or more if they are long."""
-    return max(len(pieces), -(-_size(tuple(pieces)) // _BYTES_PER_TOKEN))
+    return max(len(pieces), _rough_tokens(pieces))
 
 
-def _size(part: object) -> int:
-    """Return the bytes of all texts and JSON values in a part of a request."""
+def _rough_tokens(texts: Iterable[str]) -> int:
+    return -(-sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // _BYTES_PER_TOKEN)
+
+
+def _texts(part: object) -> Iterator[str]:
+    """Yield all texts in a part of a request, and its JSON values as texts."""
     if isinstance(part, str):
-        return len(part.encode("utf-8", "surrogatepass"))
-    if isinstance(part, tuple):
-        return sum(map(_size, cast("tuple[object, ...]", part)))
-    if isinstance(part, (dict, list)):
-        return _size(compact_json(cast("Value", part)))
-    if is_dataclass(part):
-        return sum(_size(getattr(part, field.name)) for field in fields(part) if field.name not in _NOT_BILLED)
-    return 0
+        yield part
+    elif isinstance(part, tuple):
+        for member in cast("tuple[object, ...]", part):
+            yield from _texts(member)
+    elif isinstance(part, (dict, list)):
+        yield compact_json(cast("Value", part))
+    elif is_dataclass(part):
+        for field in fields(part):
+            if field.name not in _NOT_BILLED:
+                yield from _texts(getattr(part, field.name))
 
 
 def reply_tokens(request: Request) -> int:

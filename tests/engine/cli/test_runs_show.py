@@ -137,7 +137,7 @@ def test_failed_run_shows_error_and_node(program: Program, tmp_path: Path):
     [
         ("loop[9]", "has nothing at loop[9]. On that level there are: task, loop, answer, loop[0], loop[1], loop[2]."),
         ("loop[0].none", "has nothing at loop[0].none. On that level there are: loop[0].draft."),
-        ("gone[0].x", "has nothing at gone[0].x. 'loopwright runs show "),
+        ("gone[0].x", "has nothing at gone[0].x. Look at the run. See 'loopwright runs show "),
         ("loop[-1]", "loop[-1] is not a place in a run. "),
         ("", " is not a place in a run. "),
     ],

@@ -101,13 +101,17 @@ def test_error_without_server_text_is_a_whole_sentence() -> None:
 def test_refused_key_has_a_remedy() -> None:
     error = translate(AuthenticationError("no"), "m", OPENAI, Keys({}))
 
-    assert str(error) == "OpenAI refused the key. Put a valid one somewhere."
+    assert str(error) == "OpenAI refused the key. Add a valid key."
+    assert error.fix == f"add_key:{OPENAI.key_name}"
 
 
 def test_missing_key_is_not_called_refused() -> None:
-    place = Endpoint(provider_named("openai"), "http://localhost/v1", NO_KEY, "The server at localhost", "Set one.")
+    place = Endpoint(
+        provider_named("openai"), "http://localhost/v1", NO_KEY, "The server at localhost", "host:localhost"
+    )
 
     error = translate(AuthenticationError("no"), "m", place, Keys({}))
 
     assert error.kind is ModelErrorKind.AUTHENTICATION
-    assert str(error) == "The server at localhost requires a key, and there is none for it. Set one."
+    assert str(error) == "The server at localhost requires a key, and there is none for it. Add a valid key."
+    assert error.fix == "add_key:host:localhost"

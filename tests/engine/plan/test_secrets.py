@@ -66,7 +66,7 @@ def test_a_secret_is_an_error_that_does_not_repeat_it(workflow: Workflow, node: 
 
     assert [(problem.node, problem.field, problem.severity) for problem in found] == [(node, field, "error")]
     assert VALUE not in "\n".join(str(problem) for problem in validate(workflow))
-    assert "settings of the program" in found[0].remedy
+    assert "keyring" in found[0].remedy
 
 
 @pytest.mark.parametrize(("workflow", "node", "field"), SECRETS)

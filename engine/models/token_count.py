@@ -1,0 +1,70 @@
+"""Count the tokens of texts with a model's own tokenizer, where it is known.
+
+litellm brings the tokenizers of OpenAI and DeepSeek as files, so nothing is downloaded. The first use of one takes up
+to seconds: not on an event loop.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+CountTokens = Callable[[str], int]
+"""Counts the tokens of a text."""
+
+_OPENAI: Final = re.compile(r"(chatgpt-|gpt-|o\d)")
+_ENCODING_FILES: Final = {
+    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
+    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+}
+_OLDER: Final = re.compile(r"gpt-(3|4(?!o|\.|-?5))")
+"""Models of OpenAI with the older of these encodings."""
+
+
+def token_counter(model: str) -> CountTokens | None:
+    """The tokenizer of a model; None if it is unknown.
+
+    Args:
+        model: The model's full name (`openai/gpt-4o-mini`, `openrouter/deepseek/deepseek-chat`).
+    """
+    *_, vendor, name = ("", *model.split("/"))
+    if vendor == "openai" and _OPENAI.match(name):
+        return _openai_counter("cl100k_base" if _OLDER.match(name) else "o200k_base")
+    return _deepseek_counter() if vendor == "deepseek" and name.startswith("deepseek") else None
+
+
+@cache
+def _openai_counter(encoding: str) -> CountTokens | None:
+    folder = _folder()
+    if folder is None or not (folder / _ENCODING_FILES[encoding]).is_file():  # tiktoken would download it
+        return None
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    import tiktoken
+
+    known = tiktoken.get_encoding(encoding)
+    return lambda text: len(known.encode(text, disallowed_special=()))
+
+
+@cache
+def _deepseek_counter() -> CountTokens | None:
+    folder = _folder()
+    file = None if folder is None else folder / "deepseek_tokenizer.json"
+    if file is None or not file.is_file():
+        return None
+    from tokenizers import Tokenizer
+
+    known: Any = Tokenizer.from_file(str(file))
+    return lambda text: len(known.encode(text, add_special_tokens=False).ids)
+
+
+def _folder() -> Path | None:
+    """The folder of litellm's tokenizers, found without importing litellm."""
+    installed = importlib.util.find_spec("litellm")
+    if installed is None or installed.origin is None:
+        return None
+    return Path(installed.origin).parent / "litellm_core_utils" / "tokenizers"
