@@ -24,6 +24,7 @@ from app.palette import EntryKind
 from app.settings.preferences import Preferences
 from app.theme.style import Style
 from app.window.document_page import DocumentPage
+from app.window.main_window import DEFAULT_SIZE
 from app.workbench import Workbench
 
 TEMPLATE = "Self-Refine"
@@ -41,7 +42,8 @@ def main(task: str, *arguments: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         workbench = Workbench(engine, Preferences(Path(folder) / "preferences.json"), data_folder=Path(folder))
         workbench.show()
-        application.processEvents()
+        workbench.window.resize(*DEFAULT_SIZE)  # the screen of the offscreen platform is smaller
+        QTest.qWait(300)
         positions = {"template": template, "build": build, "wrap": wrap}[task](workbench, *arguments)
         for document in list(workbench.documents.all):
             workbench.documents.drop(document)
