@@ -26,7 +26,7 @@ from app.runs.run_view_model import NO_LOOP, NO_NODE
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, hbox, plain_tool_tip, vbox
+from app.theme.widgets import Badge, ElidedLabel, PlainLabel, ResponsiveRow, hbox, plain_tool_tip, vbox
 from engine.document.model import Workflow
 from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
@@ -419,7 +419,7 @@ class IterationDetail(QWidget):
         self.pages.addWidget(self._area)
         head = hbox(self.title, self.returned, (self.facts, 1), spacing=2)
         middle = hbox(self.parts, (self.pages, 1), spacing=3)
-        buttons = hbox(self.compare, self.compare_run, self.fork, STRETCH, spacing=2)
+        buttons = ResponsiveRow((self.compare, self.compare_run), (self.fork,))
         vbox(head, (middle, 1), buttons, spacing=2, margins=(3, 0, 0, 0), parent=self)
 
     @property

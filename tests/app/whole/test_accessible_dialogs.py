@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 
 from app.inspector.prompt_editor import PromptEditor
-from app.settings.providers_section import KeyDialog, ProviderRow
+from app.settings.key_dialog import KeyDialog
 from app.window.command_palette import CommandPalette
 from app.window.crash_reporter import CrashDialog
 from app.window.run_dialog import InputField
@@ -49,8 +49,7 @@ def prompt(whole: Whole) -> None:
 
 
 def key(whole: Whole) -> None:
-    provider = ProviderRow("openai", "OpenAI", "openai/gpt-4o-mini", "no key", has_key=False)
-    KeyDialog(whole.workbench.engine, provider, whole.workbench.window).show()
+    KeyDialog(whole.workbench.engine, "openai", whole.workbench.window).show()
 
 
 OPENERS: dict[str, Callable[[Whole], None]] = {

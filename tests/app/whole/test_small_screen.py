@@ -26,10 +26,11 @@ from app.dialogs import show_failure
 from app.history.compare_window import CompareWindow
 from app.history.fork_dialog import ForkDialog
 from app.inspector.model_list import ModelList, ModelSource
+from app.inspector.pin_dialog import PinDialog
 from app.inspector.prompt_editor import PromptWindow
 from app.inspector.template_variables import TextKind
 from app.inspector.value_view import ValueViewer
-from app.settings.providers_section import KeyDialog, ProviderRow
+from app.settings.key_dialog import KeyDialog
 from app.theme.style import style
 from app.theme.widgets import ElidedLabel
 from app.window.crash_reporter import CrashDialog
@@ -154,8 +155,7 @@ def question_of_a_run(workbench: Workbench, _document: DocumentPage, _qtbot: QtB
 
 
 def key(workbench: Workbench, _document: DocumentPage, _qtbot: QtBot) -> None:
-    provider = ProviderRow("openai", "OpenAI", "openai/gpt-4o-mini", "no key", has_key=False)
-    KeyDialog(workbench.engine, provider, workbench.window).show()
+    KeyDialog(workbench.engine, "openai", workbench.window).show()
 
 
 def model_list(workbench: Workbench, _document: DocumentPage, _qtbot: QtBot) -> None:
@@ -182,6 +182,7 @@ OPENERS: dict[str, tuple[type[QDialog], Opener]] = {
     "question of another program's run": (AnswerDialog, question_of_a_run),
     "API key": (KeyDialog, key),
     "models": (ModelList, model_list),
+    "pin": (PinDialog, lambda workbench, document, _: PinDialog(document.session, "draft", workbench.window).show()),
     "prompt": (PromptWindow, lambda workbench, *_: PromptWindow("Prompt", TextKind.TEMPLATE, workbench.window).show()),
     "value": (ValueViewer, lambda workbench, *_: ValueViewer("Result", SENTENCE * 99, workbench.window).show()),
 }
