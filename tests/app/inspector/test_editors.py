@@ -545,3 +545,10 @@ def test_problem_in_an_advanced_field_of_an_object_expands_it(one_node: OneNode)
     judge = bench.editor("judge")
     assert judge.advanced.rows["runs"].has_problems
     assert judge.advanced_button.isChecked()
+
+
+def test_criteria_of_a_judge_offer_the_names_of_the_iteration(one_node: OneNode) -> None:
+    bench = one_node("loop", stop_when=[{"condition": "judge"}], judge={"criteria": "It rhymes."})
+    criteria = bench.editor("judge").main.rows["criteria"].editor
+    assert criteria.path == ("judge", "criteria")
+    assert "output" in [variable.text for variable in criteria.edit.variables]

@@ -349,6 +349,15 @@ def test_collapsed_advanced_button_counts_problems(open_inspector: OpenInspector
     assert len(bench.problems("seed")) == 1
 
 
+def test_an_empty_document_shows_no_problem(open_inspector: OpenInspector) -> None:
+    bench = open_inspector(Workflow())
+    bench.analyzed()
+    page = bench.inspector.page
+    assert isinstance(page, WorkflowPage)
+    assert bench.session.problems == []
+    assert page.problems.texts == []
+
+
 def test_workflow_page_edits_name_description_and_settings(open_inspector: OpenInspector) -> None:
     bench = open_inspector()
     page = bench.inspector.workflow_page
