@@ -177,7 +177,7 @@ def test_without_the_built_in_model_a_run_says_how_to_get_it(without_embedded: l
     command = [*without_embedded, "run", "self-refine"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
-    assert "`loopwright models get demo`" in done.stderr
+    assert "loopwright models get demo" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -185,7 +185,7 @@ def test_without_the_built_in_model_the_list_says_so(without_embedded: list[str]
     listed = json.loads(_do([*without_embedded, "models", "--json"], tmp_path))
     (built_in,) = [model for model in listed["models"] if model["name"].startswith("embedded:")]
     assert built_in["available"] is False
-    assert "`loopwright models get demo`" in built_in["how_to_get"]
+    assert "loopwright models get demo" in built_in["how_to_get"]
 
 
 def test_without_the_built_in_model_other_models_run(without_embedded: list[str], tmp_path: Path):
