@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QPlainTextEdit, QScrollArea, QStackedWidget, QTabBar, QWidget
 
 from app.inspector.form import order_tabs
@@ -24,6 +25,9 @@ from engine.document.operations import RenameNode
 
 PROPERTIES: Final = 0
 RESULT: Final = 1
+RESULT_TITLE: Final = "Result"
+_TAB_MARGINS: Final = 24
+"""Horizontal margins of a tab in pixels, and the room that bold text needs."""
 _UPDATE_AFTER_MS: Final = 40
 _PREPARE_AFTER_MS: Final = 150
 PageT = TypeVar("PageT", NodePage, NodesPage, WorkflowPage)
@@ -62,7 +66,7 @@ class Inspector(QWidget):
         self.tabs.setUsesScrollButtons(False)
         self.tabs.setAccessibleName("Properties or result")
         self.tabs.addTab("Properties")
-        self.tabs.addTab("Result")
+        self.tabs.addTab(RESULT_TITLE)
         self.pin_bar = PinBar(session)
         self.result = ResultPage(session, can_compare=True)
         self._scrolls: dict[QWidget, QScrollArea] = {}
@@ -242,8 +246,22 @@ class Inspector(QWidget):
             node_id = view_model.parents.get(node_id) if view_model is not None else None
         return relevant
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the titles of the tabs to the width."""
+        super().resizeEvent(event)
+        self._show_result_title()
+
+    def _show_result_title(self) -> None:
+        """Name the iteration in the title, if there is room beside the other tabs."""
+        title, metrics = self._result_title(), self.tabs.fontMetrics()
+        others = [
+            self.tabs.tabText(tab) for tab in range(self.tabs.count()) if tab != RESULT and self.tabs.isTabVisible(tab)
+        ]
+        needed = sum(metrics.horizontalAdvance(text) + _TAB_MARGINS for text in (title, *others))
+        self.tabs.setTabText(RESULT, title if needed <= self.tabs.width() else RESULT_TITLE)
+
     def _show_run(self) -> None:
-        self.tabs.setTabText(RESULT, self._result_title())
+        self._show_result_title()
         self._show_pin()
         if self.tabs.currentIndex() == RESULT:
             self.result.update_result()
@@ -259,8 +277,8 @@ class Inspector(QWidget):
         view_model, workflow = self._session.shown.view_model, self._session.shown.workflow
         loop = view_model.parents.get(self._node_id) if view_model is not None and self._node_id is not None else None
         if view_model is None or workflow is None or loop is None:
-            return "Result"
-        return f"Result · {unit_of(workflow, loop)} {view_model.index_of(loop, self._session.shown.chosen) + 1}"
+            return RESULT_TITLE
+        return f"{RESULT_TITLE} · {unit_of(workflow, loop)} {view_model.index_of(loop, self._session.shown.chosen) + 1}"
 
     def _show_tab(self, index: int) -> None:
         self._stack.setCurrentIndex(index)
