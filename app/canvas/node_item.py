@@ -389,7 +389,7 @@ class ExpandButtonItem(QGraphicsItem):
 
     def __init__(self, card: NodeItem) -> None:
         super().__init__(card)
-        self._card, self._hovered = card, False
+        self._hovered = False
         self.setAcceptedMouseButtons(Qt.MouseButton.LeftButton)
         self.setAcceptHoverEvents(True)
         self.setToolTip("Expand")
@@ -427,8 +427,9 @@ class ExpandButtonItem(QGraphicsItem):
 
     def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Expand the loop."""
-        if self.boundingRect().contains(event.pos()):
-            self._card.expand(self._card.content.id)
+        card = self.parentItem()
+        if isinstance(card, NodeItem) and self.boundingRect().contains(event.pos()):
+            card.expand(card.content.id)
 
 
 def paint_port(painter: QPainter, port: CanvasPort, position: QPointF) -> None:

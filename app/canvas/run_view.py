@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QObject, QPointF, QTimer, Signal
@@ -425,7 +426,9 @@ class RunView(QObject):
             if state == _NOTHING:
                 return
             item.status_item = NodeStatusItem(item, item.geometry, item.content.title)
-            item.status_item.clicked = lambda: self.question_wanted.emit(item.content.id)
+            item.status_item.clicked = partial(
+                self.question_wanted.emit, item.content.id
+            )  # a cycle would keep the item
         item.status_item.set_status(state)
         item.dim(by_run=state.state in {NodeState.SKIPPED, NodeState.CANCELLED, NodeState.INTERRUPTED})
         if item.status_item.is_moving:

@@ -75,3 +75,11 @@ def test_removed_cards_are_freed(hand: Hand, qtbot: QtBot, tmp_path: Path, no_co
     hand.canvas.commands.delete()
     settle(hand, qtbot)
     qtbot.waitUntil(lambda: are_gone(items))
+
+
+def test_the_card_of_a_collapsed_loop_is_freed(hand: Hand, qtbot: QtBot, no_collector: None) -> None:
+    hand.canvas.commands.set_collapsed("loop", collapsed=True)
+    card = weakref.ref(hand.item("loop"))
+    hand.canvas.commands.delete()
+    settle(hand, qtbot)
+    qtbot.waitUntil(lambda: card() is None)
