@@ -10,6 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
 
 from app.inspector.inspector import RESULT
 from app.inspector.result_page import NO_RUN
@@ -114,6 +115,15 @@ def test_result_shows_and_names_the_selected_iteration(open_inspector: OpenInspe
     assert texts(bench)["Reply"] == "two"
     bench.select("text")
     assert bench.inspector.tabs.tabText(RESULT) == "Result"
+
+
+def test_title_of_the_tab_is_short_where_there_is_no_room(open_inspector: OpenInspector, refine_script: Path) -> None:
+    bench = at_result(open_inspector, "draft")
+    bench.inspector.add_tab("Chat", QWidget())
+    bench.run(refine_script, task="a note")
+    for width, title in ((600, "Result · iteration 3"), (260, "Result"), (600, "Result · iteration 3")):
+        bench.inspector.resize(width, 900)
+        bench.qtbot.waitUntil(lambda title=title: bench.inspector.tabs.tabText(RESULT) == title)
 
 
 def test_converged_loop_explains_its_exit_with_figures(open_inspector: OpenInspector, refine_script: Path) -> None:
