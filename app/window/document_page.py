@@ -254,7 +254,7 @@ class DocumentPage(QWidget):
         if view_model.status == "completed":
             if not view_model.origin:
                 self._showing.start()
-        elif view_model.status in _UNFINISHED and not self.session.is_past:
+        elif view_model.status == "failed" or (view_model.status in _UNFINISHED and not self.session.is_past):
             self._say_unfinished(view_model)
 
     def _say_unfinished(self, view_model: RunViewModel) -> None:
@@ -265,7 +265,7 @@ class DocumentPage(QWidget):
             text, kind = view_model.error or "The run was stopped. What had finished is kept.", "info"
         else:
             fix = view_model.state.fix
-            if title := fix_title(fix):
+            if title := "" if self.session.is_past else fix_title(fix):
                 buttons.append((title, partial(self.fix_wanted.emit, fix)))
             if self.session.node(node_of(view_model.state.failed_node)) is not None:
                 buttons.append(("Show it", self.show_failure))
