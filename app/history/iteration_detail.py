@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QStackedWidget,
+    QToolButton,
     QWidget,
 )
 
@@ -26,7 +27,7 @@ from app.runs.run_view_model import NO_LOOP, NO_NODE
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import Badge, ElidedLabel, PlainLabel, ResponsiveRow, hbox, plain_tool_tip, vbox
+from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, hbox, plain_tool_tip, vbox
 from engine.document.model import Workflow
 from engine.nodes.loop import LoopConfig
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
@@ -398,9 +399,9 @@ class IterationDetail(QWidget):
         self.pages = QStackedWidget()
         self.compare = QPushButton("Compare…")
         self.compare.clicked.connect(lambda: self.compare_wanted.emit(self.place))
-        self.compare_run = QPushButton("With another run…")
+        self.compare_run = QToolButton()
         self.compare_run.setAccessibleName("Compare with another run")
-        self.compare_run.setToolTip("Compare with the same iteration of another run")
+        self.compare_run.setToolTip("Compare with another run…")
         self.compare_run.clicked.connect(lambda: self.run_compare_wanted.emit(self.place))
         self.fork = QPushButton("Fork from here…")
         self.fork.clicked.connect(lambda: self.fork_wanted.emit(self.place))
@@ -409,6 +410,7 @@ class IterationDetail(QWidget):
     def _arrange(self) -> None:
         self.compare.setToolTip("Compare with the iteration before")
         ThemedIcon(self.compare, "mdi6.compare-horizontal", "dim")
+        ThemedIcon(self.compare_run, "mdi6.compare", "dim")
         ThemedIcon(self.fork, "mdi6.source-branch", "dim")
         self._area.setWidgetResizable(True)
         self._area.setFrameShape(QFrame.Shape.NoFrame)
@@ -417,9 +419,9 @@ class IterationDetail(QWidget):
         self._area.setMinimumHeight(10 * UNIT)
         self.pages.addWidget(self.text)
         self.pages.addWidget(self._area)
-        head = hbox(self.title, self.returned, (self.facts, 1), spacing=2)
+        head = hbox(self.title, self.returned, (self.facts, 1), self.compare_run, spacing=2)
         middle = hbox(self.parts, (self.pages, 1), spacing=3)
-        buttons = ResponsiveRow((self.compare, self.compare_run), (self.fork,))
+        buttons = hbox(self.compare, self.fork, STRETCH, spacing=2)
         vbox(head, (middle, 1), buttons, spacing=2, margins=(3, 0, 0, 0), parent=self)
 
     @property
