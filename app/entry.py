@@ -93,10 +93,10 @@ def window_main() -> int:
 
 def _run(arguments: list[str]) -> int:
     for_window = window_arguments(arguments)
-    if for_window is None:
+    if for_window is None or "_LOOPWRIGHT_COMPLETE" in os.environ:  # set by a shell that asks for completions
         from engine.cli.main import main as command_line
 
-        return command_line(arguments)
+        return command_line(arguments, window_obstacle=lambda: window_obstacle(os.environ))
     obstacle = window_obstacle(os.environ) or missing_files(for_window[0])
     if obstacle:
         sys.stderr.write(f"{obstacle}\n")

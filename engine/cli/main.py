@@ -14,6 +14,7 @@ import typer
 from engine import __version__
 from engine.cli.batch_command import batch_command
 from engine.cli.catalog_commands import models_app, nodes_command, plugins_command, templates_command, tools_command
+from engine.cli.doctor_command import WindowCheck, doctor_command
 from engine.cli.document_commands import export_command, graph_command, import_command, validate_command
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import discard_stdout, err, prepare_streams
@@ -26,7 +27,7 @@ from engine.runner.event_loop import exit_process
 PROGRAM = "loopwright"
 DEBUG_VARIABLE = "LOOPWRIGHT_DEBUG"
 
-app = typer.Typer(name=PROGRAM, add_completion=False, context_settings={"help_option_names": ["--help", "-h"]})
+app = typer.Typer(name=PROGRAM, context_settings={"help_option_names": ["--help", "-h"]})
 app.command("run")(run_command)
 app.command("batch")(batch_command)
 app.add_typer(runs_app, name="runs")
@@ -39,6 +40,7 @@ app.command("tools")(tools_command)
 app.command("plugins")(plugins_command)
 app.command("templates")(templates_command)
 app.add_typer(models_app, name="models")
+app.command("doctor")(doctor_command)
 
 
 @app.callback(invoke_without_command=True)
@@ -47,7 +49,7 @@ def program(
     plugin: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Enable an installed plugin for this call. Repeatable.")
     ] = None,
-    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Show the version.")] = False,
 ) -> None:
     """Run workflows in which a language model improves its own work.
 
@@ -96,18 +98,19 @@ def command_names() -> list[str]:
     return list(typer.main.get_group(app).commands)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, window_obstacle: WindowCheck | None = None) -> int:
     """Run the program.
 
     Args:
         arguments: The arguments; None for those of the process.
+        window_obstacle: Tells `doctor` why the window cannot be shown.
 
     Returns:
         The exit code. Never raises.
     """
     prepare_streams()
     try:
-        code = _dispatch(arguments)
+        code = _dispatch(arguments, window_obstacle)
         sys.stdout.flush()
     except OSError as error:
         if error.filename is not None:
@@ -120,12 +123,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _dispatch(arguments: Sequence[str] | None) -> int:
+def _dispatch(arguments: Sequence[str] | None, window_obstacle: WindowCheck | None) -> int:
     command = typer.main.get_command(app)
+    given = None if arguments is None else list(arguments)
     try:
-        code = command.main(
-            args=None if arguments is None else list(arguments), prog_name=PROGRAM, standalone_mode=False
-        )
+        code = command.main(args=given, prog_name=PROGRAM, standalone_mode=False, obj=window_obstacle)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         called = context.command_path if context is not None else PROGRAM

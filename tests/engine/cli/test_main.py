@@ -37,7 +37,8 @@ def test_every_command_has_json_output(program: Program, command: str):
 def test_version_is_that_of_the_package(program: Program):
     from importlib.metadata import version
 
-    assert program("--version").out == f"loopwright {version('loopwright')}\n"
+    expected = f"loopwright {version('loopwright')}\n"
+    assert [program(option).out for option in ("--version", "-V")] == [expected, expected]
 
 
 @pytest.mark.parametrize(

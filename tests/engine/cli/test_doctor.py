@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import engine
+from engine.cli.main import main
+from tests.engine.cli.kit import Program
+
+SECRET = "sk-very-secret-0123456789"
+
+
+def test_report_names_versions_models_files_and_the_window(program: Program) -> None:
+    sections = json.loads(program("doctor", "--json").out)
+
+    assert list(sections) == ["Program", "Packages", "Models", "Keys", "Files", "Window"]
+    assert sections["Program"]["loopwright"] == engine.__version__
+    assert sections["Packages"]["litellm"][0].isdigit()
+    assert {"Ollama", "LM Studio", "llama.cpp", "default"} <= set(sections["Models"])
+    assert "does not exist" in sections["Files"]["extensions"]
+    assert sections["Window"] == {"state": "not checked"}
+
+
+def test_report_says_which_providers_have_a_key_and_shows_none(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+    output = program("doctor").out
+
+    assert "providers with a key: OpenAI" in output
+    assert SECRET not in output
+
+
+def test_report_has_no_name_of_the_user(program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "jane"))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+
+    output = program("doctor").out
+
+    assert "models: ~/" in output
+    assert "jane" not in output
+
+
+@pytest.mark.parametrize(("obstacle", "state"), [("", "can be shown"), ("No screen.", "No screen.")])
+def test_report_says_what_the_window_lacks(capsys: pytest.CaptureFixture[str], obstacle: str, state: str) -> None:
+    assert main(["doctor", "--json"], window_obstacle=lambda: obstacle) == 0
+
+    assert json.loads(capsys.readouterr().out)["Window"] == {"state": state}
+
+
+def test_shell_completes_commands() -> None:
+    environment = {"_LOOPWRIGHT_COMPLETE": "complete_bash", "COMP_WORDS": "loopwright mod", "COMP_CWORD": "1"}
+    command = [sys.executable, "-m", "loopwright"]
+
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.split() == ["models"]
