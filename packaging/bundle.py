@@ -1,0 +1,127 @@
+"""`python packaging/bundle.py FOLDER`: build the program with its own Python, for machines without one.
+
+Writes an archive for this system into the folder, and on Debian and its relatives a package with a menu entry and the
+file type. Needs PyInstaller, and the program installed in the environment of this Python.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
+
+CONTROL = """\
+Package: loopwright
+Version: {version}
+Architecture: {architecture}
+Maintainer: Loopwright <loopwright@localhost>
+Installed-Size: {kilobytes}
+Section: devel
+Priority: optional
+Depends: {depends}
+Description: draw workflows in which a language model improves its own work
+ A desktop program to draw, run, compare and fork loops of model calls.
+"""
+LIBRARIES = (
+    *(
+        "libdbus-1-3",
+        "libegl1",
+        "libfontconfig1",
+        "libfreetype6",
+        "libgl1",
+        "libglib2.0-0 | libglib2.0-0t64",
+        "libgomp1",
+    ),
+    *("libxcb-cursor0", "libxcb-icccm4", "libxcb-image0", "libxcb-keysyms1", "libxcb-render-util0", "libxcb-shape0"),
+)
+"""Debian packages of the libraries that Qt and the model runtime take from the system."""
+
+
+def main(target: Path) -> None:
+    """Build into a folder, and print what was built."""
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        work = Path(temporary)
+        draw_icons(work)
+        program = build(work)
+        name = f"loopwright-{version()}-{platform.system().lower()}-{platform.machine().lower()}"
+        kind = "xztar" if sys.platform == "linux" else "zip"
+        built = [Path(shutil.make_archive(str(target / name), kind, program.parent, program.name))]
+        if shutil.which("dpkg-deb"):
+            built.append(build_deb(program, work, target))
+    for file in built:
+        print(f"{file}  {file.stat().st_size / 1e6:.0f} MB")
+
+
+def version() -> str:
+    import engine
+
+    return engine.__version__
+
+
+def draw_icons(folder: Path) -> None:
+    """Draw the program's icon as PNG, and as ICO for Windows."""
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from PySide6.QtGui import QGuiApplication
+
+    from app.window.main_window import program_icon
+
+    application = QGuiApplication([])
+    pixmap = program_icon().pixmap(256, 256)
+    for suffix in ("png", "ico"):
+        assert pixmap.save(str(folder / f"loopwright.{suffix}")), suffix
+    del application
+
+
+def build(work: Path) -> Path:
+    """Run PyInstaller; return the folder of the program."""
+    command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
+    places = ["--distpath", str(work / "dist"), "--workpath", str(work / "build")]
+    environment = {
+        **os.environ,
+        "LOOPWRIGHT_ICON": str(work / "loopwright.ico"),
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # importing litellm would fetch a price list
+    }
+    subprocess.run([*command, *places, str(HERE / "loopwright.spec")], check=True, env=environment)
+    apple = work / "dist" / "Loopwright.app"
+    return apple if apple.exists() else work / "dist" / "loopwright"
+
+
+def build_deb(program: Path, work: Path, target: Path) -> Path:
+    """Pack the program with its menu entry and file type for Debian; return the package."""
+    root = work / "deb"
+    shutil.copytree(program, root / "opt" / "loopwright", symlinks=True)
+    share = root / "usr" / "share"
+    for file, folder in (
+        (HERE / "linux" / "loopwright.desktop", share / "applications"),
+        (HERE / "linux" / "loopwright.xml", share / "mime" / "packages"),
+        (work / "loopwright.png", share / "icons" / "hicolor" / "256x256" / "apps"),
+        (ROOT / "LICENSE", share / "doc" / "loopwright"),
+    ):
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, folder)
+    commands = root / "usr" / "bin"
+    commands.mkdir(parents=True)
+    (commands / "loopwright").symlink_to("/opt/loopwright/loopwright")
+    ask = ["dpkg", "--print-architecture"]
+    architecture = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
+    size = sum(file.lstat().st_size for file in root.rglob("*")) // 1024
+    control = root / "DEBIAN" / "control"
+    control.parent.mkdir()
+    text = CONTROL.format(version=version(), architecture=architecture, kilobytes=size, depends=", ".join(LIBRARIES))
+    control.write_text(text, encoding="utf-8")
+    package = target / f"loopwright_{version()}_{architecture}.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", str(root), str(package)], check=True)
+    return package
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "dist"))
