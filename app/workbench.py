@@ -559,9 +559,17 @@ class Workbench(QObject):
             case Fix.CHOOSE_MODEL | Fix.INSTALL:
                 document.choose_model()
             case Fix.GET_MODEL:
-                self.commands.open_settings()
+                self._download_model(document)
             case _:
                 self.runs.run_with(document)
+
+    def _download_model(self, document: DocumentPage) -> None:
+        """Offer the download of the demo model, and run the document once it is there."""
+        from app.settings.model_download import ModelDownloadDialog
+
+        dialog = ModelDownloadDialog(self.engine, self.window)
+        dialog.downloaded.connect(lambda: self.runs.run(document))
+        dialog.open()
 
     def _show_chat(self, document: DocumentPage) -> None:
         if not document.show_chat():

@@ -52,8 +52,7 @@ def main(target: Path) -> None:
         draw_icons(work)
         program = build(work)
         name = f"loopwright-{version()}-{platform.system().lower()}-{platform.machine().lower()}"
-        kind = "xztar" if sys.platform == "linux" else "zip"
-        built = [Path(shutil.make_archive(str(target / name), kind, program.parent, program.name))]
+        built = [pack(program, target / name)]
         if shutil.which("dpkg-deb"):
             built.append(build_deb(program, work, target))
     for file in built:
@@ -94,6 +93,18 @@ def build(work: Path) -> Path:
     return apple if apple.exists() else work / "dist" / "loopwright"
 
 
+def pack(program: Path, name: Path) -> Path:
+    """Pack the folder of the program; return the archive."""
+    if sys.platform != "linux":
+        return Path(shutil.make_archive(str(name), "zip", program.parent, program.name))
+    archive = name.with_name(f"{name.name}.tar.xz")
+    command = ["tar", "--create", "--xz", "--file", str(archive), "--directory", str(program.parent), program.name]
+    subprocess.run(
+        command, check=True, env={**os.environ, "XZ_OPT": "-4 --threads=0"}
+    )  # Python's module has one thread
+    return archive
+
+
 def build_deb(program: Path, work: Path, target: Path) -> Path:
     """Pack the program with its menu entry and file type for Debian; return the package."""
     root = work / "deb"
@@ -118,7 +129,7 @@ def build_deb(program: Path, work: Path, target: Path) -> Path:
     text = CONTROL.format(version=version(), architecture=architecture, kilobytes=size, depends=", ".join(LIBRARIES))
     control.write_text(text, encoding="utf-8")
     package = target / f"loopwright_{version()}_{architecture}.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", str(root), str(package)], check=True)
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "-z4", "--build", str(root), str(package)], check=True)
     return package
 
 

