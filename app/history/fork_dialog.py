@@ -172,7 +172,7 @@ class LoopSettingsForm(QWidget):
         for name in _SINGLE:
             spec = condition_specs()[name]
             combo.addItem(spec.label, name)
-            combo.setItemData(combo.count() - 1, plain_tool_tip(spec.help), Qt.ItemDataRole.ToolTipRole)
+            combo.setItemData(combo.count() - 1, plain_tool_tip(spec.added_help), Qt.ItemDataRole.ToolTipRole)
         with QSignalBlocker(combo):
             combo.setCurrentIndex(max(combo.findData(self._ran.single.get(KEY, "")), 0))
         combo.currentIndexChanged.connect(lambda _at: self._choose())

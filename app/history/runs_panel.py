@@ -514,7 +514,8 @@ class RunsPanel(QWidget):
 
     def _arrange(self) -> None:
         self.buttons = {name: self._button(name) for name in ("open", "resume", "compare", "import")}
-        self.more = QPushButton("More   ", self)  # space for the arrow of its menu
+        self.more = QPushButton("More", self)
+        self.more.setProperty("menu", True)
         self.more.setAccessibleName("More actions for the selected runs")
         menu = QMenu(self.more)
         menu.addActions([self.actions_by_name[name] for name in ("pin", "export_md", "export_json", "export_csv")])

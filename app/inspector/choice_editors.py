@@ -11,7 +11,7 @@ from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.inspector.editor import MIXED, MULTIPLE_VALUES, ConfigBinding, Editor, describe_widget
-from app.inspector.field_spec import FieldSpec, choice_help
+from app.inspector.field_spec import FieldSpec
 from app.inspector.model_list import ModelComboBox
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
@@ -53,7 +53,7 @@ REGISTRY_CHOICES: Final[dict[str, Callable[[], list[tuple[Any, str, str]]]]] = {
 
 def _conditions(*, with_groups: bool) -> list[tuple[Any, str, str]]:
     specs = (spec for spec in condition_specs().values() if with_groups or not spec.inner)
-    return [(spec.name, spec.label, spec.help) for spec in specs]
+    return [(spec.name, spec.label, spec.added_help) for spec in specs]
 
 
 class ChoiceEditor(Editor):
@@ -85,9 +85,8 @@ class ChoiceEditor(Editor):
         """Return value, label and help of each choice."""
         if self.field.widget in REGISTRY_CHOICES:
             return REGISTRY_CHOICES[self.field.widget]()
-        help_of = choice_help(self.field)
         unset = [(None, "Model default", "")] if self.field.nullable else []
-        return [*unset, *((choice, choice.replace("_", " "), help_of.get(choice, "")) for choice in self.field.choices)]
+        return [*unset, *((choice.value, choice.label, choice.help) for choice in self.field.choices)]
 
     def help_for(self, value: Any) -> str:
         """Return the help of a choice, or that of the field."""

@@ -47,6 +47,7 @@ class ConditionsEditor(ObjectListEditor):
         self.menu.setToolTipsVisible(True)
         self.menu.aboutToShow.connect(self.fill_menu)
         self.add.setMenu(self.menu)
+        self.add.setProperty("menu", True)
 
     def fill_menu(self) -> None:
         """Offer the conditions that there are now; a group inside a group would mean nothing new."""
@@ -54,7 +55,7 @@ class ConditionsEditor(ObjectListEditor):
         for spec in condition_specs().values():
             if not (self._is_group and spec.inner):
                 action = self.menu.addAction(spec.label)
-                action.setToolTip(plain_tool_tip(spec.help))
+                action.setToolTip(plain_tool_tip(spec.added_help))
                 action.triggered.connect(lambda _checked=False, spec=spec: self.append(spec))
 
     def append(self, spec: AnyConditionSpec) -> None:

@@ -1,6 +1,8 @@
 """Form metadata of pydantic models: kind, limits, choices, help text and visibility of each field.
 
-Independent of Qt and of node types: everything comes from what the model declares.
+Independent of Qt and of node types: everything comes from what the model declares, mostly in `json_schema_extra`:
+`labels` of choices by value, `group`, `widget`, `hidden` and `shown_when`. For fields that it inherits, a model may
+declare `shown_when` by field.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from functools import cache
 from operator import attrgetter
@@ -42,13 +44,28 @@ class FieldKind(StrEnum):
 
 
 @dataclass(frozen=True)
+class Choice:
+    """One of the allowed values of a field.
+
+    Attributes:
+        value: The value in the document.
+        label: Its name in the form.
+        help: What it does, in one or two sentences; empty if the label says it all.
+    """
+
+    value: str
+    label: str
+    help: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
 class FieldSpec:
     """One field of a model.
 
     Attributes:
         name: Key in the document.
         title: Label in the form.
-        help: Help text, one or two sentences.
+        help: Help text, one or two sentences; without the help of its choices.
         kind: Type of the value.
         widget: Name of a special editor; empty for the default editor of its kind.
         default: Value if the key is missing.
@@ -76,7 +93,7 @@ class FieldSpec:
     minimum: float | None = None
     maximum: float | None = None
     max_length: int | None = None
-    choices: tuple[str, ...] = ()
+    choices: tuple[Choice, ...] = ()
     item: type[BaseModel] | None = None
     is_advanced: bool = False
     is_first: bool = False
@@ -132,16 +149,13 @@ def _values_at(name: str, values: Mapping[str, Any], fields: Mapping[str, FieldS
     return [entry.get(member) for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def choice_help(field: FieldSpec) -> dict[str, str]:
-    """Split a help text of the form `fail: The run ends. continue: …` into the help of each choice."""
-    names = "|".join(re.escape(choice) for choice in field.choices)
-    parts = re.split(rf"(?:^|(?<=\s))({names}): ", field.help) if names else []
-    found = {name: _sentence(text.strip()) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
-    return found if set(found) == set(field.choices) else {}
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _split_help(text: str, values: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+    """Split a help text of the form `On failure. fail: The run ends. …` into that of the field and of its choices."""
+    if not values:
+        return text, {}
+    general, *parts = re.split(rf"(?:^|(?<=\s))({'|'.join(map(re.escape, values))}): ", text)
+    found = zip(parts[::2], parts[1::2], strict=True)
+    return general.strip(), {value: sentence.strip() for value, sentence in found}
 
 
 @cache
@@ -151,7 +165,12 @@ def field_specs(model: type[BaseModel]) -> dict[str, FieldSpec]:
     That is the model's order, with the group `first` before all others, advanced fields after them, and the fields
     common to all nodes at the end.
     """
-    fields = [_field(name, info) for name, info in model.model_fields.items() if not _is_hidden(info)]
+    shown_when: Any = _extra(model.model_config.get("json_schema_extra")).get("shown_when", {})
+    fields = [
+        _field(name, info, shown_when.get(name, []))
+        for name, info in model.model_fields.items()
+        if not _is_hidden(info)
+    ]
     common = NodeConfig.model_fields
     fields.sort(key=lambda field: (field.is_advanced, field.name in common, not field.is_first))
     return {field.name: field for field in fields}
@@ -171,21 +190,27 @@ def _is_alike(field: FieldSpec, other: FieldSpec | None) -> bool:
 
 def _is_hidden(info: FieldInfo) -> bool:
     """Return whether the field never appears in forms."""
-    return isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("hidden") is True
+    return _extra(info.json_schema_extra).get("hidden") is True
 
 
-def _field(name: str, info: FieldInfo) -> FieldSpec:
+def _extra(declared: Any) -> dict[str, Any]:
+    return declared if isinstance(declared, dict) else {}
+
+
+def _field(name: str, info: FieldInfo, shown_when: Any) -> FieldSpec:
     annotation, nullable = _without_none(info.annotation)
-    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+    extra = _extra(info.json_schema_extra)
     limits = {key: value for limit in info.metadata for key, value in _limits(limit)}
     default = info.get_default(call_default_factory=True)
-    kind, choices, item = _kind(annotation)
-    shown: Any = extra.get("shown_when", [])
+    kind, values, item = _kind(annotation)
+    general, help_of = _split_help(info.description or "", values)
+    labels = extra.get("labels", {})
+    shown: Any = extra.get("shown_when", shown_when)
     groups: list[dict[str, Value]] = [shown] if isinstance(shown, dict) else shown
     return FieldSpec(
         name=name,
         title=info.title or name,
-        help=info.description or "",
+        help=general,
         kind=kind,
         widget=str(extra.get("widget", "")),
         default=None if default is PydanticUndefined else _plain(default),
@@ -194,12 +219,17 @@ def _field(name: str, info: FieldInfo) -> FieldSpec:
         minimum=limits.get("minimum"),
         maximum=limits.get("maximum"),
         max_length=limits.get("max_length"),
-        choices=choices,
+        choices=tuple(Choice(each, labels.get(each, _label(each)), help_of.get(each, "")) for each in values),
         item=item,
         is_advanced=extra.get("group") == "more",
         is_first=extra.get("group") == "first",
         shown_when=tuple(tuple(group.items()) for group in groups),
     )
+
+
+def _label(value: str) -> str:
+    """Return the label of a choice that declares none, as in an older plugin."""
+    return value.replace("_", " ").capitalize()
 
 
 def _without_none(annotation: Any) -> tuple[Any, bool]:

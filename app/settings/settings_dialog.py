@@ -131,11 +131,11 @@ def _switch(field: FieldSpec, _extra: dict[str, Any], edited: Any) -> _Editor:
     return _Editor(switch, switch.setChecked)
 
 
-def _combo(field: FieldSpec, extra: dict[str, Any], edited: Any) -> _Editor:
+def _combo(field: FieldSpec, _extra: dict[str, Any], edited: Any) -> _Editor:
     combo = QComboBox()
     combo.setMinimumWidth(FIELD_WIDTH)
     for choice in field.choices:
-        combo.addItem(extra.get("labels", {}).get(choice, choice), choice)
+        combo.addItem(choice.label, choice.value)
     combo.activated.connect(lambda _index: edited.emit(combo.currentData()))
     return _Editor(combo, lambda value: combo.setCurrentIndex(combo.findData(value)))
 

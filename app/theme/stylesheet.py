@@ -152,8 +152,11 @@ def mark_image(theme: Theme, name: str) -> str:
 
 
 def buttons(theme: Theme, scale: float) -> str:
-    """Return the rules of push buttons and tool buttons."""
-    height = round(20 * scale)
+    """Return the rules of push buttons and tool buttons.
+
+    Qt reserves the width of a menu's arrow but centers the text over it, so half of it belongs to the left padding.
+    """
+    height, arrow = round(20 * scale), round(12 * scale)
     return f"""
 QPushButton {{
   background: {theme.card}; color: {theme.text}; border: 1px solid {theme.edge}; border-radius: 6px;
@@ -184,8 +187,10 @@ QPushButton[link="true"] {{
   text-decoration: underline;
 }}
 QPushButton[link="true"]:focus {{ border-color: {theme.accent}; padding: 2px 3px; }}
+QPushButton[menu="true"] {{ padding-left: {12 - arrow // 2}px; padding-right: {20 + arrow // 2}px; }}
+QPushButton[menu="true"]:focus {{ padding-left: {11 - arrow // 2}px; padding-right: {19 + arrow // 2}px; }}
 QPushButton::menu-indicator {{
-  image: {mark_image(theme, "chevron-down")}; width: 12px; height: 12px;
+  image: {mark_image(theme, "chevron-down")}; width: {arrow}px; height: {arrow}px;
   subcontrol-origin: padding; subcontrol-position: center right;
   right: 8px;
 }}

@@ -481,7 +481,7 @@ def _field(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], defau
     return FieldDescription(
         name,
         field.get("title", name),
-        " or ".join(dict.fromkeys(map(_kind, shapes))),
+        " or ".join(dict.fromkeys(_kind(shape, field.get("labels")) for shape in shapes)),
         ", ".join(dict.fromkeys(limits)),
         default,
         field.get("description", ""),
@@ -506,12 +506,19 @@ def _shapes(field: Any, schema: Mapping[str, Any], depth: int = 0) -> Iterator[M
         yield part
 
 
-def _kind(shape: Mapping[str, Any]) -> str:
+def _kind(shape: Mapping[str, Any], labels: Any) -> str:
+    """The type of a value in words. `labels` are those of the choices in the window, where they have any."""
     if "enum" in shape:
-        return f"one of {', '.join(map(str, shape['enum']))}"
+        known = cast("dict[str, Any]", labels) if isinstance(labels, dict) else {}
+        return f"one of {', '.join(_choice(str(value), known.get(str(value))) for value in shape['enum'])}"
     if "const" in shape:
         return str(shape["const"])
     kinds: Any = shape.get("type", "")
     listed = cast("list[Any]", kinds) if isinstance(kinds, list) else [kinds]
     named = [_KINDS.get(str(kind), "any value") for kind in listed]
     return " or ".join(dict.fromkeys(named))
+
+
+def _choice(value: str, label: object) -> str:
+    """A choice with its label in the window, if that is more than the value in other letters."""
+    return f'{value} ("{label}")' if label is not None and str(label).lower() != value.replace("_", " ") else value

@@ -344,6 +344,12 @@ class ConditionSpec(Generic[ConfigT]):
         """The exit reason of a loop that it stops."""
         return self.exit_reason or self.name
 
+    @property
+    def added_help(self) -> str:
+        """The help, or nothing if it only repeats the label."""
+        repeated = f"Stops {self.label[:1].lower()}{self.label[1:]}."
+        return "" if self.help == repeated else self.help
+
 
 AnyConditionSpec = ConditionSpec[Any]
 

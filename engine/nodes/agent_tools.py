@@ -46,10 +46,15 @@ class AgentConfig(PromptFields, OutputKey):
     on_max_turns: Literal["return_last", "flag", "fail"] = Field(
         default="return_last",
         title="When turns run out",
-        description=(
-            "return_last: return the last text of the model. flag: the same, with a warning. fail: the node fails."
-        ),
-        json_schema_extra={"group": "more"},
+        description="What to do when the agent has used all its turns without a final answer.",
+        json_schema_extra={
+            "group": "more",
+            "labels": {
+                "return_last": "Return the last text",
+                "flag": "Return the last text, with a warning",
+                "fail": "Fail",
+            },
+        },
     )
     require_approval: list[str] = Field(
         default_factory=list[str],

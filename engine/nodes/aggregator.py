@@ -43,9 +43,18 @@ class AggregatorConfig(NodeConfig, OutputKey):
         default="collect",
         title="Combine by",
         description=(
-            "collect: the list of results. join: one text. first: the first result. vote: the most "
-            "frequent result. expression: a CEL expression."
+            "How the results of the items become one output. join: The results as one text. expression: A CEL "
+            "expression on items, results and failures."
         ),
+        json_schema_extra={
+            "labels": {
+                "collect": "List of results",
+                "join": "Joined text",
+                "first": "First result",
+                "vote": "Most frequent result",
+                "expression": "Expression",
+            }
+        },
     )
     separator: str = Field(
         default="\n\n",

@@ -49,7 +49,7 @@ class ApprovalConfig(NodeConfig):
         default="fail",
         title="When nobody answers",
         description=("What happens after that time: the node fails, or continues as if this were the answer."),
-        json_schema_extra={"group": "more"},
+        json_schema_extra={"group": "more", "labels": {"fail": "Fail", "approve": "Approve", "reject": "Reject"}},
     )
 
 

@@ -356,7 +356,7 @@ CONTINUE: Final = Message(
 )
 """Asks for the rest of a truncated reply."""
 
-_RAISE_LIMIT: Final = "Raise 'Max tokens', or choose 'continue' under 'When a reply is truncated'."
+_RAISE_LIMIT: Final = "Raise 'Max tokens', or choose 'Ask for the rest' under 'When a reply is truncated'."
 _CHANGE_PROMPT: Final = "Change the prompt, or choose another model."
 _QUOTED_LENGTH: Final = 300
 _LONGEST_SEAM: Final = 4000

@@ -20,7 +20,22 @@ class InputConfig(NodeConfig):
         title="Name",
         description=("Name of the input in the run dialog and on the command line. Leave empty for the node's id."),
     )
-    type: PortType = Field(default=PortType.TEXT, strict=False, title="Type", description="The type of the value.")
+    type: PortType = Field(
+        default=PortType.TEXT,
+        strict=False,
+        title="Type",
+        description="The type of the value.",
+        json_schema_extra={
+            "labels": {
+                "any": "Any",
+                "text": "Text",
+                "json": "JSON",
+                "number": "Number",
+                "boolean": "True or false",
+                "list": "List",
+            }
+        },
+    )
     default: Any = Field(
         default=None,
         title="Default",

@@ -24,9 +24,10 @@ class IteratorConfig(NodeConfig):
         default="port",
         title="Items from",
         description=(
-            "port: the list at the port 'items'. list: the list below. expression: a list computed "
+            "port: The list at the port 'items'. list: The same items in every run. expression: A list computed "
             "from the value at the port 'items'."
         ),
+        json_schema_extra={"labels": {"port": "Input port", "list": "Fixed list", "expression": "Expression"}},
     )
     items: list[Any] = Field(
         default_factory=list[Any],
@@ -52,15 +53,16 @@ class IteratorConfig(NodeConfig):
         default="fail",
         title="On item error",
         description=(
-            "fail: stop the other items and fail. skip: leave the item out of the results. collect: "
-            "keep its place in the results, with null. The port 'failures' lists the errors."
+            "fail: The other items are stopped. skip: The results leave the item out. The port 'failures' lists the "
+            "errors. collect: The results keep the item's place. The port 'failures' lists the errors."
         ),
+        json_schema_extra={"labels": {"fail": "Fail", "skip": "Skip the item", "collect": "Put null in its place"}},
     )
     on_empty: Literal["pass", "fail"] = Field(
         default="pass",
         title="On empty list",
-        description="pass: continue with an empty result. fail: the iterator fails.",
-        json_schema_extra={"group": "more"},
+        description="What to do when there are no items.",
+        json_schema_extra={"group": "more", "labels": {"pass": "Continue with an empty result", "fail": "Fail"}},
     )
     condition: str = Field(
         default="",

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, GetJsonSchemaHandler
+from pydantic.config import JsonDict
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -26,6 +27,12 @@ MAX_ITERATIONS_DEFAULT: Final = 5
 
 ITERATION_NAMES: Final = frozenset({"output", "similarity", "cost_usd", "elapsed_s"})
 """Names for `until` and `score` about the completed iteration, besides `nodes.ID` and `loop.…`."""
+
+_ENDING_LABELS: Final[JsonDict] = {
+    "return_last": "Return the last result",
+    "return_best": "Return the best result",
+    "fail": "Fail",
+}
 
 
 class _ConditionSchema:
@@ -102,27 +109,38 @@ class LoopConfig(NodeConfig):
         default="replace",
         title="Feedback mode",
         description=(
-            "The input of the next iteration. replace: the feedback. append: the current input, then "
-            "the feedback. append_window: the original input, then the latest feedback."
+            "What the next iteration gets. replace: The next iteration gets only the feedback. Usually that is the "
+            "result; connect the exit's port 'feedback' to choose another value. append: The next iteration gets the "
+            "input of this one, followed by the feedback. append_window: The next iteration gets the loop's original "
+            "input, followed by the latest feedback."
         ),
+        json_schema_extra={
+            "labels": {
+                "replace": "Replace: only the latest",
+                "append": "Append: everything so far",
+                "append_window": "Append: the latest few",
+            }
+        },
     )
     append_window: int = Field(
         default=3,
         ge=1,
         le=1000,
         title="Window size",
-        description="Number of feedback texts for 'append_window'.",
+        description="Number of feedback texts that follow the original input.",
         json_schema_extra={"shown_when": {"feedback_mode": "append_window"}},
     )
     on_max_iterations: Literal["return_last", "return_best", "return_with_flag", "fail"] = Field(
         default="return_last",
         title="At max iterations",
         description=(
-            "Applies if no other condition was met. return_last: the last result. return_best: the "
-            "result with the highest score. return_with_flag: the last result, with a warning. fail: "
-            "the loop fails."
+            "Applies if no other condition was met. return_best: The result with the highest score, if no other "
+            "condition was met."
         ),
-        json_schema_extra={"group": "more"},
+        json_schema_extra={
+            "group": "more",
+            "labels": {**_ENDING_LABELS, "return_with_flag": "Return the last result, with a warning"},
+        },
     )
     score: str = Field(
         default="",
@@ -137,10 +155,17 @@ class LoopConfig(NodeConfig):
         default="final",
         title="Output mode",
         description=(
-            "final: the result. last_iteration: the outputs of all nodes in the last iteration, by "
-            "id. all_iterations: the results of all iterations."
+            "What the loop returns. last_iteration: An object with the output of each node, by id. all_iterations: "
+            "A list with one result per iteration."
         ),
-        json_schema_extra={"group": "more"},
+        json_schema_extra={
+            "group": "more",
+            "labels": {
+                "final": "Final result",
+                "last_iteration": "All nodes of the last iteration",
+                "all_iterations": "Results of all iterations",
+            },
+        },
     )
     inject_feedback: bool = Field(
         default=True,
@@ -177,35 +202,36 @@ class LoopConfig(NodeConfig):
         default="return_last",
         title="When the budget is used up",
         description=(
-            "return_last: the last complete iteration's result. return_best: the result with the "
-            "highest score. fail: the loop fails."
+            "return_last: The result of the last complete iteration. return_best: The result with the highest score."
         ),
-        json_schema_extra={"group": "more"},
+        json_schema_extra={"group": "more", "labels": _ENDING_LABELS},
     )
     on_timeout: Literal["fail", "return_last", "return_best"] = Field(
         default="fail",
         title="On timeout",
         description=(
-            "fail: the loop fails. return_last: the last complete iteration's result. return_best: "
-            "the result with the highest score."
+            "return_last: The result of the last complete iteration. return_best: The result with the highest score."
         ),
-        json_schema_extra={"group": "more"},
+        json_schema_extra={"group": "more", "labels": _ENDING_LABELS},
     )
     memory: Literal["fresh", "accumulate", "window"] = Field(
         default="fresh",
         title="Model memory",
         description=(
-            "What model nodes see of their own earlier iterations. fresh: nothing. accumulate: all "
-            "prompts and replies. window: the latest ones."
+            "What model nodes see of their own earlier iterations. accumulate: Model nodes see all their earlier "
+            "prompts and replies. window: Model nodes see their latest prompts and replies."
         ),
-        json_schema_extra={"group": "more"},
+        json_schema_extra={
+            "group": "more",
+            "labels": {"fresh": "Nothing", "accumulate": "All earlier iterations", "window": "The latest iterations"},
+        },
     )
     memory_window: int = Field(
         default=3,
         ge=1,
         le=1000,
         title="Memory window",
-        description="Number of iterations for 'window'.",
+        description="Number of earlier iterations that model nodes see.",
         json_schema_extra={"group": "more", "shown_when": {"memory": "window"}},
     )
 
@@ -286,11 +312,11 @@ def _check(config: LoopConfig) -> Iterator[FieldProblem]:
     for field, choice in endings.items():
         if choice == "return_best" and not config.has_score:
             message = "The best iteration is unknown: iterations have no score."
-            remedy = "Write an expression into Score, set a judge, or choose return_last."
+            remedy = "Write an expression into Score, set a judge, or choose 'Return the last result'."
             yield FieldProblem("no-score", field, message, remedy)
     if config.on_max_iterations in {"fail", "return_with_flag"} and not config.can_fall_short:
         message = "It has no effect: the loop has no condition but 'Max iterations'."
-        remedy = "Choose under 'Stop' when the loop stops, or choose return_last."
+        remedy = "Choose under 'Stop' when the loop stops, or choose 'Return the last result'."
         yield FieldProblem("no-effect", "on_max_iterations", message, remedy, Severity.WARNING)
 
 

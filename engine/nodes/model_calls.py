@@ -155,7 +155,17 @@ class ModelFields(NodeConfig):
         default=None,
         title="Reasoning effort",
         description="How much a reasoning model thinks before it answers. Leave empty for the model's default.",
-        json_schema_extra={"group": "more"},
+        json_schema_extra={
+            "group": "more",
+            "labels": {
+                "none": "None",
+                "minimal": "Minimal",
+                "low": "Low",
+                "medium": "Medium",
+                "high": "High",
+                "xhigh": "Extra high",
+            },
+        },
     )
     extra_parameters: ExtraParameters | None = Field(
         default=None,
@@ -177,10 +187,17 @@ class ModelFields(NodeConfig):
         default="warn",
         title="When a reply is truncated",
         description=(
-            "What to do when a reply reaches its token limit. warn: use the partial reply, with a warning. continue: "
-            "ask the model for the rest, at most five times. fail: the node fails."
+            "What to do when a reply reaches its token limit. continue: The model is asked for the rest, at most five "
+            "times."
         ),
-        json_schema_extra={"group": "more"},
+        json_schema_extra={
+            "group": "more",
+            "labels": {
+                "warn": "Use the partial reply, with a warning",
+                "continue": "Ask for the rest",
+                "fail": "Fail",
+            },
+        },
     )
     allow_empty: bool = Field(
         default=False,
@@ -192,10 +209,13 @@ class ModelFields(NodeConfig):
         default="off",
         title="Cache replies",
         description=(
-            "off: always call the model. repeatable: at temperature 0, reuse the stored reply to an "
-            "identical request at no cost. always: at any temperature. Needs the history."
+            "Reuses the stored reply to an identical request at no cost. Needs the history. off: The model is called "
+            "every time."
         ),
-        json_schema_extra={"group": "more"},
+        json_schema_extra={
+            "group": "more",
+            "labels": {"off": "Off", "repeatable": "At temperature 0", "always": "At any temperature"},
+        },
     )
     retries: int = Field(
         default=2,
@@ -218,6 +238,10 @@ class ModelFields(NodeConfig):
         if self.temperature is not None:
             parts.append(f"temperature {self.temperature:g}")
         return " · ".join(parts)
+
+
+MODEL_FIELDS: Final = frozenset(ModelFields.model_fields) - frozenset(NodeConfig.model_fields)
+"""Names of the settings that only model calls need."""
 
 
 def call_model(

@@ -18,7 +18,7 @@ from engine.exits.evaluator import DONE
 from engine.expr import Expression, Template, compile_expression, compile_template
 from engine.models.protocol import Message
 from engine.nodes.context import NodeContext
-from engine.nodes.model_calls import ModelFields, UnreadableReplyError, ask
+from engine.nodes.model_calls import MODEL_FIELDS, ModelFields, UnreadableReplyError, ask
 from engine.nodes.spec import (
     Category,
     FieldProblem,
@@ -71,11 +71,15 @@ def _default_branches() -> list[Branch]:
 class RouterConfig(ModelFields):
     """Settings of a `router` node."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"shown_when": {key: {"mode": "model"} for key in sorted(MODEL_FIELDS)}}
+    )
+
     mode: Literal["model", "rules"] = Field(
         default="model",
         title="Decided by",
-        description="model: a model decides by the criteria. rules: the first true rule decides, without a model.",
-        json_schema_extra={"group": "first"},
+        description="model: A model decides by the criteria. rules: The first true rule decides, without a model.",
+        json_schema_extra={"group": "first", "labels": {"model": "Model", "rules": "Rules"}},
     )
     criteria: str = Field(
         default="",

@@ -103,15 +103,22 @@ class NodeConfig(BaseModel):
         default="fail",
         title="On error",
         description=(
-            "fail: the run fails. continue: the node returns the value below. branch: the message "
-            "leaves at a port 'error'."
+            "What happens when the node fails after all retries. continue: The node returns 'Value on error'. branch: "
+            "The error message leaves at a port 'error'."
         ),
-        json_schema_extra={"group": "more"},
+        json_schema_extra={
+            "group": "more",
+            "labels": {
+                "fail": "Fail the run",
+                "continue": "Continue with another value",
+                "branch": "Continue at a port 'error'",
+            },
+        },
     )
     error_value: Any = Field(
         default=None,
         title="Value on error",
-        description="The output of the node when it fails and 'On error' is 'continue'.",
+        description="The output of the node when it fails and 'On error' is 'Continue with another value'.",
         json_schema_extra={"group": "more", "shown_when": {"on_error": "continue"}},
     )
 

@@ -32,10 +32,14 @@ class ToolConfig(NodeConfig):
         default="off",
         title="Cache results",
         description=(
-            "off: always call the tool. repeatable: reuse the stored result for identical arguments instead of calling "
-            "the tool; leave it off for tools that change something. always: the same. Needs the history."
+            "Reuses the stored result for identical arguments instead of calling the tool. Leave it off for tools that "
+            "change something. Needs the history. off: The tool is called every time. always: A tool has no "
+            "temperature, so this is the same as 'On'."
         ),
-        json_schema_extra={"group": "more"},
+        json_schema_extra={
+            "group": "more",
+            "labels": {"off": "Off", "repeatable": "On", "always": "Always (same as On)"},
+        },
     )
 
 

@@ -32,8 +32,9 @@ class TransformConfig(NodeConfig, OutputKey):
         default="template",
         title="Made by",
         description=(
-            "template: a text with {{names}} filled in. expression: a CEL expression with any JSON value as its result."
+            "template: A text with {{names}} filled in. expression: A CEL expression with any JSON value as its result."
         ),
+        json_schema_extra={"labels": {"template": "Template", "expression": "Expression"}},
     )
     template: str = Field(
         default="{{input}}",

@@ -20,7 +20,8 @@ class ValidatorConfig(NodeConfig):
     mode: Literal["schema", "expression"] = Field(
         default="schema",
         title="Checked by",
-        description="schema: the value must follow a JSON Schema. expression: a condition must be true.",
+        description="schema: The value must match a JSON Schema. expression: A condition on the value must be true.",
+        json_schema_extra={"labels": {"schema": "JSON Schema", "expression": "Condition"}},
     )
     json_schema: dict[str, Any] = Field(
         default_factory=dict[str, Any],

@@ -194,9 +194,9 @@ def test_choice_by_keyboard_shows_its_help(one_node: OneNode) -> None:
     editor = bench.editor("feedback_mode")
     choose(editor.combo, 2)
     assert bench.config("it") == {"feedback_mode": "append_window"}
-    assert editor.combo.currentText() == "append window"
+    assert editor.combo.currentText() == "Append: the latest few"
     row = bench.page.form.row("feedback_mode")
-    assert row._help.text() == "The original input, then the latest feedback."
+    assert row._help.text() == "The next iteration gets the loop's original input, followed by the latest feedback."
     choose(editor.combo, -2)
     assert bench.config("it") == {}
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
+import pytest
 from pydantic import BaseModel, Field
 
-from app.inspector.field_spec import FieldKind, choice_help, field_specs, is_visible
+from app.inspector.field_spec import Choice, FieldKind, field_specs, is_visible
+from app.settings.preferences import PreferenceValues
 from engine.document.model import Settings
 from engine.document.operations import UNSET
+from engine.exits.loop_conditions import condition_specs
 from engine.nodes.llm import LlmConfig
 from engine.nodes.loop import LoopConfig
 from engine.nodes.node_registry import builtin_registry
+from engine.nodes.router import RouterConfig
 
 
 class Colour(StrEnum):
@@ -30,7 +34,9 @@ class Thing(BaseModel):
     line: str = Field(default="", max_length=40)
     maybe: float | None = Field(default=None, gt=0)
     on: bool = True
-    mode: Literal["a", "b"] = Field(default="a", description="a: the first. b: the second.")
+    mode: Literal["a", "b"] = Field(
+        default="a", description="Which one. b: The second.", json_schema_extra={"labels": {"a": "First"}}
+    )
     colour: Colour = Colour.RED
     parts: list[Part] = Field(default_factory=lambda: [Part(name="p")])
     anything: Any = None
@@ -68,7 +74,7 @@ def test_limits_defaults_and_help_come_from_the_model() -> None:
     assert (fields["more"].minimum, fields["more"].maximum, fields["more"].default) == (1, 9, 3)
     assert (fields["maybe"].minimum, fields["maybe"].nullable, fields["maybe"].default) == (0, True, None)
     assert (fields["text"].title, fields["text"].help, fields["line"].title) == ("Text", "Some text.", "line")
-    assert fields["colour"].choices == ("red", "blue")
+    assert fields["colour"].choices == (Choice("red", "Red"), Choice("blue", "Blue"))
     assert fields["colour"].default == "red"
     assert fields["parts"].default == [{"name": "p"}]
     assert (fields["needed"].required, fields["text"].required) == (True, False)
@@ -86,18 +92,57 @@ def test_only_values_other_than_the_default_are_stored() -> None:
     assert fields["needed"].stored_value(None) is None
 
 
-def test_help_text_is_split_by_choice() -> None:
-    fields = field_specs(Thing)
-    assert choice_help(fields["mode"]) == {"a": "The first.", "b": "The second."}
-    assert choice_help(fields["colour"]) == {}
-    assert choice_help(fields["text"]) == {}
+def test_choices_have_labels_and_their_part_of_the_help_text() -> None:
+    field = field_specs(Thing)["mode"]
+    assert field.help == "Which one."
+    assert [(choice.value, choice.label, choice.help) for choice in field.choices] == [
+        ("a", "First", ""),
+        ("b", "B", "The second."),
+    ]
 
 
-def test_help_explains_all_choices_or_none() -> None:
-    for spec in builtin_registry():
-        for field in field_specs(spec.config).values():
-            if any(f"{choice}:" in field.help for choice in field.choices):
-                assert set(choice_help(field)) == set(field.choices), (spec.type, field.name)
+def _models() -> list[type[BaseModel]]:
+    """Every model that a form is made of, with the models inside of it."""
+    nodes = [spec.config for spec in builtin_registry()]
+    found = [*nodes, *(spec.config for spec in condition_specs().values()), Settings, PreferenceValues]
+    for model in found:
+        found += {field.item for field in field_specs(model).values() if field.item} - set(found)
+    return found
+
+
+CHOICES = {
+    f"{model.__name__}.{name}": (field, model.model_fields[name].json_schema_extra)
+    for model in _models()
+    for name, field in field_specs(model).items()
+    if field.choices
+}
+
+
+def test_choices_are_found_in_nodes_and_in_preferences() -> None:
+    assert {"LoopConfig.feedback_mode", "LlmConfig.cache", "InputConfig.type", "PreferenceValues.theme"} <= set(CHOICES)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_every_choice_declares_a_label_of_its_own(name: str) -> None:
+    field, extra = CHOICES[name]
+    assert isinstance(extra, dict)
+    declared = extra["labels"]
+    assert isinstance(declared, dict)
+    assert {choice.value: choice.label for choice in field.choices} == declared
+    assert len(set(declared.values())) == len(declared)
+    for choice in field.choices:
+        assert choice.label[0].isupper()
+        assert "_" not in choice.label
+        assert choice.help.rstrip(".").casefold() != choice.label.casefold()
+        assert not choice.help or (choice.help[0].isupper() and choice.help.endswith("."))
+
+
+def test_router_asks_for_a_model_only_if_a_model_decides() -> None:
+    fields = field_specs(RouterConfig)
+    by_rules = {name for name, field in fields.items() if not is_visible(field, {"mode": "rules"}, fields)}
+    assert by_rules >= {"criteria", "model", "temperature", "max_tokens", "seed", "fallback_models", "cache"}
+    assert by_rules.isdisjoint({"mode", "branches", "retries", "on_error", "timeout_s"})
+    assert all(is_visible(field, {}, fields) for field in fields.values() if field.name != "error_value")
 
 
 def test_field_visibility_depends_on_other_fields() -> None:

@@ -122,6 +122,25 @@ def test_a_loop_without_conditions_stops_after_a_number_of_iterations(one_node: 
     assert sentence(entry).maxVisibleItems() >= sentence(entry).count() == len(condition_specs())
 
 
+def test_a_condition_shows_no_help_that_repeats_its_sentence(one_node: OneNode) -> None:
+    bench = one_node("loop", stop_when=[{"condition": "max_iterations"}, {"condition": "stable_output"}])
+    counted, stable = (entry.rows.rows["condition"]._help for entry in conditions(bench).entries)
+    assert (counted.text(), counted.isHidden()) == ("", True)
+    assert (stable.text(), stable.isHidden()) == (condition_specs()["stable_output"].help, False)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_the_arrow_of_the_menu_of_conditions_has_room_beside_the_label(one_node: OneNode, scale: float) -> None:
+    style().choose("dark", scale)
+    try:
+        bench = one_node("loop", stop_when=[{"condition": "judge"}])
+        add = conditions(bench).add
+        label = add.fontMetrics().horizontalAdvance(add.text())
+        assert add.sizeHint().width() - label >= 12 + 8 + 12 * scale + 8
+    finally:
+        style().choose("dark", 1.0)
+
+
 def test_the_choice_reads_as_sentences_and_shows_the_fields_of_the_chosen_one(one_node: OneNode) -> None:
     bench = one_node("loop")
     editor = conditions(bench)

@@ -13,6 +13,8 @@ import keyring.backend
 import pytest
 
 from engine.bundled import templates_folder
+from engine.cli.catalog_commands import fields
+from engine.nodes.loop import LoopConfig
 from engine.nodes.node_registry import builtin_registry
 from tests.engine.cli.kit import Program
 from tests.engine.wire.server import WireServer
@@ -58,6 +60,14 @@ def test_limits_and_defaults_of_a_setting_are_shown(program: Program):
     row = next(line for line in shown.splitlines() if line.startswith("stop_when[].threshold"))
     assert row.split("  ")[1:3] == ["number, at least 0, at most 1", " "] or "number, at least 0, at most 1" in row
     assert "0.95" in row
+
+
+def test_choices_are_shown_with_their_labels_in_the_window(program: Program):
+    described = {field.name: field.kind for field in fields(LoopConfig)}
+    assert described["on_timeout"] == (
+        'one of fail, return_last ("Return the last result"), return_best ("Return the best result")'
+    )
+    assert 'append ("Append: everything so far")' in " ".join(program("nodes", "loop").out.split())
 
 
 def test_settings_of_list_entries_are_shown(program: Program):

@@ -78,6 +78,18 @@ def test_shown_when_names_an_existing_value_of_another_setting(spec: AnySpec, na
                 assert getattr(spec.config.model_validate({other: value}), other) == value
 
 
+@every_type
+def test_shown_when_of_inherited_settings_names_existing_settings_and_values(spec: AnySpec) -> None:
+    extra = spec.config.model_config.get("json_schema_extra")
+    shown_when: Any = extra.get("shown_when", {}) if isinstance(extra, dict) else {}
+
+    assert set(shown_when) <= set(spec.config.model_fields)
+    for group in shown_when.values():
+        assert all(
+            getattr(spec.config.model_validate({other: value}), other) == value for other, value in group.items()
+        )
+
+
 def test_shown_when_inside_an_object_names_an_existing_value_of_the_node() -> None:
     fields = {name: field for name, field in Branch.model_fields.items() if name != "name"}
     values: list[str] = []
