@@ -79,8 +79,8 @@ class PageView(QTextBrowser):
         self._drawn: QTextDocument | None = None
         self._sizes: dict[str, QSize] = {}
         self._painted: set[str] = set()
-        self._scrolled = 0  # to where the page was last scrolled by the program
-        self._kept = 0, 0  # the place before a resize: the number of a block, and how far it is scrolled
+        self._kept = 0, 0  # the place on the page: the number of a block, and how far it is scrolled
+        self._has_scrolled = False  # the user, since that place was noted
         self._worker = Worker(self, is_awaited=False)
         self._resized = QTimer(self, singleShot=True, interval=RESIZE_DELAY_MS)
         self._resized.timeout.connect(self._fit_pictures)
@@ -88,6 +88,7 @@ class PageView(QTextBrowser):
         self.setAccessibleName("Page")
         self.setProperty("bare", True)
         self.anchorClicked.connect(lambda url: self.followed.emit(url.toString()))
+        self.verticalScrollBar().actionTriggered.connect(self._note_scrolling)
         style().changed.connect(self._draw_again)
 
     @property
@@ -121,7 +122,8 @@ class PageView(QTextBrowser):
             if line > top + 0.8 * self.viewport().height():
                 top = line - self.viewport().height() // 3
         self._kept = heading.blockNumber(), top - self._top(heading)
-        self.scroll_to(top)
+        self._has_scrolled = False
+        self._scroll_to(top)
 
     def loadResource(self, kind: int, name: QUrl | str) -> Any:
         """Load a picture of the guide in a thread when it is first painted, and nothing else; return an empty one."""
@@ -152,12 +154,23 @@ class PageView(QTextBrowser):
         """Whether pictures are being loaded."""
         return self._worker.is_busy or self._resized.isActive()
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Move the focus to another link, which may scroll to it."""
+        self._note_scrolling()
+        return super().focusNextPrevChild(forward)
+
+    def _note_scrolling(self) -> None:
+        self._has_scrolled = True
+
     def _keep_place(self) -> None:
-        """Note the place on the page before its layout changes; until the pictures fit, only the first call counts."""
-        scrolled = self.verticalScrollBar().value()
-        if not self._resized.isActive() and scrolled != self._scrolled:  # by the user
+        """Note the place on the page before its layout changes, if the user has scrolled there.
+
+        While a page is laid out, Qt estimates its length, and may scroll to the end of an estimate that is too short.
+        """
+        if self._has_scrolled:
             top = self.cursorForPosition(QPoint(0, 0)).block()
-            self._kept = top.blockNumber(), scrolled - self._top(top)
+            self._kept = top.blockNumber(), self.verticalScrollBar().value() - self._top(top)
+            self._has_scrolled = False
 
     def _draw_again(self) -> None:
         """Draw the page in another theme or text size."""
@@ -187,9 +200,10 @@ class PageView(QTextBrowser):
 
     def _fit_pictures(self) -> None:
         """Fit the pictures to the width, and load those again that were painted before."""
+        self._keep_place()
         self._set_picture_sizes(self.document())
         number, below = self._kept
-        self.scroll_to(self._top(self.document().findBlockByNumber(number)) + below)
+        self._scroll_to(self._top(self.document().findBlockByNumber(number)) + below)
         for path in self._painted:
             self._load_picture(path)
 
@@ -222,14 +236,12 @@ class PageView(QTextBrowser):
 
     def return_to(self, scrolled: int) -> None:
         """Scroll to where the user left the page, in pixels from its beginning."""
-        self.scroll_to(scrolled)
-        self._scrolled = -1  # the place is not yet noted
+        self._scroll_to(scrolled)
+        self._note_scrolling()
 
-    def scroll_to(self, top: int) -> None:
-        """Scroll to a distance from the beginning of the page, in pixels."""
+    def _scroll_to(self, top: int) -> None:
         self.document().pageCount()  # lays out the whole page, or the scroll bar would end too early
         self.verticalScrollBar().setValue(top)
-        self._scrolled = self.verticalScrollBar().value()
 
     def _top(self, block: QTextBlock) -> int:
         return round(self.document().documentLayout().blockBoundingRect(block).top())

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QTextCursor, QTextDocument
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QAbstractSlider, QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.help.guide import Guide
@@ -88,9 +88,44 @@ def picture_widths(window: GuideWindow) -> list[float]:
 def test_resized_page_stays_at_its_place(window: GuideWindow, qtbot: QtBot) -> None:
     follow(window, "#subflows")
     window.resize(720, 700)
-    qtbot.waitUntil(lambda: max(picture_widths(window)) <= window.view.viewport().width())
+    qtbot.waitUntil(lambda: not window.view.is_loading)
+    assert max(picture_widths(window)) <= window.view.viewport().width()
+    assert heading_at_top(window) == "Subflows"
+
+
+def test_page_stays_at_its_place_when_a_scroll_bar_too_short_moves_it(window: GuideWindow, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: not window.view.is_loading)
+    follow(window, "#subflows")
+    window.view.verticalScrollBar().setMaximum(3000)  # as Qt does when it estimates the length of the page
+    assert heading_at_top(window) != "Subflows"
+    for width in (900, 720):
+        window.resize(width, 700)
     qtbot.waitUntil(lambda: not window.view.is_loading)
     assert heading_at_top(window) == "Subflows"
+
+
+def test_page_stays_where_the_user_scrolled_right_after_a_resize(window: GuideWindow, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: not window.view.is_loading)
+    follow(window, "#subflows")
+    window.resize(720, 700)
+    window.view.verticalScrollBar().triggerAction(QAbstractSlider.SliderAction.SliderToMinimum)
+    qtbot.waitUntil(lambda: not window.view.is_loading)
+    assert window.view.verticalScrollBar().value() == 0
+
+    window.resize(1000, 700)
+    qtbot.waitUntil(lambda: not window.view.is_loading)
+    assert window.view.verticalScrollBar().value() == 0
+
+
+def test_page_stays_at_a_link_that_got_the_focus(window: GuideWindow, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: not window.view.is_loading)
+    window.view.setFocus()
+    QTest.keyClick(window.view, Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier)  # the last link of the page
+    at_link = window.view.cursorForPosition(window.view.viewport().rect().topLeft()).blockNumber()
+    assert at_link > 0
+    window.resize(720, 700)
+    qtbot.waitUntil(lambda: not window.view.is_loading)
+    assert window.view.cursorForPosition(window.view.viewport().rect().topLeft()).blockNumber() == at_link
 
 
 def test_page_stays_at_its_place_in_another_theme_and_size(window: GuideWindow, qtbot: QtBot) -> None:
@@ -158,7 +193,8 @@ def test_search_lists_sections_and_highlights_the_words(window: GuideWindow) -> 
     text = window.view.document().toRawText()
     assert {text[start:end].casefold() for start, end in window.view.marked} == {"never", "pay"}
     assert marked_colors(window) == {DARK.warning_soft}
-    start = next(start for start, end in window.view.marked if text[start:end] == "pay")
+    section = text.index("\u2029Fork from here\u2029")
+    start = next(start for start, end in window.view.marked if text[start:end] == "pay" and start > section)
     cursor = QTextCursor(window.view.document())
     cursor.setPosition(start)
     assert window.view.viewport().rect().intersects(window.view.cursorRect(cursor))
