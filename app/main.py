@@ -11,13 +11,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.engine_thread import EngineThread
 from app.garbage_collector import GarbageCollector
 from app.settings.preferences import Preferences, apply_appearance
 from app.theme.style import Style
+from app.timers import call_later
 from app.window.crash_reporter import CrashDialog, CrashReporter
 from app.window.main_window import program_icon
 from app.workbench import Workbench
@@ -77,9 +77,9 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
 
     def open_documents() -> None:
         _open(workbench, files)
-        QTimer.singleShot(IDLE_MS, workbench, preloader.begin)
+        call_later(workbench, preloader.begin, IDLE_MS)
 
-    QTimer.singleShot(AFTER_FIRST_PAINT_MS, workbench, lambda: preload(workbench, load_extensions))
+    call_later(workbench, lambda: preload(workbench, load_extensions), AFTER_FIRST_PAINT_MS)
     code = application.exec()
     reporter.uninstall()
     preferences.save()
@@ -108,7 +108,7 @@ def preload(workbench: Workbench, then: Callable[[], object]) -> None:
         if step is None:
             then()
             return
-        QTimer.singleShot(STEP_MS, workbench, do_next)  # scheduled first, in case the step fails
+        call_later(workbench, do_next, STEP_MS)  # scheduled first, in case the step fails
         step()
 
     worker.ask(import_engine, lambda _done: do_next(), lambda _error: do_next())

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from PySide6.QtCore import QObject, QRectF, QTimer, Signal
+from PySide6.QtCore import QObject, QRectF, Signal
 from PySide6.QtWidgets import QGraphicsItem
 
 from app.canvas import node_item
@@ -20,6 +20,7 @@ from app.canvas.node_item import CanvasPort, NodeItem, NodeLodItem
 from app.canvas.viewer import CanvasViewer
 from app.node_layout import Box, NodePositions
 from app.session import Session
+from app.timers import call_later
 from engine.document.model import Node, Workflow
 from engine.plan.loop_bodies import Body
 
@@ -344,7 +345,7 @@ class DocumentView(QObject):
         item.setSelected(False)
         self._scene.removeItem(item)
         if not self._removed:
-            QTimer.singleShot(0, self._removed.clear)
+            call_later(self, self._removed.clear)
         self._removed.append(item)
 
 

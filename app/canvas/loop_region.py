@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPolygonF
 from PySide6.QtWidgets import (
     QGraphicsItem,
@@ -34,6 +35,7 @@ from app.canvas.node_item import LodItem, NodeItem
 from app.session import Session
 from app.theme.style import elide
 from app.theme.tokens import FONT_SIZE_SMALL
+from app.timers import call_later
 from engine.document.model import Workflow
 from engine.nodes.spec import ITERATOR
 
@@ -207,7 +209,7 @@ class LoopLabelItem(QGraphicsItem):
     def mouseReleaseEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Collapse the loop after a click on the button."""
         if self._is_button_pressed and self._is_at_button(event.pos()):
-            QTimer.singleShot(0, lambda: self.collapse(self.loop_id))  # this item is removed with its region
+            call_later(self.scene(), partial(self.collapse, self.loop_id))  # this item is removed with its region
 
     def mouseMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         """Drag the selected cards."""

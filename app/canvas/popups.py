@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -40,6 +40,7 @@ from app.session import Session
 from app.theme.style import icon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import plain_tool_tip, vbox
+from app.timers import call_later
 from engine.document.operations import Operation, SetTitle
 from engine.nodes.json_values import can_ever_fit
 from engine.nodes.node_registry import Registry
@@ -595,7 +596,7 @@ class Popups(QObject):
         menu = self.sender()
         assert isinstance(menu, QMenu)
         menu.deleteLater()
-        QTimer.singleShot(0, self, self._forget_menu_position)
+        call_later(self, self._forget_menu_position)
 
     def _forget_menu_position(self) -> None:
         self.menu_position = None

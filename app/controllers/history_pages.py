@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.controllers.document_controller import DocumentController
 from app.engine_thread import EngineThread
@@ -24,6 +24,7 @@ from app.history.run_labels import (
 )
 from app.history.store_client import StoreClient
 from app.history.stored_session import ExternalRunPoller, StoredRun, StoredSession, SubflowSession, read_outline
+from app.timers import call_later
 from app.window.document_page import DocumentPage
 from app.window.log_panel import LogLine, log_of
 from app.worker import Worker
@@ -178,9 +179,7 @@ class HistoryPages(QObject):
         page.compare_with_today(self._documents.all)
         page.poller.changed.connect(lambda now: self._show_again(page, now))
         # Filling the tab is a step of its own, so that the window stays responsive.
-        filling = QTimer(page, singleShot=True)
-        filling.timeout.connect(lambda: self._fill(page, run))
-        filling.start()
+        call_later(page, lambda: self._fill(page, run))
         return page
 
     def make_page(self, session: StoredSession) -> HistoryPage:

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal, SignalInstance
+from PySide6.QtCore import QEvent, Qt, Signal, SignalInstance
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
@@ -21,6 +21,7 @@ from app.gallery.diagram import DiagramPicture, make_diagram
 from app.theme.style import ThemedIcon, style
 from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, Badge, ElidedLabel, MessageBar, PlainLabel, hbox, plain_tool_tip, vbox
+from app.timers import call_later
 from app.worker import Worker
 from engine.bundled import templates_folder
 from engine.document.files import load
@@ -493,7 +494,7 @@ class Gallery(QWidget):
         super().paintEvent(event)
         if not self._has_diagrams:
             self._has_diagrams = True
-            QTimer.singleShot(0, self, self._create_diagrams)
+            call_later(self, self._create_diagrams)
 
     def _create_diagrams(self) -> None:
         for card in self.cards:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
+from app.timers import call_later
 from app.worker import Worker
 from engine.errors import EngineError
 
@@ -73,7 +74,7 @@ class StoreClient(QObject):
             return
         self._is_opening, self.failure = True, ""
         if after_ms:
-            QTimer.singleShot(after_ms, self, self._begin)
+            call_later(self, self._begin, after_ms)
         else:
             self._begin()
 

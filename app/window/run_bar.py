@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QMetaObject, Qt, QTimer, Signal
+from PySide6.QtCore import QMetaObject, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QPushButton, QSizePolicy, QWidget
 
@@ -12,6 +12,7 @@ from app.runs.run_status import Budget, model_label, progress
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
 from app.theme.widgets import STRETCH, Badge, ElidedLabel, PlainLabel, ProgressBar, hbox, plain_tool_tip
+from app.timers import call_later
 from engine.formatting import format_count
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ class ActionButton(QPushButton):
         self.setText(action.iconText())
         self.setIcon(action.icon())
         if self.hasFocus() and not action.isEnabled() and self.successor is not None:
-            # Deferred until all actions are updated.
-            QTimer.singleShot(0, self.successor, self.successor.setFocus)
+            call_later(self.successor, self.successor.setFocus)  # once all actions are updated
         self.setEnabled(action.isEnabled())
         self.setAccessibleName(action.text())
         keys = action.shortcut().toString()

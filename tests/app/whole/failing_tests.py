@@ -10,6 +10,8 @@ import threading
 from PySide6.QtCore import QTimer, qWarning
 from PySide6.QtWidgets import QApplication
 
+from app.timers import call_later
+
 
 def test_that_leaves_a_thread() -> None:
     threading.Thread(target=threading.Event().wait, name="forgotten", daemon=True).start()
@@ -27,7 +29,7 @@ def test_that_raises_in_a_handler(qapp: QApplication) -> None:
     def fail() -> None:
         raise ValueError("nobody catches this")
 
-    QTimer.singleShot(0, fail)
+    call_later(qapp, fail)
     qapp.processEvents()
 
 

@@ -7,7 +7,7 @@ import weakref
 from collections import Counter
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QMargins, QObject
+from PySide6.QtCore import QCoreApplication, QEvent, QMargins, QObject, QPoint, QPointF
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QGraphicsItem
 from pytestqt.qtbot import QtBot
@@ -42,6 +42,21 @@ def test_document_closed_while_its_panels_are_being_resized_is_freed(workbench: 
         return [weakref.ref(part) for part in (document, document.session, document.canvas, document.iterations)]
 
     freed = resize_and_close()
+    qtbot.waitUntil(lambda: collect() or all(part() is None for part in freed))
+
+
+def test_document_closed_as_its_menu_closes_is_freed(workbench: Workbench, qtbot: QtBot) -> None:
+    def close_menu_and_document() -> list[weakref.ref[QObject]]:
+        document = opened(workbench)
+        popups = document.canvas.popups
+        popups.open_menu(QPoint(100, 100), QPointF(0, 0))
+        assert popups.menu is not None
+        popups.menu.hide()
+        workbench.documents.drop(document)
+        collect()
+        return [weakref.ref(part) for part in (document, document.session, document.canvas, popups)]
+
+    freed = close_menu_and_document()
     qtbot.waitUntil(lambda: collect() or all(part() is None for part in freed))
 
 

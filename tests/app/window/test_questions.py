@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.engine_thread import EngineThread
 from app.runs.run_view_model import RunViewModel
 from app.session import Session
+from app.timers import call_later
 from app.window.document_page import DocumentPage
 from app.window.question_cards import QuestionCard
 from app.workbench import Workbench
@@ -240,7 +241,9 @@ def test_question_of_a_background_document_is_shown_with_its_tab(
 def test_question_does_not_take_the_keyboard_from_someone_who_types(
     workbench: Workbench, asking: Ask, qtbot: QtBot
 ) -> None:
-    workbench.tabs.current_changed.connect(lambda: QTimer.singleShot(0, workbench.palette_panel.filter.setFocus))
+    workbench.tabs.current_changed.connect(
+        lambda: call_later(workbench.window, workbench.palette_panel.filter.setFocus)
+    )
     document = asking(one_question())
     assert card(document).isVisible()
     assert workbench.palette_panel.filter.hasFocus()
