@@ -18,15 +18,6 @@ from benchmarks.workflows import loops_of_ten
 from engine import validate
 
 CONTENDERS = ("bare", "ours_function", "ours_llm", "ours_llm_read")
-START_PROCESSES = (
-    "history",
-    "loop_overhead",
-    "import_time",
-    "window_canvas",
-    "window_history",
-    "window_memory",
-    "window_start",
-)
 
 
 def test_the_command_lists_its_scenarios():
@@ -43,9 +34,8 @@ def test_a_scenario_that_does_not_exist_is_refused(capsys):
     assert "loop_overhed" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in START_PROCESSES else name for name in SCENARIOS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_every_scenario_runs_and_fills_its_tables(name):
     for table in import_module(f"benchmarks.scenarios.{name}").tables(SMALLEST):
         assert table.rows
