@@ -16,10 +16,11 @@ from engine.cli.output import out, write_json
 from engine.errors import EngineError
 from engine.formatting import format_count
 
-_PACKAGES: Final = (
+PACKAGES: Final = (
     *("litellm", "networkx", "python-Levenshtein", "pydantic", "httpx", "keyring"),
     *("PySide6-Essentials", "NodeGraphQt", "xllamacpp", "mcp", "ddgs", "distributed"),
 )
+"""Packages whose versions are reported."""
 
 WindowCheck = Callable[[], str]
 """Returns why the window cannot be shown, or an empty text."""
@@ -59,7 +60,7 @@ def report(window_obstacle: WindowCheck | None) -> dict[str, dict[str, str]]:
             "system": platform.platform(),
             "installed in": _shortened(Path(engine.__file__).parent.parent),
         },
-        "Packages": {name: _version(name) for name in _PACKAGES},
+        "Packages": {name: _version(name) for name in PACKAGES},
         "Models": dict(_models()),
         "Keys": {"keyring": _keyring()},
         "Files": dict(_files()),

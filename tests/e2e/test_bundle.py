@@ -1,0 +1,113 @@
+"""The bundle works without a Python: built, unpacked elsewhere, and run in an environment with nothing on PATH."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.screen import open_screen, what_is_missing
+
+ROOT = Path(__file__).parents[2]
+BUILD_TIMEOUT_S = 1500
+CODE = "import sys, statistics; print(statistics.mean([1, 2]), sys.executable)"
+TOOL = {
+    "format": "loopwright.workflow",
+    "version": 1,
+    "nodes": [
+        {"id": "code", "type": "input"},
+        {"id": "tool", "type": "tool", "config": {"tool": "python"}},
+        {"id": "result", "type": "output"},
+    ],
+    "edges": [{"from": "code.value", "to": "tool.code"}, {"from": "tool.output", "to": "result.value"}],
+}
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    result = {"tools": [{"name": "hello", "inputSchema": {"type": "object", "properties": {}}}]}
+    if message["method"] == "initialize":
+        result = {
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "test", "version": "1"},
+        }
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("make") is None, reason="The bundle of Linux, by make")
+def test_the_bundle_works_without_python(tmp_path: Path) -> None:
+    faulthandler.cancel_dump_traceback_later()  # building takes minutes, with a timeout of its own
+    make = ["make", "bundle", f"DIST={tmp_path / 'built'}"]
+    subprocess.run(make, cwd=ROOT, check=True, capture_output=True, timeout=BUILD_TIMEOUT_S)
+    (archive,) = (tmp_path / "built").glob("loopwright-*.tar.xz")
+    assert archive.stat().st_size < 250e6
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    program = tmp_path / "loopwright" / "loopwright"
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {"HOME": str(home), "PATH": str(tmp_path / "empty"), "LANG": "C.UTF-8"}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [program, *arguments], cwd=home, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    # The built-in model, in its child process.
+    refined = json.loads(run("run", "self-refine", "--json"))
+    assert refined["outputs"]["text"]
+
+    packages = json.loads(run("doctor", "--json"))["Packages"]
+    assert [name for name, version in packages.items() if version == "not installed"] == []
+
+    # The tool `python`, with modules of the standard library that the program itself does not use.
+    (home / "tool.loop.json").write_text(json.dumps(TOOL), encoding="utf-8")
+    consent = ("--allow", "--allow-code", "--folder", str(home))
+    result = json.loads(run("run", "tool.loop.json", *consent, "-i", f"code={CODE}", "--json"))["outputs"]["result"]
+    assert result == {"exit_code": 0, "stdout": f"1.5 {program}\n", "stderr": ""}
+
+    # A server of tools over stdio; it needs a Python of its own.
+    (home / "server.py").write_text(SERVER, encoding="utf-8")
+    settings = home / ".config" / "loopwright"
+    settings.mkdir(parents=True)
+    server = {"command": sys.executable, "args": [str(home / "server.py")]}
+    (settings / "extensions.json").write_text(json.dumps({"mcpServers": {"test": server}}), encoding="utf-8")
+    assert "test/hello" in run("tools", "--refresh", "test")
+
+    # A plugin from the folder of plugins.
+    plugins = home / ".local" / "share" / "loopwright" / "plugins"
+    shutil.copytree(ROOT / "docs" / "example-plugin" / "loopwright_example", plugins / "loopwright_example")
+    metadata = plugins / "loopwright_example-1.0.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: loopwright-example\nVersion: 1.0.0\n")
+    (metadata / "entry_points.txt").write_text("[loopwright.plugins]\nexample = loopwright_example:PLUGIN\n")
+    assert "shorten" in run("--plugin", "example", "nodes")
+
+    missing = what_is_missing()
+    if missing:
+        pytest.skip(missing)
+    folder = tmp_path / "screen"
+    folder.mkdir()
+    with open_screen(folder) as screen, (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen([program], env={**environment, "DISPLAY": screen.name}, stdout=log, stderr=log)
+        try:
+            screen.window("^Loopwright$")
+            screen.tool("key", "ctrl+q")
+            assert process.wait(timeout=60) == 0
+        finally:
+            process.kill()
+            process.wait()
+    assert (tmp_path / "log").read_text() == ""
