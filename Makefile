@@ -16,7 +16,7 @@ WORKERS ?= 2
 # `make test ALL=1`, as continuous integration does it, runs the slow tests too and measures coverage.
 TESTS := $(if $(ALL),--cov --cov-report=,-m "not slow")
 
-.PHONY: env run demo test test-lowest lint bench bundle screenshots docs lock clean
+.PHONY: env run demo test test-lowest lint bench bundle deb screenshots docs lock clean
 
 env: $(DEV)
 
@@ -77,14 +77,16 @@ lint: $(DEV)
 bench: $(DEV)
 	$(BIN)/python -m benchmarks
 
-# The program with its own Python, in a folder and an archive, for machines without one: dist/.
+# The program with its own Python, for machines without one: an archive in dist/, and a package for Debian with it.
 BUNDLER := .venv-bundle/bin/python
 bundle: $(DEV)
 	$(UV) venv --quiet --clear --python $(BIN)/python .venv-bundle
 	$(UV) pip install --quiet --python $(BUNDLER) --require-hashes --no-deps --no-build-isolation -r requirements.lock
 	$(UV) pip install --quiet --python $(BUNDLER) --constraint requirements-dev.lock pyinstaller
 	$(UV) pip install --quiet --python $(BUNDLER) --no-deps --no-build-isolation .
-	$(BUNDLER) packaging/bundle.py $(or $(DIST),dist)
+	$(BUNDLER) packaging/bundle.py $(or $(DIST),dist) $(if $(filter deb,$(MAKECMDGOALS)),--deb)
+
+deb: bundle
 
 # Draws docs/images again, without a screen; look at each before you commit it.
 screenshots: $(DEV)

@@ -1,7 +1,7 @@
-"""`python packaging/bundle.py FOLDER`: build the program with its own Python, for machines without one.
+"""`python packaging/bundle.py FOLDER [--deb]`: build the program with its own Python, for machines without one.
 
-Writes an archive for this system into the folder, and on Debian and its relatives a package with a menu entry and the
-file type. Needs PyInstaller, and the program installed in the environment of this Python.
+Writes an archive for this system into the folder; with `--deb` also a package for Debian and its relatives, with a menu
+entry and the file type. Needs PyInstaller, and the program installed in the environment of this Python.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LIBRARIES = (
 """Debian packages of the libraries that Qt and the model runtime take from the system."""
 
 
-def main(target: Path) -> None:
+def main(target: Path, *, with_deb: bool) -> None:
     """Build into a folder, and print what was built."""
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
@@ -53,7 +53,7 @@ def main(target: Path) -> None:
         program = build(work)
         name = f"loopwright-{version()}-{platform.system().lower()}-{platform.machine().lower()}"
         built = [pack(program, target / name)]
-        if shutil.which("dpkg-deb"):
+        if with_deb:
             built.append(build_deb(program, work, target))
     for file in built:
         print(f"{file}  {file.stat().st_size / 1e6:.0f} MB")
@@ -135,4 +135,4 @@ def build_deb(program: Path, work: Path, target: Path) -> Path:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "dist"))
+    main(Path(sys.argv[1]), with_deb="--deb" in sys.argv[2:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import engine
 from tests.e2e.screen import open_screen, what_is_missing
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +44,36 @@ for line in sys.stdin:
         }
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="Packages of Debian, by its dpkg")
+def test_the_debian_package_has_the_program_a_command_a_menu_entry_and_the_file_type(tmp_path: Path) -> None:
+    program, icon = tmp_path / "dist" / "loopwright", tmp_path / "loopwright.png"
+    program.mkdir(parents=True)
+    (program / "loopwright").write_text("#!/bin/sh\n")
+    icon.write_bytes(b"icon")
+    bundle = importlib.util.spec_from_file_location("bundle", ROOT / "packaging" / "bundle.py")
+    assert bundle is not None
+    assert bundle.loader is not None
+    module = importlib.util.module_from_spec(bundle)
+    bundle.loader.exec_module(module)
+
+    package = module.build_deb(program, tmp_path, tmp_path)
+
+    command = ["dpkg-deb", "--contents", str(package)]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for name in (
+        "./opt/loopwright/loopwright",
+        "./usr/bin/loopwright -> /opt/loopwright/loopwright",
+        "./usr/share/applications/loopwright.desktop",
+        "./usr/share/mime/packages/loopwright.xml",
+        "./usr/share/icons/hicolor/256x256/apps/loopwright.png",
+    ):
+        assert name in listing
+    command = ["dpkg-deb", "--field", str(package), "Version", "Depends"]
+    fields = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"Version: {engine.__version__}" in fields
+    assert "libxcb-cursor0" in fields
 
 
 @pytest.mark.slow
