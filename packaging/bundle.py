@@ -108,7 +108,7 @@ def pack(program: Path, name: Path) -> Path:
 def build_deb(program: Path, work: Path, target: Path) -> Path:
     """Pack the program with its menu entry and file type for Debian; return the package."""
     root = work / "deb"
-    shutil.copytree(program, root / "opt" / "loopwright", symlinks=True)
+    shutil.copytree(program, root / "usr" / "lib" / "loopwright", symlinks=True)
     share = root / "usr" / "share"
     for file, folder in (
         (HERE / "linux" / "loopwright.desktop", share / "applications"),
@@ -120,7 +120,7 @@ def build_deb(program: Path, work: Path, target: Path) -> Path:
         shutil.copy(file, folder)
     commands = root / "usr" / "bin"
     commands.mkdir(parents=True)
-    (commands / "loopwright").symlink_to("/opt/loopwright/loopwright")
+    (commands / "loopwright").symlink_to("/usr/lib/loopwright/loopwright")
     ask = ["dpkg", "--print-architecture"]
     architecture = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
     size = sum(file.lstat().st_size for file in root.rglob("*")) // 1024

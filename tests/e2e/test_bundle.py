@@ -63,8 +63,8 @@ def test_the_debian_package_has_the_program_a_command_a_menu_entry_and_the_file_
     command = ["dpkg-deb", "--contents", str(package)]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for name in (
-        "./opt/loopwright/loopwright",
-        "./usr/bin/loopwright -> /opt/loopwright/loopwright",
+        "./usr/lib/loopwright/loopwright",
+        "./usr/bin/loopwright -> /usr/lib/loopwright/loopwright",
         "./usr/share/applications/loopwright.desktop",
         "./usr/share/mime/packages/loopwright.xml",
         "./usr/share/icons/hicolor/256x256/apps/loopwright.png",
