@@ -15,7 +15,7 @@ from app.inspector.field_spec import FieldSpec
 from app.inspector.model_list import ModelComboBox
 from app.theme.style import ThemedIcon
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, Switch, hbox, plain_tool_tip
+from app.theme.widgets import PlainLabel, Switch, discard, hbox, plain_tool_tip
 from engine.exits.loop_conditions import condition_specs
 from engine.nodes.agent import turn_strategies
 from engine.nodes.agent_tools import tool_choices
@@ -238,8 +238,7 @@ class ToolListEditor(Editor):
         if list(available) != list(self.boxes):
             for box in self.boxes.values():
                 self.box.removeWidget(box)
-                box.setParent(None)
-                box.deleteLater()
+                discard(box)
             self.boxes = {name: self._make_box(name, title, text) for name, (title, text) in available.items()}
             self.main_widget = next(iter(self.boxes.values()), self)
             self.layout_changed.emit()
@@ -304,8 +303,7 @@ class ModelListEditor(Editor):
         while len(self.rows) > count:
             combo, button = self.rows.pop()
             for widget in (combo, button):
-                widget.setParent(None)
-                widget.deleteLater()
+                discard(widget)
             self._list.takeAt(len(self.rows))
         while len(self.rows) < count:
             self._add_row(len(self.rows))

@@ -13,7 +13,7 @@ from app.inspector.editor import ConfigBinding, FieldProblem, describe_widget, m
 from app.inspector.field_spec import FieldSpec
 from app.inspector.prompt_editor import ExpressionEditor
 from app.theme.style import ThemedIcon
-from app.theme.widgets import PlainLabel, ResponsiveRow, hbox, vbox
+from app.theme.widgets import PlainLabel, ResponsiveRow, discard, hbox, vbox
 from engine.document.problems import Severity
 from engine.expr.comparisons import UNARY, Comparison, Constant, Name, Row, Rows, comparisons_of, expression_of
 from engine.nodes.router import ELSE
@@ -230,8 +230,7 @@ class ComparisonEditor(ExpressionEditor):
     def _drop(self, row: ComparisonRow) -> None:
         self.rows.remove(row)
         self._list.removeWidget(row)
-        row.setParent(None)
-        row.deleteLater()
+        discard(row)
         self.layout_changed.emit()
 
     def _commit_rows(self, *_: object) -> None:

@@ -13,7 +13,7 @@ from app.inspector.choice_editors import SwitchEditor
 from app.inspector.editor import MIXED, MULTIPLE_VALUES, ConfigBinding, Editor, FieldProblem, describe_widget
 from app.inspector.field_spec import FieldSpec, is_visible
 from app.theme.style import ThemedIcon, icon, style
-from app.theme.widgets import PlainLabel, hbox, plain_tool_tip, vbox
+from app.theme.widgets import PlainLabel, discard, hbox, plain_tool_tip, vbox
 from engine.document.problems import Problem, Severity
 
 EditorFactory = Callable[[FieldSpec, ConfigBinding, QWidget], Editor]
@@ -74,8 +74,7 @@ class ProblemLines(QWidget):
         self._problems = problems
         while (item := self._box.takeAt(0)) is not None:
             if (line := item.widget()) is not None:
-                line.setParent(None)
-                line.deleteLater()
+                discard(line)
         for problem in problems:
             self._box.addWidget(ProblemLine(problem, self.correction_chosen.emit))
         self.setVisible(bool(problems))
@@ -227,8 +226,7 @@ class FormFields(QWidget):
             self._box.insertWidget(place, row)
         for row in before.values():
             self._box.removeWidget(row)
-            row.setParent(None)
-            row.deleteLater()
+            discard(row)
 
     def show_values(self, values: Mapping[str, Any]) -> None:
         """Show the values of an object; a missing key shows its default."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby, islice, pairwise
 from typing import Any, Final
 
@@ -27,7 +27,6 @@ from PySide6.QtGui import (
     QTextDocument,
     QTextFormat,
     QTextFrameFormat,
-    QTextLayout,
     QTextTable,
 )
 from PySide6.QtWidgets import QMessageBox, QSizePolicy, QTextBrowser, QWidget
@@ -44,6 +43,7 @@ MAX_FORMATTED: Final = 20_000
 _MAX_LINES: Final = 1_000
 _MAX_COLUMNS: Final = 100
 _MAX_UNDERLINED: Final = 100
+_MAX_STRONG: Final = 1_000
 _MAX_LINES_SHOWN: Final = 24
 _FRAME: Final = 12
 """Vertical border and padding in the style sheet, in pixels."""
@@ -88,17 +88,21 @@ def formatted_document(text: str, parent: QWidget | None = None) -> QTextDocumen
 
 
 def style_markdown(document: QTextDocument) -> None:
-    """Apply the theme to the code, headings, spacing and tables of a document made from Markdown."""
+    """Apply the theme to the code, headings, strong words, spacing and tables of a document made from Markdown."""
     edit = QTextCursor(document)
     edit.beginEditBlock()  # laid out once
     for (kind, level), blocks in groupby(_blocks(document), _kind):
         _restyle(list(blocks), kind, level)
-    for block, piece in islice(_links(document), _MAX_UNDERLINED):
-        look = QTextCharFormat()
-        look.setFontUnderline(True)
-        edit.setPosition(block.position() + piece.start)
-        edit.setPosition(block.position() + piece.start + piece.length, QTextCursor.MoveMode.KeepAnchor)
-        edit.mergeCharFormat(look)
+    underlined, strong = QTextCharFormat(), QTextCharFormat()
+    underlined.setFontUnderline(True)
+    strong.setFontWeight(QFont.Weight.DemiBold)  # the bundled font has no bold, and Qt's imitation is blurred
+    links = _pieces(document, QTextCharFormat.isAnchor)
+    bold = _pieces(document, lambda look: look.fontWeight() > QFont.Weight.DemiBold)
+    for look, pieces in ((underlined, islice(links, _MAX_UNDERLINED)), (strong, islice(bold, _MAX_STRONG))):
+        for start, end in pieces:
+            edit.setPosition(start)
+            edit.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+            edit.mergeCharFormat(look)
     edit.endEditBlock()
     for frame in document.rootFrame().childFrames():
         if isinstance(frame, QTextTable):
@@ -122,9 +126,13 @@ def _blocks(document: QTextDocument) -> list[QTextBlock]:
     return [document.findBlockByNumber(number) for number in range(document.blockCount())]
 
 
-def _links(document: QTextDocument) -> Iterator[tuple[QTextBlock, QTextLayout.FormatRange]]:
+def _pieces(document: QTextDocument, is_wanted: Callable[[QTextCharFormat], bool]) -> Iterator[tuple[int, int]]:
+    """Start and end of each piece of text with a wanted format."""
     for block in _blocks(document):
-        yield from ((block, piece) for piece in block.textFormats() if piece.format.isAnchor())
+        for piece in block.textFormats():
+            if is_wanted(piece.format):
+                start = block.position() + piece.start
+                yield start, start + piece.length
 
 
 def _replace_images(block: QTextBlock) -> None:
@@ -160,7 +168,7 @@ def _kind(block: QTextBlock) -> tuple[str, int]:
 def _restyle(blocks: list[QTextBlock], kind: str, level: int) -> None:
     """Set the spacing of successive blocks of one kind, the ground of code, and the size of a heading.
 
-    Words within a block keep Qt's looks: to change them one by one takes seconds.
+    Other words within a block keep Qt's looks: to change them one by one takes seconds.
     """
     if kind == "table":
         return

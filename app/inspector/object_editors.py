@@ -13,7 +13,7 @@ from app.inspector.field_spec import FieldKind, FieldSpec, field_specs
 from app.inspector.form_fields import AdvancedButton, EditorFactory, FormField, FormFields
 from app.theme.style import ThemedIcon, set_style_properties
 from app.theme.tokens import UNIT
-from app.theme.widgets import STRETCH, PlainLabel, hbox, vbox
+from app.theme.widgets import STRETCH, PlainLabel, discard, hbox, vbox
 from engine.document.model import make_id
 from engine.document.operations import UNSET
 from engine.tools.registry import all_tools
@@ -282,8 +282,7 @@ class ObjectListEditor(Editor):
         while len(self.entries) > count:
             entry = self.entries.pop()
             self._list.removeWidget(entry)
-            entry.setParent(None)
-            entry.deleteLater()
+            discard(entry)
         while len(self.entries) < count:
             self._add_entry()
         self.layout_changed.emit()
@@ -351,8 +350,7 @@ class ArgumentsEditor(Editor):
             self._tool = tool.name if tool else ""
             if self.rows is not None:
                 self.box.removeWidget(self.rows)
-                self.rows.setParent(None)
-                self.rows.deleteLater()
+                discard(self.rows)
                 self.rows = None
             if tool is not None:
                 fields = field_specs(tool.parameters)

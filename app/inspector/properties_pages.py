@@ -18,7 +18,7 @@ from app.inspector.prompt_editor import SYNTAX_ERROR_CODES
 from app.inspector.text_widgets import GrowingEdit
 from app.session import Session
 from app.theme.style import icon, style
-from app.theme.widgets import PlainLabel, Switch, hbox, vbox
+from app.theme.widgets import PlainLabel, Switch, discard, hbox, vbox
 from engine.document.model import Node, Settings, is_node_id
 from engine.document.operations import Batch, SetDescription, SetEnabled, SetName, SetTitle
 from engine.document.problems import Problem
@@ -360,8 +360,7 @@ class NodesPage(QWidget):
     def _drop_form(self) -> None:
         if self.form is not None:
             self._box.removeWidget(self.form)
-            self.form.setParent(None)
-            self.form.deleteLater()
+            discard(self.form)
             self.form = None
         self._settling.start()
 

@@ -36,7 +36,7 @@ from app.runs.run_view_model import NO_LOOP, RunViewModel
 from app.session import Session
 from app.theme.style import ThemedIcon, icon, style
 from app.theme.tokens import UNIT
-from app.theme.widgets import PlainLabel, hbox, plain_tool_tip, vbox
+from app.theme.widgets import PlainLabel, discard, hbox, plain_tool_tip, vbox
 from engine.document.problems import Problem, Severity
 from engine.formatting import format_count, format_duration, format_money
 from engine.nodes.spec import PAIR_BY_END, PAIR_BY_START
@@ -403,8 +403,7 @@ class ResultPage(QWidget):
             self._sections_box.addWidget(view)  # moves an existing one to the end
         for view in old.values():
             self._sections_box.removeWidget(view)
-            view.setParent(None)
-            view.deleteLater()
+            discard(view)
 
     def _show_loop(self, view_model: RunViewModel | None) -> None:
         node_id, session = self.node_id, self._session

@@ -130,6 +130,13 @@ def resize_on_screen(window: QWidget, size: QSize) -> None:
     window.resize((size * style().scale).boundedTo(window.screen().availableSize() * SHARE_OF_SCREEN))
 
 
+def discard(widget: QWidget) -> None:
+    """Take a widget out of its parent, and delete it."""
+    widget.hide()  # or Qt, which shows new widgets of a layout later, would show it as a window
+    widget.setParent(None)
+    widget.deleteLater()
+
+
 class PlainLabel(QLabel):
     """Label that shows its text without parsing it as markup."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QTextCursor, QTextDocument
+from PySide6.QtGui import QFont, QTextCursor, QTextDocument
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSlider, QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
@@ -126,6 +126,13 @@ def test_page_stays_at_a_link_that_got_the_focus(window: GuideWindow, qtbot: QtB
     window.resize(720, 700)
     qtbot.waitUntil(lambda: not window.view.is_loading)
     assert window.view.cursorForPosition(window.view.viewport().rect().topLeft()).blockNumber() == at_link
+
+
+def test_strong_words_have_a_weight_that_the_bundled_font_has(window: GuideWindow) -> None:
+    document = window.view.document()
+    blocks = (document.findBlockByNumber(number) for number in range(document.blockCount()))
+    weights = {piece.format.fontWeight() for block in blocks for piece in block.textFormats()}
+    assert weights == {QFont.Weight.Normal, QFont.Weight.DemiBold}
 
 
 def test_page_stays_at_its_place_in_another_theme_and_size(window: GuideWindow, qtbot: QtBot) -> None:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from app.inspector.editor import FieldProblem
+from app.inspector.form_fields import FormFields
 from engine.document.model import Node, Workflow
 from engine.document.operations import UNSET, Connect, SetConfig
 from engine.document.problems import Problem
@@ -552,3 +553,31 @@ def test_criteria_of_a_judge_offer_the_names_of_the_iteration(one_node: OneNode)
     criteria = bench.editor("judge").main.rows["criteria"].editor
     assert criteria.path == ("judge", "criteria")
     assert "output" in [variable.text for variable in criteria.edit.variables]
+
+
+def test_field_added_and_removed_at_once_is_not_shown_as_a_window(one_node: Callable[..., Bench]) -> None:
+    bench = one_node("llm")
+    form = next(form for form in bench.inspector.findChildren(FormFields) if form.isVisible())
+    fields = {name: row.field for name, row in form.rows.items()}
+    assert fields
+    form.set_fields([], {})
+    form.set_fields(fields.values(), fields)  # Qt shows them later
+    windows: list[bool] = []
+    for row in form.rows.values():
+        row.installEventFilter(ShowRecorder(row, windows))
+    form.set_fields([], {})
+    QApplication.processEvents()
+    assert windows == []
+
+
+class ShowRecorder(QObject):
+    """Notes when its widget is shown as a window."""
+
+    def __init__(self, parent: QWidget, windows: list[bool]) -> None:
+        super().__init__(parent)
+        self._windows = windows
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Show and isinstance(watched, QWidget) and watched.isWindow():
+            self._windows.append(True)
+        return False

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QGuiApplication, QKeySequence, QTextDocument
+from PySide6.QtGui import QDesktopServices, QFont, QGuiApplication, QKeySequence, QTextDocument
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
@@ -55,6 +55,25 @@ def test_markdown_is_rendered_and_html_stays_text(qapp: QApplication) -> None:
     document = formatted_document("# Title\n\na **bold** word <b>x</b> <img src='/etc/passwd'>")
     assert document.toPlainText() == "Title\na bold word <b>x</b> <img src='/etc/passwd'>"
     assert document.firstBlock().blockFormat().headingLevel() == 1
+
+
+def test_strong_words_have_a_weight_that_the_bundled_font_has(qapp: QApplication) -> None:
+    document = formatted_document("a **b** ***c***\n\n| **d** | e |\n|-|-|\n| **f** | g |\n\n# h **i**")
+    weights = {}
+    for number in range(document.blockCount()):
+        block = document.findBlockByNumber(number)
+        for piece in block.textFormats():
+            text = block.text()[piece.start : piece.start + piece.length].strip()
+            weights[text] = piece.format.fontWeight(), piece.format.fontItalic()
+    normal, strong = QFont.Weight.Normal, QFont.Weight.DemiBold
+    assert weights == {
+        "a": (normal, False),
+        "b": (strong, False),
+        "c": (strong, True),
+        "": (normal, False),
+        **dict.fromkeys("bdefhi", (strong, False)),
+        "g": (normal, False),
+    }
 
 
 def test_line_breaks_of_a_paragraph_stay_and_lists_are_not_split(qapp: QApplication) -> None:
