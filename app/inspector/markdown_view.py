@@ -95,9 +95,9 @@ def style_markdown(document: QTextDocument) -> None:
         _restyle(list(blocks), kind, level)
     underlined, strong = QTextCharFormat(), QTextCharFormat()
     underlined.setFontUnderline(True)
-    strong.setFontWeight(QFont.Weight.DemiBold)  # the bundled font has no bold, and Qt's imitation is blurred
+    strong.setFontWeight(QFont.Weight.DemiBold)  # the bundled font's heaviest; its italic is regular only
     links = _pieces(document, QTextCharFormat.isAnchor)
-    bold = _pieces(document, lambda look: look.fontWeight() > QFont.Weight.DemiBold)
+    bold = _pieces(document, lambda look: look.fontWeight() > QFont.Weight.DemiBold and not look.fontItalic())
     for look, pieces in ((underlined, islice(links, _MAX_UNDERLINED)), (strong, islice(bold, _MAX_STRONG))):
         for start, end in pieces:
             edit.setPosition(start)
