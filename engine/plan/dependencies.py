@@ -124,7 +124,8 @@ def stale_nodes(
     """Return the outermost nodes whose earlier outputs are not what a run of the edited document would give.
 
     A node is stale if it was edited or connected in another way, if something in it was, or if it depends on a stale
-    node. Titles and the layout do not count, nor does a pin to what the node had output.
+    node. It is stale, too, if other nodes set a named state that it reads. Titles and the layout do not count, nor does
+    a pin to what the node had output.
 
     Args:
         before: The document of the earlier run.
@@ -135,13 +136,18 @@ def stale_nodes(
     if after is before:
         return frozenset()
     called, outer = models or _model_in_settings, after.members.get(None, ())
-    changed = [
-        node
-        for node in outer
-        if _definition(before, node, called) != _definition(after, node, called)
-        and not _is_pinned_at(after, node, outputs.get(node, {}))
-    ]
-    return nodes_after(after, changed) if changed else frozenset()
+    edited = [node for node in outer if _definition(before, node, called) != _definition(after, node, called)]
+    if not edited and set(before.members.get(None, ())) <= set(outer):
+        return frozenset()
+    changed = {node for node in edited if not _is_pinned_at(after, node, outputs.get(node, {}))}
+    changed |= _with_other_state_writers(before, after) - after.replaced_by_pins
+    return nodes_after(after, changed)
+
+
+def _with_other_state_writers(before: Structure, after: Structure) -> set[str]:
+    """Return the outermost nodes that read a named state which other nodes set than before."""
+    was, now = (set(_state_dependencies(structure, _edges(structure))) for structure in (before, after))
+    return {reader for reader, _, _ in was ^ now} & set(after.members.get(None, ()))
 
 
 def _is_pinned_at(structure: Structure, node: str, outputs: Mapping[str, Value]) -> bool:
@@ -164,7 +170,7 @@ def _definition(structure: Structure, node: str, called: Callable[[Structure, Mo
         return None
     pinned = nodes[node].pinned if nodes[node].enabled else {}
     if pinned:
-        return pinned
+        return pinned, nodes[node].config.get("output_key")
     body = structure.bodies.get(node)
     members = [node, *(() if body is None else sorted(body.nodes))]
     ends = members if body is None else [*members, body.exit]
@@ -195,6 +201,14 @@ def _with_subflow(structure: Structure, node_id: str) -> Iterator[Resolved]:
 
 def _dependencies(structure: Structure) -> Graph:
     """The outermost nodes, with an edge to each node from those that it depends on."""
+    graph = _edges(structure)
+    for reader, _, writer in _state_dependencies(structure, graph):
+        graph.add_edge(writer, reader)
+    return graph
+
+
+def _edges(structure: Structure) -> Graph:
+    """The outermost nodes and the edges between them, apart from those to pinned nodes."""
     graph = make_graph(structure.members.get(None, ()))
     pinned = structure.replaced_by_pins
     for link in structure.links:
@@ -205,8 +219,6 @@ def _dependencies(structure: Structure) -> Graph:
         if source != target and target not in pinned:
             graph.add_edge(source, target)
     graph.add_edges_from((body.loop, body.exit) for body in structure.bodies.values() if body.loop in graph)
-    for reader, writer in _state_dependencies(structure, graph):
-        graph.add_edge(writer, reader)
     return graph
 
 
@@ -217,8 +229,8 @@ def _around(structure: Structure, node: str) -> str:
     return node
 
 
-def _state_dependencies(structure: Structure, graph: Graph) -> Iterator[tuple[str, str]]:
-    """Yield each outermost node that reads a named state, with each node that sets it and does not come after it."""
+def _state_dependencies(structure: Structure, graph: Graph) -> Iterator[tuple[str, str, str]]:
+    """Yield each outermost node that reads a named state, the name, and each node that sets it and is not after it."""
     writers: dict[str, set[str]] = {}
     readers: list[tuple[str, str]] = []
     for node in graph:
@@ -231,4 +243,4 @@ def _state_dependencies(structure: Structure, graph: Graph) -> Iterator[tuple[st
                 readers += [(node, path[1]) for path in paths if path[0] == "state" and len(path) > 1]
     for reader, key in readers if writers else ():
         if reader not in structure.replaced_by_pins and key in writers:
-            yield from ((reader, writer) for writer in writers[key] - reachable(graph, [reader]))
+            yield from ((reader, key, writer) for writer in writers[key] - reachable(graph, [reader]))

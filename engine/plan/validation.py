@@ -31,8 +31,9 @@ from engine.nodes.spec import (
     NamedText,
     PortType,
     TextKind,
+    is_body_port,
 )
-from engine.plan.resolve import Resolved
+from engine.plan.resolve import UNPINNABLE, Resolved
 from engine.plan.secrets import SECRET_CODE, secret_problems
 from engine.plan.structure import Structure, analyse, problem_of_subflow
 from engine.text_sanitizing import shown
@@ -288,6 +289,7 @@ def _all_problems(structure: Structure, max_iterations_cap: int) -> list[Problem
         *_parameter_problems(structure),
         *_loop_problems(structure, max_iterations_cap),
         *_judge_problems(structure),
+        *_pin_problems(structure),
         *secret_problems(structure.workflow, structure.registry),
         *_subflow_problems(structure, max_iterations_cap),
     ]
@@ -420,6 +422,28 @@ def _judge_problems(structure: Structure) -> Iterator[Problem]:
                 node=loop,
                 field="judge.model",
             )
+
+
+def _pin_problems(structure: Structure) -> Iterator[Problem]:
+    """Warn about connected ports of pinned nodes without a pinned value; of branches, only one has a value anyway."""
+    for resolved in structure.resolution.nodes.values():
+        node, body = resolved.node, structure.bodies.get(resolved.id)
+        if not node.pinned or resolved.id in structure.disabled or node.type in UNPINNABLE:
+            continue
+        used = {link.source_port for link in structure.links_from.get(node.id, ())}
+        if body is not None:  # the loop's output leaves at its exit
+            used |= {link.source_port for link in structure.links_from.get(body.exit, ())}
+        for port in resolved.outputs.values():
+            if port.name in used - node.pinned.keys() and not port.branch and not is_body_port(node.type, port.name):
+                yield Problem(
+                    "unpinned-port",
+                    f'"{resolved.title}" is pinned, but not at the connected port "{port.name}", which has no value.',
+                    "Edit the pinned value, or unpin the node. Otherwise, what needs this value is skipped.",
+                    Severity.WARNING,
+                    node=node.id,
+                    port=port.name,
+                    field="pinned",
+                )
 
 
 def _is_model(choice: ModelChoice, other: ModelChoice | None, default_model: object) -> bool:

@@ -16,7 +16,7 @@ from engine.document.model import Workflow
 from engine.errors import EngineError, Fix
 from engine.events import AnyEvent, NodeCompleted, NodeSkipped, RunStarted, parse_place
 from engine.nodes.input import InputConfig
-from engine.nodes.spec import LOOP, ModelChoice
+from engine.nodes.spec import LOOP, ModelChoice, Outputs
 from engine.plan.compiler import compile_workflow
 from engine.plan.dependencies import nodes_after, part_nodes, stale_nodes
 from engine.plan.execution_plan import NodePlan, Plan
@@ -141,8 +141,6 @@ class _Past:
         today = replace(options, default_model=default_model_of(options))
         workflow = loads(store.document(run.run_id), source=f"run {run.run_id}")
         self.events = list(store.events(run.run_id))
-        first = self.events[0] if self.events else None
-        self.inputs = given_inputs(workflow, first.inputs) if isinstance(first, RunStarted) else {}
         self._structure = structure
         before = analyse(workflow, options.registry)
 
@@ -151,13 +149,29 @@ class _Past:
             default = where.workflow.settings.get("model") or used.default_model
             return used.model or choice.name or default, choice.api_base
 
-        self.finished = {
+        ended = {
             event.path: event
             for event in latest_executions(self.events)
             if isinstance(event, (NodeCompleted, NodeSkipped)) and "." not in event.path
         }
+        # The value of a node that failed and let the run continue stands in for its output.
+        self.failed = {path for path, event in ended.items() if isinstance(event, NodeCompleted) and event.error}
+        self.finished = {path: event for path, event in ended.items() if path not in self.failed}
         outputs = {path: event.outputs for path, event in self.finished.items() if isinstance(event, NodeCompleted)}
+        self.inputs = self._given_inputs(workflow, outputs)
         self.stale = stale_nodes(before, structure, outputs, models=called)
+
+    def _given_inputs(self, workflow: Workflow, outputs: Mapping[str, Outputs]) -> dict[str, Value]:
+        """Return the inputs of that run by name, also of those that only had a reused value because it was partial."""
+        first = self.events[0] if self.events else None
+        if not isinstance(first, RunStarted):
+            return {}
+        reused = {
+            str(node.config.get("name") or node.id): outputs[node.id]["value"]
+            for node in workflow.nodes
+            if node.type == "input" and "value" in outputs.get(node.id, {})
+        }
+        return given_inputs(workflow, {**reused, **first.inputs})
 
     def usable(self, plan: Plan, given: Mapping[str, Value]) -> frozenset[str]:
         """Return the outermost nodes whose stored outputs a run would give again."""
@@ -189,10 +203,12 @@ def _missing_values(structure: Structure, part: Part, missing: Sequence[str], pa
     def name(node: str) -> str:
         return f"“{nodes[node].title or node}”"
 
-    ran = past.finished if past is not None else {}
+    ran, broken = (past.finished, past.failed) if past is not None else ({}, set[str]())
     changed = [name(node) for node in missing if node in ran]
-    never = [name(node) for node in missing if node not in ran and node not in structure.loop_of]
+    failed = [name(node) for node in missing if node in broken]
+    never = [name(node) for node in missing if node not in {*ran, *broken, *structure.loop_of}]
     reasons = [f"{_listed(never)} {'has' if len(never) == 1 else 'have'} not run"] if never else []
+    reasons += [f"{_listed(failed)} failed in the last run"] if failed else []
     reasons += [f"{_listed(changed)} changed since the last run, or something before did"] if changed else []
     message = f"{name(part.node)} needs values that the last run does not have: {'; '.join(reasons)}."
     return MissingValuesError(message, missing)

@@ -319,6 +319,13 @@ BROKEN: dict[str, tuple[Workflow, Place]] = {
         ),
         {"node": "check", "port": "continue"},
     ),
+    "unpinned-port": (
+        of_json(
+            _nodes({"id": "n", "type": "router", "config": {"criteria": "?"}, "pinned": {"done": "x"}}),
+            [{"from": "text.value", "to": "n.input"}, {"from": "n.reason", "to": "out.value"}],
+        ),
+        {"node": "n", "port": "reason", "field": "pinned"},
+    ),
 }
 
 WARNINGS = frozenset(
@@ -330,5 +337,6 @@ WARNINGS = frozenset(
         "iterations-clamped",
         "no-effect",
         "judge-is-writer",
+        "unpinned-port",
     }
 )

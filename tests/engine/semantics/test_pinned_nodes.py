@@ -200,5 +200,46 @@ def test_a_pinned_value_that_does_not_fit_is_an_error(node: Part, port: str | No
     assert has_errors(found)
 
 
+@pytest.mark.parametrize(
+    ("pinned", "ports"),
+    [
+        ({"output": "r"}, ["count"]),
+        ({"count": 2}, ["output"]),
+        ({"output": "r", "count": 2}, []),
+    ],
+)
+def test_a_connected_port_of_a_pinned_loop_without_a_value_is_a_warning(
+    pinned: dict[str, object], ports: list[str]
+) -> None:
+    workflow = flow(
+        entry(),
+        held(loop(), **pinned),
+        llm("draft"),
+        leave(),
+        transform("tell", "{{input}} after {{count}}"),
+        result(),
+        edges="text -> loop -> draft -> exit -> tell -> out\nloop.count -> tell.count",
+    )
+    found = validate(workflow)
+    assert [(problem.code, problem.node, problem.port) for problem in found] == [
+        ("unpinned-port", "loop", port) for port in ports
+    ]
+    assert not has_errors(found)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        held(rules("n", {"left": "true", "right": "true"}), left="x"),
+        off(held(part("n", "approval"), approved="x")),
+    ],
+)
+def test_a_branch_or_a_disabled_node_needs_no_pinned_value(node: Part) -> None:
+    ports = ("left", "right") if node.type == "router" else ("approved", "comment")
+    edges = "\n".join(f"n.{port} -> out_{port}" for port in ports)
+    workflow = flow(entry(), node, *(result(f"out_{port}") for port in ports), edges=f"text -> n\n{edges}")
+    assert "unpinned-port" not in {problem.code for problem in validate(workflow)}
+
+
 def test_a_pinned_value_that_fits_is_no_problem() -> None:
     assert [problem.code for problem in validate(TWO)] == []

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from engine import DocumentError, EngineError, Workflow
-from engine.document.operations import Connect, Disconnect, Operation, SetConfig, SetEnabled, SetPinned, SetTitle
+from engine.document.operations import (
+    Connect,
+    Disconnect,
+    Operation,
+    RemoveNodes,
+    SetConfig,
+    SetEnabled,
+    SetPinned,
+    SetTitle,
+)
 from engine.events import LoopStarted, NodeCompleted, RunStarted
 from engine.plan.part import Extent, Part
 from engine.runner.declared_inputs import InputError
@@ -220,6 +229,41 @@ async def test_another_input_makes_what_depends_on_it_stale() -> None:
     assert called(await bench.until("draft")) == ["draft"]  # with the input of the last run
 
 
+@pytest.mark.parametrize("extent", Extent)
+async def test_inputs_that_did_not_take_part_keep_their_values(extent: Extent) -> None:
+    bench = Bench(
+        flow(
+            entry(),
+            entry("given", name="more"),
+            llm("plan"),
+            llm("draft"),
+            llm("prep"),
+            llm("other", "Other: {{input}}"),
+            edges="text -> plan -> draft\ngiven -> prep -> other",
+        )
+    )
+    whole = await bench.run(inputs={"text": "a", "more": "b"})
+    for _ in range(2):
+        (started,) = (await bench.part(Extent.ONLY, "draft")).of(RunStarted)
+        assert started.inputs == {"text": "a"}
+    played = await bench.part(extent, "other")
+    assert called(played) == ["other"]
+    assert played.model.calls[0].prompt == f"Other: {whole.output_of('prep')}"
+    assert played.of(RunStarted)[0].inputs == {"more": "b"}
+
+
+@pytest.mark.parametrize("extent", Extent)
+async def test_inputs_keep_their_values_behind_a_pinned_loop(extent: Extent) -> None:
+    bench = Bench(LOOP)
+    whole = await bench.run(inputs={"text": "a"})
+    pin = SetPinned("loop", {"output": whole.output_of("loop")})
+    unpin = SetPinned("loop", {})
+    bench.edit(pin)
+    assert called(await bench.part(Extent.ONLY, "polish")) == ["polish"]
+    bench.edit(unpin)
+    assert called(await bench.part(extent, "plan"))[0] == "plan"
+
+
 async def test_a_default_that_was_used_follows_the_document() -> None:
     bench = Bench(CHAIN)
     bench.edit(SetConfig("text", ("default",), "old"))
@@ -319,6 +363,42 @@ async def test_a_named_state_is_a_value_that_a_node_needs() -> None:
     assert missing.value.nodes == ("plan",)
 
 
+NAMED = flow(
+    entry(),
+    llm("plan", output_key="plan"),
+    llm("another", output_key="plan"),
+    llm("aside"),
+    llm("draft", "About {{state.plan}}: {{input}}"),
+    llm("polish"),
+    entry("more", default="m"),
+    edges="text -> plan\ntext -> another\nmore -> draft -> polish\nmore -> aside",
+)
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [RemoveNodes(("plan",))],
+        [SetConfig("plan", ("output_key",), "other")],
+        [SetConfig("aside", ("output_key",), "plan")],
+        [SetConfig("plan", ("output_key",), "other"), SetPinned("plan", {"output": "plan #1"})],
+    ],
+    ids=["removed", "another name", "one more", "pinned to its output with another name"],
+)
+async def test_a_node_is_stale_if_other_nodes_set_the_state_that_it_reads(edits: list[Operation]) -> None:
+    bench = Bench(NAMED)
+    assert (await bench.run()).output_of("plan") == "plan #1"
+    bench.edit(*edits)
+    assert called(await bench.until("polish"))[-2:] == ["draft", "polish"]
+
+
+async def test_a_node_that_only_gets_another_name_for_its_state_leaves_others_alone() -> None:
+    bench = Bench(NAMED)
+    await bench.run()
+    bench.edit(SetConfig("aside", ("output_key",), "other"))
+    assert called(await bench.until("polish")) == ["polish"]
+
+
 async def test_a_skipped_node_is_used_again_as_skipped() -> None:
     workflow = flow(
         entry(),
@@ -347,6 +427,20 @@ async def test_a_failed_node_runs_again_and_what_was_before_it_does_not() -> Non
     played = await bench.part(Extent.ONLY, "check")
     assert called(played) == []
     assert played.ran == {"text", "plan", "check"}
+
+
+async def test_the_value_of_a_node_that_failed_and_let_the_run_continue_is_not_used_again() -> None:
+    bench = Bench(CHAIN)
+    bench.edit(SetConfig("plan", ("retries",), 0), SetConfig("plan", ("on_error",), "continue"))
+    models = FakeModels(FunctionModel(lambda call: "" if call.path == "plan" else bench.answer(call)))
+    failing = await finish(*begin(bench.workflow, models, store=bench.store, source="w.loop.json"))
+    assert failing.result.status == "completed"
+    assert failing.of(NodeCompleted, "plan")[0].error
+    with pytest.raises(MissingValuesError, match="“plan” failed") as missing:
+        await bench.part(Extent.ONLY, "draft")
+    assert missing.value.nodes == ("plan",)
+    assert called(await bench.until("draft")) == ["plan", "draft"]
+    assert called(await bench.part(Extent.ONLY, "draft")) == ["draft"]
 
 
 async def test_errors_of_nodes_outside_of_the_part_do_not_matter() -> None:
