@@ -28,7 +28,7 @@ from engine.nodes.node_registry import Registry
 from engine.nodes.spec import Pair
 from engine.plan.structure import Structure
 
-_ENDS = frozenset({"input", "output"})
+ENDS = frozenset({"input", "output"})
 """Node types that stand outside of all loops."""
 
 
@@ -207,7 +207,7 @@ def enclosed_nodes(document: Document, node_ids: Iterable[str], what: str) -> li
         OperationError: None of them can be wrapped, or they are on several levels.
     """
     workflow, structure = document.workflow, document.structure
-    wanted = {node for node in node_ids if workflow.nodes_by_id[node].type not in _ENDS}
+    wanted = {node for node in node_ids if workflow.nodes_by_id[node].type not in ENDS}
     if not wanted:
         raise OperationError("Nothing to wrap.", f"Select the nodes for the {what}.")
     leading = successors(workflow, structure)

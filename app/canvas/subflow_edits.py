@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import ValidationError
 
+from app.canvas.branch_liveness import first_difference
 from app.canvas.card_spacing import Area, close_gap, make_room
-from app.canvas.loop_edits import Document, enclosed_nodes, free_input, free_output, unused_input
+from app.canvas.loop_edits import ENDS, Document, enclosed_nodes, free_input, free_output, unused_input
 from app.canvas.node_card import card_box, card_view_model
 from app.canvas.operation_builders import new_node, set_positions, title_of, with_hidden
 from app.node_layout import Position, auto_layout, layout_entries, stored_position
@@ -24,6 +25,7 @@ from engine.document.operations import (
     AddNode,
     Batch,
     Connect,
+    Disconnect,
     Operation,
     OperationError,
     RemoveNodes,
@@ -35,6 +37,9 @@ from engine.nodes.subflow import SUBFLOW
 from engine.plan.structure import analyse, with_own_model
 from engine.plan.validation import validate_structure
 from engine.values import Value
+
+Group = tuple[str, ...]
+"""The outputs outside that feed one input of a subflow, in the order of the edges."""
 
 _COLUMN: Final = 260.0
 """Distance of the inputs and outputs from the nodes in a new subflow."""
@@ -52,40 +57,39 @@ def extract_subflow(document: Document, node_ids: Iterable[str]) -> Batch:
     workflow = document.workflow
     body = enclosed_nodes(document, node_ids, "subflow")
     inside = set(body)
-    incoming = [edge for edge in workflow.edges if edge.target[0] in inside and edge.source[0] not in inside]
+    leading = [edge for edge in workflow.edges if edge.target[0] in inside]
+    if all(edge.source[0] in inside for edge in leading) and (source := unused_input(document)):
+        leading += [_edge(source, end) for end in free_input(document, body)]
     outgoing = [edge for edge in workflow.edges if edge.source[0] in inside and edge.target[0] not in inside]
-    fed = [(edge.from_, edge.to) for edge in incoming]
-    if not fed and (source := unused_input(document)):
-        fed = [(source, end) for end in free_input(document, body)]
-    used = [(edge.from_, edge.to) for edge in outgoing] or [
-        (end, follower) for end in _last_output(document, body) for follower in free_output(document) or [""]
-    ]
+    last = _last_output(document, body) if not outgoing else []
+    unused = [_edge(end, follower) for end in last for follower in free_output(document)]
     taken = set(inside)
-    inputs = _inputs(document, fed, taken)
-    outputs = _outputs([source for source, _ in used], taken)
+    groups = _source_groups(leading, inside)
+    inputs = _inputs(document, groups, taken)
+    outputs = _outputs(last or [edge.from_ for edge in outgoing], taken)
+    _refuse_branches(document, body, list(inputs))
     subflow = new_node("Subflow", SUBFLOW, {}, set(workflow.nodes_by_id))
     inner = Workflow(
         name=subflow.title,
         nodes=(*inputs.values(), *(workflow.nodes_by_id[node] for node in body), *outputs.values()),
         edges=(
-            *(_edge(f"{inputs[source].id}.value", target) for source, target in fed),
-            *(edge for edge in workflow.edges if edge.source[0] in inside and edge.target[0] in inside),
+            *_inner_edges(leading, groups, inputs),
             *(_edge(source, f"{node.id}.value") for source, node in outputs.items()),
         ),
     )
     inner = inner.model_copy(update={"layout": _inner_layout(document, inner, inputs, outputs)})
     subflow = subflow.model_copy(update={"config": {"workflow": json.loads(dumps(inner))}})
-    connections = dict.fromkeys((source, f"{subflow.id}.{inputs[source].id}") for source, _ in fed)
-    connections |= dict.fromkeys((f"{subflow.id}.{outputs[source].id}", target) for source, target in used if target)
+    ends = {source: f"{subflow.id}.{node.id}" for source, node in outputs.items()}
     operations = [
         RemoveNodes(tuple(body)),
         AddNode(subflow),
-        *(Connect(*ends) for ends in connections),
+        *(_connect(edge) for edge in _outer_edges(leading, groups, inputs, subflow.id)),
+        *_reconnections(workflow, inside, lambda edge: [_edge(ends[edge.from_], edge.to, edge.model_extra)], unused),
         *_in_place_of(document, body, subflow),
     ]
     what = title_of(workflow, body[0]) if len(body) == 1 else f"{len(body)} nodes"
     batch = Batch(f"Wrap {what} in a subflow", tuple(operations))
-    _refuse_new_problems(document, batch)
+    _refuse_new_problems(document, batch, "These nodes cannot become a subflow")
     return batch
 
 
@@ -93,49 +97,179 @@ def inline_subflow(document: Document, node_id: str) -> Batch:
     """Replace a subflow by the nodes of its workflow.
 
     Raises:
-        OperationError: Its workflow was not read.
+        OperationError: Its workflow was not read, it does not run as its nodes would, or a value would be lost.
     """
     workflow, node = document.workflow, document.workflow.nodes_by_id[node_id]
     inner = with_own_model(_content(node), document.registry)
-    is_top = node_id not in document.structure.parent
-    sources: dict[str, list[str]] = {}
-    targets: dict[str, list[str]] = {}
-    for edge in workflow.edges:
-        if edge.target[0] == node_id:
-            sources.setdefault(edge.target[1], []).append(edge.from_)
-        elif edge.source[0] == node_id:
-            targets.setdefault(edge.source[1], []).append(edge.to)
-    ports = {one.id: str(one.config.get("name") or one.id) for one in inner.nodes if one.type in {"input", "output"}}
-    kept = [
-        one
-        for one in inner.nodes
-        if one.id not in ports or (one.type == "input" and is_top and ports[one.id] not in sources)
-    ]
+    title = title_of(workflow, node_id)
+    _refuse_other_meaning(node, title)
+    sources: dict[str, list[Edge]] = {}
+    for edge in workflow.edges_into.get(node_id, ()):
+        sources.setdefault(edge.target[1], []).append(edge)
+    ports = {one.id: str(one.config.get("name") or one.id) for one in inner.nodes if one.type in ENDS and one.enabled}
+    kept = [one for one in inner.nodes if one.id not in ports or (one.type == "input" and ports[one.id] not in sources)]
+    if node_id in document.structure.parent:
+        _refuse_inputs(title, [ports.get(one.id, one.id) for one in kept if one.type == "input"])
     taken, names = set(workflow.nodes_by_id) - {node_id}, dict[str, str]()
     for one in kept:
         names[one.id] = make_id(one.id, taken)
         taken.add(names[one.id])
-    joined: dict[tuple[str, str], None] = {}
+
+    def starts(edge: Edge) -> list[Edge]:
+        """An edge inside with the ends outside that stand for its source."""
+        source, port = edge.source
+        if source in names:
+            return [_edge(f"{names[source]}.{port}", edge.to, edge.model_extra)]
+        return [
+            _edge(outer.from_, edge.to, {**(outer.model_extra or {}), **(edge.model_extra or {})})
+            for outer in sources.get(ports.get(source, ""), ())
+        ]
+
+    results: dict[str, list[Edge]] = {}
+    joined: list[Edge] = []
     for edge in inner.edges:
-        starts = _outside(edge.source, names, sources, ports)
-        joined |= dict.fromkeys(
-            (start, end) for start in starts for end in _outside(edge.target, names, targets, ports)
-        )
+        target, port = edge.target
+        if target in names:
+            joined += [_edge(one.from_, f"{names[target]}.{port}", one.model_extra) for one in starts(edge)]
+        elif target in ports:
+            results.setdefault(ports[target], []).extend(starts(edge))
+
+    def used(edge: Edge) -> list[Edge]:
+        return [
+            _edge(one.from_, edge.to, {**(one.model_extra or {}), **(edge.model_extra or {})})
+            for one in results.get(edge.source[1], ())
+        ]
+
     placed, others = _spread(document, node_id, inner, names)
     layout, entries = _without(workflow, [node_id]), layout_entries(inner, "nodes")
     layout["nodes"] |= {name: entries[one] for one, name in names.items() if one in entries}
     operations = [
         RemoveNodes((node_id,)),
         *(AddNode(rename_references(one.model_copy(update={"id": names[one.id]}), names)) for one in kept),
-        *(Connect(*ends) for ends in joined),
+        *(_connect(edge) for edge in _distinct(joined)),
+        *_reconnections(workflow, {node_id}, used),
         set_positions(workflow.model_copy(update={"layout": layout}), placed),
         *others,
     ]
-    return Batch(f"Unwrap {title_of(workflow, node_id)}", tuple(operations))
+    batch = Batch(f"Unwrap {title}", tuple(operations))
+    _refuse_new_problems(document, batch, f"“{title}” cannot be unwrapped")
+    return batch
 
 
-def _edge(source: str, target: str) -> Edge:
-    return Edge.model_validate({"from": source, "to": target})
+def _edge(source: str, target: str, more: Mapping[str, Any] | None = None) -> Edge:
+    return Edge.model_validate({**(more or {}), "from": source, "to": target})
+
+
+def _connect(edge: Edge) -> Connect:
+    return Connect(edge.from_, edge.to, edge.model_extra or {})
+
+
+def _distinct(edges: Iterable[Edge]) -> Iterable[Edge]:
+    """Edges without repetition."""
+    return {(edge.from_, edge.to): edge for edge in edges}.values()
+
+
+def _reconnections(
+    workflow: Workflow, removed: set[str], replaced: Callable[[Edge], Iterable[Edge]], more: Iterable[Edge] = ()
+) -> Iterable[Operation]:
+    """Replace the edges that leave removed nodes; the order of the edges at each port stays, as it matters.
+
+    Args:
+        workflow: The document before the edit.
+        removed: The removed nodes.
+        replaced: The new edges in the place of one.
+        more: Edges that do not exist, to replace too.
+    """
+    kept = {(edge.from_, edge.to) for edge in workflow.edges if not removed & {edge.source[0], edge.target[0]}}
+    made: dict[tuple[str, str], str] = {}
+    for edge in (*workflow.edges, *more):
+        if (edge.from_, edge.to) in kept:
+            if edge.to in made.values():
+                yield from (Disconnect(edge.from_, edge.to), _connect(edge))
+        elif edge.target[0] not in removed and edge.source[0] in removed:
+            for new in replaced(edge):
+                if (new.from_, new.to) not in kept and (new.from_, new.to) not in made:
+                    made[new.from_, new.to] = new.to
+                    yield _connect(new)
+
+
+def _source_groups(leading: Iterable[Edge], inside: set[str]) -> dict[tuple[str, str], Group]:
+    """For each edge from outside, the sources that share an input with its own.
+
+    They are all sources of its port, so branches that join there do so before the subflow, which waits for all of its
+    inputs. Where nodes inside lead to that port, too, each source has an input of its own, as the order matters.
+    """
+    sources: dict[str, list[Edge]] = {}
+    for edge in leading:
+        sources.setdefault(edge.to, []).append(edge)
+    groups: dict[tuple[str, str], Group] = {}
+    for target, edges in sources.items():
+        outside = tuple(dict.fromkeys(edge.from_ for edge in edges if edge.source[0] not in inside))
+        is_mixed = any(edge.source[0] in inside for edge in edges)
+        groups |= {(source, target): (source,) if is_mixed else outside for source in outside}
+    return groups
+
+
+def _inner_edges(
+    leading: Iterable[Edge], groups: Mapping[tuple[str, str], Group], inputs: Mapping[Group, Node]
+) -> Iterable[Edge]:
+    """The edges to the nodes of a new subflow."""
+    for edge in leading:
+        group = groups.get((edge.from_, edge.to))
+        if group is None:
+            yield edge
+        elif edge.from_ == group[0]:
+            yield _edge(f"{inputs[group].id}.value", edge.to, edge.model_extra if len(group) == 1 else None)
+
+
+def _outer_edges(
+    leading: Sequence[Edge], groups: Mapping[tuple[str, str], Group], inputs: Mapping[Group, Node], subflow: str
+) -> Iterable[Edge]:
+    """The edges to a new subflow; those to an input with one source leave their other keys to the edges inside."""
+    for group, node in inputs.items():
+        for source in group:
+            edge = next(edge for edge in leading if edge.from_ == source and groups.get((source, edge.to)) == group)
+            yield _edge(source, f"{subflow}.{node.id}", edge.model_extra if len(group) > 1 else None)
+
+
+def _refuse_branches(document: Document, body: list[str], groups: Sequence[Group]) -> None:
+    """Refuse nodes of which a part would run without the others: a subflow runs as a whole, or not at all."""
+    structure = document.structure
+    inside = set(body)
+    ends = [[(node, port) for node, _, port in (source.partition(".") for source in group)] for group in groups]
+    names = [group[0].partition(".")[0] for group in groups]
+    for node in body:
+        loop = structure.parent.get(node)
+        if not structure.links_to.get(node) and node not in structure.loop_of and loop not in inside:
+            ends.append([(loop, structure.bodies[loop].kind.body_ports[0])] if loop is not None else [])
+            names.append(node)
+            break
+    different = first_difference(structure, ends)
+    if different is not None:
+        one, other = (title_of(document.workflow, names[position]) for position in different)
+        raise OperationError(
+            "These nodes cannot become a subflow: it runs as a whole or not at all, and on some branch there is a "
+            f"value from “{one}” but none from “{other}”.",
+            "Select the nodes of one branch, or include the node that chooses the branch.",
+        )
+
+
+def _refuse_other_meaning(node: Node, title: str) -> None:
+    """Refuse a subflow that does not run as its nodes would."""
+    if not node.enabled:
+        raise OperationError(f"“{title}” is disabled, and its nodes would run.", "Enable it first.")
+    if node.pinned:
+        raise OperationError(f"“{title}” is pinned, and its nodes would run.", "Unpin its output first.")
+    if node.config.get("on_error", "fail") != "fail":
+        message = f"“{title}” does not fail when one of its nodes fails, and the nodes would."
+        raise OperationError(message, "Set “On error” of the subflow to “Fail the run” first.")
+
+
+def _refuse_inputs(title: str, inputs: list[str]) -> None:
+    """Refuse inputs of a subflow that would stand in a loop."""
+    if inputs:
+        message = f"Nothing is connected to “{inputs[0]}” of “{title}”, and a loop cannot contain an input."
+        raise OperationError(message, "Connect it first.")
 
 
 def _last_output(document: Document, body: list[str]) -> list[str]:
@@ -147,15 +281,18 @@ def _last_output(document: Document, body: list[str]) -> list[str]:
     return []
 
 
-def _inputs(document: Document, fed: Iterable[tuple[str, str]], taken: set[str]) -> dict[str, Node]:
+def _inputs(document: Document, groups: Mapping[tuple[str, str], Group], taken: set[str]) -> dict[Group, Node]:
     """The inputs of a subflow by the values from outside, named after the ports that use them first."""
-    made: dict[str, Node] = {}
-    for source, target in fed:
-        if source not in made:
-            found = document.ports.at(source, is_input=False)
-            config: dict[str, Value] = {"type": str(found.type if found is not None else PortType.ANY)}
-            made[source] = new_node(target.rpartition(".")[2].capitalize(), "input", config, taken)
-            taken.add(made[source].id)
+    made: dict[Group, Node] = {}
+    for (_, target), group in groups.items():
+        if group not in made:
+            ports = [document.ports.at(source, is_input=False) for source in group]
+            types = {port.type if port is not None else PortType.ANY for port in ports}
+            # Several texts become one text; other values may become a list.
+            is_plain = types == {PortType.TEXT} or len(group) == 1
+            config: dict[str, Value] = {"type": str(types.pop() if is_plain else PortType.ANY)}
+            made[group] = new_node(target.rpartition(".")[2].capitalize(), "input", config, taken)
+            taken.add(made[group].id)
     return made
 
 
@@ -171,15 +308,15 @@ def _outputs(sources: Iterable[str], taken: set[str]) -> dict[str, Node]:
 
 
 def _inner_layout(
-    document: Document, inner: Workflow, inputs: Mapping[str, Node], outputs: Mapping[str, Node]
+    document: Document, inner: Workflow, inputs: Mapping[Group, Node], outputs: Mapping[str, Node]
 ) -> dict[str, Any]:
     """The layout of a new subflow: as before, with the inputs left and the outputs right of the nodes."""
     here = {node.id: document.positions[node.id] for node in inner.nodes if node.id in document.positions}
     area = Area.around(here, document.boxes)
-    rows = ((inputs, area.left - _COLUMN), (outputs, area.right + _COLUMN / 3))
+    rows = ((inputs.values(), area.left - _COLUMN), (outputs.values(), area.right + _COLUMN / 3))
     positions: dict[str, Position] = dict(here)
     for nodes, x in rows:
-        positions |= {node.id: (x, area.top + 120 * row) for row, node in enumerate(nodes.values())}
+        positions |= {node.id: (x, area.top + 120 * row) for row, node in enumerate(nodes)}
     entries = layout_entries(document.workflow, "nodes")
     old = inner.model_copy(update={"layout": {"nodes": {node: entries[node] for node in here if node in entries}}})
     return set_positions(old, positions).apply(old)[0].layout
@@ -208,14 +345,14 @@ def _without(workflow: Workflow, gone: Iterable[str]) -> dict[str, Any]:
     return {**workflow.layout, "nodes": entries}
 
 
-def _refuse_new_problems(document: Document, batch: Batch) -> None:
+def _refuse_new_problems(document: Document, batch: Batch, refusal: str) -> None:
     """Refuse an edit after which the document has errors that it did not have before."""
     before = validate_structure(document.structure)
     after = validate_structure(analyse(batch.apply(document.workflow)[0], document.registry))
     known = Counter(problem.code for problem in before)
     for problem in after:
         if problem.severity is Severity.ERROR and not known[problem.code]:
-            raise OperationError(f"These nodes cannot become a subflow: {problem.message}", problem.remedy)
+            raise OperationError(f"{refusal}: {problem.message}", problem.remedy)
         known[problem.code] -= 1
 
 
@@ -227,14 +364,6 @@ def _content(node: Node) -> Workflow:
     except ValidationError:
         pass
     raise OperationError("The workflow of this subflow was not read.", "Choose its file in the properties.")
-
-
-def _outside(
-    end: tuple[str, str], names: Mapping[str, str], joined: Mapping[str, list[str]], ports: Mapping[str, str]
-) -> list[str]:
-    """The ends outside of a subflow that stand for an end of an edge inside."""
-    node, port = end
-    return [f"{names[node]}.{port}"] if node in names else joined.get(ports.get(node, ""), [])
 
 
 def _spread(

@@ -65,9 +65,9 @@ def _inputs(config: SubflowConfig) -> tuple[Port, ...]:
             continue
         name, is_open = declared.name or node_id, declared.default is not None
         if not is_enabled:  # its edges have no effect
-            ports.setdefault(name, Port(name, declared.type, declared.description))
+            ports.setdefault(name, Port(name, declared.type, declared.description, many=True))
             continue
-        ports[name] = Port(name, declared.type, declared.description, required=not is_open, gate=is_open)
+        ports[name] = Port(name, declared.type, declared.description, required=not is_open, gate=is_open, many=True)
     return tuple(ports.values())
 
 

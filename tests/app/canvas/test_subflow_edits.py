@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from typing import Any
 
@@ -22,6 +23,8 @@ from engine.nodes.node_registry import builtin_registry
 from engine.plan.structure import analyse
 from tests.app.canvas.conftest import Hand, MakeCanvas, settle
 from tests.app.canvas.documents import nested, node, refine, workflow
+from tests.engine.semantics.documents import entry, flow, part, result, rules, transform
+from tests.engine.semantics.kit import play
 
 
 def opened(document: Workflow) -> Document:
@@ -34,6 +37,11 @@ def opened(document: Workflow) -> Document:
 
 def edges(document: Workflow) -> set[str]:
     return {f"{edge.from_} -> {edge.to}" for edge in document.edges}
+
+
+def ports_in_order(document: Workflow) -> dict[str, list[str]]:
+    """The sources of each port, in the order in which their values are joined."""
+    return {to: [edge.from_ for edge in document.edges if edge.to == to] for to in {edge.to for edge in document.edges}}
 
 
 def extracted(document: Workflow, *node_ids: str) -> Workflow:
@@ -179,10 +187,150 @@ def test_the_model_of_a_subflow_stays_that_of_its_nodes():
     assert inlined(document, "part").node("draft").config["model"] == "demo"
 
 
+def branches(rule: str, **more: Any) -> Workflow:
+    """A router with two branches that join again."""
+    return flow(
+        entry(),
+        rules("way", {"left": rule, "right": "else"}),
+        transform("one", "[one:{{input}}]"),
+        transform("two", "[two:{{input}}]"),
+        transform("both", "[both:{{input}}]"),
+        result(),
+        edges="text -> way\nway.left -> one -> both\nway.right -> two -> both -> out",
+        **more,
+    )
+
+
+def outputs(document: Workflow) -> Any:
+    return asyncio.run(play(document)).result.outputs
+
+
+@pytest.mark.parametrize("rule", ["true", "false"])
+@pytest.mark.parametrize("selected", [["both"], ["way", "both"], ["one"], ["two"]], ids=" ".join)
+def test_a_subflow_after_a_router_gives_the_same_result(rule: str, selected: list[str]):
+    document = branches(rule)
+    assert outputs(extracted(document, *selected)) == outputs(document) != {}
+
+
+def test_branches_that_join_in_one_port_are_one_input():
+    document = extracted(branches("true"), "both")
+    assert {"one.output -> subflow.input", "two.output -> subflow.input"} <= edges(document)
+
+
+@pytest.mark.parametrize("selected", [["one", "both"], ["one", "two"]], ids=" ".join)
+def test_nodes_on_different_branches_are_refused(selected: list[str]):
+    with pytest.raises(OperationError, match="branch"):
+        extract_subflow(opened(branches("true")), selected)
+
+
+def test_a_node_that_runs_always_is_not_wrapped_with_one_on_a_branch():
+    document = flow(
+        entry(),
+        rules("way", {"left": "true", "right": "else"}),
+        transform("always", "fixed"),
+        transform("one", "{{input}} {{more}}"),
+        result(),
+        result("kept"),
+        edges="text -> way.input\nway.left -> one -> out\nalways -> one.more\nalways -> kept",
+    )
+    with pytest.raises(OperationError, match="branch"):
+        extract_subflow(opened(document), ["always", "one"])
+
+
+@pytest.mark.parametrize("rule", ["true", "false"])
+def test_inputs_that_always_have_a_value_together_are_wrapped_whatever_the_branches_before(rule: str):
+    document = flow(
+        entry(),
+        rules("way", {"left": rule, "right": "else"}),
+        transform("one", "[one:{{input}}]"),
+        transform("both", "[both:{{input}}]"),
+        transform("last", "{{input}} {{text}}"),
+        result(),
+        edges="text -> way\nway.left -> one -> both\nway.right -> both -> last -> out\ntext -> last.text",
+    )
+    wrapped = extracted(document, "last")
+    assert len(edges(wrapped) & {"both.output -> subflow.input", "text.value -> subflow.text"}) == 2
+    assert outputs(wrapped) == outputs(document) != {}
+
+
+@pytest.mark.parametrize("selected", [["b"], ["a"], ["c"], ["b", "all"], ["c", "all"]], ids=" ".join)
+def test_values_that_join_keep_their_order(selected: list[str]):
+    document = flow(
+        entry(),
+        *(transform(name, name + "{{input}}") for name in "abc"),
+        transform("all"),
+        result(),
+        edges="\n".join(["text -> a -> all -> out", "text -> b -> all", "text -> c -> all"]),
+    )
+    wrapped = extracted(document, *selected)
+    assert outputs(wrapped) == outputs(inlined(wrapped)) == outputs(document) == {"out": "aseed\n\nbseed\n\ncseed"}
+
+
+def test_other_keys_of_edges_survive():
+    edge = [{"from": edge.from_, "to": edge.to, "color": str(edge)} for edge in steps().edges]
+    document = Workflow.model_validate({**steps().model_dump(), "edges": edge})
+    wrapped = extracted(document, "plan", "draft")
+    back = inlined(wrapped)
+    assert {str(edge): edge.model_extra for edge in back.edges} == {
+        str(edge): {"color": str(edge)} for edge in back.edges
+    }
+
+
+INNER = flow(entry("given"), transform("made_of", "<{{input}}>"), result("made"), edges="given -> made_of -> made")
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [({"enabled": False}, "disabled"), ({"pinned": {"made": "kept"}}, "pinned")],
+    ids=["disabled", "pinned"],
+)
+def test_a_subflow_that_does_not_run_is_not_unwrapped(more: dict[str, Any], reason: str):
+    part_node = node("part", "subflow", workflow=INNER.to_json()) | more
+    document = workflow([node("text", "input"), part_node, node("out", "output")], ["text.value -> part.given"])
+    with pytest.raises(OperationError, match=reason):
+        inline_subflow(opened(document), "part")
+
+
+def test_a_subflow_that_continues_after_a_failure_is_not_unwrapped():
+    document = workflow([node("part", "subflow", workflow=INNER.to_json(), on_error="continue")], [])
+    with pytest.raises(OperationError, match="fail"):
+        inline_subflow(opened(document), "part")
+
+
+def test_a_subflow_in_a_loop_whose_default_would_be_lost_is_not_unwrapped():
+    inner = flow(
+        entry("given"),
+        entry("tone", default="plain"),
+        transform("say", "{{input}} {{tone}}"),
+        result("made"),
+        edges="given -> say -> made\ntone -> say.tone",
+    )
+    document = flow(
+        entry(),
+        part("loop", "loop", max_iterations=2),
+        part("part", "subflow", workflow=inner.to_json()),
+        part("exit", "exit", loop="loop"),
+        result(),
+        edges="text -> loop.input\nloop.body -> part.given\npart.made -> exit.input\nexit.output -> out",
+    )
+    with pytest.raises(OperationError, match="tone"):
+        inline_subflow(opened(document), "part")
+
+
+def test_unwrapping_that_makes_a_new_error_is_refused():
+    inner = flow(entry("topic", name="text"), transform("say"), result("made"), edges="topic -> say -> made").to_json()
+    document = workflow(
+        [node("text", "input"), node("part", "subflow", workflow=inner), node("out", "output"), node("kept", "output")],
+        ["part.made -> out.value", "text.value -> kept.value"],
+    )
+    with pytest.raises(OperationError, match=r"“part” cannot be unwrapped.*\"text\""):
+        inline_subflow(opened(document), "part")
+
+
 @st.composite
 def selections(draw: st.DrawFn) -> tuple[Workflow, list[str]]:
     """A document of models in layers, with a loop, and some of its nodes."""
-    document = draw(st.sampled_from([nested(), refine(), steps()]))
+    document = draw(st.sampled_from([nested(), refine(), steps(), branches("true")]))
     names = [one.id for one in document.nodes]
     return document, draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
 
@@ -197,6 +345,7 @@ def test_unwrapping_gives_the_document_back(case: tuple[Workflow, list[str]]):
     assert not has_errors(validate(wrapped))
     back = inlined(wrapped)
     assert edges(back) == edges(document)
+    assert ports_in_order(back) == ports_in_order(document)
     assert {one.id: one for one in back.nodes} == {one.id: one for one in document.nodes}
     places = {one.id: stored_position(back, one.id) for one in back.nodes}
     for one, other in itertools.combinations([place for place in places.values() if place is not None], 2):

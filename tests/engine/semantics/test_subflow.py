@@ -13,7 +13,7 @@ from engine.nodes.subflow import SPEC, SubflowConfig
 from engine.plan.compiler import compile_workflow
 from engine.plan.structure import node_at
 from engine.plan.validation import validate
-from tests.engine.semantics.documents import entry, flow, leave, llm, loop, part, result, transform
+from tests.engine.semantics.documents import entry, flow, leave, llm, loop, part, result, rules, transform
 from tests.engine.semantics.kit import play
 from tests.engine.semantics.models import FunctionModel
 
@@ -63,6 +63,21 @@ async def test_inputs_and_outputs_are_the_ports() -> None:
     assert [port.name for port in SPEC.outputs(config)] == ["made", "given back"]
     played = await play(flow(entry(), nested(inner), result(), edges="text -> part.topic\npart.made -> out"), "unused")
     assert played.out == "seed in 3"
+
+
+@pytest.mark.parametrize(("rule", "out"), [("true", "<1seed>"), ("false", "<2seed>")])
+async def test_branches_join_at_an_input_of_a_subflow(rule: str, out: str) -> None:
+    inner = one(transform("say", "<{{input}}>"), edges="given -> say -> made")
+    workflow = flow(
+        entry(),
+        rules("way", {"left": rule, "right": "else"}),
+        transform("first", "1{{input}}"),
+        transform("second", "2{{input}}"),
+        nested(inner),
+        result(),
+        edges="text -> way\nway.left -> first -> part.given\nway.right -> second -> part.given\npart.made -> out",
+    )
+    assert (await play(workflow)).out == out
 
 
 @pytest.mark.parametrize("workflow", [None, {}, {"nodes": 3}, {"nodes": [None, {"type": "input"}, {"type": "output"}]}])
