@@ -141,9 +141,8 @@ class HistoryController(QObject):
 
         def read(store: Store) -> list[RunSummary]:
             source = store.find(run_id).source if run_id else ""
-            which = RunFilter(workflow=source or ran.name)
-            found = store.runs(which, limit=MOST_OFFERED)
-            return [other for other in found if other.run_id != run_id and (not source or other.source == source)]
+            which = RunFilter(source=source) if source else RunFilter(workflow=ran.name)
+            return [other for other in store.runs(which, limit=MOST_OFFERED) if other.run_id != run_id]
 
         def offer(found: list[RunSummary]) -> None:
             menu = self.run_menu

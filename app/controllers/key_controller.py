@@ -28,6 +28,7 @@ from engine.errors import Fix
 from engine.models.catalog import default_model_name
 from engine.models.keys import Keys, missing_key
 from engine.models.providers import PROVIDERS
+from engine.plan.compiler import models_called
 
 MISSING_KEY: Final = "missing-key"
 _CHANGES: Final = {"default_model", "servers", "providers_with_key"}
@@ -139,17 +140,17 @@ class KeyController(QObject):
 
     def _models_of(self, session: Session) -> tuple[UsedModel, ...]:
         """Return the first model of each node that runs; its fallbacks may do without a key."""
-        values, workflow = self._preferences.values, session.workflow
+        values, structure = self._preferences.values, session.structure_now
+        workflow = structure.workflow
         addresses = {server.model: server.address for server in values.servers}
         own = workflow.settings.get("model")
         default = own if isinstance(own, str) and own else values.default_model or default_model_name()
         used: list[UsedModel] = []
-        for node in session.structure_now.resolution.nodes.values():
-            choice = node.spec.model(node.config) if node.node.enabled and not node.node.pinned else None
-            name = "" if choice is None else choice.name or default
-            if choice is not None and _may_need_key(name):
-                used.append((node.node.id, name, choice.api_base or addresses.get(name)))
-        return tuple(used)
+        for node, choice in models_called(structure, workflow.nodes_by_id):
+            name = choice.name or default
+            if _may_need_key(name):
+                used.append((node, name, choice.api_base or addresses.get(name)))
+        return tuple(dict.fromkeys(used))
 
 
 def _may_need_key(name: str) -> bool:

@@ -111,7 +111,7 @@ class ChatPage:
 
 
 def read_chat(store: Store, source: str, given: DeclaredInput, known: Collection[str], offset: int = 0) -> ChatPage:
-    """Read runs of a document, the newest ones of those that are not known.
+    """Read whole runs of a document, the newest ones of those that are not known.
 
     Args:
         store: The history.
@@ -123,8 +123,8 @@ def read_chat(store: Store, source: str, given: DeclaredInput, known: Collection
     Raises:
         StoreError: They cannot be read.
     """
-    found = store.runs(RunFilter(workflow=source), limit=PAGE, offset=offset)
-    wanted = [summary for summary in found if summary.source == source and summary.run_id not in known]
+    found = store.runs(RunFilter(source=source), limit=PAGE, offset=offset)
+    wanted = [summary for summary in found if summary.run_id not in known]
     turns = [turn for summary in reversed(wanted) if (turn := _stored_turn(store, summary, given)) is not None]
     return ChatPage(turns, offset + len(found), len(found) == PAGE)
 
@@ -134,5 +134,7 @@ def _stored_turn(store: Store, summary: RunSummary, given: DeclaredInput) -> Cha
         events = store.events(summary.run_id, kinds=_KINDS)
         state = reduce_events(events, summary.run_id, Detail.LOOPS)
     except EngineError:  # deleted meanwhile, or damaged: the list of runs says so
+        return None
+    if state.part is not None:  # it has no answer
         return None
     return _turn(summary.run_id, state, given, summary.status, summary.iterations, summary.cost_usd)

@@ -286,7 +286,8 @@ class RuleEditor(ComparisonEditor):
         self.kind.activated.connect(lambda row: self._choose(is_else=self.kind.itemData(row)))
 
     def _choose(self, *, is_else: bool) -> None:
-        self._commit_step(ELSE if is_else else "")
+        if is_else is not self._is_else:  # choosing the current entry would delete its condition
+            self._commit_step(ELSE if is_else else "")
 
     def _display(self, value: Any) -> None:
         self._is_else = isinstance(value, str) and value.strip() == ELSE

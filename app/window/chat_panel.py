@@ -22,7 +22,6 @@ from app.theme.widgets import STRETCH, PlainLabel, hbox, plain_tool_tip, vbox
 from app.window.question_cards import QuestionStack
 from app.worker import Worker
 from engine.formatting import format_count
-from engine.run_state.state import RunStatus
 
 _MAX_TEXT: Final = 2_000
 """Maximum length of an input that is shown in full; the run has all of it."""
@@ -144,6 +143,7 @@ class ChatPanel(QWidget):
         self._worker = Worker(self)
         self._offset, self._is_read = 0, False
         self._live: TurnView | None = None
+        self._sent = ""
         self.given = chat_input(session.workflow)
         self.turns: list[TurnView] = []
         self.questions = QuestionStack(session, self, is_column=True)
@@ -212,10 +212,8 @@ class ChatPanel(QWidget):
         if not text or self.given is None or self._session.shown.live is not None:
             return
         self._follows = True
+        self._sent = text
         self.run_wanted.emit(self.given.name, text)
-        if self._session.shown.live is not None:
-            self.field.set_text("")
-            self._update_field()
 
     def _update_field(self) -> None:
         is_running = self._session.shown.live is not None
@@ -240,31 +238,38 @@ class ChatPanel(QWidget):
         shown = self._session.shown
         if shown.live is None or self.given is None:
             return
-        text = shown.last_inputs.get(self.given.name, self.given.default)
-        self._live = self._added(ChatTurn("", str(text), RunStatus.RUNNING), len(self.turns))
-        self._live.show_turn(self._live.turn, "Running")
+        is_sent = self._sent != "" and self._sent == shown.last_inputs.get(self.given.name)
+        if is_sent and self.field.text().strip() == self._sent:
+            self.field.set_text("")
         self._update_field()
 
     def _follow_run(self) -> None:
         shown = self._session.shown
-        if self._live is None or shown.view_model is None or self.given is None or shown.workflow is None:
+        if shown.live is None or shown.view_model is None or self.given is None or shown.workflow is None:
+            return
+        if shown.view_model.state.part is not None:  # it has no answer
             return
         turn = turn_of_run(shown.run_id, shown.view_model, self.given)
+        if self._live is None:
+            self._live = self._added(turn, len(self.turns))
         progress = "Waiting for you" if shown.view_model.questions else ""
         progress = progress or state_line(shown.view_model, shown.workflow, time.time())
         self._live.show_turn(turn, "" if turn.is_over else progress)
 
     def _follow_end(self) -> None:
         view, self._live = self._live, None
+        sent, self._sent = self._sent, ""
         shown = self._session.shown
-        if view is not None:
-            if shown.view_model is None or self.given is None:  # it could not be started
-                self.turns.remove(view)
-                self._rows.removeWidget(view)
-                view.hide()
-                view.deleteLater()
-            else:
-                view.show_turn(turn_of_run(shown.run_id, shown.view_model, self.given))
+        if shown.view_model is None:  # it could not be started
+            if sent and not self.field.text():
+                self.field.set_text(sent)
+        elif view is not None and self.given is not None:
+            view.show_turn(turn_of_run(shown.run_id, shown.view_model, self.given))
+        elif view is not None:  # the input was removed meanwhile
+            self.turns.remove(view)
+            self._rows.removeWidget(view)
+            view.hide()
+            view.deleteLater()
         self._update_field()
 
     def _added(self, turn: ChatTurn, place: int) -> TurnView:
@@ -286,7 +291,9 @@ class ChatPanel(QWidget):
         source, given, offset = self._session.path, self.given, self._offset
         if source is None or given is None:
             return
-        known = {view.turn.run_id for view in self.turns} | {self._session.shown.run_id}
+        known = {view.turn.run_id for view in self.turns}
+        if self._session.shown.live is not None:
+            known.add(self._session.shown.run_id)
         self._access.ask(
             lambda store: read_chat(store, str(source), given, known, offset), self._show_page, worker=self._worker
         )

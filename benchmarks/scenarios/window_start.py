@@ -27,7 +27,7 @@ import app.entry, app.workbench
 class Window(app.workbench.MainWindow):
     def paintEvent(self, event):
         super().paintEvent(event)
-        QTimer.singleShot(0, told)
+        QTimer.singleShot(0, report)
 
 app.workbench.MainWindow = Window
 app.entry.main([])
@@ -49,7 +49,7 @@ class Window(app.workbench.MainWindow):
             QTimer.singleShot(5, self.look)
         else:
             view.grab()
-            QTimer.singleShot(0, told)
+            QTimer.singleShot(0, report)
 
 app.workbench.MainWindow = Window
 app.entry.main(["open", "templates/self-refine.loop.json"])
@@ -63,12 +63,12 @@ graph = NodeGraph()
 graph.widget.resize(1200, 800)
 graph.widget.show()
 application.processEvents()
-QTimer.singleShot(0, told)
+QTimer.singleShot(0, report)
 application.exec()
 """
-_TOLD: Final = """
+_REPORT: Final = """
 import json, os, sys, time
-def told():
+def report():
     print(json.dumps({{"wall_s": time.time() - {begin!r}, "cpu_s": time.process_time()}}), flush=True)
     os._exit(0)
 """
@@ -102,7 +102,7 @@ def tables(effort: Effort) -> list[Table]:
 
 
 def _start(program: str, bytecode: str) -> Span:
-    text = _TOLD.format(begin=time.time()) + program
+    text = _REPORT.format(begin=time.time()) + program
     variables = {"PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
     answer = window_figures(["-c", text], timeout_s=_TIMEOUT_S, **variables)
     return Span(answer["wall_s"], answer["cpu_s"])

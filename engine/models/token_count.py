@@ -9,13 +9,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-CountTokens = Callable[[str], int]
-"""Counts the tokens of a text."""
+from engine.models.protocol import CountTokens
 
 _OPENAI: Final = re.compile(r"(chatgpt-|gpt-|o\d)")
 _ENCODING_FILES: Final = {
@@ -59,7 +57,12 @@ def _deepseek_counter() -> CountTokens | None:
     from tokenizers import Tokenizer
 
     known: Any = Tokenizer.from_file(str(file))
-    return lambda text: len(known.encode(text, add_special_tokens=False).ids)
+
+    def count(text: str) -> int:
+        encodable = text.encode("utf-8", "replace").decode()  # the tokenizer refuses lone surrogates
+        return len(known.encode(encodable, add_special_tokens=False).ids)
+
+    return count
 
 
 def _folder() -> Path | None:

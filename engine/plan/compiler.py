@@ -98,7 +98,7 @@ def compile_structure(
     planned = _Planned(structure, _with_stand_ins(structure, problems), max_iterations_cap, only)
     return Plan(
         graph=_GraphCompiler(planned).build(),
-        models=tuple(dict.fromkeys(_models(structure, inside))),
+        models=tuple(dict.fromkeys(each for _, model in models_called(structure, inside) for each in model.chain)),
         parameters=_parameters(structure, inside),
         structure=structure,
         max_iterations_cap=max_iterations_cap,
@@ -115,16 +115,22 @@ def plan_for(document: Workflow | Plan, registry: Registry | None, max_iteration
     return compile_structure(document.structure, max_iterations_cap=max_iterations_cap, part=document.part)
 
 
-def _models(structure: Structure, inside: Collection[str]) -> Iterator[ModelChoice]:
+def models_called(structure: Structure, inside: Collection[str]) -> Iterator[tuple[str, ModelChoice]]:
+    """Yield the models that a run calls, each with the id of its node; a model in a subflow has the subflow's id.
+
+    Args:
+        structure: The document.
+        inside: The nodes that run; disabled and pinned ones call none.
+    """
     for node in structure.resolution.nodes.values():
         if node.id not in inside or node.id in structure.disabled or node.id in structure.replaced_by_pins:
             continue
         choice = node.spec.model(node.config)
         if choice is not None:
-            yield from choice.chain
+            yield node.id, choice
         if node.id in structure.subflows:
             inner = structure.subflows[node.id]
-            yield from _models(inner, inner.workflow.nodes_by_id)
+            yield from ((node.id, choice) for _, choice in models_called(inner, inner.workflow.nodes_by_id))
 
 
 def _parameters(structure: Structure, inside: Collection[str]) -> dict[str, InputConfig]:

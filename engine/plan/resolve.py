@@ -174,7 +174,7 @@ def _pin_problems(resolved: Resolved) -> Iterator[Problem]:
     for name, value in pinned.items():
         port = ports.get(name)
         if port is None:
-            message = f'"{resolved.title}" is pinned at "{shown(name, 60)}", which is none of its output ports.'
+            message = f'"{resolved.title}" is pinned at "{shown(name, 60)}", which is not one of its output ports.'
             yield found(message, f"Edit the pinned value, or unpin the node. It has: {', '.join(ports)}.", port=name)
         elif not fits(value, port.type):
             message = (

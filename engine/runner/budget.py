@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Final, cast
 
 from engine.errors import EngineError
 from engine.formatting import format_count, format_money, format_spending
-from engine.models.protocol import Price, Request, Usage, with_instruction
+from engine.models.protocol import CountTokens, Price, Request, Usage, with_instruction
 from engine.values import Value, compact_json
 
-CountTokens = Callable[[str], int]
 _BYTES_PER_TOKEN: Final = 3
 _TOKENS_PER_ITEM: Final = 16
 """Tokens around each message, tool or tool call in a request."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.history.chat_turns import chat_input
+from app.history.chat_turns import PAGE, chat_input, read_chat
 from app.inspector.inspector import RESULT
 from app.window.chat_panel import ChatPanel, TurnView
 from app.window.document_page import DocumentPage
@@ -19,6 +20,9 @@ from engine.document.model import Workflow
 from engine.document.operations import SetConfig
 from tests.app.history.stored_runs import refine
 from tests.app.window.conftest import Script, drafted, ended, open_file, press, saved
+from tests.engine.store.memory_store import MemoryStore
+from tests.engine.store.run_samples import complete_run, head
+from tests.engine.store.run_samples import store_run as store_samples
 
 LEFT = Qt.MouseButton.LeftButton
 SHIFT = Qt.KeyboardModifier.ShiftModifier
@@ -59,7 +63,7 @@ def chat_of(document: DocumentPage) -> ChatPanel:
     return document.chat
 
 
-def told(view: TurnView) -> tuple[str, list[str], str]:
+def shown(view: TurnView) -> tuple[str, list[str], str]:
     """The text, the answers and the title of the link."""
     return view.text.text(), [answer.content.text for answer in view.answers], view.iterations.text()
 
@@ -97,9 +101,9 @@ def test_typed_text_runs_the_workflow_and_is_answered(document: DocumentPage, qt
     ended(document, qtbot)
 
     (turn,) = chat.turns
-    assert told(turn)[0] == "the\nmoon"
-    assert told(turn)[1][0].startswith("Draft 2")
-    assert told(turn)[2] == "2 iterations"
+    assert shown(turn)[0] == "the\nmoon"
+    assert shown(turn)[1][0].startswith("Draft 2")
+    assert shown(turn)[2] == "2 iterations"
     assert document.session.shown.view_model.state.inputs["task"] == "the\nmoon"
     assert chat.send.text() == "Send"
     assert not chat.empty.isVisible()
@@ -137,14 +141,15 @@ def test_history_of_the_file_is_read_when_the_chat_is_shown(
 
     again = open_file(workbench, tmp_path / "refine.loop.json")
     assert chat_of(again).turns == []
+    qtbot.waitUntil(lambda: again.session.shown.view_model is not None)  # the last run, beside the chat
     again.show_chat()
     qtbot.waitUntil(lambda: len(chat_of(again).turns) == 2)
-    assert [told(view)[0] for view in chat_of(again).turns] == ["one", "two"]
-    assert [told(view)[2] for view in chat_of(again).turns] == ["2 iterations"] * 2
+    assert [shown(view)[0] for view in chat_of(again).turns] == ["one", "two"]
+    assert [shown(view)[2] for view in chat_of(again).turns] == ["2 iterations"] * 2
     assert chat_of(other).turns == []
     say(again, "three")
     ended(again, qtbot)
-    assert [told(view)[0] for view in chat_of(again).turns] == ["one", "two", "three"]
+    assert [shown(view)[0] for view in chat_of(again).turns] == ["one", "two", "three"]
 
 
 def test_failed_run_shows_the_reason_and_leads_to_the_node(
@@ -161,11 +166,72 @@ def test_failed_run_shows_the_reason_and_leads_to_the_node(
     assert document.inspector.tabs.currentIndex() == RESULT
 
 
-def test_run_that_cannot_start_leaves_no_turn(document: DocumentPage, qtbot: QtBot, tmp_path: Path) -> None:
-    chat_of(document)._session.do(SetConfig("draft", ("model",), f"scripted:{tmp_path / 'gone.json'}"))
-    say(document, "one")
+def test_run_that_cannot_start_leaves_no_turn_and_the_text(document: DocumentPage, qtbot: QtBot) -> None:
+    document.session.do(SetConfig("draft", ("model",), "nosuch/model"))
+    with qtbot.waitSignal(document.session.shown.refused):
+        say(document, "one")
     ended(document, qtbot)
     assert chat_of(document).turns == []
+    assert chat_of(document).field.text() == "one"
+    assert chat_of(document).send.isEnabled()
+
+
+def test_text_is_cleared_when_its_run_starts_also_after_a_question(
+    workbench: Workbench, document: DocumentPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts: list[Callable[[], object]] = []
+    monkeypatch.setattr(workbench.keys, "before_run", lambda _session, start: starts.append(start))
+    say(document, "one")
+    assert chat_of(document).field.text() == "one"
+    starts[0]()
+    assert chat_of(document).field.text() == ""
+    ended(document, qtbot)
+    assert [shown(view)[0] for view in chat_of(document).turns] == ["one"]
+
+
+def test_text_that_is_typed_during_a_run_is_not_cleared(
+    workbench: Workbench, document: DocumentPage, qtbot: QtBot
+) -> None:
+    say(document, "one")
+    QTest.keyClicks(chat_of(document).field, "two")
+    ended(document, qtbot)
+    workbench.runs.run(document)
+    ended(document, qtbot)
+    assert chat_of(document).field.text() == "two"
+    assert [shown(view)[0] for view in chat_of(document).turns] == ["one", "one"]
+
+
+def test_partial_runs_are_not_in_the_chat(
+    workbench: Workbench, document: DocumentPage, tmp_path: Path, qtbot: QtBot
+) -> None:
+    say(document, "one")
+    ended(document, qtbot)
+    whole = document.session.shown.run_id
+    document.session.select(["draft"])
+    workbench.actions_by_name["run_only"].trigger()
+    qtbot.waitUntil(lambda: document.session.shown.run_id not in {whole, ""})
+    ended(document, qtbot)
+    assert document.session.shown.view_model.state.part is not None
+    assert [shown(view)[0] for view in chat_of(document).turns] == ["one"]
+
+    workbench.documents.drop(document)
+    again = open_file(workbench, tmp_path / "refine.loop.json")
+    qtbot.waitUntil(lambda: again.session.shown.view_model is not None)
+    again.show_chat()
+    qtbot.waitUntil(lambda: chat_of(again).turns != [])
+    assert [view.turn.run_id for view in chat_of(again).turns] == [whole]
+
+
+def test_a_page_is_full_of_runs_of_this_file() -> None:
+    store, given = MemoryStore(), chat_input(refine(2))
+    assert given is not None
+    store_samples(store, head("own", source="/flows/a.loop.json"), complete_run("own"))
+    for number in range(PAGE):
+        run_id = f"other{number}"
+        copy = head(run_id, source="/flows/a.loop.json.old")
+        store_samples(store, copy, complete_run(run_id, time=2000.0 + number))
+    page = read_chat(store, "/flows/a.loop.json", given, ())
+    assert ([turn.run_id for turn in page.turns], page.has_more) == (["own"], False)
 
 
 def test_approval_is_answered_in_the_chat(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
@@ -178,7 +244,7 @@ def test_approval_is_answered_in_the_chat(workbench: Workbench, tmp_path: Path, 
     assert chat.turns[0].status.text() == "Waiting for you"
     press(chat.questions, "Approve")
     ended(document, qtbot)
-    assert told(chat.turns[0])[1] == ["words"]
+    assert shown(chat.turns[0])[1] == ["words"]
     assert not chat.questions.isVisible()
     assert document.questions.count == 0
 

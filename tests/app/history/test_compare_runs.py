@@ -10,12 +10,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
+from app.controllers.history_controller import MOST_OFFERED
 from app.history.compare_window import CompareWindow
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.store import Store
 from tests.app.history.stored_runs import refine, refine_script, run_and_store
 from tests.app.window.conftest import Script, ended, open_file, saved
+from tests.engine.store.run_samples import complete_run, head
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -71,6 +73,22 @@ def chosen_run(workbench: Workbench, qtbot: QtBot) -> QMenu:
     menu = workbench.history.run_menu
     qtbot.waitUntil(lambda: bool(menu.actions()))
     return menu
+
+
+def test_runs_of_files_with_a_similar_name_do_not_hide_another_run(
+    workbench: Workbench, document: DocumentPage, qtbot: QtBot
+) -> None:
+    store = workbench.history.access.store
+    assert store is not None
+    for number in range(MOST_OFFERED):
+        run_id = f"copy{number}"
+        copy = head(run_id, source=f"{document.session.path}.old")
+        store.import_run(copy, complete_run(run_id, time=4e9 + number))
+    document.session.select(["draft"])
+    document.inspector.show_result()
+    QTest.mouseClick(document.inspector.result.compare, LEFT)
+    (action,) = chosen_run(workbench, qtbot).actions()
+    assert action.text().startswith("Refine, today")
 
 
 def test_node_is_compared_with_itself_in_another_run(

@@ -216,6 +216,18 @@ def test_otherwise_is_chosen_and_undone(open_inspector: OpenInspector) -> None:
     assert rule.kind.hasFocus()
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_choosing_the_present_kind_again_keeps_the_rule(open_inspector: OpenInspector, number: int) -> None:
+    bench = open_inspector(routed(mode="rules", branches=RULES))
+    bench.select("route")
+    kind = rules_of(bench)[number].kind
+    kind.showPopup()
+    QTest.keyClick(kind.view(), Qt.Key.Key_Return)
+    assert not kind.view().isVisible()
+    assert bench.config("route")["branches"] == RULES
+    assert bench.session.undo_title is None
+
+
 def test_a_branch_shows_what_its_router_decides_by(open_inspector: OpenInspector) -> None:
     bench = open_inspector(routed(branches=RULES))
     bench.select("route")

@@ -18,7 +18,7 @@ from app.window.run_dialog import RunDialog
 from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Workflow
-from engine.document.operations import SetConfig
+from engine.document.operations import SetConfig, SetEnabled, SetPinned
 from engine.errors import Fix
 from engine.models.providers import PROVIDERS
 from tests.app.window.conftest import open_file, press, saved
@@ -118,6 +118,38 @@ def test_problem_follows_the_models_of_the_document_and_of_the_settings(
     document.session.do(SetConfig("draft", ("model",), "openai/mine"))
     qtbot.waitUntil(lambda: missing(document) == OPENAI)
     preferences.set(servers=(CustomServer(model="openai/mine", address="http://localhost:9/v1"),))
+    qtbot.waitUntil(lambda: missing(document) == [])
+
+
+def test_model_in_a_subflow_needs_a_key_and_one_that_is_replaced_by_a_pin_does_not(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    made = Builder("Outer")
+    copy = flow(model="openai/gpt-4o").to_json()
+    part = made.add("subflow", id="part", file="inner.loop.json", workflow=copy)
+    made.connect(part["text"], made.add("output", id="text", name="text")["value"])
+    document = open_file(workbench, saved(tmp_path, "outer.loop.json", made.build()))
+    qtbot.waitUntil(lambda: missing(document) == [("part", "model", "add_key:openai")])
+    document.session.do(SetPinned("part", {"text": "Hi."}))
+    qtbot.waitUntil(lambda: missing(document) == [])
+
+
+def test_model_in_a_pinned_or_disabled_loop_needs_no_key(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:
+    made = Builder("Loop")
+    text = made.add("input", id="task", default="go")
+    loop = made.add("loop", id="loop", max_iterations=2)
+    draft = made.add("llm", id="draft", prompt="{{input}}", model="openai/gpt-4o")
+    end = made.add("exit", id="end", loop="loop")
+    made.connect(text["value"], loop["input"])
+    made.connect(loop["body"], draft["input"])
+    made.connect(draft["output"], end["input"])
+    document = open_file(workbench, saved(tmp_path, "loop.loop.json", made.build()))
+    qtbot.waitUntil(lambda: missing(document) == OPENAI)
+    document.session.do(SetPinned("end", {"output": "done"}))
+    qtbot.waitUntil(lambda: missing(document) == [])
+    document.session.undo()
+    qtbot.waitUntil(lambda: missing(document) == OPENAI)
+    document.session.do(SetEnabled("loop", False))
     qtbot.waitUntil(lambda: missing(document) == [])
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from engine import BatchOptions, EngineError, RunOptions, open_store, run_batch
-from engine.batch.executors import dask_executor, run_row
+from engine.batch.executors import ExecutorRunner, dask_executor, run_row
+from engine.batch.rows import make_rows
 from tests.engine.semantics.documents import around, llm
 from tests.engine.store.memory_store import MemoryStore
 
@@ -103,6 +104,19 @@ async def test_model_missing_on_the_worker_is_reported():
         outcome = await play(executor, "scripted:none.json", rows=1)
     assert outcome.rows[0].status == "failed"
     assert "none.json" in outcome.rows[0].error
+
+
+def test_fix_of_a_row_that_cannot_start_is_sent_back(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise EngineError("There is no key.", "Add it.", fix="add_key:openai")
+
+    monkeypatch.setattr("engine.batch.executors.start", refuse)
+    (row,) = make_rows("batch", [{"text": "a"}])
+    with Recording() as executor:
+        runner = ExecutorRunner(workflow(), RunOptions(), executor, None)
+        with pytest.raises(EngineError) as refused:
+            runner._receive(row, run_row(json.dumps({**runner._shared, "inputs": row.inputs, "run_id": row.run_id})))
+    assert (str(refused.value), refused.value.fix) == ("There is no key. Add it.", "add_key:openai")
 
 
 async def test_failing_executor_fails_its_row():

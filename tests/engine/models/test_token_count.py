@@ -48,6 +48,13 @@ def test_chinese_is_counted_by_the_tokenizer_of_the_model(model: str, tokens: in
     assert count("<|endoftext|>") > 0
 
 
+@pytest.mark.parametrize("model", ["openai/gpt-4o", "deepseek/deepseek-chat"])
+def test_lone_surrogate_is_counted(model: str) -> None:
+    count = token_counter(model)
+    assert count is not None
+    assert count("a\ud800b") >= count("ab")
+
+
 @pytest.mark.parametrize("model", ["openai/my-server", "anthropic/claude-haiku-4-5", "ollama_chat/llama3", "gpt-4o"])
 def test_other_tokenizers_are_unknown(model: str) -> None:
     assert token_counter(model) is None

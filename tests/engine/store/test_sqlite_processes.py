@@ -53,12 +53,12 @@ from pathlib import Path
 from engine.store.sqlite import SqliteStore
 from tests.engine.store.run_samples import head, node, started
 
-def told():
+def events():
     yield started("a")
     yield from (node("a", seq, "x", "text") for seq in range(1, 1500))
     os.kill(os.getpid(), signal.SIGKILL)
 
-SqliteStore(Path(sys.argv[1])).import_run(head("a"), told())
+SqliteStore(Path(sys.argv[1])).import_run(head("a"), events())
 """
 
 
