@@ -15,7 +15,7 @@ from tests.engine.semantics.documents import around, entry, flow, llm, result
 from tests.engine.semantics.kit import Played, begin, finish, options, play
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel
 from tests.engine.store.memory_store import MemoryStore
-from tests.engine.store.test_resume import gone_on
+from tests.engine.store.test_resume import play_to_end
 
 LOOP = around(llm("worker"), edges="loop -> worker -> exit", max_iterations=4)
 
@@ -49,7 +49,7 @@ async def noted(*notes: tuple[str, str, str], workflow: Any = LOOP) -> tuple[Mem
 async def forked(store: MemoryStore, run_id: str, at: str, **changes: Any) -> dict[str, list[str]]:
     """The notes in the calls of a fork, by path."""
     models = FakeModels(FunctionModel("anew"))
-    played = await gone_on(fork(store, plan_fork(store, run_id, at, Changes(**changes)), options(models)), models)
+    played = await play_to_end(fork(store, plan_fork(store, run_id, at, Changes(**changes)), options(models)), models)
     return {call.path: [text.partition("]\n")[2] for text in said_by_people(call)[1:]] for call in played.model.calls}
 
 
@@ -96,7 +96,7 @@ async def test_reused_node_has_sent_its_note_and_rerun_node_sends_it_again() -> 
 
     for at in ("worker", "boss"):
         models = FakeModels(FunctionModel(answer))
-        played = await gone_on(fork(store, plan_fork(store, parent.result.run_id, at), options(models)), models)
+        played = await play_to_end(fork(store, plan_fork(store, parent.result.run_id, at), options(models)), models)
         worker = next(call for call in played.model.calls if call.node == "worker")
         assert [text for text in said_by_people(worker) if "Be brief." in text] == [
             '[Note from the node "boss", while you are at work]\nBe brief.'

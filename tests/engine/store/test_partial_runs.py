@@ -39,7 +39,7 @@ from tests.engine.semantics.documents import (
 from tests.engine.semantics.kit import Played, begin, finish, options
 from tests.engine.semantics.models import Call, FakeModels, FunctionModel
 from tests.engine.store.memory_store import MemoryStore
-from tests.engine.store.test_resume import gone_on
+from tests.engine.store.test_resume import play_to_end
 
 CHAIN = flow(
     entry(),
@@ -478,7 +478,7 @@ async def test_a_resumed_partial_run_stays_partial() -> None:
     failed = await finish(start_partial_run(bench.store, planned, given), failing)
     assert failed.result.status == "failed"
     models = FakeModels(FunctionModel(bench.answer))
-    resumed = await gone_on(resume(bench.store, failed.result.run_id, options(models)), models)
+    resumed = await play_to_end(resume(bench.store, failed.result.run_id, options(models)), models)
     assert called(resumed) == ["draft"]
     assert resumed.result.status == "completed"
     assert resumed.ran == {"text", "plan", "draft"}
@@ -490,7 +490,7 @@ async def test_a_fork_of_a_partial_run_stays_partial() -> None:
     parent = await bench.part(Extent.ONLY, "loop")
     models = FakeModels(FunctionModel(bench.answer))
     plan = plan_fork(bench.store, parent.result.run_id, "loop[1]")
-    forked = await gone_on(fork(bench.store, plan, options(models)), models)
+    forked = await play_to_end(fork(bench.store, plan, options(models)), models)
     assert called(forked) == ["loop[1].draft"]
     assert "polish" not in " ".join(plan.rerun)
 

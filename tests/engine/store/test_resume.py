@@ -65,7 +65,7 @@ async def stored_run(store: MemoryStore, workflow: Workflow = LOOP, **more: Any)
     return await play(workflow, paid_models(), store=store, **more)
 
 
-async def gone_on(run: Run, models: FakeModels) -> Played:
+async def play_to_end(run: Run, models: FakeModels) -> Played:
     events = [event async for event in run.events()]
     return Played(await run.result(), events, models.model, models)
 
@@ -73,7 +73,7 @@ async def gone_on(run: Run, models: FakeModels) -> Played:
 async def forked(store: MemoryStore, run_id: str, at: str, changes: Changes | None = None) -> Played:
     models = paid_models(lambda call: f"anew: {prompt_of(call)}")
     plan = plan_fork(store, run_id, at, changes)
-    return await gone_on(fork(store, plan, options(models)), models)
+    return await play_to_end(fork(store, plan, options(models)), models)
 
 
 def calls_of(played: Played) -> list[str]:
@@ -281,7 +281,7 @@ async def test_resumed_run_keeps_its_id_and_events() -> None:
     assert store.find(run_id).status is RunStatus.INTERRUPTED
     models = paid_models()
 
-    again = await gone_on(resume(store, run_id, options(models), retry_in_flight=True), models)
+    again = await play_to_end(resume(store, run_id, options(models), retry_in_flight=True), models)
 
     assert again.result.outputs == whole.result.outputs
     assert again.result.cost_usd == whole.result.cost_usd
@@ -309,7 +309,7 @@ async def test_call_with_unknown_outcome_is_repeated_only_on_request() -> None:
     assert caught.value.fix == "repeat_calls"
     assert models.model.calls == []
 
-    again = await gone_on(resume(store, run_id, options(models), retry_in_flight=True), models)
+    again = await play_to_end(resume(store, run_id, options(models), retry_in_flight=True), models)
     assert calls_of(again) == [path for path in calls_of(whole) if not path.startswith("loop[0]")]
 
 
@@ -330,7 +330,7 @@ async def test_stopped_or_paused_run_resumes_where_it_was(how: str) -> None:
     finished = {event.path for event in store.events(run.run_id, kinds={NodeCalled})}
 
     models = paid_models()
-    again = await gone_on(resume(store, run.run_id, options(models), retry_in_flight=True), models)
+    again = await play_to_end(resume(store, run.run_id, options(models), retry_in_flight=True), models)
 
     assert {"loop[0].draft", "loop[0].polish"} <= finished
     assert finished.isdisjoint(calls_of(again))
@@ -343,7 +343,7 @@ async def test_failed_run_resumes_where_it_failed() -> None:
     broken = await play(LOOP, failing, store=store, ends="failed")
     models = paid_models()
 
-    again = await gone_on(resume(store, broken.result.run_id, options(models)), models)
+    again = await play_to_end(resume(store, broken.result.run_id, options(models)), models)
 
     assert again.result.status == "completed"
     assert calls_of(again)[0] == "loop[0].polish"
@@ -364,7 +364,7 @@ async def test_run_without_budget_left_resumes_with_a_larger_one() -> None:
     assert "budget" in poor.result.error
     models = paid_models()
 
-    again = await gone_on(resume(store, poor.result.run_id, RunOptions(models=models, budget_tokens=20000)), models)
+    again = await play_to_end(resume(store, poor.result.run_id, RunOptions(models=models, budget_tokens=20000)), models)
 
     assert calls_of(again) == ["b"]
     assert (again.result.status, again.result.cost_usd) == ("completed", 20.0)
@@ -402,7 +402,7 @@ async def test_loop_ended_by_the_budget_says_where_to_fork_and_the_fork_continue
 
     models = paid_models()
     options = RunOptions(models=models, budget_usd=100)
-    rich = await gone_on(fork(store, plan_fork(store, run_id, place[1]), options), models)
+    rich = await play_to_end(fork(store, plan_fork(store, run_id, place[1]), options), models)
     assert (rich.loop.exit_reason, rich.loop.iterations_run) == ("max_iterations", 4)
     assert calls_of(rich) == ["loop[2].draft", "loop[3].draft"]
 
@@ -418,7 +418,7 @@ async def test_run_resumed_with_another_document_is_a_new_run() -> None:
     )
     models = paid_models()
 
-    again = await gone_on(resume_with(store, run_id, shorter, options(models), retry_in_flight=True), models)
+    again = await play_to_end(resume_with(store, run_id, shorter, options(models), retry_in_flight=True), models)
 
     assert again.result.run_id != run_id
     assert store.find(again.result.run_id).parent == run_id
@@ -445,10 +445,10 @@ async def test_fork_from_the_judge_judges_the_stored_result_again() -> None:
 
     plan = plan_fork(store, whole.result.run_id, "loop[0].judge")
     mild = mild_models()
-    other = await gone_on(fork(store, plan, options(mild)), mild)
+    other = await play_to_end(fork(store, plan, options(mild)), mild)
     later = mild_models()
     second = plan_fork(store, whole.result.run_id, "loop[1].draft")
-    earlier = await gone_on(fork(store, second, options(later)), later)
+    earlier = await play_to_end(fork(store, second, options(later)), later)
 
     assert plan.reused == ("“text”", "“draft”")
     assert plan.rerun[0] == "“Judge”"

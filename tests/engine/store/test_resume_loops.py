@@ -14,7 +14,7 @@ from tests.engine.semantics.kit import options, play
 from tests.engine.semantics.models import FakeModels, FunctionModel
 from tests.engine.semantics.test_subflow import around_part, nested, one
 from tests.engine.store.memory_store import MemoryStore
-from tests.engine.store.test_resume import forked, gone_on, stored_run
+from tests.engine.store.test_resume import forked, play_to_end, stored_run
 
 EDITED = Changes(value="my own words", has_value=True)
 TWICE = around(
@@ -67,7 +67,7 @@ async def test_failed_score_fails_again_after_resume() -> None:
     failed = await play(workflow, "", store=store, ends="failed")
     models = FakeModels(FunctionModel(""))
 
-    again = await gone_on(resume(store, failed.result.run_id, options(models)), models)
+    again = await play_to_end(resume(store, failed.result.run_id, options(models)), models)
 
     assert again.result.status == "failed"
     assert again.result.error == failed.result.error
@@ -149,7 +149,7 @@ async def test_time_of_a_loop_before_an_interruption_counts_for_its_timeout(
     models = FakeModels(FunctionModel("anew"))
 
     broken = store.import_run(head, events)
-    again = await gone_on(resume(store, broken, options(models)), models)
+    again = await play_to_end(resume(store, broken, options(models)), models)
 
     assert [call.path for call in models.model.calls] == calls
     assert (again.result.status, again.loop.iterations_run, again.loop.exit_reason) == ("completed", count, reason)
