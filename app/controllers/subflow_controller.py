@@ -10,7 +10,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer
 
 from app.controllers.consent_controller import is_known
-from app.controllers.document_controller import DocumentController
+from app.controllers.document_controller import DocumentController, is_same_file
 from app.engine_thread import EngineThread
 from app.history.iterations_panel import crumbs
 from app.history.past_run_bar import SubflowBar
@@ -21,7 +21,7 @@ from app.window.document_page import DocumentPage
 from app.worker import Worker
 from engine.document.files import dumps
 from engine.document.migrate import upgraded_copy
-from engine.document.model import Workflow
+from engine.document.model import Node, Workflow
 from engine.document.operations import Batch, SetConfig
 from engine.document.problems import Problem
 from engine.document.subflows import is_relative, refresh_subflows
@@ -34,6 +34,7 @@ SETTLE_MS: Final = 400
 """Delay after typing before a new file name is read."""
 
 _TOPIC: Final = "subflow"
+_EMBEDDED: Final = "embedded"
 
 
 class SubflowController(QObject):
@@ -50,6 +51,7 @@ class SubflowController(QObject):
         super().__init__(documents)
         self._documents, self._engine = documents, engine
         self._pages: dict[DocumentPage, SubflowSession] = {}
+        self._copies: dict[DocumentPage, EmbeddedCopy] = {}
         self.refreshers: dict[DocumentPage, SubflowRefresher] = {}
         documents.opened.connect(self._follow)
         documents.closed.connect(self._close_inner)
@@ -74,9 +76,9 @@ class SubflowController(QObject):
         """Open a subflow's file, or its copy where it has none or the document has no folder."""
         documents, path = self._documents, document.session.path
         node = document.session.node(node_id)
-        config = node.config if node is not None and node.type == SUBFLOW else {}
-        file, copy = config.get("file"), config.get("workflow")
-        if path is not None and isinstance(file, str) and file.strip() and is_relative(file):
+        copy = node.config.get("workflow") if node is not None and node.type == SUBFLOW else None
+        file = _file_of(node)
+        if path is not None and file and is_relative(file):
             documents.open_file(path.parent / file)
         elif isinstance(copy, dict):
             self._open_copy(document, node_id, Workflow.model_validate(upgraded_copy(copy)))
@@ -84,21 +86,32 @@ class SubflowController(QObject):
             document.session.refused.emit("This subflow has no file yet. Choose one in its properties.")
 
     def _open_copy(self, document: DocumentPage, node_id: str, workflow: Workflow) -> None:
-        """Open a subflow that has no file as a document of its own; saving it changes the subflow too."""
+        """Open a subflow's copy as a document of its own; if it has no file, saving it changes the subflow too."""
         session = document.session
+        there = next((inner for inner, copy in self._copies.items() if copy.is_of(document, node_id)), None)
+        if there is not None and not _file_of(session.node(node_id)):
+            self._documents.shown.emit(there)
+            return
         is_trusted = session.is_trusted and not session.confirms_calls and not session.is_past
         inner = self._documents.open_copy(workflow, is_trusted=is_trusted)
-        if session.is_past:
+        if session.is_past or _file_of(session.node(node_id)):
             return
+        self._copies[inner] = EmbeddedCopy(document, node_id, inner)
+        inner.session.saved.connect(lambda path: self._use_saved(inner, path))
         text = f"This is a subflow of “{shown(session.name, 60)}”. Save it to use your changes there."
-        inner.bars.say("embedded", text, "info")
+        inner.bars.say(_EMBEDDED, text, "info")
 
-        def saved(path: Path) -> None:
-            inner.bars.drop("embedded")
-            if not document.is_closed:
-                _update_embedded(session, node_id, inner.session.workflow, path)
-
-        inner.session.saved.connect(saved)
+    def _use_saved(self, inner: DocumentPage, path: Path) -> None:
+        """Update a subflow that has no file after its workflow was saved, or say that it was not possible."""
+        copy = self._copies.get(inner)
+        if copy is None:  # the document around it was closed
+            return
+        if copy.update(inner.session.workflow, path):
+            inner.bars.drop(_EMBEDDED)
+            return
+        name = shown(copy.document.session.name, 60)
+        text = f"“{name}” does not use these changes: the subflow was removed from it, or has another file."
+        inner.bars.say(_EMBEDDED, f"{text} To use them, choose this file in the properties of a subflow.", "warning")
 
     def _show_run(self, document: DocumentPage, node_id: str) -> bool:
         """Show a subflow's part of the document's run; returns whether there is one."""
@@ -146,25 +159,67 @@ class SubflowController(QObject):
     def _close_inner(self, document: DocumentPage) -> None:
         self._pages.pop(document, None)
         self.refreshers.pop(document, None)
+        self._copies.pop(document, None)
+        for inner in [inner for inner, copy in self._copies.items() if copy.document is document]:
+            inner.bars.drop(_EMBEDDED)
+            del self._copies[inner]
         for page in [page for page, part in self._pages.items() if part.outer is document.session]:
             self._documents.drop(page)
 
 
-def _update_embedded(session: Session, node_id: str, workflow: Workflow, path: Path) -> None:
-    """Let a subflow without a file use a workflow that was saved, and its file if that has a relative path."""
-    node = session.node(node_id)
-    if node is None or node.type != SUBFLOW or node.config.get("file"):
-        return
-    copy: dict[str, Value] = json.loads(dumps(workflow))
-    changes = [SetConfig(node_id, ("workflow",), copy)]
-    try:
-        file = Path(os.path.relpath(path, session.path.parent)).as_posix() if session.path is not None else ""
-    except ValueError:  # on another drive
-        file = ""
-    if file:
-        copy.pop("layout", None)  # as when the file is read
-        changes.append(SetConfig(node_id, ("file",), file))
-    session.do(Batch("Save the subflow", tuple(changes)))
+class EmbeddedCopy(QObject):
+    """A subflow without a file whose workflow is open as a document. It is followed when its id changes.
+
+    Args:
+        document: The document that contains the subflow.
+        node_id: The subflow.
+        inner: The document with its workflow.
+    """
+
+    def __init__(self, document: DocumentPage, node_id: str, inner: DocumentPage) -> None:
+        super().__init__(inner)
+        self.document = document
+        self._node = document.session.workflow.node(node_id)
+        self._is_there = True
+        document.session.changed.connect(self._follow)
+
+    def is_of(self, document: DocumentPage, node_id: str) -> bool:
+        """Return whether this is the workflow of a subflow in a document."""
+        return self.document is document and self._is_there and self._node.id == node_id
+
+    def update(self, workflow: Workflow, path: Path) -> bool:
+        """Let the subflow use the saved workflow, and its file if that has a relative path; returns whether it does."""
+        session, node = self.document.session, self._node
+        if not self._is_there or node.type != SUBFLOW:
+            return False
+        if file := _file_of(node):  # its file is read again after each save
+            return session.path is not None and is_same_file(session.path.parent / file, path)
+        copy: dict[str, Value] = json.loads(dumps(workflow))
+        changes = [SetConfig(node.id, ("workflow",), copy)]
+        try:
+            file = Path(os.path.relpath(path, session.path.parent)).as_posix() if session.path is not None else ""
+        except ValueError:  # on another drive
+            file = ""
+        if file:
+            copy.pop("layout", None)  # as when the file is read
+            changes.append(SetConfig(node.id, ("file",), file))
+        return session.do(Batch("Save the subflow", tuple(changes)))
+
+    def _follow(self, before: Workflow, after: Workflow) -> None:
+        """Find the subflow again: under another id, or back after undo; another one may have its old id."""
+        node = after.nodes_by_id.get(self._node.id)
+        if node is None or not self._is_there:
+            config, known = self._node.config, before.nodes_by_id
+            new = (one for one in after.nodes if one.id not in known and one.type == SUBFLOW and one.config == config)
+            node = next(new, None)
+        self._is_there = node is not None
+        self._node = node or self._node
+
+
+def _file_of(node: Node | None) -> str:
+    """The file that a subflow names; empty without one."""
+    file = node.config.get("file") if node is not None and node.type == SUBFLOW else None
+    return file.strip() if isinstance(file, str) else ""
 
 
 def _outer_sessions(session: SubflowSession) -> list[Session]:
@@ -274,5 +329,4 @@ def _read(workflow: Workflow, path: Path) -> tuple[Workflow, list[Problem], bool
 
 def _files(workflow: Workflow) -> set[tuple[str, str]]:
     """The subflows that name a file, as pairs of node id and file name."""
-    named = ((node.id, node.config.get("file")) for node in workflow.nodes if node.type == SUBFLOW)
-    return {(node_id, file) for node_id, file in named if isinstance(file, str) and file.strip()}
+    return {(node.id, file) for node in workflow.nodes if (file := _file_of(node))}

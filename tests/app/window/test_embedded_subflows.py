@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from engine.document.files import load
-from engine.document.operations import SetConfig
+from engine.document.operations import AddNode, RemoveNodes, RenameNode, SetConfig
 from tests.app.window.conftest import Answers, open_file, saved
 
 
@@ -31,8 +31,8 @@ def edited_and_saved(workbench: Workbench, inner: DocumentPage, qtbot: QtBot) ->
         workbench.documents.files.save(inner)
 
 
-def prompt(document: DocumentPage) -> object:
-    nodes = document.session.workflow.node("subflow").config["workflow"]["nodes"]
+def prompt(document: DocumentPage, node_id: str = "subflow") -> object:
+    nodes = document.session.workflow.node(node_id).config["workflow"]["nodes"]
     return next(node["config"]["prompt"] for node in nodes if node["type"] == "llm")
 
 
@@ -58,3 +58,76 @@ def test_in_a_document_without_a_file_only_the_copy_changes(
     edited_and_saved(workbench, inner, qtbot)
     assert not self_refine.session.workflow.node("subflow").config.get("file")
     assert prompt(self_refine) == "Another prompt: {{input}}"
+
+
+def test_opened_again_it_is_the_same_document(
+    workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = open_file(workbench, saved(tmp_path))
+    inner = wrapped(workbench, document)
+    workbench.documents.shown.emit(document)
+    document.canvas.actions_by_name["open_subflow"].trigger()
+    assert workbench.current is inner
+    assert len(workbench.documents.all) == 2
+
+
+def test_it_is_opened_anew_after_it_was_closed(workbench: Workbench, self_refine: DocumentPage) -> None:
+    inner = wrapped(workbench, self_refine)
+    workbench.documents.drop(inner)
+    self_refine.canvas.actions_by_name["open_subflow"].trigger()
+    assert workbench.current not in {None, inner, self_refine}
+
+
+def test_saving_changes_a_subflow_that_was_renamed(
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    inner = wrapped(workbench, self_refine)
+    self_refine.session.do(RenameNode("subflow", "part"))
+    self_refine.session.select(["part"])
+    self_refine.canvas.actions_by_name["open_subflow"].trigger()
+    assert workbench.current is inner
+    answers.to_save = tmp_path / "parts.loop.json"
+    edited_and_saved(workbench, inner, qtbot)
+    assert prompt(self_refine, "part") == "Another prompt: {{input}}"
+    assert not inner.bars.text("embedded")
+
+
+def test_saving_leaves_another_subflow_with_its_old_id_alone_and_says_so(
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    inner = wrapped(workbench, self_refine)
+    session = self_refine.session
+    other = session.workflow.node("subflow")
+    session.do(RemoveNodes(("subflow",)))
+    session.do(AddNode(other.model_copy(update={"config": {"workflow": {"name": "Other"}}})))
+    answers.to_save = tmp_path / "parts.loop.json"
+    edited_and_saved(workbench, inner, qtbot)
+    assert session.workflow.node("subflow").config == {"workflow": {"name": "Other"}}
+    assert "does not use these changes" in inner.bars.text("embedded")
+
+
+def test_saving_changes_a_subflow_that_came_back_by_undo(
+    workbench: Workbench, self_refine: DocumentPage, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    inner = wrapped(workbench, self_refine)
+    self_refine.session.do(RemoveNodes(("subflow",)))
+    self_refine.session.undo()
+    answers.to_save = tmp_path / "parts.loop.json"
+    edited_and_saved(workbench, inner, qtbot)
+    assert prompt(self_refine) == "Another prompt: {{input}}"
+    assert not inner.bars.text("embedded")
+
+
+def test_saving_it_again_is_no_failure(workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot) -> None:
+    document = open_file(workbench, saved(tmp_path))
+    inner = wrapped(workbench, document)
+    answers.to_save = tmp_path / "parts.loop.json"
+    edited_and_saved(workbench, inner, qtbot)
+    edited_and_saved(workbench, inner, qtbot)
+    assert not inner.bars.text("embedded")
+
+
+def test_nothing_is_promised_after_the_document_was_closed(workbench: Workbench, self_refine: DocumentPage) -> None:
+    inner = wrapped(workbench, self_refine)
+    workbench.documents.drop(self_refine)
+    assert not inner.bars.text("embedded")
