@@ -162,6 +162,7 @@ class RunViewState(QObject):
     Signals:
         started: Another run is shown, with a new `view_model`: one that starts (`live`), or an earlier one.
         updated: Events arrived; the ids of the nodes that they changed.
+        outputs_loaded: The outputs of the outermost nodes of a stored run were loaded.
         ended: The run has ended.
         refused: It could not be started; the text says why and what to do.
         view_changed: Other iterations were selected.
@@ -181,6 +182,7 @@ class RunViewState(QObject):
 
     started = Signal()
     updated = Signal(set)
+    outputs_loaded = Signal()
     ended = Signal()
     refused = Signal(str)
     view_changed = Signal()

@@ -211,7 +211,8 @@ class Workbench(QObject):
         """Runs parts of documents."""
         from app.controllers.partial_run_controller import PartialRunController
 
-        runs = PartialRunController(self.window, self.engine, self.preferences, self.dialogs, self.store_access)
+        access = (self.store_access, self.keys)
+        runs = PartialRunController(self.window, self.engine, self.preferences, self.dialogs, *access)
         runs.run_blocked.connect(lambda _document: self.bottom_panel.unfold("problems"))
         return runs
 
@@ -561,7 +562,18 @@ class Workbench(QObject):
             case Fix.GET_MODEL:
                 self._download_model(document)
             case _:
-                self.runs.run_with(document)
+                self._allow_and_run(document)
+
+    def _allow_and_run(self, document: DocumentPage) -> None:
+        """Ask for permissions and run what failed again, without what had finished where that is stored."""
+        view_model = document.session.shown.view_model
+        part = view_model.state.part if view_model is not None else None
+        if document.can_resume():
+            document.resume_wanted.emit()
+        elif part is not None:
+            self.partial_runs.run_with(document, part)
+        else:
+            self.runs.run_with(document)
 
     def _download_model(self, document: DocumentPage) -> None:
         """Offer the download of the demo model, and run the document once it is there."""

@@ -283,6 +283,7 @@ class RunView(QObject):
         self._timer.timeout.connect(self._tick)
         session.shown.started.connect(self._started)
         session.shown.updated.connect(self._updated)
+        session.shown.outputs_loaded.connect(self.update_stale)
         session.shown.ended.connect(self.update_stale)
         session.shown.view_changed.connect(self.show_all)
         self.update_problems()

@@ -7,7 +7,7 @@ nothing. Keys are looked up in a thread, because the keyring may ask the user.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -77,13 +77,21 @@ class KeyController(QObject):
 
         self._worker.ask(partial(_missing_keys, used, self._engine.models.keys), show)
 
-    def before_run(self, session: Session, start: Callable[[], object]) -> None:
-        """Start a run, asking first for a missing key that it needs."""
+    def before_run(
+        self, session: Session, start: Callable[[], object], nodes: Container[str | None] | None = None
+    ) -> None:
+        """Start a run, asking first for a missing key that it needs.
+
+        Args:
+            session: The document.
+            start: Starts the run.
+            nodes: The nodes that run, at any depth; None for all of the document.
+        """
         self.check(session)
         if self._worker.is_busy:  # its answers arrive in order
-            self._worker.ask(lambda: None, lambda _done: self._ask_before_run(session, start))
+            self._worker.ask(lambda: None, lambda _done: self._ask_before_run(session, start, nodes))
         else:
-            self._ask_before_run(session, start)
+            self._ask_before_run(session, start, nodes)
 
     def ask_for_key(self, name: str, then: Callable[[], object] = lambda: None) -> None:
         """Ask for a key and store it.
@@ -98,8 +106,11 @@ class KeyController(QObject):
         self.dialog.key_saved.connect(lambda: self._note_key(then))
         self.dialog.open()
 
-    def _ask_before_run(self, session: Session, start: Callable[[], object]) -> None:
+    def _ask_before_run(
+        self, session: Session, start: Callable[[], object], nodes: Container[str | None] | None
+    ) -> None:
         missing = [problem for problem in session.problems if problem.code == MISSING_KEY]
+        missing = [problem for problem in missing if nodes is None or problem.node in nodes]
         if not missing:
             start()
             return
@@ -114,7 +125,7 @@ class KeyController(QObject):
                 (
                     "Add key…",
                     _Role.AcceptRole,
-                    lambda: self.ask_for_key(name, lambda: self.before_run(session, start)),
+                    lambda: self.ask_for_key(name, lambda: self.before_run(session, start, nodes)),
                 ),
                 ("Run anyway", _Role.DestructiveRole, start),
                 ("Cancel", _Role.RejectRole, lambda: None),

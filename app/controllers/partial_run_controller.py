@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.controllers.consent_controller import ConsentController
+from app.controllers.key_controller import KeyController
 from app.controllers.run_controller import ask_to_run, permitted, run_options, runs_code
 from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
@@ -17,6 +18,7 @@ from app.window.document_page import DocumentPage
 from app.worker import Worker
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
+from engine.plan.dependencies import everything_in
 from engine.plan.part import Extent, Part
 from engine.runner.declared_inputs import declared_inputs
 from engine.store.partial_runs import (
@@ -43,7 +45,13 @@ class PartialRunController(QObject):
     run_blocked = Signal(object)
 
     def __init__(
-        self, window: QWidget, engine: EngineThread, preferences: Preferences, dialogs: FileDialogs, store: StoreClient
+        self,
+        window: QWidget,
+        engine: EngineThread,
+        preferences: Preferences,
+        dialogs: FileDialogs,
+        store: StoreClient,
+        keys: KeyController,
     ) -> None:
         super().__init__(window)
         self._window = window
@@ -51,21 +59,29 @@ class PartialRunController(QObject):
         self._preferences = preferences
         self._dialogs = dialogs
         self._store = store
+        self._keys = keys
         self._worker = Worker(self)
         self._consent = ConsentController(window)
 
     def run(self, document: DocumentPage, extent: Extent) -> None:
         """Run a part of a document around the selected node, which stands for the loop that it is in."""
+        if document.session.selection:
+            self._begin(document, Part(extent, document.session.selection[0]), ask=False)
+
+    def run_with(self, document: DocumentPage, part: Part) -> None:
+        """Ask for the inputs of a part and for permissions, and run it."""
+        self._begin(document, part, ask=True)
+
+    def _begin(self, document: DocumentPage, part: Part, *, ask: bool) -> None:
         session = document.session
-        if session.shown.live is None and not session.is_past and session.selection:
+        if session.shown.live is None and not session.is_past:
             session.seal()
             document.bars.drop(PART)
-            part = Part(extent, session.selection[0])
-            plan = partial(self._plan, document, part, {})
+            plan = partial(self._plan, document, part, {}, ask=ask)
             # Right after the start of the program, the history may still be opening.
             self._consent.before_run(session, lambda: self._store.when_settled(plan))
 
-    def _plan(self, document: DocumentPage, part: Part, inputs: dict[str, Value]) -> None:
+    def _plan(self, document: DocumentPage, part: Part, inputs: dict[str, Value], *, ask: bool = False) -> None:
         if document.is_closed:
             return
         session, store = document.session, self._store.store
@@ -79,18 +95,24 @@ class PartialRunController(QObject):
             last = None if store is None else _last_run(store, run_id, source)
             return plan_partial_run(store, workflow, part, inputs, options, last=last)
 
-        def start(planned: PartialRunPlan) -> None:
+        def start_or_ask(planned: PartialRunPlan) -> None:
             if document.is_closed or session.shown.live is not None:
                 return
-            if _lacks_input(planned) or (runs_code(document) and not document.may_run_code):
+            if ask or _lacks_input(planned) or (runs_code(document) and not document.may_run_code):
                 self._ask(document, part, planned)
+            else:
+                running = everything_in(planned.plan.structure, planned.rerun)
+                self._keys.before_run(session, partial(start, planned), running)
+
+        def start(planned: PartialRunPlan) -> None:
+            if document.is_closed or session.shown.live is not None:
                 return
             begin = partial(start_partial_run, store, planned, options)
             session.shown.last_inputs = {**session.shown.last_inputs, **planned.inputs}
             session.shown.last_inputs_of = workflow
             session.shown.follow(planned.plan.structure, begin)
 
-        self._worker.ask(plan, start, partial(self._refuse, document, part))
+        self._worker.ask(plan, start_or_ask, partial(self._refuse, document, part))
 
     def _ask(self, document: DocumentPage, part: Part, planned: PartialRunPlan) -> None:
         """Ask for the inputs of a part and for permissions, and run it."""

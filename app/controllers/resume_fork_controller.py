@@ -129,12 +129,14 @@ class ResumeForkController(QObject):
         self, run: RunSummary, needs: ToolNeeds, budget: Budget, then: Callable[[Permissions], object]
     ) -> None:
         """Ask what a resumed run may access and spend, if its tools need anything or its budget is used up."""
-        if run.status is not RunStatus.FAILED:
+        has_failed = run.status is RunStatus.FAILED
+        if not has_failed:
             budget = Budget()
-        if not needs and not budget:
+        if not needs and not budget and not (has_failed and needs.private):
             then(Permissions())
             return
-        hints = ["Permissions are not stored with a run. Choose what the rest of it may access."] if needs else []
+        asks = needs or needs.private
+        hints = ["Permissions are not stored with a run. Choose what the rest of it may access."] if asks else []
         if budget:
             tokens = format_count(run.tokens, "token")
             hints.append(f"The run has used {tokens} so far and spent {format_money(run.cost_usd)}.")
@@ -147,7 +149,8 @@ class ResumeForkController(QObject):
         opened = next((one for one in self._documents.all if path and one.session.path == path), None)
         may_use_folder = opened is not None and opened.may_use_folder
         may_run_code = opened is not None and opened.may_run_code
-        allowed = Permissions(folder if may_use_folder else None, may_run_code, budget.usd, budget.tokens)
+        may_reach = opened is not None and opened.may_reach_private
+        allowed = Permissions(folder if may_use_folder else None, may_run_code, budget.usd, budget.tokens, may_reach)
         return PermissionFields(needs, folder, allowed)
 
     def fork_from(self, document: DocumentPage, place: str) -> None:
@@ -253,6 +256,9 @@ class ResumeForkController(QObject):
 
         ran = opened.session.shown.workflow if opened is not None else None
         if opened is not None and ran is not None:
+            opened.may_use_folder |= permissions.folder is not None
+            opened.may_run_code |= permissions.may_run_code
+            opened.may_reach_private |= permissions.may_reach_private
             _continue_in(opened, ran, begin)
             return
         page = self._pages.pages.get(summary.run_id)

@@ -257,6 +257,8 @@ class StoredRunLoader(QObject):
         if level.iteration is not None:
             touched.add(node_of(level.iteration.path))
         self._shown.updated.emit(touched)
+        if not level.name:
+            self._shown.outputs_loaded.emit()
         if not self._asked:
             self.filled.emit()
 

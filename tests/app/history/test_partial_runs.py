@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -12,14 +13,18 @@ from pytestqt.qtbot import QtBot
 from app.canvas.node_status_item import NodeStatus
 from app.inspector.pin_dialog import PinDialog
 from app.window.document_page import DocumentPage
-from app.window.run_dialog import RunDialog
+from app.window.run_dialog import PermissionDialog, RunDialog
 from app.workbench import Workbench
 from engine.document.model import Workflow
-from engine.document.operations import SetConfig
+from engine.document.operations import SetConfig, SetPinned
 from engine.run_state.state import NodeState
 from engine.store import Store
 from tests.app.window.conftest import Script, ended, open_file, press, saved
-from tests.engine.semantics.documents import entry, flow, leave, llm, loop, result
+from tests.engine.semantics.documents import entry, flow, leave, llm, loop, part, result
+from tests.engine.wire.fixtures import wire
+from tests.engine.wire.server import WireServer
+
+__all__ = ["wire"]
 
 CHAIN = flow(
     entry(default="the sea"),
@@ -286,6 +291,76 @@ def test_the_results_of_the_last_run_are_there_when_a_file_is_opened_again(
     run(workbench, again, Qt.Key.Key_F8, "loop", qtbot)
     assert states(again)["plan"] is CACHED
     assert not card(again, "draft").is_stale
+
+
+def test_results_behind_a_pinned_loop_are_current_when_the_file_is_opened_again(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = opened(workbench, tmp_path, LOOP)
+    QTest.keyClick(workbench.window, Qt.Key.Key_F5)
+    ended(document, qtbot)
+    for output, is_stale in (("words", False), ("other words", True)):
+        saved(tmp_path, workflow=SetPinned("loop", {"output": output}).apply(LOOP)[0])
+        again = reopened(workbench, document, qtbot)
+        qtbot.waitUntil(lambda again=again: card(again, "plan").line == "words")
+        assert [card(again, node).is_stale for node in ("plan", "loop", "out")] == [False, is_stale, is_stale]
+        document = again
+
+
+def calling(tool: str, argument: str) -> Workflow:
+    """A workflow whose tool needs a permission; a model writes its argument."""
+    nodes = (entry(default="the sea"), llm("plan"), part("read", "tool", tool=tool), result())
+    return flow(*nodes, edges=f"text -> plan -> read.{argument}\nread -> out")
+
+
+def allow(workbench: Workbench, document: DocumentPage, qtbot: QtBot, box: str) -> None:
+    """Press the button of the failed run, allow something in the dialog, and wait until the run is over."""
+    press(document.bars, "Allow and run…")
+    qtbot.waitUntil(lambda: isinstance(QApplication.activeModalWidget(), (PermissionDialog, RunDialog)))
+    dialog = QApplication.activeModalWidget()
+    assert isinstance(dialog, PermissionDialog)
+    getattr(dialog.fields, box).setChecked(True)
+    with qtbot.waitSignal(document.session.shown.started):
+        dialog.resume.click()
+    ended(document, qtbot)
+
+
+def failed(document: DocumentPage) -> str:
+    view_model = document.session.shown.view_model
+    assert view_model is not None
+    assert view_model.status == "failed"
+    return document.session.shown.run_id
+
+
+@pytest.mark.parametrize(("key", "last"), [(Qt.Key.Key_F5, {"out": DONE}), (Qt.Key.Key_F7, {})])
+def test_a_run_that_lacked_a_permission_resumes_with_it(
+    workbench: Workbench, tmp_path: Path, script: Script, qtbot: QtBot, key: Qt.Key, last: dict[str, NodeState]
+) -> None:
+    script("a.txt")
+    (tmp_path / "a.txt").write_text("the file")
+    document = opened(workbench, tmp_path, calling("read_file", "path"))
+    document.session.is_trusted = True
+    run(workbench, document, key, "read", qtbot)
+    run_id = failed(document)
+    script("another call")
+    allow(workbench, document, qtbot, "folder")
+    assert document.session.shown.run_id == run_id
+    assert states(document) == {"text": DONE, "plan": DONE, "read": DONE, **last}
+    assert document.session.shown.view_model.node("read").outputs == {"output": "the file"}
+    assert document.may_use_folder
+
+
+def test_a_run_that_lacked_a_private_address_is_asked_for_it(
+    workbench: Workbench, tmp_path: Path, script: Script, wire: WireServer, qtbot: QtBot
+) -> None:
+    script(f"{wire.base_url}/models")
+    document = opened(workbench, tmp_path, calling("http_get", "url"))
+    document.session.is_trusted = True
+    run(workbench, document, Qt.Key.Key_F5, "read", qtbot)
+    failed(document)
+    allow(workbench, document, qtbot, "private")
+    assert states(document)["read"] is DONE
+    assert document.may_reach_private
 
 
 def test_runs_of_another_file_are_not_shown(workbench: Workbench, tmp_path: Path, qtbot: QtBot) -> None:

@@ -21,6 +21,7 @@ from engine.document.model import Workflow
 from engine.document.operations import SetConfig, SetEnabled, SetPinned
 from engine.errors import Fix
 from engine.models.providers import PROVIDERS
+from engine.run_state.state import NodeState
 from tests.app.window.conftest import open_file, press, saved
 from tests.engine.models.test_keys import MemoryKeyring
 from tests.engine.wire.fixtures import wire
@@ -194,6 +195,30 @@ def test_run_can_start_without_the_key_or_not_at_all(workbench: Workbench, tmp_p
     assert "There is no key for OpenAI." in bar
 
 
+def test_a_partial_run_asks_only_for_the_keys_of_the_nodes_that_run(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    made = Builder("Greeting")
+    plan = made.add("llm", id="plan", prompt="Plan.")
+    draft = made.add("llm", id="draft", title="Draft", model="openai/gpt-4o")
+    made.connect(plan["output"], draft["input"])
+    document = open_file(workbench, saved(tmp_path, "one.loop.json", made.build()))
+    shown = document.session.shown
+    document.session.select(["plan"])
+    QTest.keyClick(workbench.window, Qt.Key.Key_F7)
+    run_ended(document, qtbot)
+    assert shown.view_model.status == "completed"
+
+    before = shown.view_model
+    document.session.select(["draft"])
+    QTest.keyClick(workbench.window, Qt.Key.Key_F7)
+    qtbot.waitUntil(lambda: [box for box in workbench.window.findChildren(QMessageBox) if box.isVisible()] != [])
+    assert "Draft" in question(workbench).informativeText()
+    press(question(workbench), "Cancel")
+    assert shown.view_model is before
+    assert shown.live is None
+
+
 def bar_button(document: DocumentPage, title: str) -> QPushButton:
     (button,) = (button for button in document.bars.findChildren(QPushButton) if button.text() == title)
     return button
@@ -229,6 +254,30 @@ def test_missing_folder_is_allowed_in_the_dialog_of_the_error_bar(
     qtbot.mouseClick(dialog.run, LEFT)
     run_ended(document, qtbot)
     assert document.session.shown.view_model.outputs == {"text": "words"}
+
+
+def test_a_part_that_is_not_stored_is_repeated_with_the_permission(
+    workbench: Workbench, tmp_path: Path, qtbot: QtBot
+) -> None:
+    made = Builder("Reading")
+    read = made.add("tool", id="read", tool="read_file", arguments={"path": "a.txt"})
+    made.connect(read["output"], made.add("output", id="text", name="text")["value"])
+    (tmp_path / "a.txt").write_text("words")
+    document = open_file(workbench, saved(tmp_path, "one.loop.json", made.build()))
+    document.session.is_trusted = True
+    document.session.select(["read"])
+    QTest.keyClick(workbench.window, Qt.Key.Key_F7)
+    run_ended(document, qtbot)
+    document.session.select(())
+    qtbot.mouseClick(bar_button(document, "Allow and run…"), LEFT)
+    qtbot.waitUntil(lambda: any(one.isVisible() for one in workbench.window.findChildren(RunDialog)))
+    (dialog,) = (dialog for dialog in workbench.window.findChildren(RunDialog) if dialog.isVisible())
+    dialog.folder.setChecked(True)
+    qtbot.mouseClick(dialog.run, LEFT)
+    run_ended(document, qtbot)
+    assert {path: node.state for path, node in document.session.shown.view_model.nodes.items()} == {
+        "read": NodeState.COMPLETED
+    }
 
 
 def test_private_addresses_are_allowed_in_the_dialog_of_the_error_bar(
