@@ -251,7 +251,9 @@ class ChatPanel(QWidget):
             return
         turn = turn_of_run(shown.run_id, shown.view_model, self.given)
         if self._live is None:
-            self._live = self._added(turn, len(self.turns))
+            resumed = next((view for view in self.turns if view.turn.run_id == turn.run_id), None)
+            self._live = resumed or self._added(turn, len(self.turns))
+            self._update_field()
         progress = "Waiting for you" if shown.view_model.questions else ""
         progress = progress or state_line(shown.view_model, shown.workflow, time.time())
         self._live.show_turn(turn, "" if turn.is_over else progress)

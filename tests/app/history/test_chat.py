@@ -166,6 +166,19 @@ def test_failed_run_shows_the_reason_and_leads_to_the_node(
     assert document.inspector.tabs.currentIndex() == RESULT
 
 
+def test_resumed_run_remains_one_turn(document: DocumentPage, script: Script, qtbot: QtBot) -> None:
+    script({"error": {"kind": "authentication", "message": "The key was refused."}})
+    say(document, "one")
+    ended(document, qtbot)
+    script("fine")
+    document.resume_wanted.emit()
+    qtbot.waitUntil(lambda: document.session.shown.live is not None)
+    ended(document, qtbot)
+    (turn,) = chat_of(document).turns
+    assert shown(turn)[:2] == ("one", ["fine"])
+    assert not turn.error.isVisible()
+
+
 def test_run_that_cannot_start_leaves_no_turn_and_the_text(document: DocumentPage, qtbot: QtBot) -> None:
     document.session.do(SetConfig("draft", ("model",), "nosuch/model"))
     with qtbot.waitSignal(document.session.shown.refused):
@@ -242,6 +255,7 @@ def test_approval_is_answered_in_the_chat(workbench: Workbench, tmp_path: Path, 
     qtbot.waitUntil(lambda: chat.questions.current is not None)
     assert chat.questions.isVisible()
     assert chat.turns[0].status.text() == "Waiting for you"
+    assert not chat.empty.isVisible()
     press(chat.questions, "Approve")
     ended(document, qtbot)
     assert shown(chat.turns[0])[1] == ["words"]
