@@ -19,8 +19,7 @@ from app.dialogs import FileDialogs
 from app.engine_thread import EngineThread
 from app.gallery.gallery import Gallery
 from app.history.store_client import StoreClient
-from app.inspector.reading_mode import reading_mode
-from app.settings.preferences import Preferences
+from app.settings.preferences import Preferences, follow_reading_mode
 from app.theme.widgets import MessageBars
 from app.window.actions import PARTS, ActionStates, WindowMenus, make_actions
 from app.window.autosave import default_autosave_folder
@@ -120,7 +119,7 @@ class Workbench(QObject):
         self._state = WindowState(preferences, self.window, self.actions_by_name)
         self._connect()
         self._state.restore()
-        self._apply_preferences(frozenset({"recent_files", "formatted_results"}))
+        self._apply_preferences(frozenset({"recent_files"}))
         self.show_current()
         if preferences.notice:
             self.status_bar.refuse(preferences.notice)
@@ -315,7 +314,7 @@ class Workbench(QObject):
         self.bottom_panel.unfolded.connect(lambda _name: self.refresh_actions())
         self.preferences.changed.connect(self._apply_preferences)
         self.preferences.save_failed.connect(self.status_bar.refuse)
-        reading_mode().changed.connect(self._remember_reading_mode)
+        follow_reading_mode(self.preferences)
         self.window.files_dropped.connect(self.open_dropped)
         self.window.closed.connect(self._finish)
 
@@ -484,12 +483,6 @@ class Workbench(QObject):
             self.gallery.set_recent(files)
         if names & {"default_model", "budget_usd", "budget_tokens"}:
             self._show_models_and_budget()
-
-        if "formatted_results" in names:
-            reading_mode().choose(is_formatted=self.preferences.formatted_results)
-
-    def _remember_reading_mode(self) -> None:
-        self.preferences.set(formatted_results=reading_mode().is_formatted)
 
     def _finish(self) -> None:
         if not self.closing.background:

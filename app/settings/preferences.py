@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import PydanticCustomError, PydanticSerializationError, from_json
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.inspector.reading_mode import reading_mode
 from app.theme.style import style
 from engine.errors import EngineError
 from engine.exits import MAX_ITERATIONS_CAP, set_shown_cap
@@ -383,3 +384,25 @@ def apply_appearance(preferences: Preferences) -> None:
     """Apply theme and text size now and after every change; calling it again has no effect."""
     if preferences.findChild(_AppearanceApplier) is None:
         _AppearanceApplier(preferences).apply()
+
+
+class _ReadingModeFollower(QObject):
+    """Keeps the choice between formatted and plain results and its preference equal. A child of the preferences."""
+
+    def __init__(self, preferences: Preferences) -> None:
+        super().__init__(preferences)
+        self._preferences = preferences
+        reading_mode().changed.connect(self._remember)
+        preferences.changed.connect(self.apply)
+
+    def apply(self) -> None:
+        reading_mode().choose(is_formatted=self._preferences.formatted_results)
+
+    def _remember(self) -> None:
+        self._preferences.set(formatted_results=reading_mode().is_formatted)
+
+
+def follow_reading_mode(preferences: Preferences) -> None:
+    """Apply the stored choice between formatted and plain results, and store each change; calling it again is fine."""
+    if preferences.findChild(_ReadingModeFollower) is None:
+        _ReadingModeFollower(preferences).apply()

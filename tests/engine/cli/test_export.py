@@ -35,7 +35,7 @@ def test_program_is_written_to_a_file(program: Program, tmp_path: Path):
 def test_program_and_report_as_json(program: Program):
     exported = program("export", "self-refine", "--to", "python", "--json").json
     assert exported["left_out"] == ["The positions of the nodes on the canvas are left out."]
-    assert "from engine import Builder" in exported["program"]
+    assert "from loopwright import Builder" in exported["program"]
 
 
 def test_invalid_document_and_unwritable_file_are_reported(program: Program, tmp_path: Path):

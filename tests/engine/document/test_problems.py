@@ -25,6 +25,7 @@ def test_problem_as_json_has_all_fields_and_the_place() -> None:
         "field": None,
         "edge": "a.b -> c.d",
         "correction": "",
+        "fix": "",
         "place": 'edge "a.b -> c.d"',
     }
 
