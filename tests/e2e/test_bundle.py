@@ -114,7 +114,7 @@ def test_the_bundle_works_without_python(tmp_path: Path) -> None:
     # A server of tools over stdio; it needs a Python of its own.
     (home / "server.py").write_text(SERVER, encoding="utf-8")
     settings = home / ".config" / "loopwright"
-    settings.mkdir(parents=True)
+    settings.mkdir(parents=True, exist_ok=True)  # the run above has stored its consent there
     server = {"command": sys.executable, "args": [str(home / "server.py")]}
     (settings / "extensions.json").write_text(json.dumps({"mcpServers": {"test": server}}), encoding="utf-8")
     assert "test/hello" in run("tools", "--refresh", "test")
