@@ -105,12 +105,14 @@ def _install_into(folder: Path, on_progress: OnProgress, canceled: threading.Eve
             stderr=stream,
             env={**os.environ, **temporary, **quiet},
         )
+    most = 0  # the client removes files when it has unpacked them
     while process.poll() is None:
         if canceled.wait(_PROGRESS_INTERVAL_S):
             process.kill()
             process.wait()
             raise ModelError(ModelErrorKind.INTERRUPTED, "The download was canceled.")
-        on_progress(min(_size_of(folder), FILE_BYTES))
+        most = max(most, min(_size_of(folder), FILE_BYTES))
+        on_progress(most)
     if process.returncode != 0:
         lines = [line.strip() for line in errors.read_text("utf-8", "replace").splitlines() if line.strip()]
         reason = next((line for line in lines if line.lower().startswith("error")), lines[-1] if lines else "no reason")
