@@ -1,7 +1,7 @@
 """Count the tokens of texts with a model's own tokenizer, where it is known.
 
-litellm brings the tokenizers of OpenAI and DeepSeek as files, so nothing is downloaded. The first use of one takes up
-to seconds: not on an event loop.
+litellm brings the tokenizers of OpenAI and DeepSeek as files, so nothing is downloaded. The first use of one may take
+seconds, so it must not happen in an event loop.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def plan_partial_run(
 
     Args:
         store: The history; None if there is none.
-        workflow: The workflow as it is now.
+        workflow: The current workflow.
         part: The part.
         inputs: Values of its inputs by name; those that are missing are taken from the last run.
         options: Options of the run.

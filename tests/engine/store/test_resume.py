@@ -71,7 +71,7 @@ async def play_to_end(run: Run, models: FakeModels) -> Played:
 
 
 async def forked(store: MemoryStore, run_id: str, at: str, changes: Changes | None = None) -> Played:
-    models = paid_models(lambda call: f"anew: {prompt_of(call)}")
+    models = paid_models(lambda call: f"again: {prompt_of(call)}")
     plan = plan_fork(store, run_id, at, changes)
     return await play_to_end(fork(store, plan, options(models)), models)
 
@@ -88,7 +88,7 @@ async def test_fork_reuses_earlier_iterations_and_runs_the_rest_again() -> None:
 
     assert calls_of(other) == [f"loop[{index}].{node}" for index in (1, 2) for node in ("draft", "polish")]
     assert other.results[0] == whole.results[0]
-    assert all(text.startswith("anew: ") for text in other.results[1:])
+    assert all(text.startswith("again: ") for text in other.results[1:])
     assert other.iteration_inputs[1] == whole.iteration_inputs[1]
     assert other.result.run_id != whole.result.run_id
     assert (whole.result.cost_usd, other.result.cost_usd) == (60.0, 40.0)
