@@ -128,7 +128,7 @@ async def test_run_resumes_with_a_document_in_which_an_input_is_disabled() -> No
 
     (started,) = again.of(RunStarted)
     assert started.inputs == {"text": "seed"}
-    assert again.out == "anew: draft after seed"
+    assert again.out == "again: draft after seed"
 
 
 @pytest.mark.parametrize(
