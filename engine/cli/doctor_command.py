@@ -104,7 +104,7 @@ def _keyring() -> str:
 
 def _files() -> Iterator[tuple[str, str]]:
     from engine.extensions import extensions_path
-    from engine.models.demo_weights import models_folder
+    from engine.models.gguf_files import models_folder
     from engine.store import store_path
 
     for name, path in (

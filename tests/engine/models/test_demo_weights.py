@@ -15,6 +15,7 @@ import pytest
 
 from engine.models import demo_weights
 from engine.models.demo_weights import download_weights, find_weights
+from engine.models.gguf_files import models_folder
 from engine.models.protocol import ModelError, ModelErrorKind
 
 CONTENT = b"weights"
@@ -77,7 +78,7 @@ class Index:
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Index]:
     index = Index()
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(tmp_path / "data"))
     for name, value in {
         "PIP_INDEX_URL": f"{index.url}/packages",
         "PIP_EXTRA_INDEX_URL": "",
@@ -94,7 +95,7 @@ def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Index]:
 
 
 def assert_nothing_is_left() -> None:
-    assert list(demo_weights.models_folder().iterdir()) == []
+    assert list(models_folder().iterdir()) == []
 
 
 @pytest.mark.slow
@@ -103,7 +104,7 @@ def test_the_file_alone_is_downloaded_and_then_found(index: Index) -> None:
 
     assert file.read_bytes() == CONTENT
     assert find_weights() == file
-    assert list(demo_weights.models_folder().iterdir()) == [file]
+    assert list(models_folder().iterdir()) == [file]
 
 
 @pytest.mark.slow
