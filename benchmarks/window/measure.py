@@ -53,7 +53,7 @@ def frame_ms(view: QWidget, step: Callable[[int], object], frames: int) -> float
 
 def largest_gap_ms(while_: Callable[[], bool]) -> float:
     """The longest time in which the window's thread handled no event, in milliseconds."""
-    ticks: list[float] = []
+    ticks = [time.perf_counter()]
     timer = QTimer()
     timer.setTimerType(Qt.TimerType.PreciseTimer)
     timer.timeout.connect(lambda: ticks.append(time.perf_counter()))
@@ -61,6 +61,7 @@ def largest_gap_ms(while_: Callable[[], bool]) -> float:
     while while_():
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
     timer.stop()
+    ticks.append(time.perf_counter())
     return max(after - before for before, after in pairwise(ticks)) * 1e3
 
 
