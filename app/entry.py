@@ -9,11 +9,13 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 OPEN_COMMAND: Final = "open"
 STORE_OPTION: Final = "--store"
+NEW_WINDOW_OPTION: Final = "--new-window"
 REFUSED: Final = 2
 """Exit code if the window cannot be shown."""
 
@@ -32,6 +34,7 @@ NO_X_SERVER: Final = (
     "The display {display} does not answer, or refuses the connection. Start the program in a desktop session, check "
     "the variable DISPLAY, or use the command line: `loopwright run self-refine`."
 )
+NO_ANSWER: Final = "The Loopwright window that is open does not respond, so another one opens."
 NO_FILE: Final = "There is no file {names}. Check the path. `loopwright --help` lists the commands."
 
 QT_LIBRARIES: Final = (
@@ -92,34 +95,66 @@ def window_main() -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    for_window = window_arguments(arguments)
-    if for_window is None or "_LOOPWRIGHT_COMPLETE" in os.environ:  # set by a shell that asks for completions
+    window = window_arguments(arguments)
+    if window is None or "_LOOPWRIGHT_COMPLETE" in os.environ:  # set by a shell that asks for completions
         from engine.cli.main import main as command_line
 
         return command_line(arguments, window_obstacle=lambda: window_obstacle(os.environ))
-    obstacle = window_obstacle(os.environ) or missing_files(for_window[0])
+    obstacle = window_obstacle(os.environ) or missing_files(window.files)
     if obstacle:
         sys.stderr.write(f"{obstacle}\n")
         return REFUSED
-    from app.main import run_window
-
-    return run_window(*for_window)
+    return open_window(window)
 
 
-def window_arguments(arguments: Sequence[str]) -> tuple[list[str], Path | None] | None:
-    """Return the files to open and the file of the history; None if the arguments are a command."""
+@dataclass(frozen=True, slots=True)
+class WindowArguments:
+    """The arguments of a start of the window.
+
+    Attributes:
+        files: The files to open.
+        store: The file of the history; the default one if None.
+        is_separate: Whether to open a window of its own, even if another one is open.
+    """
+
+    files: list[str]
+    store: Path | None = None
+    is_separate: bool = False
+
+
+def open_window(window: WindowArguments) -> int:
+    """Open the window, or hand the files to the one that is open. Returns the exit code."""
+    from app.single_instance import Application, InstanceServer, hand_over, socket_path
+
+    application = Application(sys.argv[:1])
+    path = socket_path(window.store, os.environ)
+    server = InstanceServer(path)
+    files = [Path(file).expanduser().absolute() for file in window.files]
+    if not server.listen() and not window.is_separate and path is not None:
+        if hand_over(path, files):
+            return 0
+        sys.stderr.write(f"{NO_ANSWER}\n")
+    from app.main import run_window  # takes most of a second
+
+    return run_window(application, server, files, window.store)
+
+
+def window_arguments(arguments: Sequence[str]) -> WindowArguments | None:
+    """Parse the arguments of a start of the window; None if they are a command."""
     import argparse
 
     parser = argparse.ArgumentParser(prog=f"loopwright {OPEN_COMMAND}", description="Open the window.")
     parser.add_argument("files", nargs="*", metavar="FILE", help="workflows to open")
     parser.add_argument(STORE_OPTION, type=Path, metavar="FILE", help="keep and show the history in this file")
-    has_store = arguments[0].partition("=")[0] == STORE_OPTION if arguments else False
-    at = (1 if "=" in arguments[0] else 2) if has_store else 0  # where the command is
+    parser.add_argument(NEW_WINDOW_OPTION, action="store_true", help="open a window of its own, not a tab")
+    at = 0  # where the command is
+    while arguments[at:] and arguments[at].partition("=")[0] in {STORE_OPTION, NEW_WINDOW_OPTION}:
+        at += 2 if arguments[at] == STORE_OPTION else 1
     rest = list(arguments[at:])
     if rest and rest[0] != OPEN_COMMAND and not _is_file_name(rest[0]):
         return None
     parsed = parser.parse_args([*arguments[:at], *(rest[1:] if rest[:1] == [OPEN_COMMAND] else rest)])
-    return parsed.files, parsed.store
+    return WindowArguments(parsed.files, parsed.store, parsed.new_window)
 
 
 def _is_file_name(argument: str) -> bool:

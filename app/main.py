@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from PySide6.QtWidgets import QApplication
-
 from app.engine_thread import EngineThread
 from app.garbage_collector import GarbageCollector
 from app.settings.preferences import Preferences, apply_appearance
+from app.single_instance import Application, InstanceServer
 from app.theme.style import Style
 from app.timers import call_later
 from app.window.crash_reporter import CrashDialog, CrashReporter
@@ -38,10 +36,12 @@ DISK_TIMEOUT_S: Final = 5.0
 """How long the end of the program waits for a disk."""
 
 
-def run_window(files: Sequence[str], store: Path | None = None) -> int:
+def run_window(application: Application, server: InstanceServer, files: Sequence[Path], store: Path | None) -> int:
     """Show the window until it is closed.
 
     Args:
+        application: The Qt application.
+        server: Receives the files of later starts.
         files: Files to open; by default those that were open last.
         store: The file of the history; the default one if None.
 
@@ -49,7 +49,6 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
         The exit code.
     """
     gc.disable()  # during imports, a collection frees nothing; later, `GarbageCollector` collects
-    application = QApplication(sys.argv[:1])
     application.setApplicationName("loopwright")
     application.setApplicationDisplayName("Loopwright")
     application.setDesktopFileName("loopwright")
@@ -61,12 +60,17 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
     apply_appearance(preferences)
     engine = EngineThread()
     workbench = Workbench(engine, preferences, store=store)
+    workbench.is_additional = not server.is_first
     reporter = report_crashes(workbench)
     workbench.finished.connect(application.quit)
     preloader = ModelPreloader(workbench, engine)
     workbench.is_starting = True
     window = workbench.window
     window.resize(window.size().boundedTo(window.screen().availableSize()))
+    requested: list[Path] = []
+    application.files_requested.connect(partial(open_requested, workbench, requested))
+    server.files_requested.connect(partial(open_requested, workbench, requested))
+    window.closed.connect(server.close)
     workbench.show()
     workbench.store_access.open(AFTER_FIRST_PAINT_MS)
 
@@ -76,7 +80,7 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
         workbench.extensions.load(open_documents)  # documents may need them
 
     def open_documents() -> None:
-        _open(workbench, files)
+        open_at_start(workbench, files, requested)
         call_later(workbench, preloader.begin, IDLE_MS)
 
     call_later(workbench, lambda: preload(workbench, load_extensions), AFTER_FIRST_PAINT_MS)
@@ -88,6 +92,21 @@ def run_window(files: Sequence[str], store: Path | None = None) -> int:
     workbench.store_access.close()  # after the last run has reported its end
     wait_for_workers(DISK_TIMEOUT_S)
     return code
+
+
+def open_requested(workbench: Workbench, waiting: list[Path], files: Sequence[Path]) -> None:
+    """Show the window, and open the files that a later start or the desktop asks for.
+
+    Args:
+        workbench: The window.
+        waiting: Takes the files while the window starts.
+        files: The files.
+    """
+    workbench.window.come_to_front()
+    if workbench.is_starting:
+        waiting.extend(files)
+    else:
+        workbench.documents.open_files(files)
 
 
 def preload(workbench: Workbench, then: Callable[[], object]) -> None:
@@ -149,15 +168,24 @@ def _import_inspector() -> None:
     import app.inspector.inspector  # noqa: F401
 
 
-def _open(workbench: Workbench, files: Sequence[str]) -> None:
+def open_at_start(workbench: Workbench, files: Sequence[Path], requested: Sequence[Path]) -> None:
+    """Open documents once everything is loaded.
+
+    Args:
+        workbench: The window.
+        files: The files of the command line; if none, those that were open last are opened again.
+        requested: Files that were requested meanwhile.
+    """
     workbench.is_starting = False
     if workbench.documents.all:  # the user was faster
         workbench.remember_open()
     if files:
-        workbench.documents.open_files([Path(file) for file in files])
-    else:
+        workbench.documents.open_files(files)
+    elif not workbench.is_additional:
         workbench.reopen()
-    workbench.documents.recover_unsaved()
+    workbench.documents.open_files(requested)
+    if not workbench.is_additional:  # the first window has offered it
+        workbench.documents.recover_unsaved()
     if not workbench.documents.is_reading:
         workbench.help.offer_tour()
 

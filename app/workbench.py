@@ -59,6 +59,7 @@ class Workbench(QObject):
 
     Attributes:
         is_starting: Whether the documents of the last session are still to be opened, and stay remembered as open.
+        is_additional: Whether another window is open, whose documents the next start opens again instead of these.
 
     Signals:
         finished: The window was closed, and no run continues in the background.
@@ -83,6 +84,7 @@ class Workbench(QObject):
         self.dialogs = dialogs or FileDialogs()
         self.data_folder = data_folder or default_autosave_folder()
         self.is_starting = False
+        self.is_additional = False
         self.actions_by_name = make_actions(self)
         self._action_states = ActionStates(self.actions_by_name)
         self.gallery = Gallery()
@@ -448,7 +450,7 @@ class Workbench(QObject):
 
     def remember_open(self) -> None:
         """Store which files are open, so that the next start opens them again, also after a crash."""
-        if not self.closing.is_closing and not self.is_starting:
+        if not (self.closing.is_closing or self.is_starting or self.is_additional):
             paths = [document.session.path for document in self.tabs.documents]
             self._state.save([*paths, *self.documents.loading])
 

@@ -24,7 +24,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
+from PySide6.QtWidgets import QApplication, QMainWindow, QSplitter, QStackedWidget, QWidget
 
 from app.theme.style import style
 from app.theme.tokens import LIGHT
@@ -247,10 +247,11 @@ class MainWindow(QMainWindow):
         self.setWindowModified(is_modified)
 
     def come_to_front(self) -> None:
-        """Show this window in front of the program's other windows, restoring a minimized one."""
+        """Show this window in front of the others, restoring a minimized one."""
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.raise_()
         self.activateWindow()
+        QApplication.alert(self)  # where the desktop keeps another window in front
 
     def focusNextPrevChild(self, next: bool) -> bool:  # noqa: A002 - Qt's own
         """Move the focus in the order in which the widgets are laid out now."""

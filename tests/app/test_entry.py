@@ -191,11 +191,9 @@ def test_display_that_does_not_answer_is_reported(tmp_path: Path, monkeypatch: p
 
 
 def test_files_are_passed_to_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    import app.main
-
     seen: list[list[str]] = []
     monkeypatch.setattr(entry, "window_obstacle", lambda _environment: "")
-    monkeypatch.setattr(app.main, "run_window", lambda files, _store: (seen.append(files), 0)[1])
+    monkeypatch.setattr(entry, "open_window", lambda window: (seen.append(window.files), 0)[1])
 
     monkeypatch.setattr(entry, "missing_files", lambda _files: "")
 
@@ -210,7 +208,7 @@ def test_files_are_passed_to_the_window(monkeypatch: pytest.MonkeyPatch) -> None
 def test_file_name_opens_the_window(options: list[str], file: str) -> None:
     found = entry.window_arguments([*options, file])
     assert found is not None
-    assert found[0] == [file]
+    assert found.files == [file]
 
 
 def test_command_wins_over_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +217,7 @@ def test_command_wins_over_a_file_of_its_name(tmp_path: Path, monkeypatch: pytes
         (tmp_path / name).touch()
 
     assert entry.window_arguments(["run"]) is None
-    assert entry.window_arguments(["mine"]) == (["mine"], None)
+    assert entry.window_arguments(["mine"]) == entry.WindowArguments(["mine"])
     assert entry.window_arguments(["other"]) is None, "the command line reports an unknown command"
 
 
@@ -249,13 +247,31 @@ def test_missing_file_with_recoverable_work_opens(tmp_path: Path) -> None:
     ],
 )
 def test_store_option_is_passed_to_the_window(given: list[str]) -> None:
-    assert entry.window_arguments(given) == ([], Path("h.sqlite3"))
+    assert entry.window_arguments(given) == entry.WindowArguments([], Path("h.sqlite3"))
 
 
 def test_files_and_store_option_may_be_in_any_order() -> None:
-    expected = (["a.loop.json"], Path("h.sqlite3"))
+    expected = entry.WindowArguments(["a.loop.json"], Path("h.sqlite3"))
     assert entry.window_arguments(["open", "a.loop.json", "--store", "h.sqlite3"]) == expected
     assert entry.window_arguments(["--store", "h.sqlite3", "open", "a.loop.json"]) == expected
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--new-window", "a.loop.json"],
+        ["--new-window", "open", "a.loop.json"],
+        ["open", "a.loop.json", "--new-window"],
+    ],
+)
+def test_new_window_option_is_passed_to_the_window(given: list[str]) -> None:
+    assert entry.window_arguments(given) == entry.WindowArguments(["a.loop.json"], is_separate=True)
+
+
+def test_options_of_the_window_may_be_combined() -> None:
+    expected = entry.WindowArguments([], Path("h.sqlite3"), is_separate=True)
+    assert entry.window_arguments(["--new-window", "--store", "h.sqlite3"]) == expected
+    assert entry.window_arguments(["--store=h.sqlite3", "--new-window", "open"]) == expected
 
 
 def test_command_with_store_option_opens_no_window() -> None:

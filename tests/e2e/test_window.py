@@ -242,3 +242,20 @@ def test_two_nodes_are_wrapped_in_a_loop_and_run_in_four_actions(
     (run,) = json.loads(printed.stdout)["runs"]
     assert (run["status"], run["iterations"]) == ("completed", LoopConfig().max_iterations)
     assert (tmp_path / "output.log").read_text() == ""
+
+
+@pytest.mark.slow
+def test_a_file_of_a_second_start_opens_in_the_window_on_the_screen(
+    screen: Screen, environment: dict[str, str], tmp_path: Path
+) -> None:
+    files = [tmp_path / "one.loop.json", tmp_path / "two.loop.json"]
+    for file in files:
+        save(chain().model_copy(update={"name": file.name.partition(".")[0]}), file)
+    with started(environment, tmp_path / "output.log", str(files[0])) as process:
+        screen.window("^one – Loopwright$")
+        with started(environment, tmp_path / "second.log", str(files[1])) as second:
+            assert second.wait(timeout=PATIENCE_S) == 0
+        screen.window("^two – Loopwright$")
+        Person(screen).keys("ctrl+q")
+        assert process.wait(timeout=PATIENCE_S) == 0
+    assert [(tmp_path / name).read_text() for name in ("output.log", "second.log")] == ["", ""]

@@ -12,6 +12,7 @@ import time
 from PySide6.QtCore import QTimer
 
 import app.main
+from app.entry import main
 from app.workbench import Workbench
 from engine.document.operations import SetDescription
 
@@ -41,4 +42,4 @@ class EditedWorkbench(Workbench):
 
 if __name__ == "__main__":
     app.main.Workbench = EditedWorkbench
-    sys.exit(app.main.run_window(sys.argv[1:]))
+    sys.exit(main(["open", *sys.argv[1:]]))

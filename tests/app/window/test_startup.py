@@ -42,6 +42,7 @@ class Imports:
 
 sys.meta_path.insert(0, Imports())
 
+import app.entry
 import app.main
 from PySide6.QtCore import QObject, QTimer
 
@@ -79,7 +80,7 @@ class Workbench(app.main.Workbench):
 
 
 app.main.Workbench = Workbench
-code = app.main.run_window(sys.argv[1:])
+code = app.entry.main(['open', *sys.argv[1:]])
 there = [name for name in elsewhere if name in sys.modules]
 print('elsewhere', 'engine.runner.run' in there, [name for name in there if has_classes_of_qt(name)])
 print('ended', code)
