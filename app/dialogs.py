@@ -27,6 +27,7 @@ from app.theme.style import fixed_font
 from app.theme.tokens import UNIT
 from engine.document.model import FILE_SUFFIX
 from engine.importing.importers import importable_suffixes
+from engine.safe_file_io import is_windows_name
 
 FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
 READ_TITLE: Final = "Read value from file"
@@ -36,8 +37,9 @@ _Role = QMessageBox.ButtonRole
 
 
 def file_name_of(title: str, default: str) -> str:
-    """Return a title as the beginning of a file name, or the default if nothing of it remains."""
-    return "".join(letter if letter.isalnum() else "-" for letter in title.casefold()).strip("-")[:60] or default
+    """Return a title as the beginning of a file name that every system allows, or the default if nothing remains."""
+    name = "".join(letter if letter.isalnum() else "-" for letter in title.casefold()).strip("-")[:60] or default
+    return name if is_windows_name(name) else f"{name}-{default}"
 
 
 def open_filter() -> str:

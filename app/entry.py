@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from engine.cli.remedies import install_command
+
 OPEN_COMMAND: Final = "open"
 STORE_OPTION: Final = "--store"
 NEW_WINDOW_OPTION: Final = "--new-window"
@@ -25,7 +27,7 @@ NO_SCREEN: Final = (
 )
 NO_QT: Final = (
     "The window needs PySide6 and NodeGraphQt, and {missing} is not installed. "
-    "Install them with `pip install 'loopwright[app]'`, or use the command line: `loopwright run self-refine`."
+    "Install them with `{command}`, or use the command line: `loopwright run self-refine`."
 )
 NO_LIBRARY: Final = (
     "The window needs {libraries}, which {verb} missing. {how} Or use the command line: `loopwright run self-refine`."
@@ -102,7 +104,7 @@ def _run(arguments: list[str]) -> int:
         return command_line(arguments, window_obstacle=lambda: window_obstacle(os.environ))
     obstacle = window_obstacle(os.environ) or missing_files(window.files)
     if obstacle:
-        sys.stderr.write(f"{obstacle}\n")
+        _report(obstacle)
         return REFUSED
     return open_window(window)
 
@@ -133,10 +135,23 @@ def open_window(window: WindowArguments) -> int:
     if not server.listen() and not window.is_separate and path is not None:
         if hand_over(path, files):
             return 0
-        sys.stderr.write(f"{NO_ANSWER}\n")
+        _report(NO_ANSWER)
     from app.main import run_window  # takes most of a second
+    from engine.cli.output import prepare_streams
 
+    prepare_streams()
     return run_window(application, server, files, window.store)
+
+
+def _report(obstacle: str) -> None:
+    """Write a sentence to standard error; on Windows, the command without a console shows it in a message box."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{obstacle}\n")
+    elif sys.platform == "win32":
+        import ctypes
+
+        error_icon = 0x10
+        ctypes.windll.user32.MessageBoxW(None, obstacle, "Loopwright", error_icon)
 
 
 def window_arguments(arguments: Sequence[str]) -> WindowArguments | None:
@@ -196,13 +211,13 @@ def window_obstacle(environment: Mapping[str, str]) -> str:
     try:
         import PySide6.QtWidgets
     except ModuleNotFoundError as error:
-        return NO_QT.format(missing=error.name)
+        return NO_QT.format(missing=error.name, command=install_command("app"))
     except ImportError as error:
         return import_failure(str(error))
     from importlib.util import find_spec
 
     if find_spec("NodeGraphQt") is None:
-        return NO_QT.format(missing="NodeGraphQt")
+        return NO_QT.format(missing="NodeGraphQt", command=install_command("app"))
     del PySide6
     display = environment.get("DISPLAY", "")
     return NO_X_SERVER.format(display=display) if is_x11 and not _x_server_answers(display) else ""

@@ -20,6 +20,14 @@ from typing import Final
 _TEMPORARY: Final = re.compile(r"\.loopwright-[0-9a-f]{16}\.tmp")
 _ABANDONED_S: Final = 3600.0
 """Seconds without a change after which a temporary file counts as abandoned."""
+_MOVE_DELAYS_S: Final = (0.01, 0.03, 0.1, 0.3)
+_OPEN_ELSEWHERE: Final = (5, 32)
+"""Error numbers of Windows for a file that another program has open: access denied, sharing violation."""
+
+# The names for which `os.path.isreserved` of Python 3.13 is true there, COM0 and LPT0.
+_NOT_ON_WINDOWS: Final = re.compile(
+    r'[<>:"|?*\x00-\x1f/\\]|[. ]$|^(?:con|prn|aux|nul|con(?:in|out)\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)', re.IGNORECASE
+)
 
 _BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -126,7 +134,7 @@ def replace_file(target: Path, content: bytes | Iterable[bytes], *, wait_for_dis
                 os.fsync(file.fileno())
         if mode is not None:
             temporary.chmod(mode)
-        temporary.replace(target)
+        _move(temporary, target)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
@@ -134,6 +142,25 @@ def replace_file(target: Path, content: bytes | Iterable[bytes], *, wait_for_dis
     if wait_for_disk:
         _sync_folder(target.parent)
     clear_unfinished(target.parent)
+
+
+def _move(temporary: Path, target: Path) -> None:
+    """Move a file over another one; on Windows, wait for a program that has it open for a moment, such as a scanner."""
+    for delay_s in _MOVE_DELAYS_S:
+        try:
+            temporary.replace(target)
+        except OSError as error:
+            if getattr(error, "winerror", None) not in _OPEN_ELSEWHERE:
+                raise
+            time.sleep(delay_s)
+        else:
+            return
+    temporary.replace(target)
+
+
+def is_windows_name(name: str) -> bool:
+    """Return whether Windows allows a name for a file or folder."""
+    return _NOT_ON_WINDOWS.search(name) is None
 
 
 def unfinished_name() -> str:

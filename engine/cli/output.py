@@ -125,8 +125,13 @@ def write_file(file: Path, texts: Iterable[str]) -> None:
         ) from error
 
 
-def prepare_streams() -> None:
-    """Make the output streams accept every character, and replace standard streams that the caller has closed."""
+def prepare_streams(*, on_windows: bool = os.name == "nt") -> None:
+    """Make the output streams accept every character, and replace standard streams that the caller has closed.
+
+    On Windows a file or a pipe receives UTF-8, unless PYTHONIOENCODING says otherwise: by default it would be the
+    system's code page, which lacks most characters.
+    """
+    encoding = "utf-8" if on_windows and "PYTHONIOENCODING" not in os.environ else None
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - None if the caller has closed it
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - for the whole process
     for name in ("stdout", "stderr"):
@@ -134,7 +139,7 @@ def prepare_streams() -> None:
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole process
         elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def discard_stdout() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from typing import Final
 
 from engine.errors import EngineError, Fix
@@ -47,11 +49,25 @@ def command_of(fix: str) -> str:
         case Fix.ADD_KEY | Fix.USE_SESSION_KEY as key:
             return _key_command(subject, is_stored=key is Fix.ADD_KEY)
         case Fix.INSTALL:
-            return f"Use: pip install 'loopwright[{subject}]'."
+            return f"Use: {install_command(subject)}."
         case Fix.LIST_NODES:
             return f"See 'loopwright nodes{' ' if subject else ''}{subject}'."
         case known:
             return _HINTS[known].format(subject=subject)
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an optional part to this copy of the program.
+
+    It names the Python that runs the program, because the `pip` of a shell may belong to another one. Environments that
+    uv creates have no pip.
+
+    Args:
+        extra: The name of the optional part: an extra of the package.
+    """
+    python = f'"{sys.executable}"' if " " in sys.executable else sys.executable
+    client = f"{python} -m pip install" if importlib.util.find_spec("pip") else f"uv pip install --python {python}"
+    return f'{client} "loopwright[{extra}]"'
 
 
 def _key_command(name: str, *, is_stored: bool) -> str:

@@ -7,7 +7,6 @@ are read in a thread that holds no lock of Python's streams, so an unanswered qu
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import sys
 import threading
@@ -61,10 +60,13 @@ class LineReader:
                 loop.call_soon_threadsafe(self._lines.put_nowait, line)
 
         rest = b""
-        while piece := os.read(sys.stdin.fileno(), 65_536):
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                put(line.decode("utf-8", "replace").rstrip("\r"))
+        # Unbuffered, so that the thread holds no lock when the process ends. `os.read` would get other bytes than UTF-8
+        # from a Windows console.
+        with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stream:
+            while piece := stream.read(65_536):
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
+                    put(line.decode("utf-8", "replace").rstrip("\r"))
         put(None)
 
 

@@ -28,7 +28,7 @@ MAX_OUTPUT_BYTES: Final = 1_000_000
 _CHUNK: Final = 65_536
 _PYTHON_NAME: Final = "python"
 _SHELL_NAME: Final = "shell"
-_SHELL: Final = ("/bin/sh", "-c") if os.name == "posix" else (os.environ.get("COMSPEC", "cmd.exe"), "/d", "/s", "/c")
+_IS_POSIX: Final = os.name == "posix"
 
 _Input = Annotated[
     Text, Field(title="Standard input", description="Text for the program's standard input.", max_length=10_000_000)
@@ -100,7 +100,26 @@ async def shell(parameters: ShellParameters, context: ToolContext) -> Value:
         ToolError: Running commands is not allowed, or it takes too long or writes too much.
     """
     _check_allowed(_SHELL_NAME, context)
-    return await _run(_SHELL_NAME, (*_SHELL, parameters.command), parameters, context)
+    if _IS_POSIX:
+        return await _run(_SHELL_NAME, ("/bin/sh", "-c", parameters.command), parameters, context)
+    with _temporary_folder() as folder:
+        return await _run(_SHELL_NAME, batch_file_arguments(folder, parameters.command), parameters, context)
+
+
+def batch_file_arguments(folder: Path, command: str) -> tuple[str, ...]:
+    """Write a command line to a batch file, and return the arguments that run it on Windows.
+
+    As an argument, its quotation marks would be escaped for C programs, which `cmd.exe` does not understand.
+
+    Args:
+        folder: The folder for the file.
+        command: The command line.
+    """
+    file = folder / "command.cmd"
+    with explain_os_errors("The command cannot be written"):
+        file.write_text(f"@echo off\nchcp 65001 >nul\n{command}\n", encoding="utf-8", newline="\r\n")
+    # After `call` a path with spaces and parentheses keeps its quotation marks.
+    return (os.environ.get("COMSPEC", "cmd.exe"), "/d", "/c", "call", str(file))
 
 
 SHELL = Tool(

@@ -72,7 +72,9 @@ class ToolProcess:
         if self._lifeline is not None:
             self._lifeline.close()
         elif sys.platform == "win32" and self.returncode is None:
-            command = ["taskkill", "/T", "/F", "/PID", str(self._process.pid)]
+            # With its folder: Windows would look for it in the current folder first.
+            program = os.path.join(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "taskkill.exe")  # noqa: PTH118
+            command = [program, "/T", "/F", "/PID", str(self._process.pid)]
             subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - a fixed command
 
     async def end_and_wait(self) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import Fix
+from engine.safe_file_io import is_windows_name
 from engine.tools.tool import ToolError
 
 MAX_FILE_BYTES = 10_000_000
@@ -26,7 +27,6 @@ MAX_FILE_BYTES = 10_000_000
 HAS_FOLDER_DESCRIPTORS = {os.open, os.mkdir, os.stat, os.unlink, os.rename} <= os.supports_dir_fd
 
 _UNPRINTABLE = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ud800-\\udfff\\ufffd]")
-_WINDOWS_FORBIDS = re.compile(r'[<>:"|?*]|[. ]$|^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)', re.IGNORECASE)
 
 # For each error number: the reason, as half a sentence, and the remedy.
 _REASONS: dict[int, tuple[str, str]] = {
@@ -88,7 +88,7 @@ def split_path(path: str, *, on_windows: bool = os.name == "nt") -> tuple[str, .
         raise ToolError(f"{where} names no file.", "Write the name of a file, such as 'notes/draft.md'.")
     if ".." in parts:
         raise ToolError(f"{where} leads upwards with '..'.", "Stay inside the folder that the run was given.")
-    if on_windows and any(_WINDOWS_FORBIDS.search(part) for part in parts):
+    if on_windows and not all(map(is_windows_name, parts)):
         raise ToolError(f"{where} has a name that Windows does not allow.", "Use letters, digits, '-' and '_'.")
     return parts
 

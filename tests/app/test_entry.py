@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from app import entry
+from engine.cli.remedies import install_command
 
 SCREEN = {"QT_QPA_PLATFORM": "offscreen"}
 
@@ -56,11 +57,24 @@ def test_missing_screen_is_reported_in_one_sentence() -> None:
     assert done.stderr == f"{entry.NO_SCREEN}\n"
 
 
+@pytest.mark.parametrize("environment", [{}, SCREEN])
+def test_command_without_a_console_has_no_standard_streams(environment: Mapping[str, str], tmp_path: Path) -> None:
+    program = (
+        "import app.main, os\n"
+        "sys.stdin = sys.stdout = sys.stderr = None\n"
+        "app.main.run_window = lambda *_: os._exit(7 if all((sys.stdin, sys.stdout, sys.stderr)) else 8)"
+    )
+
+    done = run_without_window(program, {**environment, "XDG_RUNTIME_DIR": str(tmp_path)})
+
+    assert done.returncode == (7 if environment else 2)
+
+
 def test_missing_pyside_is_reported_with_what_to_install() -> None:
     done = run_without_window("sys.modules['PySide6'] = None", SCREEN)
 
     assert done.returncode == 2
-    assert "pip install 'loopwright[app]'" in done.stderr
+    assert install_command("app") in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.safe_file_io import clear_unfinished, replace_file, unfinished_name
+from engine.safe_file_io import clear_unfinished, is_windows_name, replace_file, unfinished_name
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX system")
 HOUR_S = 3600
@@ -86,3 +86,64 @@ def test_waiting_for_the_disk_syncs_the_file_and_then_its_folder(
 def _make_old(file: Path) -> None:
     then = time.time() - HOUR_S - 60
     os.utime(file, (then, then))
+
+
+RESERVED = ["con", "NUL.txt", "con .txt", "aux.tar.gz", "CONIN$", "com1", "lpt9.log", "COM²", "a:b", "a?", "x.", "x "]
+ALLOWED = ["console", "nullable.txt", "a.con", "com10", "comx", "conin", ".con", "ä b.txt", "-"]
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_windows_does_not_allow_reserved_names(name: str):
+    assert not is_windows_name(name)
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_windows_allows_similar_names(name: str):
+    assert is_windows_name(name)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="ntpath.isreserved is new in Python 3.13")
+@pytest.mark.parametrize("name", [*RESERVED, *ALLOWED])
+def test_reserved_names_are_those_of_the_standard_library(name: str):
+    import ntpath
+
+    assert ntpath.isreserved(name) is not is_windows_name(name)
+
+
+def _windows_error(number: int) -> OSError:
+    error = PermissionError(13, "Permission denied")
+    error.winerror = number  # pyright: ignore[reportAttributeAccessIssue] - only Windows has it
+    return error
+
+
+def test_file_that_is_open_for_a_moment_on_windows_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    failures, move = [_windows_error(32), _windows_error(5)], Path.replace
+
+    def replace(file: Path, target: Path) -> Path:
+        if failures:
+            raise failures.pop()
+        return move(file, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    (tmp_path / "a").write_bytes(b"old")
+    replace_file(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize(("error", "attempts"), [(_windows_error(32), 5), (_windows_error(112), 1), (OSError(28), 1)])
+def test_file_that_cannot_be_replaced_is_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, attempts: int
+):
+    tried: list[Path] = []
+
+    def replace(file: Path, target: Path) -> Path:
+        tried.append(target)
+        raise error
+
+    monkeypatch.setattr(Path, "replace", replace)
+    (tmp_path / "a").write_bytes(b"old")
+    with pytest.raises(OSError):
+        replace_file(tmp_path / "a", b"new")
+    assert len(tried) == attempts
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("a", b"old")]

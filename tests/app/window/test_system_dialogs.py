@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
-from app.dialogs import FILTER, FileDialogs
+from app.dialogs import FILTER, FileDialogs, file_name_of
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from tests.app.window.conftest import ended, saved
@@ -93,3 +93,17 @@ def test_notifications_can_be_disabled(
     ended(self_refine, qtbot)
 
     assert workbench.notifier.last_text == ""
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Self-Refine", "self-refine"),
+        (" a/b:c ", "a-b-c"),
+        ("…", "workflow"),
+        ("CON", "con-workflow"),
+        ("日本", "日本"),
+    ],
+)
+def test_title_becomes_a_file_name_that_every_system_allows(title: str, name: str) -> None:
+    assert file_name_of(title, "workflow") == name

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 
 import pytest
 
-from engine.cli.output import Screen, write_json
+from engine.cli.output import Screen, prepare_streams, write_json
 
 
 class Terminal(io.StringIO):
@@ -68,3 +69,22 @@ def test_json_is_one_ascii_line_and_preserves_lone_surrogates(capsys: pytest.Cap
     assert written.isascii()
     assert written.count("\n") == 1
     assert json.loads(written) == {"a": "é\ud83d\n"}
+
+
+@pytest.mark.parametrize(
+    ("on_windows", "chosen", "written"),
+    [(True, "", "ü日".encode()), (True, "cp1252", b"\xfc\\u65e5"), (False, "", b"\xfc\\u65e5")],
+)
+def test_pipe_gets_utf_8_on_windows_unless_another_encoding_is_chosen(
+    monkeypatch: pytest.MonkeyPatch, on_windows: bool, chosen: str, written: bytes
+):
+    monkeypatch.delenv("PYTHONIOENCODING", raising=False)
+    if chosen:
+        monkeypatch.setenv("PYTHONIOENCODING", chosen)
+    pipe = io.BytesIO()
+    stream = io.TextIOWrapper(pipe, encoding="cp1252", newline="")
+    monkeypatch.setattr(sys, "stdout", stream)
+    prepare_streams(on_windows=on_windows)
+    stream.write("ü日")
+    stream.flush()
+    assert pipe.getvalue() == written

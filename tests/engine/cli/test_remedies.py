@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 import pytest
 
-from engine.cli.remedies import command_of, error_with_command, remedy_with_command
+from engine.cli.remedies import command_of, error_with_command, install_command, remedy_with_command
 from engine.errors import EngineError, Fix
 
 
@@ -48,3 +52,14 @@ def test_unknown_and_missing_fixes_add_nothing():
     assert remedy_with_command("Do it.", "") == "Do it."
     assert error_with_command(EngineError("Wrong.")) == "Wrong."
     assert error_with_command(EngineError("Wrong.", fix=Fix.ALLOW_CODE)) == f"Wrong. {command_of('allow_code')}"
+
+
+@pytest.mark.parametrize("python", ["/usr/bin/python3", "/opt of mine/bin/python"])
+@pytest.mark.parametrize("has_pip", [True, False])
+def test_command_installs_into_the_python_that_runs(monkeypatch: pytest.MonkeyPatch, python: str, has_pip: bool):
+    pip = ModuleType("pip")
+    pip.__spec__ = ModuleSpec("pip", None)
+    monkeypatch.setitem(sys.modules, "pip", pip if has_pip else None)
+    monkeypatch.setattr(sys, "executable", python)
+    client = [python, "-m", "pip", "install"] if has_pip else ["uv", "pip", "install", "--python", python]
+    assert shlex.split(install_command("mcp")) == [*client, "loopwright[mcp]"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.tools.code_tools import MAX_OUTPUT_BYTES, PYTHON, SHELL
+from engine.tools.code_tools import MAX_OUTPUT_BYTES, PYTHON, SHELL, batch_file_arguments
 from engine.tools.tool import ToolContext, ToolError
 
 ALLOWED = ToolContext(allow_code=True)
@@ -161,3 +161,12 @@ async def test_missing_temporary_folder_is_an_error(call: Any, tmp_path: Path, m
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     with pytest.raises(ToolError, match="Cannot create a temporary folder: it does not exist"):
         await call("exit")
+
+
+def test_command_line_is_unchanged_in_a_batch_file(tmp_path: Path) -> None:
+    folder = tmp_path / "a (b) & c"
+    folder.mkdir()
+    *start, file = batch_file_arguments(folder, 'echo "ü b" | more')
+    assert start[1:] == ["/d", "/c", "call"]
+    assert Path(file).parent == folder
+    assert Path(file).read_bytes().decode("utf-8").split("\r\n")[1:] == ["chcp 65001 >nul", 'echo "ü b" | more', ""]
