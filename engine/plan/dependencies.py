@@ -139,7 +139,7 @@ def stale_nodes(
     edited = [node for node in outer if _definition(before, node, called) != _definition(after, node, called)]
     if not edited and set(before.members.get(None, ())) <= set(outer):
         return frozenset()
-    changed = {node for node in edited if not _is_pinned_at(after, node, outputs.get(node, {}))}
+    changed = {node for node in edited if not _is_pinned_at(after, node, outputs)}
     changed |= _with_other_state_writers(before, after) - after.replaced_by_pins
     return nodes_after(after, changed)
 
@@ -150,13 +150,16 @@ def _with_other_state_writers(before: Structure, after: Structure) -> set[str]:
     return {reader for reader, _, _ in was ^ now} & set(after.members.get(None, ()))
 
 
-def _is_pinned_at(structure: Structure, node: str, outputs: Mapping[str, Value]) -> bool:
-    """Whether a node is pinned, and all its connected ports at these values."""
-    present = structure.workflow.nodes_by_id[node]
-    used = {link.source_port for link in structure.links_from.get(node, ())} | present.pinned.keys()
-    used = {port for port in used if not is_body_port(present.type, port)}
-    pinned = present.pinned if present.enabled else {}
-    return bool(pinned) and all(port in pinned and port in outputs and pinned[port] == outputs[port] for port in used)
+def _is_pinned_at(structure: Structure, node: str, outputs: Mapping[str, Mapping[str, Value]]) -> bool:
+    """Whether a node, or the aggregator of an iterator, is pinned, and all connected ports at these values."""
+    body = structure.bodies.get(node)
+    pair = [node, body.exit] if body is not None and body.kind is ITERATOR else [node]
+    nodes = [structure.workflow.nodes_by_id[one] for one in pair]
+    pinned = {(one.id, port): value for one in nodes if one.enabled for port, value in one.pinned.items()}
+    links = ((one, link.source_port) for one in nodes for link in structure.links_from.get(one.id, ()))
+    used = {(one.id, port) for one, port in links if not is_body_port(one.type, port)} | pinned.keys()
+    before = {(one, port): value for one in pair for port, value in outputs.get(one, {}).items()}
+    return bool(pinned) and all(key in pinned and key in before and pinned[key] == before[key] for key in used)
 
 
 def _model_in_settings(structure: Structure, choice: ModelChoice) -> object:
@@ -168,9 +171,8 @@ def _definition(structure: Structure, node: str, called: Callable[[Structure, Mo
     nodes = structure.workflow.nodes_by_id
     if node not in nodes or structure.parent.get(node) is not None:
         return None
-    pinned = nodes[node].pinned if nodes[node].enabled else {}
-    if pinned:
-        return pinned, nodes[node].config.get("output_key")
+    if node in structure.replaced_by_pins:
+        return nodes[node].pinned, nodes[node].config.get("output_key")
     body = structure.bodies.get(node)
     members = [node, *(() if body is None else sorted(body.nodes))]
     ends = members if body is None else [*members, body.exit]

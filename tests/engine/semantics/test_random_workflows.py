@@ -44,14 +44,15 @@ PERMITTED = settings(
 )
 
 
-def counted_models(choices: list[int], *, known_price: bool) -> FakeModels:
-    def answer(call: Call) -> Said:
-        # The reply depends on the call's path and not on the order of calls, which may be parallel.
-        turn = sum(message.role == "assistant" for message in call.request.messages)
-        return _REPLIES[choices[(sum(map(ord, call.path)) + turn) % len(choices)]]
+def reply_to(call: Call, choices: list[int]) -> Said:
+    """A reply that depends on the call's path and not on the order of calls, which may be parallel."""
+    turn = sum(message.role == "assistant" for message in call.request.messages)
+    return _REPLIES[choices[(sum(map(ord, call.path)) + turn) % len(choices)]]
 
+
+def counted_models(choices: list[int], *, known_price: bool) -> FakeModels:
     price = Price(1 / 64, 1 / 8) if known_price else None  # sums of these are exact in any order
-    return FakeModels(FunctionModel(answer, price=price, usage=Usage(5, 5)))
+    return FakeModels(FunctionModel(lambda call: reply_to(call, choices), price=price, usage=Usage(5, 5)))
 
 
 async def _outcome(workflow: Workflow, models: FakeModels) -> str:

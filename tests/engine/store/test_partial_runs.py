@@ -318,6 +318,19 @@ async def test_an_iterator_runs_with_its_aggregator() -> None:
     assert called(await bench.part(Extent.ONLY, "sum_up")) == ["sum_up"]
 
 
+async def test_an_iterator_runs_again_once_its_aggregator_is_unpinned() -> None:
+    bench = Bench(
+        flow(
+            entry("items", type="json", default=["a", "b"]), each(), llm("draft"), gather(), llm("sum_up"), result(),
+            edges="items -> each -> draft -> gather -> sum_up -> out",
+        )
+    )  # fmt: skip
+    bench.edit(SetPinned("gather", {"output": ["pinned"]}))
+    assert called(await bench.run(inputs={})) == ["sum_up"]
+    bench.edit(SetPinned("gather", {}))
+    assert sorted(called(await bench.until("gather"))) == ["each[0].draft", "each[1].draft"]
+
+
 async def test_what_a_pinned_node_needs_does_not_run_for_it() -> None:
     bench = Bench(CHAIN)
     bench.edit(SetPinned("draft", {"output": "pinned"}))
