@@ -525,6 +525,7 @@ class Workbench(QObject):
         )
         session.saved_state_changed.connect(lambda: self._note_saved_state(document))
         session.changed.connect(lambda *_: self._show_models_and_budget())
+        session.analyzed.connect(self._show_models_and_budget)
         session.selection_changed.connect(lambda: self._if_current(document, self.refresh_actions))
         for signal in (shown.started, shown.ended):
             signal.connect(lambda: self._note_run(document))

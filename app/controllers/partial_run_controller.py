@@ -88,7 +88,7 @@ class PartialRunController(QObject):
         workflow, run_id = session.workflow, session.shown.run_id
         folder = session.path.parent if session.path is not None and document.may_use_folder else None
         source = str(session.path) if session.path is not None else ""
-        options = run_options(workflow, self._engine, self._preferences, folder, store, source)
+        options = run_options(session.structure_now, self._engine, self._preferences, folder, store, source)
         options = permitted(options, document)
 
         def plan() -> PartialRunPlan:

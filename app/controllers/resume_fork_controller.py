@@ -206,7 +206,7 @@ class ResumeForkController(QObject):
             return
 
         def start(permissions: Permissions) -> None:
-            models = {*summary.models, *models_in_use(document, default_model(self._preferences))}
+            models = {*summary.models, *models_in_use(analyse(document), default_model(self._preferences))}
             options = self._options(models, store, permissions)
 
             def begin() -> Run:

@@ -21,16 +21,16 @@ from app.dialogs import FileDialogs, ask_question
 from app.engine_thread import EngineThread
 from app.history.store_client import StoreClient
 from app.run_view_state import LiveRun
-from app.runs.run_status import ModelsInUse, budget_limit, models_in_use, run_budget
+from app.runs.run_status import budget_limit, models_in_use, run_budget
 from app.session import Session, analyze_document
 from app.settings.preferences import CustomServer, Preferences
 from app.window.document_page import DocumentPage
 from app.window.run_bar import RunBar
 from app.window.run_dialog import Permissions, RunDialog, known_values, needs_in
-from engine.document.model import Workflow
 from engine.document.problems import has_errors
 from engine.models.catalog import Models, default_model_name
 from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX, Model
+from engine.plan.structure import Structure
 from engine.runner.declared_inputs import DeclaredInput, declared_inputs, given_inputs
 from engine.runner.options import Catalog, RunOptions
 from engine.store.store_protocol import Store
@@ -46,7 +46,7 @@ def default_model(preferences: Preferences) -> str:
 
 
 def run_options(
-    workflow: Workflow,
+    structure: Structure,
     engine: EngineThread,
     preferences: Preferences,
     folder: Path | None,
@@ -56,14 +56,14 @@ def run_options(
     """Return the options of a new run.
 
     Args:
-        workflow: The document.
+        structure: The document.
         engine: The engine's thread, which has the models.
         preferences: The user's settings.
         folder: The folder that tools may read and write; None for none.
         store: The history; None to not store the run.
         source: The document's file; empty for one that was never saved.
     """
-    default = default_model(preferences)
+    default, workflow = default_model(preferences), structure.workflow
     tokens = budget_limit(workflow, "budget_tokens", preferences.budget_tokens)
     return RunOptions(
         default_model=default,
@@ -71,7 +71,7 @@ def run_options(
         budget_tokens=None if tokens is None else int(tokens),
         max_iterations_cap=preferences.max_iterations_cap,
         folder=folder,
-        models=_models(models_in_use(workflow, default), engine, preferences, store),
+        models=_models(models_in_use(structure, default), engine, preferences, store),
         store=store,
         source=source,
     )
@@ -227,7 +227,7 @@ class RunController(QObject):
         from app.batch.batch_window import BatchWindow
         from engine.batch.batch import BatchOptions
 
-        workflow, path = document.session.workflow, document.session.path
+        structure, path = document.session.structure_now, document.session.path
 
         def options() -> BatchOptions:
             folder = path.parent if path is not None and document.may_use_folder else None
@@ -235,13 +235,13 @@ class RunController(QObject):
             store = self._store.store
 
             def fresh() -> RunOptions:
-                return run_options(workflow, self._engine, self._preferences, folder, store, source)
+                return run_options(structure, self._engine, self._preferences, folder, store, source)
 
             run = replace(permitted(fresh(), document), store=None)
             return BatchOptions(run=run, store=store, models=lambda: fresh().models or Models())
 
         folder = None if path is None else path.parent
-        window = BatchWindow(self._engine, workflow, options, self._dialogs, folder, self._window)
+        window = BatchWindow(self._engine, structure.workflow, options, self._dialogs, folder, self._window)
         window.open_wanted.connect(self.run_wanted)
         window.run_ended.connect(self._store.changed)
         window.show()
@@ -308,7 +308,7 @@ class RunController(QObject):
                 return
             source = str(session.path) if session.path is not None else ""
             store = self._store.store
-            options = run_options(session.workflow, self._engine, self._preferences, folder, store, source)
+            options = run_options(session.structure_now, self._engine, self._preferences, folder, store, source)
             options = permitted(options, document)
             session.start_run(values, options, paused=paused)
             then()
@@ -426,7 +426,6 @@ class RunBarPresenter:
     def __init__(self, run_bar: RunBar, preferences: Preferences) -> None:
         self._run_bar = run_bar
         self._preferences = preferences
-        self._models = ModelsInUse()
 
     def show(self, session: Session) -> None:
         """Show the models and the budget of a document, or of its run."""
@@ -440,8 +439,8 @@ class RunBarPresenter:
         )
 
     def models(self, session: Session) -> tuple[str, ...]:
-        """The models that a document uses; the default model where a node names none."""
-        return self._models.of(session.workflow, default_model(self._preferences))
+        """The models that a document may call, as of its last analysis."""
+        return models_in_use(session.structure, default_model(self._preferences))
 
     def remember_models(self, session: Session) -> None:
         """Put the models of a run first in the list of recent models."""

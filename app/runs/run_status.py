@@ -12,7 +12,8 @@ from engine.run_state.state import NodeState
 
 if TYPE_CHECKING:
     from app.runs.run_view_model import RunViewModel
-    from engine.document.model import Node, Workflow
+    from engine.document.model import Workflow
+    from engine.plan.structure import Structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,38 +152,18 @@ def model_label(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def models_in_use(workflow: Workflow, default: str) -> tuple[str, ...]:
-    """Return the models that a workflow uses, in the order of its nodes."""
-    return ModelsInUse().of(workflow, default)
+def models_in_use(structure: Structure, default: str) -> tuple[str, ...]:
+    """Return the models that a run of a document may call, fallbacks included, in the order of its nodes.
 
+    Args:
+        structure: The document.
+        default: The model of workflows that name none.
+    """
+    # Imported here, because the window shows its bars before it loads the compiler.
+    from engine.plan.compiler import models_called
 
-class ModelsInUse:
-    """Caches the models of each node of the last workflow: a keystroke changes few of them."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Node, tuple[str, ...]]] = {}
-
-    def of(self, workflow: Workflow, default: str) -> tuple[str, ...]:
-        """See `models_in_use`."""
-        known = self._known
-        self._known = {id(node): known.get(id(node)) or (node, _models_of_node(node)) for node in workflow.nodes}
-        own = workflow.settings.get("model")
-        default = own if isinstance(own, str) and own else default
-        names = (name or default for _, names in self._known.values() for name in names)
-        return tuple(dict.fromkeys(names)) or (default,)
-
-
-def _models_of_node(node: Node) -> tuple[str, ...]:
-    """Return the models that a node may call, fallbacks last; an empty name stands for the default model."""
-    if node.pinned and node.enabled:
-        return ()
-    from pydantic import ValidationError
-
-    from engine.nodes.node_registry import builtin_registry
-
-    spec = builtin_registry().find(node.type)
-    try:
-        choice = None if spec is None else spec.model(spec.config.model_validate(node.config))
-    except ValidationError:
-        return ()
-    return () if choice is None else (choice.name or "", *choice.fallbacks)
+    own = structure.workflow.settings.get("model")
+    default = own if isinstance(own, str) and own else default
+    choices = (choice for _, choice in models_called(structure, structure.workflow.nodes_by_id))
+    names = (model.name or default for choice in choices for model in choice.chain)
+    return tuple(dict.fromkeys(names)) or (default,)

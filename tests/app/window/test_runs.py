@@ -24,6 +24,7 @@ from app.workbench import Workbench
 from engine.document.builder import Builder
 from engine.document.model import Workflow
 from engine.document.operations import RemoveNode, SetConfig, SetSettings
+from engine.plan.structure import analyse
 from engine.run_state.state import NodeState
 from engine.store import Store, open_store
 from tests.app.window.conftest import Answers, Script, ended, open_file, press, saved, small
@@ -495,8 +496,9 @@ def test_run_bar_shows_a_token_budget(workbench: Workbench, self_refine: Documen
 def test_preferences_apply_to_a_run(workbench: Workbench, preferences: Preferences, tmp_path: Path) -> None:
     preferences.set(default_model="openai/x", max_iterations_cap=7, budget_usd=2.0, budget_tokens=900)
 
-    options = run_options(small(), workbench.engine, preferences, tmp_path)
-    own = run_options(small().model_copy(update={"settings": {"budget_usd": 5.0}}), workbench.engine, preferences, None)
+    options = run_options(analyse(small()), workbench.engine, preferences, tmp_path)
+    budgeted = small().model_copy(update={"settings": {"budget_usd": 5.0}})
+    own = run_options(analyse(budgeted), workbench.engine, preferences, None)
 
     assert (options.default_model, options.max_iterations_cap, options.folder) == ("openai/x", 7, tmp_path)
     assert (options.budget_usd, options.budget_tokens) == (2.0, 900)
@@ -511,7 +513,7 @@ def test_stored_run_can_be_replayed(
     with closing(open_store(None if is_usual else tmp_path / "other.sqlite3")) as store:
         run_id = store.import_run(head(run_id="played"), [replace(event, run_id="played") for event in one_of_each()])
         preferences.set(default_model=f"recorded:{run_id}")
-        options = run_options(small(), workbench.engine, preferences, None, None if is_usual else store)
+        options = run_options(analyse(small()), workbench.engine, preferences, None, None if is_usual else store)
         assert options.models is not None
         assert options.models.get(f"recorded:{run_id}").name == f"recorded:{run_id}"
     assert model_label(f"recorded:{run_id}") == "Recorded"
