@@ -25,13 +25,15 @@ from PySide6.QtWidgets import (
 
 from app.theme.style import fixed_font
 from app.theme.tokens import UNIT
-from engine.document.model import FILE_SUFFIX
+from engine.document.model import FILE_SUFFIXES, stem_of
 from engine.importing.importers import importable_suffixes
 from engine.safe_file_io import is_windows_name
 
-FILTER: Final = f"Workflows (*{FILE_SUFFIX});;All files (*)"
 READ_TITLE: Final = "Read value from file"
 ANY_FILTER: Final = "All files (*)"
+WORKFLOW_FILTER: Final = f"Workflows ({' '.join(f'*{suffix}' for suffix in FILE_SUFFIXES)})"
+SUFFIX_BY_FILTER: Final = {f"Workflow (*{suffix})": suffix for suffix in FILE_SUFFIXES}
+SAVE_FILTER: Final = ";;".join([*SUFFIX_BY_FILTER, ANY_FILTER])
 
 _Role = QMessageBox.ButtonRole
 
@@ -44,7 +46,7 @@ def file_name_of(title: str, default: str) -> str:
 
 def open_filter() -> str:
     """Return the name filters of the Open dialog: workflows, and the files that importers read."""
-    return f"Workflows (*{FILE_SUFFIX});;{import_filter()}"
+    return f"{WORKFLOW_FILTER};;{import_filter()}"
 
 
 def import_filter() -> str:
@@ -66,7 +68,12 @@ class FileDialogs:
         """Ask where to save."""
         dialog = QFileDialog(parent, "Save as", str(suggestion.parent), filters)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        for name_filter, suffix in SUFFIX_BY_FILTER.items():
+            if filters == SAVE_FILTER and suggestion.name.endswith(suffix):
+                dialog.selectNameFilter(name_filter)
+                dialog.setDefaultSuffix(suffix[1:])
         dialog.selectFile(suggestion.name)
+        dialog.filterSelected.connect(lambda chosen_filter: _change_suffix(dialog, chosen_filter))
         _show(dialog, lambda paths: chosen(paths[0]))
 
     def open_text(
@@ -76,6 +83,17 @@ class FileDialogs:
         dialog = QFileDialog(parent, title, "", filters)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         _show(dialog, lambda paths: chosen(paths[0]))
+
+
+def _change_suffix(dialog: QFileDialog, name_filter: str) -> None:
+    """Give the file of a Save as dialog the suffix of the chosen filter."""
+    suffix = SUFFIX_BY_FILTER.get(name_filter)
+    if suffix is None:
+        return
+    dialog.setDefaultSuffix(suffix[1:])
+    # Qt has replaced what follows the last dot, and with that may have cut a suffix of two parts.
+    name = stem_of(Path(dialog.selectedFiles()[0]).name).removesuffix(".json").removesuffix(".loop")
+    dialog.selectFile(f"{name}{suffix}")
 
 
 def _show(dialog: QFileDialog, chosen: Callable[[list[Path]], None]) -> None:

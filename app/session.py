@@ -17,7 +17,7 @@ from app.document_file import DocumentSaver, FileFingerprint, SaveRequest
 from app.engine_thread import EngineThread
 from app.run_view_state import RunViewState
 from app.worker import Worker
-from engine.document.model import Node, Workflow
+from engine.document.model import Node, Workflow, stem_of
 from engine.document.operations import Operation
 from engine.document.problems import Problem
 from engine.document.undo_stack import UndoStack
@@ -182,7 +182,7 @@ class Session(QObject):
         """The name of the document, else of its file, else 'Untitled'."""
         if self.workflow.name:
             return self.workflow.name
-        return self.path.name.partition(".")[0] if self.path is not None else "Untitled"
+        return stem_of(self.path.name).removesuffix(".json") if self.path is not None else "Untitled"
 
     @property
     def undo_title(self) -> str | None:

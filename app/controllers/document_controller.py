@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPlainText
 
 from app.controllers.consent_controller import ConsentController
 from app.dialogs import (
-    FILTER,
+    SAVE_FILTER,
     FileDialogs,
     ask_question,
     confirm_overwrite,
@@ -33,7 +33,7 @@ from app.window.autosave import RecoveredDocument, find_recovered, find_unsaved
 from app.window.document_page import DocumentPage
 from app.worker import Worker
 from engine.document.files import load
-from engine.document.model import FILE_SUFFIX, Workflow
+from engine.document.model import FILE_SUFFIX, Workflow, is_workflow_file
 from engine.errors import EngineError
 from engine.importing.reader import ImportResult, import_file, looks_importable
 from engine.importing.report import Outcome, ReportEntry
@@ -366,7 +366,7 @@ class SaveController(QObject):
             path = _with_suffix(chosen)
             confirm_overwrite(self._window, chosen, path, lambda: self._save_to(document, path, then))
 
-        self._dialogs.save_file(self._window, suggestion, FILTER, write)
+        self._dialogs.save_file(self._window, suggestion, SAVE_FILTER, write)
 
     def save_all(self, documents: Sequence[DocumentPage], then: Callable[[], object]) -> None:
         """Save documents one after the other; `then` is called when all are saved."""
@@ -432,7 +432,8 @@ def _revert(document: DocumentPage, path: Path, on_disk: FileFingerprint, saved:
 
 
 def _with_suffix(path: Path) -> Path:
-    return path if path.name.endswith(".json") else path.with_name(path.name + FILE_SUFFIX)
+    has_suffix = is_workflow_file(path.name) or path.name.endswith(".json")
+    return path if has_suffix else path.with_name(path.name + FILE_SUFFIX)
 
 
 _TOPIC: Final = "disk"

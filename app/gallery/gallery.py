@@ -25,7 +25,7 @@ from app.timers import call_later
 from app.worker import Worker
 from engine.bundled import templates_folder
 from engine.document.files import load
-from engine.document.model import FILE_SUFFIX, Workflow
+from engine.document.model import FILE_SUFFIX, Workflow, stem_of
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _load_template(path: Path, _changed_ns: int) -> Template:
     """Load a template. Start page and palette show the same ones."""
     workflow = load(path)
     about, when = split_description(workflow.description)
-    title = workflow.name or path.name.removesuffix(FILE_SUFFIX)
+    title = workflow.name or stem_of(path.name)
     return Template(path, title, about, when, _PLACES.get(path.name, _LAST)[1], workflow)
 
 
@@ -128,7 +128,7 @@ class RecentFile(QWidget):
     def __init__(self, path: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.path = path
-        self._name = name = path.name.removesuffix(FILE_SUFFIX)
+        self._name = name = stem_of(path.name)
         self.button = QPushButton(name.replace("&", "&&"))
         self.button.setMinimumWidth(1)
         self.button.setProperty("row", True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from engine.document.model import FILE_SUFFIX
+from engine.document.model import is_workflow_file
 
 START: Final = "README.md"
 """The name of the page with the table of contents."""
@@ -247,7 +247,7 @@ def is_external(link: str) -> bool:
 def template_of(link: str) -> str:
     """Return the file name of the bundled template to which a link leads; empty if it leads elsewhere."""
     folder, _, name = link.rpartition("/")
-    return name if folder.endswith("templates") and name.endswith(FILE_SUFFIX) else ""
+    return name if folder.endswith("templates") and is_workflow_file(name) else ""
 
 
 def pictures_in(markdown: str) -> list[str]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from time import time as clock_time
 from typing import Final
 
+from engine.document.model import stem_of
 from engine.formatting import format_count, format_money
 from engine.store.store_protocol import RunStatus, RunSummary, Totals
 
@@ -71,7 +72,7 @@ def short_id(run_id: str) -> str:
 
 def workflow_name(summary: RunSummary) -> str:
     """Return the display name of a run's workflow."""
-    source = re.split(r"[/\\]", summary.source)[-1].partition(".")[0]
+    source = stem_of(re.split(r"[/\\]", summary.source)[-1]).removesuffix(".json")
     return summary.workflow or source or "Untitled"
 
 

@@ -19,7 +19,7 @@ from app.inspector.field_spec import FieldKind, FieldSpec
 from app.inspector.text_widgets import GrowingEdit
 from app.theme.style import fixed_font, style
 from app.theme.widgets import PlainLabel, inset_number
-from engine.document.model import FILE_SUFFIX
+from engine.document.model import FILE_SUFFIX, FILE_SUFFIXES
 from engine.formatting import format_json
 from engine.nodes.json_values import parse_json
 from engine.values import Value, to_text
@@ -300,7 +300,8 @@ class WorkflowFileEditor(LineEditor):
     def _browse(self) -> None:
         path = self.binding.session.path
         folder = str(path.parent) if path is not None else ""
-        dialog = QFileDialog(self, "Choose a workflow", folder, f"Workflows (*{FILE_SUFFIX})")
+        patterns = " ".join(f"*{suffix}" for suffix in FILE_SUFFIXES)
+        dialog = QFileDialog(self, "Choose a workflow", folder, f"Workflows ({patterns})")
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(lambda name: self.set_file(Path(name)))

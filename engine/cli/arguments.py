@@ -18,7 +18,7 @@ from engine.bundled import templates_folder
 from engine.cli.output import err
 from engine.document.files import load
 from engine.document.migrate import upgraded_config
-from engine.document.model import FILE_SUFFIX, Node, Workflow
+from engine.document.model import FILE_SUFFIX, Node, Workflow, stem_of
 from engine.document.problems import DocumentError, Severity
 from engine.document.subflows import refresh_subflows
 from engine.errors import EngineError
@@ -51,7 +51,7 @@ def templates() -> dict[str, Path]:
     Raises:
         EngineError: They are missing from the installation.
     """
-    return {file.name.removesuffix(FILE_SUFFIX): file for file in sorted(templates_folder().glob(f"*{FILE_SUFFIX}"))}
+    return {stem_of(file.name): file for file in sorted(templates_folder().glob(f"*{FILE_SUFFIX}"))}
 
 
 def open_source(name: str) -> Source:
@@ -69,7 +69,7 @@ def open_source(name: str) -> Source:
     if exists:
         return Source(path, _with_subflows(load(name), path))
     bundled = templates()
-    found = bundled.get(name.removesuffix(FILE_SUFFIX))
+    found = bundled.get(stem_of(name))
     if found is not None:
         return Source(found, load(found), is_template=True)
     if "/" in name or "\\" in name:

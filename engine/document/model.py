@@ -1,4 +1,4 @@
-"""The document model: a workflow as stored in a `NAME.loop.json` file, node ids, and the workflow's settings.
+"""The document model: a workflow as stored in a file (`FILE_SUFFIXES`), node ids, and the workflow's settings.
 
 Frozen pydantic models that hold what the file says and no derived data. They are tolerant: a document with problems is
 still a document (`engine.plan.validation` finds the problems), and unknown keys survive a save. Knows no node types.
@@ -18,8 +18,21 @@ from engine.values import Value
 
 FORMAT: Final = "loopwright.workflow"
 VERSION: Final = 2
-FILE_SUFFIX: Final = ".loop.json"
+FILE_SUFFIXES: Final = (".loop.json", ".loopwright")
+"""Suffixes of workflow files, the usual one first. The other one is for systems that look at the last suffix only."""
+FILE_SUFFIX: Final = FILE_SUFFIXES[0]
 NODE_ID_PATTERN: Final = r"[a-z][a-z0-9_]*"
+
+
+def is_workflow_file(name: str) -> bool:
+    """Return whether a file name has the suffix of a workflow file."""
+    return name.lower().endswith(FILE_SUFFIXES)
+
+
+def stem_of(name: str) -> str:
+    """Return a file name without the suffix of a workflow file; other names unchanged."""
+    suffix = next((suffix for suffix in FILE_SUFFIXES if name.lower().endswith(suffix)), "")
+    return name[: len(name) - len(suffix)]
 
 
 class _Part(BaseModel):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.document.model import FILE_SUFFIX, Workflow
+from engine.document.model import FILE_SUFFIX, Workflow, stem_of
 from engine.importing.fields import TOOLS, as_integer, as_list, as_number, as_object, as_text, map_tool
 from engine.importing.report import FieldReader, ImportReport
 from engine.text_sanitizing import shown
@@ -374,5 +374,5 @@ def subflow_port(config: Config, node_type: str, handle: str) -> str:
 
 def _subflow_file(name: str) -> str:
     """A file name in the workflow's folder: everything that could lead to another folder is removed."""
-    plain = re.sub(r"[^\w. -]+", "-", name.strip().removesuffix(".json").removesuffix(".loop")).strip("-. ")
+    plain = re.sub(r"[^\w. -]+", "-", stem_of(name.strip()).removesuffix(".json")).strip("-. ")
     return f"{plain[:80] or 'part'}{FILE_SUFFIX}"

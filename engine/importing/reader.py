@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.document.files import decoded_text, dumps, parse, read_file
-from engine.document.model import FILE_SUFFIX, FORMAT, Workflow
+from engine.document.model import FORMAT, Workflow, is_workflow_file
 from engine.document.problems import DocumentError
 from engine.errors import EngineError
 from engine.importing.fields import as_object
@@ -56,7 +56,7 @@ def looks_importable(path: str | os.PathLike[str]) -> bool:
     """Whether a file's name and first bytes suggest a foreign workflow. Reads at most 4 kB and converts nothing."""
     file = Path(path)
     suffix = file.suffix.lower()
-    if suffix not in importable_suffixes() or file.name.endswith(FILE_SUFFIX):
+    if suffix not in importable_suffixes() or is_workflow_file(file.name):
         return False
     try:
         if suffix != ".json":

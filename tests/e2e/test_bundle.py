@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import configparser
 import faulthandler
 import importlib.util
 import json
+import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 import engine
+from app.entry import WindowArguments, window_arguments
+from engine.document.model import FILE_SUFFIXES
 from tests.e2e.screen import open_screen, what_is_missing
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +50,19 @@ for line in sys.stdin:
         }
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
+
+
+def test_desktops_open_files_with_each_suffix_in_the_program() -> None:
+    space = "{http://www.freedesktop.org/standards/shared-mime-info}"
+    (mime,) = ElementTree.parse(ROOT / "packaging/linux/loopwright.xml").getroot().iter(f"{space}mime-type")
+    assert {glob.get("pattern") for glob in mime.iter(f"{space}glob")} == {f"*{suffix}" for suffix in FILE_SUFFIXES}
+    desktop = configparser.ConfigParser(interpolation=None)
+    desktop.read(ROOT / "packaging/linux/loopwright.desktop", encoding="utf-8")
+    entry = desktop["Desktop Entry"]
+    assert entry["MimeType"] == f"{mime.get('type')};"
+    command, *arguments = shlex.split(entry["Exec"])
+    assert (command, arguments[-1]) == ("loopwright", "%F")
+    assert window_arguments([*arguments[:-1], "a.loopwright"]) == WindowArguments(["a.loopwright"])
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="Packages of Debian, by its dpkg")

@@ -100,6 +100,25 @@ def test_saving_a_new_document_asks_where_and_adds_the_suffix(
     assert workbench.run_bar.saved.text() == "saved"
 
 
+def test_document_is_saved_dropped_and_named_with_the_single_suffix(
+    workbench: Workbench, answers: Answers, tmp_path: Path, qtbot: QtBot
+) -> None:
+    document = workbench.documents.new()
+    change(document)
+    answers.to_save = tmp_path / "v1.2.loopwright"
+    workbench.documents.files.save_as(document)
+    over(document, qtbot)
+    assert document.session.path == tmp_path / "v1.2.loopwright"
+    workbench.documents.close(document)
+
+    workbench.open_dropped([tmp_path / "v1.2.loopwright"])
+    await_files(workbench)
+
+    (opened,) = workbench.documents.all
+    assert opened.session.name == "v1.2"
+    assert opened.session.workflow.description == "Something else."
+
+
 def test_open_shortcut_opens_several_files(workbench: Workbench, answers: Answers, tmp_path: Path) -> None:
     answers.to_open = [saved(tmp_path, "one.loop.json"), saved(tmp_path, "two.loop.json")]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QSystemTrayIcon
+from PySide6.QtWidgets import QComboBox, QFileDialog, QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
-from app.dialogs import FILTER, FileDialogs, file_name_of
+from app.dialogs import SAVE_FILTER, FileDialogs, file_name_of
 from app.window.document_page import DocumentPage
 from app.workbench import Workbench
 from tests.app.window.conftest import ended, saved
@@ -49,12 +49,49 @@ def test_text_file_is_chosen_in_the_system_dialog(workbench: Workbench, tmp_path
 
 def test_save_dialog_suggests_a_path(workbench: Workbench, tmp_path: Path) -> None:
     chosen: list[Path] = []
-    FileDialogs().save_file(workbench.window, tmp_path / "mine.loop.json", FILTER, chosen.append)
+    FileDialogs().save_file(workbench.window, tmp_path / "mine.loop.json", SAVE_FILTER, chosen.append)
 
     assert dialog(workbench).selectedFiles() == [str(tmp_path / "mine.loop.json")]
     dialog(workbench).accept()
 
     assert chosen == [tmp_path / "mine.loop.json"]
+
+
+@pytest.mark.parametrize(
+    ("suggested", "chosen_filter", "name"),
+    [
+        ("mine.loop.json", "*.loopwright", "mine.loopwright"),
+        ("mine.loopwright", "*.loop.json", "mine.loop.json"),
+        ("v1.2.loop.json", "*.loopwright", "v1.2.loopwright"),
+        ("mine.loopwright", "*", "mine.loopwright"),
+    ],
+)
+def test_both_suffixes_of_workflows_can_be_chosen(
+    workbench: Workbench, tmp_path: Path, suggested: str, chosen_filter: str, name: str
+) -> None:
+    chosen: list[Path] = []
+    FileDialogs().save_file(workbench.window, tmp_path / suggested, SAVE_FILTER, chosen.append)
+    box = dialog(workbench)
+    filters = box.findChild(QComboBox, "fileTypeCombo")
+    assert filters is not None
+    assert suggested.endswith(filters.currentText().partition("*")[2].rstrip(")")), "the filter fits the suggestion"
+
+    filters.setCurrentIndex(filters.findText(f"({chosen_filter})", Qt.MatchFlag.MatchEndsWith))
+    filters.activated.emit(filters.currentIndex())
+    filters.textActivated.emit(filters.currentText())
+    box.accept()
+
+    assert chosen == [tmp_path / name]
+
+
+def test_name_without_a_suffix_gets_that_of_the_filter(workbench: Workbench, tmp_path: Path) -> None:
+    chosen: list[Path] = []
+    FileDialogs().save_file(workbench.window, tmp_path / "mine.loopwright", SAVE_FILTER, chosen.append)
+
+    dialog(workbench).selectFile("other")
+    dialog(workbench).accept()
+
+    assert chosen == [tmp_path / "other.loopwright"]
 
 
 def test_cancelled_dialog_chooses_nothing(workbench: Workbench) -> None:

@@ -269,6 +269,11 @@ def test_every_bundled_template_is_found_by_its_name_and_has_no_problems(program
     assert program("validate", name, template).out == f"{name}: no problems\n{template}: no problems\n"
 
 
+def test_file_with_the_single_suffix_runs(program: Program, tmp_path: Path):
+    file = write(tmp_path, echo("text", "mine"), "mine.loopwright")
+    assert program("run", file, "--json").json["outputs"] == {"result": "mine"}
+
+
 def test_file_takes_precedence_over_a_template(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, echo("text", "mine"), "self-refine")

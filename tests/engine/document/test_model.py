@@ -1,4 +1,4 @@
-"""Generated node ids."""
+"""Generated node ids, and names of files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.document.model import Node, Workflow, is_node_id, make_id, unique_id
+from engine.document.model import Node, Workflow, is_node_id, is_workflow_file, make_id, stem_of, unique_id
 from tests.engine.document.strategies import examples, ids
 
 
@@ -53,3 +53,23 @@ def test_ids_of_the_workflow_are_taken() -> None:
 @pytest.mark.parametrize("text", ["", "A", "1a", "a-b", "a.b", "a\n", "é", "a٣", "_a"])
 def test_invalid_ids_are_recognized(text: str) -> None:
     assert not is_node_id(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("mine.loop.json", "mine"),
+        ("mine.loopwright", "mine"),
+        ("v1.2.LOOP.JSON", "v1.2"),
+        ("Mine.Loopwright", "Mine"),
+    ],
+)
+def test_both_suffixes_are_those_of_workflow_files(name: str, stem: str) -> None:
+    assert is_workflow_file(name)
+    assert stem_of(name) == stem
+
+
+@pytest.mark.parametrize("name", ["mine.json", "loopwright", "mine.loop", "mine.loop.json.autosave", ""])
+def test_other_names_are_no_workflow_files(name: str) -> None:
+    assert not is_workflow_file(name)
+    assert stem_of(name) == name

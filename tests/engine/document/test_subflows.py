@@ -37,15 +37,15 @@ def copy_in(workflow: Workflow, *ids: str) -> Any:
 
 def test_copy_is_the_file_without_layout_and_follows_it(tmp_path: Path) -> None:
     inner = plain().model_copy(update={"layout": {"made": [1, 2]}})
-    put(tmp_path, "inner.loop.json", inner)
-    path = put(tmp_path, "outer.loop.json", outer("inner.loop.json"))
+    put(tmp_path, "inner.loopwright", inner)
+    path = put(tmp_path, "outer.loopwright", outer("inner.loopwright"))
     first, problems = refresh_subflows(load(path), path)
     assert problems == []
     assert copy_in(first, "part") == {key: value for key, value in inner.to_json().items() if key != "layout"}
     again, _ = refresh_subflows(first, path)
     assert again is first
 
-    put(tmp_path, "inner.loop.json", plain("{{input}}!"))
+    put(tmp_path, "inner.loopwright", plain("{{input}}!"))
     changed, _ = refresh_subflows(first, path)
     assert copy_in(changed, "part")["nodes"][1]["config"] == {"template": "{{input}}!"}
 
