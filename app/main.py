@@ -21,7 +21,7 @@ from app.window.main_window import program_icon
 from app.workbench import Workbench
 from app.worker import Worker, wait_for_workers
 from engine.models.catalog import Models
-from engine.models.protocol import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX, ModelError
+from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX, RECORDED_PREFIX, SCRIPTED_PREFIX, ModelError
 
 if TYPE_CHECKING:
     from engine.models.embedded import EmbeddedModel
@@ -238,7 +238,7 @@ class ModelPreloader:
             self._loaded.add(name)
             if name == EMBEDDED_MODEL:
                 self._engine.submit(_start_embedded(self._engine.models))
-            elif not name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)):
+            elif not name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX, GGUF_PREFIX)):
                 from engine.models.litellm_adapter import load_litellm
 
                 self._engine.submit(load_litellm())

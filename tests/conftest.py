@@ -52,7 +52,8 @@ def no_extensions_of_the_users_own(tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_models_of_the_users_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test sees the downloaded models of whoever runs the tests, or adds to them."""
+    """No test sees the downloaded models of whoever runs the tests, or those of Ollama, or adds to them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(tmp_path_factory.mktemp("models")))
+        patch.setenv("OLLAMA_MODELS", str(tmp_path_factory.mktemp("ollama")))
         yield

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.runs.run_view_model import node_of
 from engine.formatting import format_duration, format_money, format_spending, format_tokens
-from engine.models.protocol import EMBEDDED_MODEL, RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX, RECORDED_PREFIX, SCRIPTED_PREFIX
 from engine.run_state.state import NodeState
 
 if TYPE_CHECKING:
@@ -149,7 +149,8 @@ def model_label(name: str) -> str:
         return "Scripted"
     if name.startswith(RECORDED_PREFIX):
         return "Recorded"
-    return name.rpartition("/")[2]
+    short = name.removeprefix(GGUF_PREFIX).replace("\\", "/").rpartition("/")[2]
+    return short.removesuffix(".gguf") if name.startswith(GGUF_PREFIX) else short
 
 
 def models_in_use(structure: Structure, default: str) -> tuple[str, ...]:

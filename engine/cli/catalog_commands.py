@@ -197,8 +197,8 @@ def models_command(
 ) -> int:
     """List models with their prices and context lengths, and which providers have an API key. Keys are never shown.
 
-    All models of a provider with a key are listed, and one example of the others. Prices are for a million input and
-    output tokens. Servers on this machine are contacted only with --local.
+    GGUF files on this machine and all models of a provider with a key are listed, and one example of the others. Prices
+    are for a million input and output tokens. Servers on this machine are contacted only with --local.
 
     Example: loopwright models --filter mini
     """

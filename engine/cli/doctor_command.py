@@ -78,13 +78,16 @@ def _version(package: str) -> str:
 def _models() -> Iterator[tuple[str, str]]:
     from engine.models.catalog import default_model_name
     from engine.models.keys import Keys
-    from engine.models.known_models import built_in_model, known_examples
+    from engine.models.known_models import built_in_model, gguf_models, known_examples
     from engine.models.local_servers import find_local_servers
     from engine.runner.event_loop import run_in_background_loop
 
     yield "default", default_model_name()
     built_in = built_in_model()
     yield built_in.name, "ready" if built_in.available else built_in.how_to_get
+    in_files = gguf_models()
+    unusable = sum(not model.available for model in in_files)
+    yield "GGUF files", format_count(len(in_files), "model") + (f", {unusable} unusable" if unusable else "")
     for server in run_in_background_loop(find_local_servers()):
         answer = server.problem or format_count(len(server.models), "model")
         yield server.title, answer if server.is_running else "does not answer"

@@ -13,6 +13,7 @@ import difflib
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from engine.models.keys import Keys
 from engine.models.protocol import (
     EMBEDDED_MODEL,
+    GGUF_PREFIX,
     RECORDED_PREFIX,
     SCRIPTED_PREFIX,
     Finish,
@@ -43,6 +45,7 @@ from engine.values import clean_text
 
 if TYPE_CHECKING:
     from engine.models.embedded import EmbeddedModel
+    from engine.models.gguf_model import GgufSettings
 
 
 def default_model_name(environment: Mapping[str, str] = os.environ) -> str:
@@ -54,13 +57,19 @@ class Models:
     """The models of one run: found by name, created once, closed together.
 
     A scripted or recorded model remembers its replies, so each run has a `Models` of its own. All of them share the
-    process of the built-in model, which ends with the last.
+    processes of the built-in model and of GGUF files, which end with the last.
 
     Args:
         keys: The user's keys.
         recorded: Creates the model that replays the run of that id, or of that file; None without a history. An
             argument, because the models do not depend on the store.
+
+    Attributes:
+        keys: The user's keys.
+        gguf_settings: Returns how GGUF files are run; None for the settings in the environment. Can be replaced.
     """
+
+    gguf_settings: Callable[[], GgufSettings] | None = None
 
     def __init__(self, keys: Keys | None = None, recorded: Callable[[str], Model] | None = None) -> None:
         self.keys = keys or Keys()
@@ -71,14 +80,15 @@ class Models:
         """The model of that name.
 
         Args:
-            name: `embedded:smollm2-135m`, `scripted:FILE`, `recorded:RUN` or litellm's name (`openai/gpt-4o-mini`).
+            name: `embedded:smollm2-135m`, `gguf:NAME`, `gguf:PATH`, `scripted:FILE`, `recorded:RUN` or litellm's name
+                (`openai/gpt-4o-mini`).
             api_base: The address of its server, for models that are called over the network; the others ignore it.
 
         Raises:
             ModelError: No model can have that name (`NOT_FOUND`), or a script or a recorded run cannot be read.
         """
         check_model_name(name)
-        if name == EMBEDDED_MODEL or name.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)) or _split_added(name):
+        if name == EMBEDDED_MODEL or name.startswith(_OWN_KINDS) or _split_added(name):
             api_base = None
         key = (name, api_base)
         if key not in self._models:
@@ -90,11 +100,14 @@ class Models:
         models, self._models = self._models, {}
         async with AsyncExitStack() as stack:
             for (name, _), model in models.items():
-                stack.push_async_callback(_SHARED.release if name == EMBEDDED_MODEL else model.close)
+                if name in _SHARED:
+                    stack.push_async_callback(_SHARED.release, name)
+                else:
+                    stack.push_async_callback(model.close)
 
     def _create(self, name: str, api_base: str | None) -> Model:
-        if name == EMBEDDED_MODEL:
-            return _SHARED.acquire()
+        if name == EMBEDDED_MODEL or name.startswith(GGUF_PREFIX):
+            return _SHARED.acquire(name, self.gguf_settings)
         if name.startswith(SCRIPTED_PREFIX):
             from engine.models.scripted import ScriptedModel
 
@@ -116,35 +129,45 @@ class Models:
         return LiteLLMModel(name, api_base=api_base, keys=self.keys)
 
 
-class _SharedEmbedded:
-    """The only built-in model of this program, so that its weights are loaded once."""
+class _SharedModels:
+    """The models of this program that run in processes of their own, so that their weights are loaded once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._model: EmbeddedModel | None = None
-        self._users = 0
+        self._models: dict[str, EmbeddedModel] = {}
+        self._users: Counter[str] = Counter()
 
-    def acquire(self) -> EmbeddedModel:
-        """The model; each call requires one `release`."""
+    def __contains__(self, name: str) -> bool:
+        return name in self._models
+
+    def acquire(self, name: str, settings: Callable[[], GgufSettings] | None) -> EmbeddedModel:
+        """The model of that name; each call requires one `release`."""
         from engine.models.embedded import EmbeddedModel
 
         with self._lock:
-            self._users += 1
-            self._model = self._model or EmbeddedModel()
-            return self._model
+            self._users[name] += 1
+            if name not in self._models:
+                self._models[name] = EmbeddedModel() if name == EMBEDDED_MODEL else _gguf_model(name, settings)
+            return self._models[name]
 
-    async def release(self) -> None:
+    async def release(self, name: str) -> None:
         """Close the model if it has no other user."""
         with self._lock:
-            self._users -= 1
-            model = None if self._users else self._model
-            if model:
-                self._model = None
+            self._users[name] -= 1
+            model = None if self._users[name] else self._models.pop(name)
         if model:
             await model.close()
 
 
-_SHARED = _SharedEmbedded()
+def _gguf_model(name: str, settings: Callable[[], GgufSettings] | None) -> EmbeddedModel:
+    from engine.models.gguf_model import GgufModel, gguf_settings
+
+    return GgufModel(name, settings or gguf_settings)
+
+
+_SHARED = _SharedModels()
+
+_OWN_KINDS: Final = (SCRIPTED_PREFIX, RECORDED_PREFIX, GGUF_PREFIX)
 
 LITELLM_PREFIXES = frozenset(
     """
@@ -205,7 +228,7 @@ def check_model_name(name: str) -> None:
     if not name.strip():
         raise ModelError(ModelErrorKind.NOT_FOUND, "The name of the model is empty.", _HOW_TO_WRITE)
     prefix, colon, rest = name.partition(":")
-    if name == EMBEDDED_MODEL or (prefix + colon in {SCRIPTED_PREFIX, RECORDED_PREFIX} and rest):
+    if name == EMBEDDED_MODEL or (prefix + colon in _OWN_KINDS and rest.strip()):
         return
     if _split_added(name) is not None:
         return
@@ -223,22 +246,27 @@ def check_model_name(name: str) -> None:
 def _guess(name: str) -> str:
     """The name that was probably meant; empty without a guess."""
     name = name.strip()[:200]
-    lower = name.lower()
+    own = _guess_own(name, name.lower())
+    if own or "/" in name:
+        return own or _guess_provider(name)
+    head, colon, tail = name.partition(":")
+    if head.lower() in LITELLM_PREFIXES and tail[:1].isalpha():
+        return f"{head.lower()}/{tail}"
+    provider = next((provider for start, provider in _FAMILIES.items() if name.lower().startswith(start)), "")
+    if provider and colon:
+        provider = "ollama_chat"  # only Ollama separates name and size by a colon
+    return f"{provider}/{name}" if provider else ""
+
+
+def _guess_own(name: str, lower: str) -> str:
+    """The name of a model of this program that was probably meant; empty without a guess."""
     if lower.startswith("scripted"):
         return f"{SCRIPTED_PREFIX}FILE"
     if lower.startswith("recorded"):
         return f"{RECORDED_PREFIX}RUN"
-    if lower.startswith("embedded") or "smollm" in lower:
-        return EMBEDDED_MODEL
-    if "/" in name:
-        return _guess_provider(name)
-    head, colon, tail = name.partition(":")
-    if head.lower() in LITELLM_PREFIXES and tail[:1].isalpha():
-        return f"{head.lower()}/{tail}"
-    provider = next((provider for start, provider in _FAMILIES.items() if lower.startswith(start)), "")
-    if provider and colon:
-        provider = "ollama_chat"  # only Ollama separates name and size by a colon
-    return f"{provider}/{name}" if provider else ""
+    if lower.endswith(".gguf") or lower.startswith("gguf"):
+        return f"{GGUF_PREFIX}{name[4:].lstrip(':/') or 'FILE' if lower.startswith('gguf') else name}"
+    return EMBEDDED_MODEL if lower.startswith("embedded") or "smollm" in lower else ""
 
 
 def _guess_provider(name: str) -> str:
@@ -251,7 +279,7 @@ def _guess_provider(name: str) -> str:
 
 
 _PREFIX: Final = re.compile(r"[a-z][a-z0-9_-]{1,30}")
-_OWN_PREFIXES: Final = frozenset({"embedded", "scripted", "recorded"})
+_OWN_PREFIXES: Final = frozenset({"embedded", "gguf", "scripted", "recorded"})
 _MAKERS: dict[str, Callable[[str], Model]] = {}
 
 

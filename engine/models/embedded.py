@@ -1,10 +1,12 @@
-"""Built-in demo model: real, local, free, and tiny.
+"""Models that run in the embedded runtime, and the built-in demo model: real, local, free, and tiny.
 
-It runs in a child process (`engine.models.embedded_worker`), because the native runtime can crash or hang. The parent
-talks to the process over pipes, in threads: the process outlives the event loop that started it, and serves several.
+A model runs in a child process (`engine.models.embedded_worker`), because the native runtime can crash or hang. The
+parent talks to the process over pipes, in threads: the process outlives the event loop that started it, and serves
+several.
 Calls are answered one at a time, in the order in which they arrive. A process that died is replaced at the next call.
 
-The runtime is located without importing it. The child checks the SHA-256 of the weights before it loads them.
+The runtime is located without importing it. The child checks the SHA-256 of the demo model's weights before it loads
+them. `engine.models.gguf_model` runs any other GGUF file.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import itertools
 import json
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -23,10 +26,10 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -61,17 +64,34 @@ DEFAULT_SEED = 7
 CANCEL_GRACE_S = 0.8
 """How long a canceled call may continue until its process is ended; normally it stops within 0.3 s, at a token."""
 
-_WORKER = Path(__file__).with_name("embedded_worker.py")
-_CONTROL_TOKENS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
+WORKER = Path(__file__).with_name("embedded_worker.py")
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH}
 _MAX_LINE_BYTES = 1_000_000
 _MAX_SOCKET_PATH_BYTES = 100
 """Socket addresses are limited to 104 to 108 bytes, depending on the system."""
+_LINES_KEPT = 40
+_LINES_SHOWN = 5
+_VMSTAT = Path("/proc/vmstat")
+_OUT_OF_MEMORY: Final = re.compile(
+    r"insufficient memory|out of (device )?memory|(failed|unable) to allocate|cannot allocate memory|bad_alloc"
+    r"|OutOfDeviceMemory",
+    re.IGNORECASE,
+)
+"""What the runtime writes if it gets no memory, on a processor or a graphics card."""
 
 
 def _unavailable(message: str) -> ModelError:
     remedy = "Install it, or choose another model."
     return ModelError(ModelErrorKind.UNAVAILABLE, message, remedy, fix=Fix.INSTALL.of("embedded"))
+
+
+def control_token_pattern(tokens: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds tokens that start or end messages; shorter ones than three characters are left."""
+    longest_first = sorted((token for token in tokens if len(token) > 2), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+
+_DEMO_TOKENS: Final = control_token_pattern(("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
 
 
 def find_runtime() -> Path:
@@ -82,7 +102,7 @@ def find_runtime() -> Path:
     """
     specification = importlib.util.find_spec(RUNTIME_PACKAGE)
     if specification is None or not specification.submodule_search_locations:
-        raise _unavailable(f"The runtime of the built-in demo model (package {RUNTIME_PACKAGE}) is not installed.")
+        raise _unavailable(f"The runtime of models on this machine (package {RUNTIME_PACKAGE}) is not installed.")
     return Path(next(iter(specification.submodule_search_locations))).parent
 
 
@@ -102,7 +122,7 @@ class WorkerMessage(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    tell: Literal["ready", "fatal", "text", "done", "cancelled", "failed"]
+    tell: Literal["ready", "fatal", "text", "reasoning", "done", "cancelled", "failed"]
     id: int = 0
     text: str = ""
     finish: str = ""
@@ -110,6 +130,36 @@ class WorkerMessage(BaseModel):
     output_tokens: int = 0
     message: str = ""
     error: Failure = Failure()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnd:
+    """How a child process ended.
+
+    Attributes:
+        reason: A clause for people (`it was ended by signal 9 (Killed)`).
+        output: The last lines of its error output.
+        killed_for_memory: Whether the system ended it because the memory ran out.
+    """
+
+    reason: str
+    output: tuple[str, ...] = ()
+    killed_for_memory: bool = False
+
+    @property
+    def ran_out_of_memory(self) -> bool:
+        """Whether it ended because there was too little memory."""
+        return self.killed_for_memory or any(map(_OUT_OF_MEMORY.search, self.output))
+
+
+def _memory_kills() -> int:
+    """Return how many processes the system has ended because the memory ran out; 0 if it does not say."""
+    try:
+        counts = _VMSTAT.read_text("ascii", "replace")
+    except OSError:
+        return 0
+    found = re.search(r"^oom_kill (\d+)$", counts, re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 class Child:
@@ -124,7 +174,7 @@ class Child:
         worker: Path,
         settings: dict[str, Value],
         on_message: Callable[[WorkerMessage], None],
-        on_exit: Callable[[str], None],
+        on_exit: Callable[[ChildEnd], None],
     ) -> None:
         """Start the process.
 
@@ -132,14 +182,14 @@ class Child:
             worker: The program that it runs.
             settings: Its first message.
             on_message: Receives each message, in order, in the reading thread.
-            on_exit: Receives, last and once, a clause that says how the process ended (`it was ended by SIGKILL`).
+            on_exit: Receives, last and once, how the process ended.
         """
         self._worker = worker
         self._settings = settings
         self._on_message = on_message
         self._on_exit = on_exit
         self._outgoing: queue.SimpleQueue[dict[str, Value] | None] = queue.SimpleQueue()
-        self._last_output: deque[str] = deque(maxlen=5)
+        self._last_output: deque[str] = deque(maxlen=_LINES_KEPT)
         self._process_lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._killed = False
@@ -171,15 +221,16 @@ class Child:
         try:
             socket_folder = _private_folder()
             try:
-                reason = self._start_and_listen(socket_folder)
+                end = self._start_and_listen(socket_folder)
             finally:
                 shutil.rmtree(socket_folder, ignore_errors=True)
         except OSError as error:
-            reason = f"its process does not start ({error.strerror})"
-        self._on_exit(reason)
+            end = ChildEnd(f"its process does not start ({error.strerror})")
+        self._on_exit(end)
 
-    def _start_and_listen(self, socket_folder: Path) -> str:
+    def _start_and_listen(self, socket_folder: Path) -> ChildEnd:
         """Run the process to its end; return how it ended."""
+        kills_before = _memory_kills()
         process = self._start(socket_folder)
         assert process.stdin
         assert process.stdout
@@ -200,14 +251,20 @@ class Child:
         process.stderr.close()
         with contextlib.suppress(OSError):
             process.stdin.close()
+        output = tuple(self._last_output)
         if not is_valid:
-            return "it wrote something that is not a message"
-        last_output = " ".join(self._last_output)[-500:]
+            return ChildEnd("it wrote something that is not a message", output)
+        last_output = " ".join(output[-_LINES_SHOWN:])[-500:]
         addition = f"; its last output was: {last_output}" if last_output else ""
-        if process.returncode < 0:
-            number = -process.returncode
-            return f"it was ended by signal {number} ({signal.strsignal(number)}){addition}"
-        return f"it ended by itself with exit code {process.returncode}{addition}"
+        if process.returncode >= 0:
+            return ChildEnd(f"it ended by itself with exit code {process.returncode}{addition}", output)
+        number = -process.returncode
+        is_foreign_kill = number == signal.SIGKILL and not self._killed
+        return ChildEnd(
+            f"it was ended by signal {number} ({signal.strsignal(number)}){addition}",
+            output,
+            killed_for_memory=is_foreign_kill and _memory_kills() > kills_before,
+        )
 
     def _start(self, socket_folder: Path) -> subprocess.Popen[bytes]:
         with self._process_lock:
@@ -269,10 +326,11 @@ def _private_folder() -> Path:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Call:
-    """A waiting or running call, and the event loop in which it is awaited."""
+    """A waiting or running call, the settings of the child for it, and the event loop in which it is awaited."""
 
     id: int
     body: dict[str, Value]
+    settings: dict[str, Value]
     loop: asyncio.AbstractEventLoop
     inbox: asyncio.Queue[WorkerMessage | ModelError] = field(
         default_factory=asyncio.Queue["WorkerMessage | ModelError"]
@@ -285,13 +343,16 @@ class _Call:
 
 
 class EmbeddedModel:
-    """The built-in demo model.
+    """The built-in demo model, and the base of other models in the same runtime.
 
     By default its temperature is 0.2, its seed fixed and `max_tokens` 512, so that the same request gets the same reply
     on the same machine.
     """
 
-    def __init__(self, *, weights: Path | None = None, sha256: str = FILE_SHA256, worker: Path = _WORKER) -> None:
+    idle_s: float | None = None
+    """How long the child process runs without a call, in seconds; None for as long as the model is open."""
+
+    def __init__(self, *, weights: Path | None = None, sha256: str = FILE_SHA256, worker: Path = WORKER) -> None:
         """Prepare the model; nothing is started or read before the first call.
 
         Args:
@@ -309,8 +370,9 @@ class EmbeddedModel:
         self._settings: dict[str, Value] = {}
         self._child: Child | None = None
         self._child_ready = False
+        self._child_ending = False  # it was idle, and ends or is replaced
         self._start_failure = ""
-        self._cancel_timer: threading.Timer | None = None
+        self._timer: threading.Timer | None = None  # ends a child that is stuck or idle
         self._closed = False
 
     @property
@@ -322,6 +384,11 @@ class EmbeddedModel:
     def note(self) -> str:
         """What a person should know before using it."""
         return EMBEDDED_NOTE
+
+    @property
+    def title(self) -> str:
+        """Its name in sentences."""
+        return "the built-in demo model"
 
     @property
     def process_id(self) -> int | None:
@@ -338,11 +405,12 @@ class EmbeddedModel:
 
         Raises:
             ModelError: It is not installed or damaged (`UNAVAILABLE`), the prompt is too long (`CONTEXT_LENGTH`), it
-                cannot follow the schema (`BAD_REQUEST`), or its process died (`INTERRUPTED`).
+                cannot follow the schema (`BAD_REQUEST`), there is too little memory (`OUT_OF_MEMORY`), or its process
+                died (`INTERRUPTED`).
         """
-        settings = self._child_settings()
-        call = _Call(next(self._ids), _body(describe_tools(request)), asyncio.get_running_loop())
-        self._submit(call, settings)
+        settings = await self.child_settings()
+        call = _Call(next(self._ids), self.body(describe_tools(request)), settings, asyncio.get_running_loop())
+        self._submit(call)
         texts = ReplyText(on_text=on_text)
         has_ended = False
         try:
@@ -355,18 +423,21 @@ class EmbeddedModel:
                 if item.tell == "text":
                     texts.add(item.text)
                     continue
+                if item.tell == "reasoning":
+                    texts.add_reasoning(item.text)
+                    continue
                 has_ended = True
                 if item.tell == "failed":
-                    raise _runtime_error(item.error)
+                    raise self.runtime_error(item.error)
                 texts.finish()
                 reply = Reply(
                     text=texts.text,
                     finish=_FINISHES.get(item.finish, Finish.OTHER),
                     usage=Usage(item.input_tokens, item.output_tokens),
-                    model=EMBEDDED_MODEL,
+                    model=self.name,
                     cost_usd=0.0,
                     reasoning=texts.reasoning,
-                    warnings=_unused_settings(request),
+                    warnings=self.warnings(request),
                 )
                 return parse_written_calls(reply, request)
         finally:
@@ -379,7 +450,7 @@ class EmbeddedModel:
         Raises:
             ModelError: The model is not installed or damaged (`UNAVAILABLE`).
         """
-        settings = self._child_settings()
+        settings = self._demo_settings()
         with self._lock:
             if self._child is None and not self._closed:
                 self._start_child(settings)
@@ -388,38 +459,104 @@ class EmbeddedModel:
         """End the child process; calls that still wait fail."""
         with self._lock:
             self._closed = True
+            self._stop_timer()
             child = self._child
             if child:
                 child.kill()
         if child:
             await asyncio.to_thread(child.join)
 
-    def _child_settings(self) -> dict[str, Value]:
+    async def child_settings(self) -> dict[str, Value]:
+        """Return the settings of the child process, which is replaced if they change.
+
+        Raises:
+            ModelError: The model cannot be used.
+        """
+        return self._demo_settings()
+
+    def _demo_settings(self) -> dict[str, Value]:
         return {
             "weights": str(self._weights or find_weights()),
             "sha256": self._sha256,
             "runtime": str(find_runtime()),
-            "threads": max(1, _usable_cores() // 2),  # with every core busy it generates ten times slower
+            "threads": default_threads(),
             "context_tokens": CONTEXT_TOKENS,
+            "gpu_layers": None,
         }
+
+    def body(self, request: Request) -> dict[str, Value]:
+        """Return a request without tools in the runtime's format."""
+        complete = replace(
+            request,
+            max_tokens=request.max_tokens or DEFAULT_MAX_TOKENS,
+            temperature=DEFAULT_TEMPERATURE if request.temperature is None else request.temperature,
+            top_p=DEFAULT_TOP_P if request.top_p is None else request.top_p,
+            seed=DEFAULT_SEED if request.seed is None else request.seed,
+        )
+        return {
+            **request_body(complete, _DEMO_TOKENS),
+            # Without a penalty so small a model repeats itself; in JSON the penalty would apply to the syntax.
+            "repeat_penalty": 1.1 if request.schema is None else 1.0,
+            # Earlier requests must not change a reply, not even by a rounding error.
+            "cache_prompt": False,
+        }
+
+    def warnings(self, request: Request) -> tuple[str, ...]:
+        """Return a warning for each setting of a request that has no meaning here."""
+        settings = (("Reasoning effort", request.reasoning_effort), ("Extra parameters", request.extra_parameters))
+        return tuple(_unused(self.title, setting) for setting, value in settings if value)
+
+    def start_error(self, failure: str, _output: tuple[str, ...]) -> ModelError:
+        """Return the error of a child that could not load the model, for other reasons than too little memory.
+
+        Args:
+            failure: Why, in a clause.
+            _output: The last lines of its error output.
+        """
+        return _unavailable(f"{capitalized(self.title)} cannot start: {failure}.")
+
+    def runtime_error(self, failure: Failure) -> ModelError:
+        """Return the error of a request that the runtime refused."""
+        if failure.type == "exceed_context_size_error":
+            return ModelError(
+                ModelErrorKind.CONTEXT_LENGTH,
+                f"The prompt has {failure.n_prompt_tokens} tokens, but {self.title} reads {failure.n_ctx}.",
+                "Shorten the prompt or what a loop appends to it (append_window), or choose a model with a larger "
+                "window.",
+            )
+        return ModelError(
+            ModelErrorKind.BAD_REQUEST,
+            f"{capitalized(self.title)} refused the request: {failure.message[:300].rstrip('.')}.",
+            "Change the prompt or the JSON Schema, or choose another model.",
+        )
 
     def _start_child(self, settings: dict[str, Value]) -> None:
         """Start a child process. The lock is held."""
         self._settings = settings
         self._child = Child(self._worker, settings, self._on_message, self._on_exit)
 
-    def _submit(self, call: _Call, settings: dict[str, Value]) -> None:
+    def _submit(self, call: _Call) -> None:
         with self._lock:
             if self._closed:
-                raise ModelError(ModelErrorKind.UNAVAILABLE, "The built-in demo model was closed.")
+                raise ModelError(ModelErrorKind.UNAVAILABLE, f"{capitalized(self.title)} was closed.")
             self._waiting.append(call)
             if self._child is None:
-                self._start_child(settings)
+                self._start_child(call.settings)
             self._run_next()
 
     def _run_next(self) -> None:
         """Send the next waiting call to the child if it is idle. The lock is held."""
-        if self._child and self._child_ready and self._current is None and self._waiting:
+        is_idle = self._child_ready and not self._child_ending and self._current is None
+        if not self._child or not is_idle:
+            return
+        if not self._waiting:
+            if self.idle_s is not None:
+                self._start_timer(self.idle_s, self._end_idle)
+        elif self._waiting[0].settings != self._settings:
+            self._child_ending = True
+            self._child.kill()
+        else:
+            self._stop_timer()
             self._current = self._waiting.popleft()
             self._child.send({"do": "complete", "id": self._current.id, "body": self._current.body})
 
@@ -429,14 +566,30 @@ class EmbeddedModel:
                 self._waiting.remove(call)
             elif self._current is call and self._child:
                 self._child.send({"do": "cancel", "id": call.id})
-                self._cancel_timer = threading.Timer(CANCEL_GRACE_S, self._end_stuck, [call])
-                self._cancel_timer.daemon = True
-                self._cancel_timer.start()
+                self._start_timer(CANCEL_GRACE_S, self._end_stuck, call)
+
+    def _start_timer(self, seconds: float, work: Callable[..., None], *arguments: object) -> None:
+        self._stop_timer()
+        self._timer = threading.Timer(seconds, work, arguments)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _stop_timer(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
 
     def _end_stuck(self, call: _Call) -> None:
         """End the child if it still processes a canceled call. In the timer's thread."""
         with self._lock:
             if self._current is call and self._child:
+                self._child.kill()
+
+    def _end_idle(self) -> None:
+        """End the child if it still has no call. In the timer's thread."""
+        with self._lock:
+            if self._current is None and not self._waiting and self._child:
+                self._child_ending = True
                 self._child.kill()
 
     def _on_message(self, message: WorkerMessage) -> None:
@@ -448,82 +601,80 @@ class EmbeddedModel:
                 self._start_failure = message.message
             elif self._current and self._current.id == message.id:
                 self._current.deliver(message)
-                if message.tell != "text":
+                if message.tell not in {"text", "reasoning"}:
                     self._finish_current()
             self._run_next()
 
     def _finish_current(self) -> None:
         self._current = None
-        if self._cancel_timer:
-            self._cancel_timer.cancel()
-            self._cancel_timer = None
+        self._stop_timer()
 
-    def _on_exit(self, reason: str) -> None:
+    def _on_exit(self, end: ChildEnd) -> None:
         """Handle the end of the child, in its reading thread; start another one if calls wait."""
         with self._lock:
             started, self._child_ready = self._child_ready, False
             failure, self._start_failure = self._start_failure, ""
             current = self._current
             self._finish_current()
-            self._child = None
+            self._child, self._child_ending = None, False
             if current:
-                current.deliver(_process_ended(reason))
+                current.deliver(self._end_error(end))
             if self._closed or not started:
                 while self._waiting:
-                    self._waiting.popleft().deliver(_cannot_start(failure) if failure else _process_ended(reason))
+                    self._waiting.popleft().deliver(self._end_error(end, failure))
             elif self._waiting:
-                self._start_child(self._settings)
+                self._start_child(self._waiting[0].settings)
 
+    def _end_error(self, end: ChildEnd, failure: str = "") -> ModelError:
+        """Return the error of a call whose child ended.
 
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _process_ended(reason: str) -> ModelError:
-    return ModelError(
-        ModelErrorKind.INTERRUPTED,
-        f"The built-in demo model's process ended before it replied: {reason}.",
-        "Run it again; if that happens repeatedly, choose another model.",
-    )
-
-
-def _cannot_start(failure: str) -> ModelError:
-    return _unavailable(f"The built-in demo model cannot start: {failure}.")
-
-
-def _runtime_error(failure: Failure) -> ModelError:
-    if failure.type == "exceed_context_size_error":
+        Args:
+            end: How it ended.
+            failure: Why it could not load the model, in a clause; empty if it did not say so.
+        """
+        if end.ran_out_of_memory:
+            return ModelError(
+                ModelErrorKind.OUT_OF_MEMORY,
+                f"The memory of this machine is not enough for {self.title}.",
+                "Choose a smaller model, lower its context length, or close other programs.",
+                fix=Fix.CHOOSE_MODEL,
+            )
+        if failure:
+            return self.start_error(failure, end.output)
         return ModelError(
-            ModelErrorKind.CONTEXT_LENGTH,
-            f"The prompt has {failure.n_prompt_tokens} tokens, but the built-in demo model reads {failure.n_ctx}.",
-            "Shorten the prompt or what a loop appends to it (append_window), or choose a model with a larger window.",
+            ModelErrorKind.INTERRUPTED,
+            f"The process of {self.title} ended before it replied: {end.reason}.",
+            "Run it again; if that happens repeatedly, choose another model.",
         )
-    return ModelError(
-        ModelErrorKind.BAD_REQUEST,
-        f"The built-in demo model refused the request: {failure.message.rstrip('.')}.",
-        "Change the prompt or the JSON Schema, or choose another model.",
-    )
 
 
-def _body(request: Request) -> dict[str, Value]:
-    """The request in the runtime's format."""
+def default_threads() -> int:
+    """Return the number of threads to generate with: half of the cores, since it is ten times slower with all busy."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // 2)
+
+
+def request_body(request: Request, control_tokens: re.Pattern[str]) -> dict[str, Value]:
+    """Return a request without tools in the runtime's format; what it does not set is left to the runtime.
+
+    Args:
+        request: The request.
+        control_tokens: Finds what would start or end a message in a text.
+    """
     body: dict[str, Value] = {
-        "messages": [_message(message) for message in request.messages],
-        "max_tokens": max(1, request.max_tokens or DEFAULT_MAX_TOKENS),
-        "temperature": DEFAULT_TEMPERATURE if request.temperature is None else request.temperature,
-        "top_p": DEFAULT_TOP_P if request.top_p is None else request.top_p,
-        # The largest seed would mean a random one.
-        "seed": (DEFAULT_SEED if request.seed is None else request.seed) % 0xFFFF_FFFF,
-        # Without a penalty so small a model repeats itself; in JSON the penalty would apply to the syntax.
-        "repeat_penalty": 1.1 if request.schema is None else 1.0,
-        # Earlier requests must not change a reply, not even by a rounding error.
-        "cache_prompt": False,
+        "messages": [_message(message, control_tokens) for message in request.messages],
         "stream": True,
         "stream_options": {"include_usage": True},
         "return_progress": True,  # a callback between two batches of the prompt: the only place to cancel there
     }
+    if request.max_tokens is not None:
+        body["max_tokens"] = max(1, request.max_tokens)
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.top_p is not None:
+        body["top_p"] = request.top_p
+    if request.seed is not None:
+        body["seed"] = request.seed % 0xFFFF_FFFF  # the largest seed would mean a random one
     if request.stop:
         body["stop"] = list(request.stop)
     if request.schema is not None:
@@ -531,15 +682,16 @@ def _body(request: Request) -> dict[str, Value]:
     return body
 
 
-def _unused_settings(request: Request) -> tuple[str, ...]:
-    """A warning for each setting that has no meaning here."""
-    settings = (("Reasoning effort", request.reasoning_effort), ("Extra parameters", request.extra_parameters))
-    return tuple(f"The built-in demo model does not use the setting '{title}'." for title, value in settings if value)
-
-
-def _message(message: Message) -> dict[str, Value]:
+def _message(message: Message, control_tokens: re.Pattern[str]) -> dict[str, Value]:
     """The message in the runtime's format: clean, and without text that would end or start a message."""
-    text = clean_text(message.text)
-    for token in _CONTROL_TOKENS:
-        text = text.replace(token, token.replace("<|", "< |"))
+    text = control_tokens.sub(lambda found: f"{found[0][0]} {found[0][1:]}", clean_text(message.text))
     return {"role": "user" if message.role == "tool" else message.role, "content": text}
+
+
+def _unused(title: str, setting: str) -> str:
+    return f"{capitalized(title)} does not use the setting '{setting}'."
+
+
+def capitalized(title: str) -> str:
+    """Return a title for the start of a sentence."""
+    return title[:1].upper() + title[1:]

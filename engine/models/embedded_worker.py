@@ -1,4 +1,4 @@
-"""Child process that runs the built-in demo model.
+"""Child process that runs a model: the built-in demo model, or a GGUF file.
 
 It is started as a file by an isolated interpreter, so it imports nothing of the engine and as little as possible. It
 contains the native runtime, so that crashes and hangs do not affect the program: the parent can end it at any time, and
@@ -8,7 +8,9 @@ A message is one line of JSON. The first line from the parent contains the setti
 
 - in: `{"do": "complete", "id": 1, "body": {…}}`, `{"do": "cancel", "id": 1}`
 - out: `{"tell": "ready"}` or `{"tell": "fatal", "message": …}` once, then for each request any number of
-  `{"tell": "text", "id": 1, "text": …}` and one of `done`, `cancelled`, `failed`.
+  `{"tell": "text", "id": 1, "text": …}` and `reasoning`, and one of `done`, `cancelled`, `failed`.
+
+The runtime's own errors are written to standard error.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ Message = dict[str, Any]
 
 PROMPT_BATCH_TOKENS = 32
 """The runtime can be stopped only between two batches of a prompt; one of this size takes 0.2 s and costs no speed."""
+ERRORS_ONLY = 1
+"""How much the runtime writes to standard error."""
+MAX_ERROR_LENGTH = 2000
 
 
 class FatalError(Exception):
@@ -100,12 +105,15 @@ def start_server(settings: Message) -> Any:
         parameters.api_keys = [secrets.token_hex(32)]
         parameters.ui = False
         parameters.endpoint_slots = False
-        parameters.verbosity = 0
+        parameters.verbosity = ERRORS_ONLY
         parameters.warmup = False
         parameters.prefill_assistant = False
         parameters.n_parallel = 1
         parameters.n_ctx = settings["context_tokens"]
-        parameters.n_batch = parameters.n_ubatch = PROMPT_BATCH_TOKENS
+        if settings["gpu_layers"] is not None:  # otherwise as many as fit
+            parameters.n_gpu_layers = settings["gpu_layers"]
+        if settings["gpu_layers"] == 0 or not has_gpu(runtime):
+            parameters.n_batch = parameters.n_ubatch = PROMPT_BATCH_TOKENS
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = settings["threads"]
         # By default it keeps the state of past prompts, up to 8 GiB.
         parameters.cache_ram_mib = 0
@@ -116,8 +124,14 @@ def start_server(settings: Message) -> Any:
     with contextlib.suppress(OSError):
         socket_file.parent.rmdir()  # so that nothing is left behind if the parent is killed
     # A server that is dropped before its first request blocks forever, and the first request is slower than the others.
-    server.handle_chat_completions('{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}', ignore)
+    with contextlib.suppress(Exception):  # a chat template that refuses it may accept other messages
+        server.handle_chat_completions('{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}', ignore)
     return server
+
+
+def has_gpu(runtime: Any) -> bool:
+    """Whether the runtime can use a graphics card, which reads prompts in larger batches."""
+    return any(device["type"].name.endswith("GPU") for device in runtime.get_device_info())
 
 
 def ignore(_piece: str) -> bool:
@@ -127,7 +141,7 @@ def ignore(_piece: str) -> bool:
 
 def one_line(error: Exception) -> str:
     """An error's text without line breaks, truncated to fit into a sentence."""
-    return " ".join(str(error).split())[:300]
+    return " ".join(str(error).split())[:MAX_ERROR_LENGTH]
 
 
 class Worker:
@@ -161,8 +175,8 @@ class Worker:
             if self._cancelled_id == request_id:
                 return True
             try:
-                if text := read_chunk(json.loads(piece), outcome, failure):
-                    self._pipe.tell(tell="text", id=request_id, text=text)
+                for kind, text in read_chunk(json.loads(piece), outcome, failure).items():
+                    self._pipe.tell(tell=kind, id=request_id, text=text)
             except Exception as error:  # the runtime ignores exceptions of its callback
                 failure.update(type="unreadable", message=one_line(error))
             return bool(failure)
@@ -179,19 +193,21 @@ class Worker:
             self._pipe.tell(tell="done", id=request_id, **outcome)
 
 
-def read_chunk(chunk: Message, outcome: Message, failure: Message) -> str:
-    """Return the text in one chunk of a streamed reply; add its finish, token counts and error to the others."""
+def read_chunk(chunk: Message, outcome: Message, failure: Message) -> dict[str, str]:
+    """Return `text` and `reasoning` in one chunk of a streamed reply, if any; add finish, token counts and error."""
+    texts: dict[str, str] = {}
     if "error" in chunk:
         failure.update(chunk["error"])
-        return ""
+        return texts
     if usage := chunk.get("usage"):
         outcome["input_tokens"] = usage["prompt_tokens"]
         outcome["output_tokens"] = usage["completion_tokens"]
-    text = ""
     for choice in chunk["choices"]:
-        text += choice["delta"].get("content") or ""
+        for kind, key in (("reasoning", "reasoning_content"), ("text", "content")):
+            if piece := choice["delta"].get(key):
+                texts[kind] = texts.get(kind, "") + piece
         outcome["finish"] = choice["finish_reason"] or outcome["finish"]
-    return text
+    return texts
 
 
 def end_with_parent() -> None:
@@ -215,12 +231,12 @@ def main() -> None:
     worker = Worker(pipe)
     threading.Thread(target=worker.listen, daemon=True).start()
     try:
-        check_weights(Path(settings["weights"]), settings["sha256"])
+        if settings["sha256"]:
+            check_weights(Path(settings["weights"]), settings["sha256"])
         server = start_server(settings)
     except FatalError as error:
         pipe.tell(tell="fatal", message=str(error))
-        exit_now()
-        return
+        return  # a regular end, so that the runtime writes all its messages
     pipe.tell(tell="ready")
     worker.serve(server)
 

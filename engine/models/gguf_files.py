@@ -1,13 +1,69 @@
-"""GGUF files, the format of models that run on this machine: where they are."""
+"""GGUF files, the format of models that run on this machine: where they are, and their names in workflows.
+
+A file in the folder for downloaded models, or of LM Studio or Ollama, has a name that is the same on every machine:
+`qwen2.5-7b-instruct-q4_k_m` for `Qwen2.5-7B-Instruct-Q4_K_M.gguf`, and Ollama's own name for a file of Ollama. Any
+other file is named by its path.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
+
+from pydantic_core import from_json
+
+from engine.errors import Fix, did_you_mean
+from engine.models.gguf_header import GgufError, GgufHeader, read_header
+from engine.models.protocol import GGUF_PREFIX, ModelError, ModelErrorKind, is_gguf_path
+from engine.safe_file_io import read_text_file
 
 FOLDER_VARIABLE: Final = "LOOPWRIGHT_MODELS_FOLDER"
 """Environment variable with the path of the folder for downloaded models."""
+
+_SUFFIX: Final = ".gguf"
+_PART: Final = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
+"""Name of a part of a model that is split into several files; the runtime is given the first."""
+_MAX_DEPTH: Final = 3
+"""LM Studio's files are in PUBLISHER/MODEL/."""
+_MAX_FILES: Final = 500
+_MAX_MANIFEST_BYTES: Final = 1_000_000
+_OLLAMA_HOST: Final = "registry.ollama.ai"
+_OLLAMA_WEIGHTS: Final = "application/vnd.ollama.image.model"
+_DIGEST: Final = re.compile(r"sha256[:-][0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class GgufFile:
+    """A GGUF file on this machine.
+
+    Attributes:
+        model: The name of its model in workflows (`gguf:qwen2.5-7b-instruct-q4_k_m`).
+        path: The file; the first part of a model in several files.
+        source: The program that it belongs to, for people.
+    """
+
+    model: str
+    path: Path
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class GgufEntry:
+    """A GGUF file with what its header says, for a list.
+
+    Attributes:
+        file: The file.
+        header: Its header; None if it is unusable. The size is that of all parts.
+        problem: Why it is unusable, in one sentence; may be empty.
+    """
+
+    file: GgufFile
+    header: GgufHeader | None
+    problem: str = ""
 
 
 def models_folder() -> Path:
@@ -18,3 +74,142 @@ def models_folder() -> Path:
     import platformdirs
 
     return platformdirs.user_data_path("loopwright", appauthor=False) / "models"
+
+
+def list_gguf_models() -> list[GgufEntry]:
+    """List the language models in GGUF files on this machine, with their headers. Reads a little of each file."""
+    entries = (_entry(file) for file in gguf_files())
+    return [entry for entry in entries if entry.header is None or entry.header.writes_text]
+
+
+def gguf_files() -> list[GgufFile]:
+    """Find the GGUF files of this program, LM Studio and Ollama; of files with the same name, the first."""
+    found: dict[str, GgufFile] = {}
+    for file in _all_files():
+        found.setdefault(file.model.casefold(), file)
+        if len(found) >= _MAX_FILES:
+            break
+    return list(found.values())
+
+
+def find_gguf(model: str) -> Path:
+    """Find the file of a model.
+
+    Args:
+        model: `gguf:NAME` or `gguf:PATH`.
+
+    Raises:
+        ModelError: There is no such file (`NOT_FOUND`).
+    """
+    name = model.removeprefix(GGUF_PREFIX)
+    if is_gguf_path(model):
+        path = Path(os.path.expanduser(name))  # noqa: PTH111 - the other way fails for an unknown user
+        if path.is_file():
+            return path
+        reason = "is a folder" if path.is_dir() else "does not exist"
+        raise _not_found(f"The file {path} {reason}.", "Choose another file or model.")
+    files = {file.model.casefold(): file for file in gguf_files()}
+    for wanted in (model.casefold(), f"{model.casefold()}:latest"):
+        if wanted in files:
+            return files[wanted].path
+    known = (file.model for file in files.values())
+    remedy = " ".join(filter(None, (did_you_mean(model, known), "Download it, or choose another model.")))
+    raise _not_found(f'There is no model "{name[:200]}" in the GGUF files on this machine.', remedy)
+
+
+def unusable_file(path: Path, error: OSError | GgufError) -> ModelError:
+    """Return the error of a file whose header cannot be read."""
+    reason = f"it cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
+    message = f"The model file {path} cannot be used: {reason}."
+    return ModelError(ModelErrorKind.UNAVAILABLE, message, "Choose another model.", fix=Fix.CHOOSE_MODEL)
+
+
+def _not_found(message: str, remedy: str) -> ModelError:
+    return ModelError(ModelErrorKind.NOT_FOUND, message, remedy, fix=Fix.CHOOSE_MODEL)
+
+
+def _entry(file: GgufFile) -> GgufEntry:
+    try:
+        header = read_header(file.path)
+        return GgufEntry(file, replace(header, size=sum(part.stat().st_size for part in _parts(file.path))))
+    except (OSError, GgufError) as error:
+        return GgufEntry(file, None, unusable_file(file.path, error).message)
+
+
+def _parts(path: Path) -> list[Path]:
+    """Return all files of a model.
+
+    Raises:
+        GgufError: Some are missing.
+    """
+    split = _PART.fullmatch(path.stem)
+    if split is None:
+        return [path]
+    count = int(split[3])
+    parts = [path.with_name(f"{split[1]}-{number:05}-of-{split[3]}{path.suffix}") for number in range(1, count + 1)]
+    missing = sum(not part.is_file() for part in parts)
+    if missing:
+        raise GgufError(f"{missing} of its {count} parts are missing")
+    return parts
+
+
+def _all_files() -> Iterator[GgufFile]:
+    home = Path.home()
+    yield from _files_in(models_folder(), "Downloaded")
+    for folder in (home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"):
+        yield from _files_in(folder, "LM Studio")
+    for folder in _ollama_folders(home):
+        yield from _ollama_files(folder)
+
+
+def _files_in(folder: Path, source: str) -> Iterator[GgufFile]:
+    for file in _walk(folder):
+        split = _PART.fullmatch(file.stem)
+        is_model = file.suffix.lower() == _SUFFIX and not file.name.startswith((".", "mmproj"))
+        if is_model and (split is None or int(split[2]) == 1):
+            name = split[1] if split else file.stem
+            yield GgufFile(f"{GGUF_PREFIX}{name.lower()}", file, source)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder, sorted, with those in its folders; what cannot be read is left out."""
+    for place, folders, files in os.walk(folder):
+        depth = len(Path(place).relative_to(folder).parts)
+        folders[:] = sorted(folders) if depth < _MAX_DEPTH else []
+        yield from (Path(place) / name for name in sorted(files))
+
+
+def _ollama_folders(home: Path) -> list[Path]:
+    if named := os.environ.get("OLLAMA_MODELS"):
+        return [Path(named).expanduser()]
+    # On Linux, Ollama is usually installed as a service with a user of its own.
+    return [home / ".ollama" / "models", Path("/usr/share/ollama/.ollama/models")]
+
+
+def _ollama_files(folder: Path) -> Iterator[GgufFile]:
+    """Yield Ollama's files. A manifest, manifests/HOST/USER/MODEL/TAG, names the blobs of a model."""
+    manifests = folder / "manifests"
+    for manifest in _walk(manifests):
+        place = manifest.relative_to(manifests).parts
+        blob = _blob(folder, manifest) if len(place) == 4 else None
+        if blob is not None:
+            host, user, model, tag = place
+            owner = [] if host == _OLLAMA_HOST and user == "library" else [user]
+            owner = owner if host == _OLLAMA_HOST else [host, *owner]
+            yield GgufFile(f"{GGUF_PREFIX}{'/'.join((*owner, model))}:{tag}", blob, "Ollama")
+
+
+def _blob(folder: Path, manifest: Path) -> Path | None:
+    """Return the file with the weights that a manifest names; None without one."""
+    try:
+        content: Any = from_json(read_text_file(manifest, _MAX_MANIFEST_BYTES))
+    except (OSError, ValueError):
+        return None
+    layers: Any = cast("dict[str, Any]", content).get("layers") if isinstance(content, dict) else None
+    for layer in cast("list[Any]", layers) if isinstance(layers, list) else []:
+        entry = cast("dict[str, Any]", layer) if isinstance(layer, dict) else {}
+        digest = str(entry.get("digest"))
+        if entry.get("mediaType") == _OLLAMA_WEIGHTS and _DIGEST.fullmatch(digest):
+            blob = folder / "blobs" / digest.replace(":", "-")
+            return blob if blob.is_file() else None
+    return None

@@ -1,4 +1,4 @@
-"""The models that a person can choose from: built in, of servers on this machine, and of providers with a key.
+"""The models that a person can choose from: built in, in files and of servers on this machine, and of providers.
 
 Both `loopwright models` and the lists in the window show it.
 """
@@ -37,6 +37,8 @@ _EXAMPLES: Final = {
     "hosted_vllm": "MODEL",
 }
 """A model of each provider."""
+
+_FREE: Final = Price(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def matches_model(typed: str, *names: str) -> bool:
 def known_models(keys: Keys, servers: Sequence[LocalServer] | None = None) -> list[KnownModel]:
     """List the models that can be called, and what the others require.
 
-    Looks for keys, also in the system's keyring, which may take a while; uses no network.
+    Looks for keys, also in the system's keyring, and for files of models, which may take a while; uses no network.
 
     Args:
         keys: The user's keys.
@@ -123,6 +125,7 @@ def known_models(keys: Keys, servers: Sequence[LocalServer] | None = None) -> li
     """
     return [
         built_in_model(),
+        *gguf_models(),
         *(model for server in servers or () for model in _served_by(server)),
         *(model for example in known_examples(keys) for model in _models_like(example, servers)),
         KnownModel("openai/MODEL", "Any OpenAI-compatible server", "", None, "Give its address as api_base."),
@@ -133,6 +136,23 @@ def known_models(keys: Keys, servers: Sequence[LocalServer] | None = None) -> li
             f"{RECORDED_PREFIX}RUN", "Recorded", "its replies come from an earlier run", True, "See docs/history.md."
         ),
     ]
+
+
+def gguf_models() -> list[KnownModel]:
+    """The models in GGUF files on this machine. Reads the start of each file."""
+    from engine.models.gguf_files import list_gguf_models
+
+    entries = list_gguf_models()
+    missing, fix = _missing_runtime() if entries else ("", "")
+    models: list[KnownModel] = []
+    for entry in entries:
+        title = f"{entry.file.source} (GGUF file)"
+        if entry.header is None:
+            models.append(KnownModel(entry.file.model, title, "", False, entry.problem))
+            continue
+        note, context = entry.header.summary, entry.header.context_tokens
+        models.append(KnownModel(entry.file.model, title, note, not missing, missing, _FREE, context, fix))
+    return models
 
 
 def known_examples(keys: Keys) -> list[KnownModel]:
@@ -167,7 +187,7 @@ def _models_like(example: KnownModel, servers: Sequence[LocalServer] | None) -> 
 
 def _served_by(server: LocalServer) -> Iterator[KnownModel]:
     for name in server.models:
-        yield KnownModel(name, server.title, "runs on your own machine", True, "", Price(0.0, 0.0))
+        yield KnownModel(name, server.title, "runs on your own machine", True, "", _FREE)
     if server.problem:
         yield KnownModel(f"{server.prefix}/MODEL", server.title, "runs on your own machine", False, server.problem)
 
@@ -175,16 +195,26 @@ def _served_by(server: LocalServer) -> Iterator[KnownModel]:
 def built_in_model() -> KnownModel:
     """The built-in model, and what is missing if it cannot be called."""
     from engine.models.demo_weights import find_weights
-    from engine.models.embedded import EMBEDDED_NOTE, find_runtime
+    from engine.models.embedded import EMBEDDED_NOTE
 
-    missing = fix = ""
     try:
         find_weights()
-        find_runtime()
     except ModelError as error:
         missing, fix = str(error), error.fix
-    price = Price(0.0, 0.0)
-    return KnownModel(EMBEDDED_MODEL, "Built-in demo model (135M)", EMBEDDED_NOTE, not missing, missing, price, fix=fix)
+    else:
+        missing, fix = _missing_runtime()
+    return KnownModel(EMBEDDED_MODEL, "Built-in demo model (135M)", EMBEDDED_NOTE, not missing, missing, _FREE, fix=fix)
+
+
+def _missing_runtime() -> tuple[str, str]:
+    """What is missing to run models on this machine, with its fix; empty texts if nothing is."""
+    from engine.models.embedded import find_runtime
+
+    try:
+        find_runtime()
+    except ModelError as error:
+        return str(error), error.fix
+    return "", ""
 
 
 def _known_example(prefix: str, provider: Provider, keys: Keys) -> KnownModel:

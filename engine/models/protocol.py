@@ -9,6 +9,7 @@ off its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from enum import StrEnum
@@ -20,6 +21,22 @@ from engine.values import Value, clean_text, clean_value, compact_json, immutabl
 EMBEDDED_MODEL = "embedded:smollm2-135m"
 SCRIPTED_PREFIX = "scripted:"
 RECORDED_PREFIX = "recorded:"
+GGUF_PREFIX = "gguf:"
+
+_WINDOWS_PATH: Final = re.compile(r"[A-Za-z]:[\\/]|\\")
+
+
+def is_gguf_path(model: str) -> bool:
+    """Whether a model is a GGUF file that is named by its path (`gguf:~/models/mine.gguf`)."""
+    name = model.removeprefix(GGUF_PREFIX)
+    is_path = name.lower().endswith(".gguf") or name.startswith(("/", "~", ".")) or _WINDOWS_PATH.match(name)
+    return name != model and bool(is_path)
+
+
+def reads_this_machine(model: str) -> bool:
+    """Whether a model's name says which file, or which run of the history, it reads."""
+    return model.startswith((SCRIPTED_PREFIX, RECORDED_PREFIX)) or is_gguf_path(model)
+
 
 OnText = Callable[[str], None]
 CountTokens = Callable[[str], int]
@@ -255,6 +272,7 @@ class ModelErrorKind(StrEnum):
     REFUSAL = "refusal"
     CUT_OFF = "cut_off"
     INTERRUPTED = "interrupted"
+    OUT_OF_MEMORY = "out_of_memory"
     UNAVAILABLE = "unavailable"
 
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from engine.document.model import Settings, Workflow
 from engine.errors import EngineError, Fix
 from engine.formatting import format_money, indent_lines
-from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.models.protocol import reads_this_machine
 from engine.nodes.agent_tools import AgentConfig
 from engine.nodes.node_registry import Registry
 from engine.nodes.spec import NodeConfig
@@ -70,7 +70,6 @@ def tools_in(graph: GraphPlan) -> Iterator[tuple[str, str]]:
 
 
 _OURS: Final = "engine."
-_READING_MODELS: Final = (RECORDED_PREFIX, SCRIPTED_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +185,7 @@ def _prices(workflow: Workflow) -> Iterator[tuple[str, str]]:
 
 
 def _models(names: Iterable[object]) -> Iterator[tuple[str, str]]:
-    yield from (("models", name) for name in names if isinstance(name, str) and name.startswith(_READING_MODELS))
+    yield from (("models", name) for name in names if isinstance(name, str) and reads_this_machine(name))
 
 
 def _from_arguments(config: ToolConfig) -> Iterator[tuple[str, str]]:

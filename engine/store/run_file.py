@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, cast, get_args, get_origin
 
 from engine.events import AnyEvent, NodeAnswered, NodeCompleted, NodeFailed, NodeToolCalled, RunStarted
 from engine.formatting import format_json
-from engine.models.protocol import RECORDED_PREFIX, SCRIPTED_PREFIX
+from engine.models.protocol import reads_this_machine
 from engine.plan.secrets import text_without_secrets
 from engine.runner.run_storage import RunHead
 from engine.safe_file_io import read_text_file
@@ -167,7 +167,6 @@ _LATEST: Final = 250_000_000_000.0
 _HEAD_TEXTS: Final = ("run_id", "document", "source", "parent", "forked_at")
 _IMPORTED: Final = "imported"
 """The option that marks an imported run, and every fork of it."""
-_READING_MODELS: Final = (RECORDED_PREFIX, SCRIPTED_PREFIX)
 _REMEDY: Final = "Export the run again, or choose another file."
 
 
@@ -253,7 +252,7 @@ def _without_permissions(head: RunHead) -> RunHead:
     options = {
         name: model
         for name in ("model", "default_model")
-        if isinstance(model := head.options.get(name), str) and not model.startswith(_READING_MODELS)
+        if isinstance(model := head.options.get(name), str) and not reads_this_machine(model)
     }
     budgets = {name: _lowest(head, name) for name in ("budget_usd", "budget_tokens")}
     limited = mark_imported({**options, **budgets}, imported=True)

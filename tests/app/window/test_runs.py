@@ -517,6 +517,8 @@ def test_stored_run_can_be_replayed(
         assert options.models is not None
         assert options.models.get(f"recorded:{run_id}").name == f"recorded:{run_id}"
     assert model_label(f"recorded:{run_id}") == "Recorded"
+    assert model_label("gguf:qwen2.5:7b") == "qwen2.5:7b"
+    assert model_label("gguf:~/models/Qwen-7B.gguf") == "Qwen-7B"
 
 
 def test_end_of_a_run_notifies_while_another_window_is_active(

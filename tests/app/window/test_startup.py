@@ -217,6 +217,7 @@ def test_only_models_of_open_documents_are_preloaded_once(
     qtbot.waitUntil(lambda: readied == ["embedded", "litellm"])
     open_file(workbench, saved(tmp_path, "three.loop.json", asking("openai/gpt-4o-mini")))
     open_file(workbench, saved(tmp_path, "four.loop.json", asking("scripted:x.json")))
+    open_file(workbench, saved(tmp_path, "five.loop.json", asking("gguf:large")))
     engine_thread.submit(_nothing()).result(timeout=5)
 
     assert readied == ["embedded", "litellm"]

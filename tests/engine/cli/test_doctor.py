@@ -22,6 +22,7 @@ def test_report_names_versions_models_files_and_the_window(program: Program) -> 
     assert sections["Program"]["loopwright"] == engine.__version__
     assert sections["Packages"]["litellm"][0].isdigit()
     assert {"Ollama", "LM Studio", "llama.cpp", "default"} <= set(sections["Models"])
+    assert sections["Models"]["GGUF files"].partition(" ")[0].isdigit()
     assert "does not exist" in sections["Files"]["extensions"]
     assert sections["Window"] == {"state": "not checked"}
 

@@ -22,6 +22,7 @@ from engine.models.catalog import (
     default_model_name,
 )
 from engine.models.embedded import EmbeddedModel
+from engine.models.gguf_model import GgufModel
 from engine.models.keys import Keys
 from engine.models.litellm_adapter import LiteLLMModel
 from engine.models.protocol import Message, Model, ModelError, ModelErrorKind, Request
@@ -44,8 +45,9 @@ def as_model(model: Model) -> Model:
 def test_all_kinds_follow_the_protocol(tmp_path: Path) -> None:
     file = tmp_path / "s.json"
     file.write_text("{}")
-    models = (EmbeddedModel(), ScriptedModel(file), LiteLLMModel("openai/x", keys=Keys({})))
-    assert [as_model(model).name for model in models] == [EMBEDDED_MODEL, f"scripted:{file}", "openai/x"]
+    models = (EmbeddedModel(), GgufModel("gguf:x"), ScriptedModel(file), LiteLLMModel("openai/x", keys=Keys({})))
+    names = [as_model(model).name for model in models]
+    assert names == [EMBEDDED_MODEL, "gguf:x", f"scripted:{file}", "openai/x"]
 
 
 async def test_prefix_decides_the_kind(tmp_path: Path) -> None:
@@ -55,6 +57,7 @@ async def test_prefix_decides_the_kind(tmp_path: Path) -> None:
     assert isinstance(models.get(EMBEDDED_MODEL), EmbeddedModel)
     scripted = models.get(f"scripted:{file}")
     assert (await scripted.complete(HELLO)).text == "hello"
+    assert isinstance(models.get("gguf:qwen2.5:7b"), GgufModel)
     remote = models.get("openrouter/vendor/model:free")
     assert isinstance(remote, LiteLLMModel)
     assert remote.name == "openrouter/vendor/model:free"
@@ -148,6 +151,9 @@ async def test_all_models_are_closed_even_if_one_fails(tmp_path: Path) -> None:
         ("scripted", "scripted:FILE"),
         ("recorded", "recorded:RUN"),
         (" gpt-4o ", "openai/gpt-4o"),
+        ("gguf:", "gguf:FILE"),
+        ("gguf/qwen2.5-7b", "gguf:qwen2.5-7b"),
+        ("~/models/Qwen2.5-7B.gguf", "gguf:~/models/Qwen2.5-7B.gguf"),
     ],
 )
 def test_wrong_name_is_refused_with_a_suggestion(name: str, guess: str) -> None:

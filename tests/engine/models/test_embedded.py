@@ -236,7 +236,7 @@ async def test_killed_process_fails_only_the_running_call(own: EmbeddedModel) ->
     killed = own.process_id
     assert killed
     os.kill(killed, signal.SIGKILL)
-    with pytest.raises(ModelError, match=r"process ended before it replied: it was ended by signal 9") as caught:
+    with pytest.raises(ModelError, match=r"ended before it replied: it was ended by signal 9") as caught:
         await running
     assert caught.value.kind is ModelErrorKind.INTERRUPTED
     assert caught.value.retryable

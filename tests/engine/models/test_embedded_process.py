@@ -117,11 +117,11 @@ async def test_exit_of_the_child_is_reported_with_its_last_output(
     make: Make, worker: Callable[[str], Path], before: str
 ) -> None:
     program = (
-        before + "print('half a mess', end='', flush=True)\nprint('out of\\tmemory', file=sys.stderr)\nsys.exit(3)"
+        before + "print('half a mess', end='', flush=True)\nprint('something\\tbroke', file=sys.stderr)\nsys.exit(3)"
     )
     error = await failure_of(make(worker=worker(program)))
     assert error.kind is ModelErrorKind.INTERRUPTED
-    assert "it ended by itself with exit code 3; its last output was: out of memory." in error.message
+    assert "it ended by itself with exit code 3; its last output was: something broke." in error.message
 
 
 async def test_child_that_exits_without_reading_is_noticed(make: Make, worker: Callable[[str], Path]) -> None:

@@ -61,6 +61,7 @@ def settings(tmp_path: Path) -> Message:
         "socket_folder": str(tmp_path),
         "threads": 1,
         "context_tokens": 512,
+        "gpu_layers": None,
     }
 
 

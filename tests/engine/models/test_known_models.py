@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from engine.models.local_servers import LocalServer
 from engine.models.price_list import provider_models
 from engine.models.protocol import EMBEDDED_MODEL, Price
 from engine.models.providers import PROVIDERS
+from tests.engine.models.gguf_writer import language_model, write_header
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +70,24 @@ def test_missing_built_in_model_has_a_remedy(monkeypatch: pytest.MonkeyPatch) ->
     assert built_in.available is False
     assert "no_such_package" in built_in.how_to_get
     assert built_in.fix == "install:embedded"
+
+
+def test_models_in_files_are_listed_with_their_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(tmp_path))
+    size = write_header(tmp_path / "Tiny.gguf", language_model("Tiny Chat")).stat().st_size
+    (tmp_path / "broken.gguf").write_bytes(b"<html>")
+
+    known = {model.name: model for model in known_models(Keys({}))}
+
+    tiny, broken = known["gguf:tiny"], known["gguf:broken"]
+    assert (tiny.title, tiny.note) == ("Downloaded (GGUF file)", f"Tiny Chat, 1B, Q4_K_M, {size} bytes")
+    assert (tiny.available, tiny.price_text, tiny.context_tokens) == (True, "free", 2048)
+    assert broken.available is False
+    assert "it is not a GGUF file" in broken.how_to_get
+
+    monkeypatch.setattr(embedded, "RUNTIME_PACKAGE", "no_such_package")
+    tiny = next(model for model in known_models(Keys({})) if model.name == "gguf:tiny")
+    assert (tiny.available, tiny.fix) == (False, "install:embedded")
 
 
 def test_invalid_key_is_reported_without_showing_it() -> None:

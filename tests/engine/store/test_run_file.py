@@ -162,6 +162,7 @@ def imported(tmp_path: Path, events: list[AnyEvent] | None = None, **fields: Any
         {"allow_private_addresses": True},
         {"model": "recorded:ab12"},
         {"default_model": "scripted:/etc/passwd"},
+        {"model": "gguf:/etc/passwd"},
         {"model": ["x"], "max_iterations_cap": 1e9, "anything": {"else": 1}},
     ],
 )

@@ -1,0 +1,373 @@
+"""Models in GGUF files: the demo model's weights under other names, and files that cannot be run.
+
+All processes are real.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.models import embedded
+from engine.models.catalog import Models
+from engine.models.demo_weights import find_weights
+from engine.models.embedded import WORKER
+from engine.models.gguf_model import GgufModel, GgufSettings, gguf_settings
+from engine.models.protocol import Finish, Message, ModelError, ModelErrorKind, Price, Request, ToolCall, ToolDefinition
+from tests.engine.models.gguf_writer import language_model, write_demo_model, write_header
+from tests.engine.models.test_embedded_process import wait_for_end
+
+HELLO = Request((Message("user", "Hi"),), max_tokens=2)
+STORY = Request((Message("user", "Write a long story."),))
+NAME = "gguf:tiny-chat"
+Make = Callable[..., GgufModel]
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="uses Linux's own limits and ways to watch processes")
+
+STRICT_TEMPLATE = (
+    "{% for message in messages %}"
+    "{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}"
+    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
+@pytest.fixture(autouse=True)
+def tiny_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The demo model as a downloaded model with another name."""
+    folder = tmp_path / "downloaded"
+    folder.mkdir()
+    monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(folder))
+    (folder / "Tiny-Chat.gguf").symlink_to(find_weights())
+    return folder / "Tiny-Chat.gguf"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[GgufModel]:
+    """One model for all tests that leave it usable."""
+    model = GgufModel(f"gguf:{find_weights()}", GgufSettings)
+    yield model
+    asyncio.run(model.close())
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Make]:
+    """Creates models that are closed after the test."""
+    async with AsyncExitStack() as stack:
+
+        def make_one(name: object = NAME, **more: object) -> GgufModel:
+            model = GgufModel(f"gguf:{name}" if isinstance(name, Path) else str(name), **more)  # pyright: ignore[reportArgumentType] - arguments by name
+            stack.push_async_callback(model.close)
+            return model
+
+        yield make_one
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a program that the child runs instead of the real one."""
+
+    def write(program: str) -> Path:
+        file = tmp_path / "worker.py"
+        file.write_text(f"import json, os, sys, signal\nsettings = json.loads(sys.stdin.readline())\n{program}")
+        return file
+
+    return write
+
+
+READY = "print(json.dumps({'tell': 'ready'}), flush=True)\nrequest = json.loads(sys.stdin.readline())\n"
+ECHO_SETTINGS = """
+print(json.dumps({"tell": "text", "id": request["id"], "text": json.dumps(settings)}))
+print(json.dumps({"tell": "done", "id": request["id"], "finish": "stop"}), flush=True)
+sys.stdin.readline()
+"""
+
+
+async def failure_of(model: GgufModel, request: Request = HELLO) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await model.complete(request)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+async def test_file_answers_like_any_model(shared: GgufModel) -> None:
+    pieces: list[str] = []
+    reply = await shared.complete(replace(STORY, max_tokens=8), pieces.append)
+
+    assert len(pieces) > 2
+    assert "".join(pieces) == reply.text
+    assert (reply.finish, reply.usage.output_tokens, reply.usage.exact) == (Finish.LENGTH, 8, True)
+    assert (reply.cost_usd, reply.model, reply.warnings) == (0.0, shared.name, ())
+    assert await shared.price() == Price(0.0, 0.0)
+
+
+async def test_reply_follows_a_schema(shared: GgufModel) -> None:
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+    reply = await shared.complete(Request((Message("user", "Is the sky blue?"),), schema={**schema}))  # pyright: ignore[reportArgumentType] - JSON
+    assert isinstance(json.loads(reply.text)["ok"], bool)
+
+
+async def test_same_seed_gives_the_same_reply_and_tokens(shared: GgufModel) -> None:
+    request = replace(STORY, max_tokens=8, seed=3)
+    first, second = await shared.complete(request), await shared.complete(request)
+    assert (first.text, first.usage) == (second.text, second.usage)
+
+
+async def test_text_cannot_inject_another_message(shared: GgufModel) -> None:
+    marked = await shared.complete(Request((Message("user", "<|im_end|><|im_start|>"),), max_tokens=1))
+    harmless = await shared.complete(Request((Message("user", "<!im_end!><!im_start!>"),), max_tokens=1))
+    assert marked.usage.input_tokens >= harmless.usage.input_tokens
+
+
+async def test_canceled_call_leaves_the_process_usable(shared: GgufModel) -> None:
+    begun = asyncio.Event()
+    task = asyncio.create_task(shared.complete(STORY, lambda _: begun.set()))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await shared.complete(HELLO)).usage.output_tokens in {1, 2}
+
+
+async def test_killed_process_is_replaced(shared: GgufModel) -> None:
+    begun = asyncio.Event()
+    task = asyncio.create_task(shared.complete(STORY, lambda _: begun.set()))
+    await begun.wait()
+    killed = shared.process_id
+    assert killed
+    os.kill(killed, signal.SIGKILL)
+    with pytest.raises(ModelError) as caught:
+        await task
+    assert caught.value.kind is ModelErrorKind.INTERRUPTED
+    assert caught.value.partial
+    assert (await shared.complete(HELLO)).usage.output_tokens in {1, 2}
+    assert shared.process_id != killed
+
+
+async def test_context_length_is_a_setting_that_applies_to_the_next_call(make: Make) -> None:
+    wanted = GgufSettings(context_tokens=256)
+    model = make(settings=lambda: wanted)
+    long = Request((Message("user", "word " * 600),), max_tokens=1)
+
+    first = await failure_of(model, long)
+    process = model.process_id
+    await failure_of(model, long)
+    assert model.process_id == process
+
+    wanted = GgufSettings(context_tokens=512)
+    second = await failure_of(model, long)
+    assert model.process_id not in {None, process}
+    assert first.kind is second.kind is ModelErrorKind.CONTEXT_LENGTH
+    assert "reads 256" in first.message
+    assert "reads 512" in second.message
+
+
+async def test_settings_reach_the_child_and_have_defaults(make: Make, worker: Callable[[str], Path]) -> None:
+    program = worker(READY + ECHO_SETTINGS)
+
+    given = GgufSettings(context_tokens=300, threads=3, gpu_layers=0)
+    chosen = json.loads((await make(settings=lambda: given, worker=program).complete(HELLO)).text)
+    default = json.loads((await make(settings=GgufSettings, worker=program).complete(HELLO)).text)
+
+    assert (chosen["context_tokens"], chosen["threads"], chosen["gpu_layers"]) == (300, 3, 0)
+    assert (default["context_tokens"], default["threads"]) == (8192, embedded.default_threads())
+    assert default["gpu_layers"] is None
+
+
+async def test_default_context_is_no_longer_than_the_model_supports(make: Make, worker: Callable[[str], Path]) -> None:
+    file = write_header(worker("").parent / "short.gguf", language_model())
+    reply = await make(file, settings=GgufSettings, worker=worker(READY + ECHO_SETTINGS)).complete(HELLO)
+    assert json.loads(reply.text)["context_tokens"] == 2048
+
+
+async def test_longer_context_than_the_model_supports_is_refused(make: Make) -> None:
+    error = await failure_of(make(settings=lambda: GgufSettings(context_tokens=8193)))
+    assert error.kind is ModelErrorKind.CONTEXT_LENGTH
+    assert "8,193" in error.message
+    assert "8,192" in error.message
+
+
+def test_settings_come_from_the_environment() -> None:
+    variables = {f"LOOPWRIGHT_GGUF_{name}": "3" for name in ("CONTEXT_TOKENS", "THREADS", "GPU_LAYERS")}
+    assert gguf_settings(variables) == GgufSettings(3, 3, 3)
+    assert gguf_settings({"LOOPWRIGHT_GGUF_THREADS": " "}) == GgufSettings()
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "9" * 40, "²"])
+def test_invalid_setting_is_named(value: str) -> None:
+    with pytest.raises(ModelError, match="LOOPWRIGHT_GGUF_THREADS"):
+        gguf_settings({"LOOPWRIGHT_GGUF_THREADS": value})
+
+
+async def test_replaced_file_is_loaded_again(make: Make, worker: Callable[[str], Path], tmp_path: Path) -> None:
+    file = write_header(tmp_path / "own.gguf", language_model())
+    model = make(file, settings=GgufSettings, worker=worker(READY + ECHO_SETTINGS))
+    first = json.loads((await model.complete(HELLO)).text)
+    write_header(file, language_model(**{"llama.context_length": 1024}))
+    os.utime(file, ns=(1, 1))
+    second = json.loads((await model.complete(HELLO)).text)
+    assert (first["context_tokens"], second["context_tokens"]) == (2048, 1024)
+
+
+async def test_roles_that_a_chat_template_refuses_are_changed(make: Make, tmp_path: Path) -> None:
+    file = write_demo_model(tmp_path / "strict.gguf", {"tokenizer.chat_template": STRICT_TEMPLATE})
+    model = make(file, settings=GgufSettings)
+    messages = (Message("system", "Be brief."), Message("user", "Hi."), Message("user", "Hello?"))
+
+    reply = await model.complete(Request(messages, max_tokens=2))
+
+    assert reply.usage.output_tokens in {1, 2}
+    assert any("same role" in warning for warning in reply.warnings)
+    assert (await model.complete(HELLO)).warnings == ()
+
+
+async def test_without_a_chat_template_chatml_is_used(make: Make, tmp_path: Path) -> None:
+    file = write_demo_model(tmp_path / "base.gguf", {"tokenizer.chat_template": None})
+    reply = await make(file, settings=GgufSettings).complete(HELLO)
+    assert reply.usage.output_tokens in {1, 2}
+    assert ["ChatML" in warning for warning in reply.warnings] == [True]
+
+
+async def test_tools_are_described_and_reasoning_is_separate(
+    make: Make, worker: Callable[[str], Path], tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked.json"
+    answer = f"""
+open({str(asked)!r}, "w").write(json.dumps(request["body"]))
+print(json.dumps({{"tell": "reasoning", "id": request["id"], "text": "Add them."}}))
+print(json.dumps({{"tell": "text", "id": request["id"], "text": '{{"tool": "add", "arguments": {{"a": 1}}}}'}}))
+print(json.dumps({{"tell": "done", "id": request["id"], "finish": "stop"}}), flush=True)
+sys.stdin.readline()
+"""
+    tools = (ToolDefinition("add", "Adds.", {"type": "object"}),)
+    request = replace(HELLO, tools=tools, extra_parameters={"top_k": 4, "stream": False}, reasoning_effort="low")
+
+    reply = await make(settings=GgufSettings, worker=worker(READY + answer)).complete(request)
+
+    assert (reply.tool_calls, reply.finish) == ((ToolCall("call_1", "add", {"a": 1}),), "tool_calls")
+    assert reply.reasoning == "Add them."
+    body = json.loads(asked.read_text())
+    assert "- add: Adds." in body["messages"][0]["content"]
+    assert (body["top_k"], body["stream"]) == (4, True)
+    assert body["chat_template_kwargs"] == {"reasoning_effort": "low"}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"", "is not a GGUF file"), (b"<html>", "is not a GGUF file"), (b"GGUF\3\0\0\0", "is incomplete or damaged")],
+)
+async def test_file_that_is_no_model_is_refused_without_a_process(
+    make: Make, tmp_path: Path, content: bytes, reason: str
+) -> None:
+    (tmp_path / "bad.gguf").write_bytes(content)
+    model = make(tmp_path / "bad.gguf")
+    error = await failure_of(model)
+    assert (error.kind, error.fix) == (ModelErrorKind.UNAVAILABLE, "choose_model")
+    assert reason in error.message
+    assert "bad.gguf" in error.message
+    assert model.process_id is None
+
+
+async def test_missing_file_is_refused(make: Make, tmp_path: Path) -> None:
+    assert (await failure_of(make(tmp_path / "none.gguf"))).kind is ModelErrorKind.NOT_FOUND
+    assert (await failure_of(make("gguf:none"))).kind is ModelErrorKind.NOT_FOUND
+
+
+async def test_embedding_model_is_refused(make: Make, tmp_path: Path) -> None:
+    file = write_header(tmp_path / "embed.gguf", {"general.architecture": "bert"})
+    assert "is not a language model" in (await failure_of(make(file))).message
+
+
+async def test_unknown_architecture_is_named(make: Make, tmp_path: Path) -> None:
+    file = write_header(tmp_path / "new.gguf", {"general.architecture": "nonesuch"})
+    error = await failure_of(make(file))
+    assert error.kind is ModelErrorKind.UNAVAILABLE
+    assert "the architecture 'nonesuch'" in error.message
+
+
+async def test_cut_file_is_reported(make: Make, tmp_path: Path, tiny_chat: Path) -> None:
+    with tiny_chat.open("rb") as stream:
+        (tmp_path / "cut.gguf").write_bytes(stream.read(4_000_000))
+    error = await failure_of(make(tmp_path / "cut.gguf"))
+    assert error.kind is ModelErrorKind.UNAVAILABLE
+    assert "cut.gguf is incomplete or damaged" in error.message
+
+
+async def test_model_that_lacks_parts_is_reported_with_the_runtimes_reason(make: Make, tmp_path: Path) -> None:
+    file = write_header(tmp_path / "empty.gguf", {"general.architecture": "llama"})
+    error = await failure_of(make(file))
+    assert error.kind is ModelErrorKind.UNAVAILABLE
+    assert "cannot be loaded: error loading model hyperparameters" in error.message
+
+
+@pytest.mark.slow
+async def test_chat_template_with_an_error_is_reported(make: Make, tmp_path: Path) -> None:
+    file = write_demo_model(tmp_path / "bad.gguf", {"tokenizer.chat_template": "{% for m in messages %}{% if m %}"})
+    error = await failure_of(make(file))
+    assert error.kind is ModelErrorKind.UNAVAILABLE
+    assert "chat template with an error" in error.message
+
+
+@on_linux
+async def test_too_little_memory_is_reported(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "limited.py"
+    file.write_text(
+        "import resource, runpy\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (400_000_000,) * 2)\n"
+        f"runpy.run_path({str(WORKER)!r}, run_name='__main__')\n"
+    )
+    error = await failure_of(make(settings=GgufSettings, worker=file))
+    assert error.kind is ModelErrorKind.OUT_OF_MEMORY
+    assert not error.retryable
+    assert NAME in error.message
+
+
+@pytest.mark.parametrize("before", ["", READY])
+async def test_process_that_the_system_kills_for_its_memory_is_reported(
+    make: Make, worker: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    counts = tmp_path / "vmstat"
+    counts.write_text("pgfault 5\noom_kill 2\n")
+    monkeypatch.setattr(embedded, "_VMSTAT", counts)
+    program = f"open({str(counts)!r}, 'w').write('oom_kill 3\\n')\nos.kill(os.getpid(), signal.SIGKILL)"
+
+    error = await failure_of(make(settings=GgufSettings, worker=worker(before + program)))
+
+    assert error.kind is ModelErrorKind.OUT_OF_MEMORY
+    monkeypatch.setattr(embedded, "_VMSTAT", tmp_path / "none")
+    error = await failure_of(make(settings=GgufSettings, worker=worker(before + program)))
+    assert error.kind is ModelErrorKind.INTERRUPTED
+
+
+@on_linux
+async def test_idle_process_ends_and_the_next_call_starts_another(
+    make: Make, worker: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GgufModel, "idle_s", 0.05)
+    report = ECHO_SETTINGS.replace("json.dumps(settings)", "str(os.getpid())")
+    model = make(settings=GgufSettings, worker=worker(READY + report))
+
+    first = int((await model.complete(HELLO)).text)
+    await asyncio.to_thread(wait_for_end, first)
+
+    assert int((await model.complete(HELLO)).text) != first
+
+
+async def test_runs_share_the_process_of_a_file() -> None:
+    first, second = Models(), Models()
+    model = first.get(NAME, "http://ignored.example")
+    assert second.get(NAME) is model
+    await first.close()
+    assert (await model.complete(HELLO)).usage.output_tokens in {1, 2}
+    await second.close()
+    with pytest.raises(ModelError, match="was closed"):
+        await model.complete(HELLO)
