@@ -101,15 +101,18 @@ def path_label(place: str) -> str:
 
 
 def fork_label(summary: RunSummary) -> str:
-    """Describe where a run was forked from: `fork of 3fa2b1, iteration 3`; empty if it is no fork."""
-    if not summary.parent:
-        return ""
+    """Describe a fork or a partial run: `fork of 3fa2b1, iteration 3`, `up to draft, with outputs of 3fa2b1`."""
+    if not summary.is_fork:
+        reused = f", with outputs of {short_id(summary.parent)}" if summary.parent else ""
+        return f"{summary.part}{reused}" if summary.part is not None else ""
     place = f", {path_label(summary.forked_at)}" if summary.forked_at else ""
     return f"fork of {short_id(summary.parent)}{place}"
 
 
 def branch_label(summary: RunSummary) -> str:
-    """Return the label of a fork below its parent: `Fork from iteration 3`."""
+    """Return the label of a run below its parent: `Fork from iteration 3`, `Up to draft`."""
+    if not summary.is_fork and summary.part is not None:
+        return capitalized(str(summary.part))
     return f"Fork from {path_label(summary.forked_at)}" if summary.forked_at else "Fork"
 
 

@@ -235,4 +235,5 @@ def summary_json(run: RunSummary) -> dict[str, Any]:
     before = ("run_id", "workflow", "source", "status", "started", "updated", "duration_s", "iterations", "exit_reason")
     after = ("tokens", "cost_usd", "models", "error", "parent", "forked_at", "pinned", "size")
     values = {name: getattr(run, name) for name in (*before, *after)}
-    return {**values, "status": str(run.status), "models": list(run.models)}
+    part = None if run.part is None else {"extent": run.part.extent, "node": run.part.node}
+    return {**values, "status": str(run.status), "models": list(run.models), "part": part}

@@ -132,7 +132,7 @@ def _row(before: str, run: RunSummary) -> Sequence[str]:
     ended = run.error or (format_exit_reason(run.exit_reason) if run.exit_reason else "")
     return (
         f"{before}{run.run_id}",
-        one_line(run.workflow, 40) or "-",
+        (one_line(run.workflow, 40) or "-") + (f", {one_line(str(run.part), 40)}" if run.part is not None else ""),
         f"{run.status}{', pinned' if run.pinned else ''}",
         format_time(run.started),
         str(run.iterations),

@@ -139,10 +139,11 @@ def _write_run(screen: Screen, reader: _RunReader) -> None:
         screen.line(f"Models: {', '.join(run.models)}.")
     if run.source:
         screen.line(f"From {run.source}.")
-    if run.parent:
-        screen.line(f"Forked from {run.parent} at {run.forked_at}.")
-    for fork in reader.store.children(run.run_id):
-        screen.line(f"Fork at {fork.forked_at}: {fork.run_id}, {fork.status}.")
+    if run.origin:
+        screen.line(f"{run.origin}.")
+    for child in reader.store.children(run.run_id):
+        place = f"Fork at {child.forked_at}" if child.is_fork else f"Partial run {child.part}"
+        screen.line(f"{place}: {child.run_id}, {child.status}.")
     for name, value in state.inputs.items():
         screen.line(f"Input {name}: {one_line(to_text(value), _PREVIEW_CHARACTERS)}")
     for path in state.loops:

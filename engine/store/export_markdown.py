@@ -65,8 +65,8 @@ def _facts(summary: RunSummary) -> Iterator[str]:
     yield f"{format_count(summary.tokens, 'token')}, {_inline(format_money(summary.cost_usd))}"
     if summary.models:
         yield f"Models: {_inline(', '.join(summary.models))}"
-    if summary.parent:
-        yield f"Forked from {_inline(summary.parent)} at {_inline(summary.forked_at)}"
+    if summary.origin:
+        yield _inline(summary.origin)
 
 
 class _Page:

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from engine.errors import EngineError, Fix
 from engine.events import AnyEvent
 from engine.models.protocol import Reply
+from engine.plan.part import Part
 from engine.run_state.state import RunStatus
 from engine.runner.run_storage import PostedAnswer, RunHead, RunStorage
 from engine.text_sanitizing import shown
@@ -109,8 +110,9 @@ class RunSummary:
         cost_usd: Cost in US dollars; None if a price is unknown.
         models: The models that it may call.
         error: What failed and why; empty if nothing did.
-        parent: The run that it was forked from; empty if it is not a fork.
+        parent: The run that it was forked from, or whose outputs a partial run reuses; empty if there is none.
         forked_at: The path in the parent.
+        part: The part of the workflow that ran; None for all of it.
         pinned: Whether it is protected from retention.
         size: Approximate number of bytes that only this run takes in the store.
     """
@@ -130,8 +132,24 @@ class RunSummary:
     error: str
     parent: str
     forked_at: str
+    part: Part | None
     pinned: bool
     size: int
+
+    @property
+    def is_fork(self) -> bool:
+        """Whether it is a fork of its parent, and not a partial run that only reuses outputs."""
+        return bool(self.parent) and (self.part is None or self.forked_at != self.part.node)
+
+    @property
+    def origin(self) -> str:
+        """Where the run comes from: `Forked from 3fa2b1 at loop[2]`, `Up to draft, with outputs of 3fa2b1`."""
+        if self.is_fork:
+            return f"Forked from {self.parent}{f' at {self.forked_at}' if self.forked_at else ''}"
+        if self.part is None:
+            return ""
+        text = str(self.part)
+        return f"{text[:1].upper()}{text[1:]}{f', with outputs of {self.parent}' if self.parent else ''}"
 
 
 @dataclass(frozen=True, slots=True)

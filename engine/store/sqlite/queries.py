@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from engine.events import AnyEvent, RunStarted
 from engine.models.protocol import Usage
+from engine.plan.part import Part, part_of
 from engine.run_state.state import Detail, RunState, RunStatus
 from engine.store.codec import KIND_CODES, KINDS, decode_event, field_index
 from engine.store.sqlite.blobs import BlobReader
@@ -64,13 +65,9 @@ def read_state(run_id: str, started: float, row: tuple[Any, ...]) -> RunState:
     )
 
 
-def read_summary(row: tuple[Any, ...], status: str) -> RunSummary:
-    """Build a summary from its columns.
-
-    Args:
-        row: Values of `SUMMARY_COLUMNS`.
-        status: Status of the run; `interrupted` if its process is gone.
-    """
+def _read_summary(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunSummary:
+    """Build a summary from the status (`interrupted` if the process is gone), `_PART` and `SUMMARY_COLUMNS`."""
+    status, part, *row = row
     run_id, source, parent, forked_at, pinned, size, started = row[:7]
     workflow, _state, updated, duration_s, iterations, exit_reason, tokens, cost_usd, models, error = row[7:]
     return RunSummary(
@@ -89,9 +86,16 @@ def read_summary(row: tuple[Any, ...], status: str) -> RunSummary:
         to_text(error),
         parent,
         forked_at,
+        _read_part(connection, part),
         bool(pinned),
         size,
     )
+
+
+def _read_part(connection: sqlite3.Connection, stored: str | None) -> Part | None:
+    """Return the part from its JSON; None for the whole workflow, and for a run of a version without parts."""
+    extent, node = json.loads(stored or "[null,null]")
+    return part_of(extent, ValueDecoder(BlobReader(connection), None).get(node)) if extent else None
 
 
 @lru_cache(maxsize=64)  # constant within a run
@@ -130,6 +134,10 @@ IMPORTING: Final = "importing:"
 """Prefix of the ids of runs whose import has not finished."""
 _STRATEGIES: Final = field_index(RunStarted, "strategies")
 """Index of the turn strategies in the body of a run's first event."""
+_PART: Final = f"""
+    (SELECT json_extract(body, '$[{field_index(RunStarted, "extent")}]', '$[{field_index(RunStarted, "target")}]')
+    FROM events WHERE events.id = number << {SEQ_BITS} AND kind = {KIND_CODES[RunStarted]})
+"""  # noqa: S608 - constants
 _SEEN: Final = f"""
     SELECT id, id AS number, {SUMMARY_COLUMNS}, search,
         CASE WHEN state IN ('running', 'paused')
@@ -154,14 +162,14 @@ _WHERE: Final = f"""
         ))
 """  # noqa: S608 - constants
 _RUNS: Final = f"""
-    SELECT status, {SUMMARY_COLUMNS} FROM ({_SEEN}) {_WHERE}
+    SELECT status, {_PART}, {SUMMARY_COLUMNS} FROM ({_SEEN}) {_WHERE}
     ORDER BY started DESC, id DESC LIMIT :limit OFFSET :offset
 """  # noqa: S608 - constants
 _TOTALS: Final = f"""
     SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0.0), count(*) - count(cost_usd)
     FROM ({_SEEN}) {_WHERE}
 """  # noqa: S608 - constants
-_ONE: Final = f"SELECT status, {SUMMARY_COLUMNS} FROM ({_SEEN}) WHERE run_id = :run_id"  # noqa: S608 - constants
+_ONE: Final = f"SELECT status, {_PART}, {SUMMARY_COLUMNS} FROM ({_SEEN}) WHERE run_id = :run_id"  # noqa: S608 - constants
 # The body is the last column, so it is not read for events that are filtered out.
 _EVENTS: Final = """
     SELECT events.id, events.kind, events.time, paths.path, events.body
@@ -183,7 +191,7 @@ _EVENTS: Final = """
 def find_runs(connection: sqlite3.Connection, which: RunFilter, limit: int, offset: int) -> list[RunSummary]:
     """Return runs, newest first."""
     rows = connection.execute(_RUNS, {**_parameters(connection, which), "limit": limit, "offset": offset})
-    return [read_summary(row[1:], row[0]) for row in rows]
+    return [_read_summary(connection, row) for row in rows]
 
 
 def sum_runs(connection: sqlite3.Connection, which: RunFilter) -> Totals:
@@ -202,7 +210,7 @@ def summary_of(connection: sqlite3.Connection, run_id: str) -> RunSummary:
     row = connection.execute(_ONE, parameters).fetchone()
     if row is None:
         raise no_such_run(run_id)
-    return read_summary(row[1:], row[0])
+    return _read_summary(connection, row)
 
 
 def is_owned(connection: sqlite3.Connection, run_id: str) -> bool:

@@ -20,6 +20,7 @@ from engine.events import (
     RunStarted,
 )
 from engine.models.protocol import Usage
+from engine.plan.part import Part
 from engine.runner.options import RunOptions
 from engine.runner.run import start
 from engine.runner.run_storage import RunHead
@@ -73,11 +74,14 @@ def store_run(
     end: bool = True,
     error: str = "",
     cost: float = 0.25,
+    part: Part | None = None,
 ) -> str:
     """Store a hand-made run."""
-    events: list[AnyEvent] = [
-        RunStarted(run_id, 0, started, "", name, {}, ("scripted:x",), parent, "loop[1]" if parent else "")
-    ]
+    place = "" if not parent else "loop[1]" if part is None else part.node
+    first = RunStarted(run_id, 0, started, "", name, {}, ("scripted:x",), parent, place)
+    if part is not None:
+        first = replace(first, extent=part.extent.value, target=part.node)
+    events: list[AnyEvent] = [first]
     for turn in range(iterations):
         at = started + turn
         events.append(LoopIterationStarted(run_id, 0, at, "loop", turn, iterations, "in"))
@@ -91,7 +95,7 @@ def store_run(
     elif end:
         events.append(RunCompleted(run_id, 0, started + 9, "", {"text": "r"}, Usage(9, 1), cost, 9.0))
     numbered = [replace(event, seq=seq) for seq, event in enumerate(events)]
-    head = RunHead(run_id, dumps(refine(name=name)), {}, "", parent, "loop[1]" if parent else "")
+    head = RunHead(run_id, dumps(refine(name=name)), {}, "", parent, place)
     return store.import_run(head, numbered)
 
 

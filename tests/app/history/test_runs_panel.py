@@ -16,6 +16,7 @@ from app.history.runs_panel import RunsPanel
 from app.history.store_client import StoreClient
 from app.worker import wait_for_workers
 from engine.errors import EngineError
+from engine.plan.part import Extent, Part
 from engine.store import RunStatus, Store
 from tests.app.history.stored_runs import DAY, ids, store_run
 from tests.app.window.conftest import Answers, answer, question
@@ -83,6 +84,15 @@ def test_forks_are_listed_below_their_parents(store: Store, panel: RunsPanel, qt
     store_run(store, "dddd", started=NOW - 20, name="First", parent="cccc")
     shown(panel, qtbot)
     assert lines(panel) == ["First", "  Fork from iteration 2", "    Fork from iteration 2", "Other"]
+
+
+def test_partial_runs_say_which_part_ran(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:
+    store_run(store, "aaaaaaaa", started=NOW - 50, name="First", part=Part(Extent.UNTIL, "draft"))
+    store_run(store, "cccccccc", started=NOW - 30, name="First", parent="aaaaaaaa", part=Part(Extent.ONLY, "draft"))
+    shown(panel, qtbot)
+    assert lines(panel) == ["First · up to draft", "  Only draft"]
+    until_listed(panel, qtbot, lambda: QTest.keyClicks(panel.text, "first"))
+    assert lines(panel) == ["First · only draft, with outputs of aaaaaa", "First · up to draft"]
 
 
 def test_filtered_list_says_what_a_fork_was_forked_from(store: Store, panel: RunsPanel, qtbot: QtBot) -> None:

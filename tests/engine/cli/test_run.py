@@ -378,6 +378,9 @@ def echo_model(folder: Path) -> str:
     return f"scripted:{write(folder, {'rules': rules}, 'script.json')}"
 
 
+PARTS = [("from", "draft"), ("only", "draft"), ("until", "plan")]
+
+
 def test_a_part_of_a_workflow_runs_with_values_of_the_last_run(program: Program, tmp_path: Path):
     run = ("run", chain(tmp_path), "--model", echo_model(tmp_path), "--store", tmp_path / "history")
     first = program(*run, "-i", "task=x", "--until", "plan")
@@ -393,6 +396,14 @@ def test_a_part_of_a_workflow_runs_with_values_of_the_last_run(program: Program,
     assert second.json["outputs"] == {}
     third = program(*run, "--from", "draft", "--json")
     assert third.json["outputs"] == {"answer": "The draft."}
+
+    stored = ("--store", tmp_path / "history")
+    runs = program("runs", "--json", *stored).json["runs"]
+    assert [run["part"] for run in runs] == [{"extent": extent, "node": node} for extent, node in PARTS]
+    assert [line for line in program("runs", *stored).out.splitlines() if "Sample, only draft" in line]
+    shown = program("runs", "show", second.json["run_id"], *stored).out.splitlines()
+    assert f"Only draft, with outputs of {runs[2]['run_id']}." in shown
+    assert [line for line in shown if line.startswith("Partial run from draft: ")]
 
 
 def test_missing_values_are_refused_with_the_way_to_get_them(program: Program, tmp_path: Path):

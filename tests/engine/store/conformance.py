@@ -26,6 +26,7 @@ from engine import events
 from engine.errors import EngineError
 from engine.models.protocol import Finish, Reply, Usage
 from engine.nodes.context import Answer
+from engine.plan.part import Extent, Part
 from engine.run_state.reducer import reduce_events
 from engine.run_state.state import Detail
 from engine.runner.run_storage import PostedAnswer
@@ -252,6 +253,17 @@ class StoreConformance:
         assert oldest.size > 0
         assert [summary.run_id for summary in store.runs(limit=1, offset=1)] == ["b"]
         assert store.children("a") == [newest]
+
+    @pytest.mark.parametrize("node", ["draft", "d" * 200, "\ud800"])
+    def test_summary_says_which_part_ran(self, store: Store, node: str):
+        store_run(store, head("a"), [started("a", 1000)])
+        store_run(store, head("b"), [started("b", 2000, extent="until", target=node)])
+        part, whole = store.runs()
+        assert (part.part, part.is_fork) == (Part(Extent.UNTIL, node), False)
+        assert (whole.part, whole.is_fork) == (None, False)
+        assert store.find("b") == part
+        store_run(store, head("c", parent="b", forked_at="x"), [started("c", 3000, extent="until", target=node)])
+        assert store.find("c").is_fork
 
     def test_runs_are_filtered(self, store: Store):
         store_run(store, head("a", source="/x/Übung.loop.json"), complete_run("a", 1000))

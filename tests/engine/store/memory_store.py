@@ -305,6 +305,7 @@ class _StoredRun:
             state.error,
             head.parent,
             head.forked_at,
+            state.part,
             self.pinned,
             self.size,
         )

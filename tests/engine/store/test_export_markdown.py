@@ -36,6 +36,14 @@ def events_with(*results: Any, **fields: Any) -> list[Any]:
     return [*events, end, event("RunCompleted", outputs={"answer": results[-1]}, **ended)]
 
 
+def test_markdown_says_which_part_ran():
+    events = [Events()("RunStarted", workflow="w", inputs={}, models=(), extent="only", target="draft")]
+    store = MemoryStore()
+    store.import_run(head(parent="a", forked_at="draft"), events)
+    text = "".join(run_to_markdown(store.find("r"), store.document("r"), state_of(store, "r")))
+    assert "- Only draft, with outputs of a\n" in text
+
+
 def test_markdown_has_inputs_iterations_and_results():
     text = page(events_with("One.", {"a": 1}, feedback="Shorter.", branch="continue", reason="Too long.", score=0.5))
     assert text.startswith(

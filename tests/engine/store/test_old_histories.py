@@ -33,6 +33,7 @@ def test_old_history_opens_and_can_be_continued(file: Path, tmp_path: Path):
         stored = store.find("0123")
         assert (stored.status, stored.pinned, stored.source) == (RunStatus.COMPLETED, True, first.source)
         assert (stored.workflow, stored.iterations, stored.tokens, stored.cost_usd) == ("Refine", 1, 7, 0.5)
+        assert stored.part is None
         assert [run.run_id for run in store.children(first.run_id)] == [fork.run_id]
         assert store.cached_reply(REPLY_KEY) == CALL.reply
         write_all(store.reopen(fork.run_id), [node(fork.run_id, 99, "loop[0].draft", "gone on")])
