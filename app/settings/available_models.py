@@ -1,7 +1,7 @@
-"""The models that the window offers: of the preferences, of servers on this computer, and of providers with a key.
+"""The models that the window offers: of the preferences, in files and of servers on this computer, and of providers.
 
-Keys and servers are looked up in the background. Servers on this computer are contacted only with the user's consent,
-which is the preference `search_local_servers`.
+Keys, files and servers are looked up in the background. Servers on this computer are contacted only with the user's
+consent, which is the preference `search_local_servers`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,24 @@ from app.settings.preferences import Preferences
 from engine.errors import EngineError
 from engine.models.catalog import default_model_name
 from engine.models.keys import Keys
-from engine.models.known_models import KnownModel, example_of, known_examples, models_of_provider
+from engine.models.known_models import KnownModel, example_of, gguf_models, known_examples, models_of_provider
 from engine.models.local_servers import LocalServer, find_local_servers, local_server_title
-from engine.models.protocol import EMBEDDED_MODEL
+from engine.models.protocol import EMBEDDED_MODEL, GGUF_PREFIX
 from engine.models.providers import PROVIDERS
 
 MAX_RECENT_SHOWN = 5
-_FOLLOWED = {"default_model", "recent_models", "servers", "local_models", "providers_with_key", "search_local_servers"}
+_FOLLOWED = {
+    *("default_model", "recent_models", "servers", "model_files", "local_models"),
+    *("providers_with_key", "search_local_servers"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a search found: the models of each provider with a key, and the servers; None if they were not asked."""
+    """What a search found: models of each provider with a key, files and servers; None for what was not looked up."""
 
     providers: dict[str, list[KnownModel]]
+    files: Sequence[KnownModel] | None = None
     servers: Sequence[LocalServer] | None = None
 
 
@@ -65,7 +69,7 @@ class AvailableModels(ModelSource):
         return model_label(self._preferences.values.default_model or default_model_name())
 
     def groups(self) -> list[ModelGroup]:
-        """Return the models: recent ones, the built-in one, then by server and by provider."""
+        """Return the models: recent ones, the built-in one, in files, then by server and by provider."""
         values = self._preferences.values
         recent = [values.default_model] if values.default_model else []
         recent = list(dict.fromkeys([*recent, *values.recent_models]))[:MAX_RECENT_SHOWN]
@@ -73,6 +77,7 @@ class AvailableModels(ModelSource):
         groups = [
             ModelGroup("Recently used", tuple(_choice(name) for name in recent)),
             ModelGroup("Built in", (_choice(EMBEDDED_MODEL),)),
+            ModelGroup("Model files on this computer", self._in_files()),
             ModelGroup("Custom servers", custom),
             *self._local_groups(values.local_models),
             *self._provider_groups(),
@@ -81,7 +86,7 @@ class AvailableModels(ModelSource):
         return [group for group in groups if group.models or group.note]
 
     def refresh(self) -> None:
-        """Look for keys and, with the user's consent, for servers on this computer."""
+        """Look for keys and files and, with the user's consent, for servers on this computer."""
         if self.is_searching:
             return
         self.is_searching = True
@@ -93,6 +98,20 @@ class AvailableModels(ModelSource):
         """Remember the user's consent, and search."""
         self._preferences.set(search_local_servers=True)
         self.refresh()
+
+    def _in_files(self) -> tuple[ModelChoice, ...]:
+        found = self._found.files
+        if found is None:  # as remembered
+            return tuple(map(_choice, self._preferences.values.model_files))
+        return tuple(
+            ModelChoice(
+                model.name,
+                model_label(model.name),
+                "free" if model.available else "unusable",
+                "\n".join(filter(None, (model.title, model.how_to_get or model.note, model.figures))),
+            )
+            for model in found
+        )
 
     def _local_groups(self, local: Iterable[str]) -> list[ModelGroup]:
         by_server: dict[str, list[str]] = {}
@@ -118,7 +137,10 @@ class AvailableModels(ModelSource):
             return
         self.is_searching = False
         self._found = found
-        changes: dict[str, object] = {"providers_with_key": tuple(found.providers)}
+        changes: dict[str, object] = {
+            "providers_with_key": tuple(found.providers),
+            "model_files": tuple(model.name for model in found.files or ()),
+        }
         if found.servers is not None and not self.can_search:
             changes["local_models"] = tuple(name for server in found.servers for name in server.models)
         self._preferences.set(**changes)
@@ -137,8 +159,8 @@ class AvailableModels(ModelSource):
 
 
 def _choice(name: str) -> ModelChoice:
-    label = model_label(name) if name == EMBEDDED_MODEL else ""
-    return ModelChoice(name, label, "free" if label else "")
+    is_local = name == EMBEDDED_MODEL or name.startswith(GGUF_PREFIX)
+    return ModelChoice(name, model_label(name) if is_local else "", "free" if is_local else "")
 
 
 def _priced(model: KnownModel) -> ModelChoice:
@@ -151,7 +173,8 @@ def _host(address: str) -> str:
 
 async def _look(keys: Keys, *, search: bool) -> _Found:
     providers = await asyncio.to_thread(_models_with_key, keys)
-    return _Found(providers, await find_local_servers() if search else None)
+    files = await asyncio.to_thread(gguf_models)
+    return _Found(providers, files, await find_local_servers() if search else None)
 
 
 def _models_with_key(keys: Keys) -> dict[str, list[KnownModel]]:

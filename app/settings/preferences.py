@@ -135,6 +135,7 @@ class PreferenceValues(BaseModel):
     recent_models: tuple[str, ...] = Field(default=(), max_length=MAX_RECENT)
     servers: tuple[CustomServer, ...] = ()
     search_local_servers: bool = False
+    model_files: tuple[str, ...] = ()
     local_models: tuple[str, ...] = ()
     providers_with_key: tuple[str, ...] = ()
     window_geometry: str = ""

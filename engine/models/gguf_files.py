@@ -175,8 +175,8 @@ def _walk(folder: Path) -> Iterator[Path]:
     """Yield the files in a folder, sorted, with those in its folders; what cannot be read is left out."""
     for place, folders, files in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
-        folders[:] = sorted(folders) if depth < _MAX_DEPTH else []
-        yield from (Path(place) / name for name in sorted(files))
+        folders[:] = sorted(folders, key=str.casefold) if depth < _MAX_DEPTH else []
+        yield from (Path(place) / name for name in sorted(files, key=str.casefold))
 
 
 def _ollama_folders(home: Path) -> list[Path]:

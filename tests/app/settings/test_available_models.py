@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pytestqt.qtbot import QtBot
 
@@ -12,6 +14,7 @@ from engine.models import price_list
 from engine.models.catalog import Models
 from engine.models.price_list import provider_models
 from tests.app.settings.conftest import CANARY
+from tests.engine.models.gguf_writer import language_model, write_header
 from tests.engine.models.test_keys import MemoryKeyring
 from tests.engine.wire.server import WireServer
 
@@ -90,6 +93,25 @@ def test_models_of_providers_with_a_key_are_found_in_the_background(
     assert models.groups()[1].models[0].hint == "$0.15 / $0.60"
     again = AvailableModels(preferences, models._engine, preferences)
     assert group(again, "OpenAI") == ["openai/gpt-4o-mini"], "until the first search"
+
+
+def test_model_files_are_offered_and_remembered(
+    preferences: Preferences, models: AvailableModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(tmp_path))
+    write_header(tmp_path / "Tiny-Chat.gguf", language_model("Tiny Chat"))
+    (tmp_path / "broken.gguf").write_bytes(b"<html>")
+    search(models, qtbot)
+
+    assert titles(models) == ["Built in", "Model files on this computer"]
+    broken, tiny = models.groups()[1].models
+    assert (tiny.name, tiny.label, tiny.hint) == ("gguf:tiny-chat", "tiny-chat", "free")
+    assert "Tiny Chat, 1B, Q4_K_M" in tiny.help
+    assert "2,048 tokens" in tiny.help
+    assert (broken.name, broken.hint) == ("gguf:broken", "unusable")
+    assert "not a GGUF file" in broken.help
+    again = AvailableModels(preferences, models._engine, preferences)
+    assert group(again, "Model files on this computer") == ["gguf:broken", "gguf:tiny-chat"]
 
 
 def test_placeholder_is_not_offered(models: AvailableModels, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> None:

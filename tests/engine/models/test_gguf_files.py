@@ -83,7 +83,7 @@ def test_first_file_of_a_name_counts(home: Path) -> None:
 
 
 def test_list_has_headers_and_leaves_out_what_writes_no_text() -> None:
-    write_header(models_folder() / "a.gguf", language_model("A"))
+    write_header(models_folder() / "A.gguf", language_model("A"))
     write_header(models_folder() / "mmproj-a.gguf", language_model())
     write_header(models_folder() / "embed.gguf", {"general.architecture": "nomic-bert"})
     write_header(models_folder() / "half.gguf.part", language_model())
