@@ -139,10 +139,11 @@ def known_models(keys: Keys, servers: Sequence[LocalServer] | None = None) -> li
 
 
 def gguf_models() -> list[KnownModel]:
-    """The models in GGUF files on this machine. Reads the start of each file."""
+    """The models in GGUF files on this machine, without the built-in model. Reads the start of each file."""
+    from engine.models.demo_weights import FILE
     from engine.models.gguf_files import list_gguf_models
 
-    entries = list_gguf_models()
+    entries = [entry for entry in list_gguf_models() if entry.file.path.name != FILE]
     missing, fix = _missing_runtime() if entries else ("", "")
     models: list[KnownModel] = []
     for entry in entries:

@@ -11,6 +11,7 @@ import pytest
 
 from engine.models import embedded, price_list
 from engine.models.catalog import check_model_name
+from engine.models.demo_weights import FILE
 from engine.models.keys import Keys
 from engine.models.known_models import KnownModel, known_examples, known_models
 from engine.models.litellm_adapter import load_litellm, local_price
@@ -76,6 +77,7 @@ def test_models_in_files_are_listed_with_their_figures(tmp_path: Path, monkeypat
     monkeypatch.setenv("LOOPWRIGHT_MODELS_FOLDER", str(tmp_path))
     size = write_header(tmp_path / "Tiny.gguf", language_model("Tiny Chat")).stat().st_size
     (tmp_path / "broken.gguf").write_bytes(b"<html>")
+    write_header(tmp_path / FILE, language_model())
 
     known = {model.name: model for model in known_models(Keys({}))}
 
@@ -83,6 +85,7 @@ def test_models_in_files_are_listed_with_their_figures(tmp_path: Path, monkeypat
     assert (tiny.title, tiny.note) == ("Downloaded (GGUF file)", f"Tiny Chat, 1B, Q4_K_M, {size} bytes")
     assert (tiny.available, tiny.price_text, tiny.context_tokens) == (True, "free", 2048)
     assert broken.available is False
+    assert not any("smollm2" in name for name in known if name.startswith("gguf:"))
     assert "it is not a GGUF file" in broken.how_to_get
 
     monkeypatch.setattr(embedded, "RUNTIME_PACKAGE", "no_such_package")
